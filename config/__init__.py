@@ -1,0 +1,1 @@
+"""Settings and what ships beside them: Redis configuration, the container's build file."""

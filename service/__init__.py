@@ -1,0 +1,1 @@
+"""Answers partners and operators; knows HTTP and Redis, never SQL."""

@@ -1,0 +1,124 @@
+"""The composition root of a worker: builds every part, wires them, starts and stops them in order."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from config import resources
+from config.settings import Settings
+from service.cache.read_through import ReadThrough
+from service.cache.shared import SharedCache
+from service.edge.gate import Gate
+from service.http.app import build_litestar
+from service.http.areas import FORECAST
+from service.http.caching import CachePolicy
+from service.http.docs import PUBLIC_PREFIX, docs_routes
+from service.http.forecast import forecast_route
+from service.http.index import index_route
+from service.http.openapi import openapi_route
+from service.keys import store as key_store
+from service.keys.store import KeyStore
+from service.keys.verifier import KeyVerifier
+from service.redis.client import RedisStore, open_client
+from service.redis.invalidation import InvalidationListener
+from service.telemetry import LOOKUP_SECONDS, LOOKUPS, QUERY_SECONDS, Telemetry
+from warehouse.engine import Engine
+from warehouse.follow import OpenRelease, ReleaseFollower
+
+log = logging.getLogger("forecast.worker")
+
+_LEAST_MEMORY = 64 << 20
+_MOST_MEMORY = 512 << 20
+
+
+class Endpoints(msgspec.Struct, frozen=True):
+    """Where the two Redis are, `embedded` resolved to real addresses; `pepper` as obtained."""
+
+    keys_url: str
+    cache_url: str
+    pepper: bytes
+
+
+class WorkerApp:
+    """All parts of one worker. `gate` is the ASGI application."""
+
+    def __init__(self, settings: Settings, endpoints: Endpoints, on_release: Callable[[str], None]) -> None:
+        self.telemetry = Telemetry()
+        self.keys_store = RedisStore(
+            "key store", endpoints.keys_url, open_client(endpoints.keys_url, timeout=settings.keys_timeout, retries=1)
+        )
+        self.cache_store = RedisStore(
+            "cache", endpoints.cache_url, open_client(endpoints.cache_url, timeout=settings.cache_timeout)
+        )
+        keys = KeyStore(self.keys_store, endpoints.pepper, settings.data_path)
+        self.verifier = KeyVerifier(keys, endpoints.pepper)
+        self._listener = InvalidationListener(
+            endpoints.keys_url, key_store.PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
+        )
+        self._settings = settings
+        self._on_release = on_release
+        self.follower = ReleaseFollower(settings.data_path, self._open_engine, self._switched)
+        self.gate = self._build_gate(settings)
+
+    @property
+    def push_connected(self) -> bool:
+        return self._listener.connected
+
+    async def start(self) -> None:
+        await self.keys_store.start()
+        await self.cache_store.start()
+        self._listener.start()
+        await self.follower.start()
+
+    async def stop(self) -> None:
+        await self.follower.stop()
+        await self._listener.stop()
+        await self.keys_store.stop()
+        await self.cache_store.stop()
+
+    def _build_gate(self, settings: Settings) -> Gate:
+        shared = SharedCache(self.cache_store, settings.cache_ttl)
+        cache = ReadThrough(shared, self._observe_lookup)
+        policy = CachePolicy(settings.max_age)
+        handlers = [
+            forecast_route(self.follower, cache, policy),
+            index_route(self.follower),
+            openapi_route(),
+            *(docs_routes() if settings.docs else ()),
+        ]
+        return Gate(
+            build_litestar(handlers),
+            {FORECAST.path: FORECAST.name, "/v1": "index", "/v1/openapi.json": "openapi"},
+            self.verifier,
+            self.telemetry,
+            public=(PUBLIC_PREFIX,) if settings.docs else (),
+            access_log=settings.access_log,
+        )
+
+    def _open_engine(self, entries: Path) -> Engine:
+        return Engine(
+            entries,
+            memory=self._settings.lookup_memory or lookup_memory(self._settings),
+            timeout=self._settings.lookup_timeout,
+            queue=self._settings.lookup_queue,
+            observe=lambda seconds: self.telemetry.observe(QUERY_SECONDS, seconds),
+        )
+
+    def _switched(self, release: OpenRelease) -> None:
+        self._on_release(release.id)
+
+    def _observe_lookup(self, tier: str, outcome: str, seconds: float) -> None:
+        self.telemetry.count(LOOKUPS, tier, outcome)
+        self.telemetry.observe(LOOKUP_SECONDS, seconds, tier)
+
+
+def worker_count(settings: Settings) -> int:
+    return settings.workers or resources.processors()
+
+
+def lookup_memory(settings: Settings) -> int:
+    """Bytes for DuckDB in one worker: an eighth of what is available, shared by the workers, within reason."""
+    share = resources.memory() // 8 // worker_count(settings)
+    return max(_LEAST_MEMORY, min(_MOST_MEMORY, share))

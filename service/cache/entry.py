@@ -1,0 +1,57 @@
+"""One cached answer and its envelope.
+
+What Redis returns is checked before it is served (Decision 2): a reply that belongs to another key, or that was
+damaged, is a miss.
+"""
+
+import gzip
+from hashlib import blake2b
+from struct import Struct
+
+import msgspec
+
+from service.cache.key import FORMAT_VERSION
+
+# marker and version, digest of the cache key, checksum of what follows; then ETag digest, length of the body
+_HEAD = Struct(">3sB16s16s")
+_INNER = Struct(">16sI")
+_MARKER = b"phf"
+# One Ethernet frame's payload: below it gzip saves no packet.
+_WORTH_COMPRESSING = 1400
+
+
+class CacheEntry(msgspec.Struct, frozen=True):
+    """`body` as it is sent; `gzipped` is empty where compression is not worth it; `etag_digest` is of `body`."""
+
+    body: bytes
+    gzipped: bytes
+    etag_digest: bytes
+
+    @classmethod
+    def of(cls, body: bytes) -> "CacheEntry":
+        gzipped = gzip.compress(body, 6, mtime=0) if len(body) >= _WORTH_COMPRESSING else b""
+        return cls(body, gzipped, blake2b(body, digest_size=16).digest())
+
+
+def encode(entry: CacheEntry, key_digest: bytes) -> bytes:
+    inner = _INNER.pack(entry.etag_digest, len(entry.body)) + entry.body + entry.gzipped
+    return _HEAD.pack(_MARKER, FORMAT_VERSION, key_digest, _checksum(inner)) + inner
+
+
+def decode(data: bytes, key_digest: bytes) -> CacheEntry | None:
+    """The entry in `data`, or None if it is not one, is damaged, or belongs to another key."""
+    if len(data) < _HEAD.size + _INNER.size:
+        return None
+    marker, version, digest, checksum = _HEAD.unpack_from(data)
+    if marker != _MARKER or version != FORMAT_VERSION or digest != key_digest:
+        return None
+    inner = data[_HEAD.size :]
+    if _checksum(inner) != checksum:
+        return None
+    etag_digest, length = _INNER.unpack_from(inner)
+    start = _INNER.size
+    return CacheEntry(inner[start : start + length], inner[start + length :], etag_digest)
+
+
+def _checksum(inner: bytes) -> bytes:
+    return blake2b(inner, digest_size=16).digest()

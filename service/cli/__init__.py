@@ -1,0 +1,5 @@
+"""The `forecast` command."""
+
+from service.cli.main import main
+
+__all__ = ["main"]

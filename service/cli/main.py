@@ -1,0 +1,42 @@
+"""The `forecast` command: its groups, each imported only when it is asked for."""
+
+from importlib import import_module
+
+import click
+
+_COMMANDS = {
+    "serve": ("service.cli.serve", "serve"),
+    "demo": ("service.cli.demo", "demo"),
+    "extracts": ("service.cli.extracts", "extracts"),
+    "keys": ("service.cli.keys", "keys"),
+    "config": ("service.cli.config", "config"),
+}
+
+
+class _Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        module, name = _COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="population-housing-forecast", prog_name="forecast")
+def main() -> None:
+    """Population and housing forecasts from a data warehouse, over HTTP.
+
+    \b
+    forecast demo                            see it work
+    forecast extracts publish drops/2026-10  make a drop the current release
+    forecast keys issue --partner acme       let a partner in
+    forecast serve                           answer
+
+    Settings come from the file that FORECAST_CONFIG names and from FORECAST_* variables; `forecast config` shows them.
+
+    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 lost to another publisher.
+    """

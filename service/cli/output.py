@@ -1,0 +1,79 @@
+"""What commands print: results on standard output, everything else on standard error, errors in one line."""
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn, ParamSpec
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from config import settings as configuration
+from config.settings import Loaded, SettingsError
+from service.embedded import EmbeddedError
+from service.keys.store import KeyStoreError
+from service.redis.client import StoreUnavailable
+from warehouse.errors import BusyError, WarehouseError
+
+P = ParamSpec("P")
+
+FAILED = 1
+USAGE = 2
+LOST = 3
+WIDTH = 100
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
+
+
+def stdout() -> Console:
+    return _console(stderr=False)
+
+
+def stderr() -> Console:
+    return _console(stderr=True)
+
+
+def print_json(value: object) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def load_settings(overrides: dict[str, object] | None = None) -> Loaded:
+    return configuration.load(overrides=overrides)
+
+
+def table(*columns: str, numeric: tuple[str, ...] = ()) -> Table:
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, justify="right" if column in numeric else "left", overflow="fold")
+    return made
+
+
+def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
+    """Turns the errors that a person can do something about into one line and an exit code."""
+
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except BusyError as error:
+            fail(str(error), LOST, as_json=bool(kwargs.get("as_json")))
+        except (SettingsError, WarehouseError, KeyStoreError, StoreUnavailable, EmbeddedError) as error:
+            fail(str(error), FAILED, as_json=bool(kwargs.get("as_json")))
+
+    return wrapped
+
+
+def fail(message: str, code: int = FAILED, *, as_json: bool = False, **details: Any) -> NoReturn:
+    if as_json:
+        print_json({"error": {"message": message, **details}})
+    click.echo(f"forecast: {message}", err=True)
+    sys.exit(code)
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False, soft_wrap=False)
+    # wide enough for a table in a pipe, never wider than a page
+    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    return console

@@ -1,0 +1,41 @@
+"""forecast serve"""
+
+import logging
+
+import click
+
+from service import logs
+from service.cli.output import fail, load_settings, reports_errors
+from service.supervisor import StartError
+from service.supervisor import serve as run_instance
+
+log = logging.getLogger("forecast.serve")
+
+
+@click.command()
+@click.option("--host", "listen_host", help="Address of the partners' listener.")
+@click.option("--port", "listen_port", type=click.IntRange(0, 65535), help="Its port; 0 takes a free one.")
+@click.option("--operator-host", help="Address of the operators' listener (health, metrics).")
+@click.option("--operator-port", type=click.IntRange(0, 65535), help="Its port; 0 takes a free one.")
+@click.option("--workers", type=click.IntRange(1, 256), help="Serving processes; default: the processors.")
+@reports_errors
+def serve(**options: object) -> None:
+    """Answer partners and operators until told to stop.
+
+    \b
+    forecast serve
+    forecast serve --host 0.0.0.0 --port 8000 --workers 4
+    FORECAST_KEYS_URL=redis://keys:6379 FORECAST_CACHE_URL=redis://cache:6379 forecast serve
+
+    SIGTERM and Ctrl-C finish requests under way first (FORECAST_DRAIN); a second one stops at once.
+    """
+    settings = load_settings(options).settings
+    log_json = logs.configure(settings.log_format, settings.log_level)
+    try:
+        run_instance(
+            settings,
+            log_json=log_json,
+            on_ready=lambda partners, operators: log.info("partners: %s/v1/  operators: %s", partners, operators),
+        )
+    except StartError as error:
+        fail(str(error))

@@ -1,0 +1,45 @@
+"""What a supervisor and its workers tell each other: lines of JSON over a socket pair.
+
+The socket is also the bond between them: whoever sees its end close knows that the other is gone.
+"""
+
+import msgspec
+
+from config.settings import Settings
+from service.app import Endpoints
+from service.telemetry import Snapshot
+
+REPORT = b"report\n"
+# A snapshot with every combination of labels stays far below this.
+LINE_LIMIT = 8 << 20
+
+
+class Orders(msgspec.Struct, frozen=True):
+    """First line to a worker. It travels here and not as arguments, because it holds secrets."""
+
+    settings: Settings
+    endpoints: Endpoints
+    log_json: bool
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a worker; sent when asked for and when its release changes.
+
+    `release` is None before the first. `release_problem` and `keys_problem` say what an operator must mend.
+    `can_verify`: at least some partners' keys can be told good from bad.
+    """
+
+    release: str | None
+    release_problem: str | None
+    published_at: float | None
+    illustrative: bool
+    keys_up: bool
+    cache_up: bool
+    push_connected: bool
+    can_verify: bool
+    keys_problem: str | None
+    telemetry: Snapshot
+
+
+def encode(message: Orders | Report) -> bytes:
+    return msgspec.json.encode(message) + b"\n"

@@ -1,0 +1,1 @@
+"""What happens before the router: limits, the key check, paths and methods."""

@@ -1,0 +1,160 @@
+"""Everything that comes before the router, in the contract's order: syntax, key, path, method.
+
+It wraps the framework: application middleware does not run for unknown paths and methods, and those need the key too.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+from service.edge.verdicts import refusal_of
+from service.http.errors import of_exception, problem
+from service.http.head import SCOPE_KEY, RequestHead, read_head
+from service.http.reply import OUTCOME, Reply, Send
+from service.keys.verifier import Accepted, KeyVerifier
+from service.telemetry import KEY_CHECKS, REQUEST_SECONDS, REQUESTS, Telemetry
+
+log = logging.getLogger("forecast.access")
+
+Application = Callable[[Any, Any, Send], Awaitable[None]]
+
+
+class Gate:
+    """The ASGI application that a worker serves.
+
+    `routes` maps the paths that there are to the area they are counted under; `public` are path prefixes that need no
+    key (the documentation page). `draining` makes every answer the last one of its connection.
+    """
+
+    def __init__(
+        self,
+        app: Application,
+        routes: dict[str, str],
+        verifier: KeyVerifier,
+        telemetry: Telemetry,
+        *,
+        public: tuple[str, ...] = (),
+        access_log: Literal["off", "errors", "all"] = "errors",
+    ) -> None:
+        self.telemetry = telemetry
+        self.draining = False
+        self._app = app
+        self._routes = routes
+        self._verifier = verifier
+        self._public = public
+        self._access_log = access_log
+
+    async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        head = read_head(scope["headers"], time.perf_counter())
+        path = _normalised(scope["path"])
+        answer = _Answer(self, scope, head, self._routes.get(path, "none"), send)
+        try:
+            refusal = await self._refusal(scope, head, path)
+            if refusal is not None:
+                await refusal(scope, receive, answer)
+                return
+            # the server's own scope keeps HEAD, so that it leaves the body out
+            inner = dict(scope, method="GET", path=path, raw_path=path.encode(), **{SCOPE_KEY: head})
+            await self._app(inner, receive, answer)
+        except Exception as error:
+            if answer.begun:
+                raise  # the server closes the connection: half an answer must not look like a whole one
+            log.exception("request failed", extra={"request_id": head.request_id, "path": path})
+            await of_exception(error, head.request_id)(scope, receive, answer)
+
+    async def _refusal(self, scope: Any, head: RequestHead, path: str) -> Reply | None:
+        """The error that ends the request here, or None if it may go on."""
+        fault = _syntax(scope, head)
+        if fault is not None:
+            code, detail = fault
+            return problem(code, head.request_id, detail)
+        public = path.startswith(self._public) if self._public else False
+        if not public:
+            refused = await self._key_refusal(head)
+            if refused is not None:
+                return refused
+            if path not in self._routes:
+                return problem("not_found", head.request_id)
+        if scope["method"] not in ("GET", "HEAD"):
+            return problem("method_not_allowed", head.request_id)
+        return None
+
+    async def _key_refusal(self, head: RequestHead) -> Reply | None:
+        presented = head.api_keys[0].decode("latin-1").strip() if head.api_keys else ""
+        if not presented:
+            self.telemetry.count(KEY_CHECKS, "missing")
+            return problem("missing_api_key", head.request_id)
+        verdict = await self._verifier.check(presented)
+        if isinstance(verdict, Accepted):
+            head.key_id = verdict.key.key_id
+            self.telemetry.count(KEY_CHECKS, "accepted")
+            return None
+        code, outcome, head.key_id = refusal_of(verdict)
+        self.telemetry.count(KEY_CHECKS, outcome)
+        return problem(code, head.request_id)
+
+    def finished(self, scope: Any, head: RequestHead, area: str, status: int, outcome: str) -> None:
+        seconds = time.perf_counter() - head.started
+        self.telemetry.count(REQUESTS, area, str(status), outcome)
+        self.telemetry.observe(REQUEST_SECONDS, seconds, area)
+        if self._access_log == "all" or (self._access_log == "errors" and status >= 500):
+            log.log(
+                logging.WARNING if status >= 500 else logging.INFO,
+                "%s %s %d",
+                scope["method"],
+                scope["path"],
+                status,
+                extra={
+                    "request_id": head.request_id,
+                    "key_id": head.key_id,
+                    "outcome": outcome,
+                    "milliseconds": round(seconds * 1000, 3),
+                },
+            )
+
+
+class _Answer:
+    """Adds what every answer carries, and counts it when it is complete."""
+
+    def __init__(self, gate: Gate, scope: Any, head: RequestHead, area: str, send: Send) -> None:
+        self.begun = False
+        self._gate = gate
+        self._scope = scope
+        self._head = head
+        self._area = area
+        self._send = send
+        self._status = 0
+        self._outcome = "answered"
+
+    async def __call__(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            self._status = message["status"]
+            self._outcome = message.pop(OUTCOME, self._outcome)
+            headers = message["headers"]
+            headers.append((b"x-request-id", self._head.request_id.encode()))
+            if self._gate.draining:
+                headers.append((b"connection", b"close"))
+            await self._send(message)
+            return
+        await self._send(message)
+        if not message.get("more_body", False):
+            self._gate.finished(self._scope, self._head, self._area, self._status, self._outcome)
+
+
+def _syntax(scope: Any, head: RequestHead) -> tuple[str, str | None] | None:
+    if head.hosts != 1 and not (head.hosts == 0 and scope["http_version"] == "1.0"):
+        return "bad_request", "Send the Host header, once."
+    if head.has_body:
+        return "body_not_allowed", None
+    if len(head.api_keys) > 1:
+        return "bad_request", "The x-api-key header was sent more than once. Send it once."
+    return None
+
+
+def _normalised(path: str) -> str:
+    return path[:-1] if len(path) > 1 and path.endswith("/") else path

@@ -1,0 +1,8 @@
+"""How large and how slow a request may be. The figures are the last line of the abuse table in the design notes."""
+
+MOST_URL_BYTES = 8 * 1024
+MOST_HEADER_BYTES = 16 * 1024
+MOST_HEADERS = 100
+# Buffered before a complete header line is seen; large enough that url and headers meet their own limits first.
+MOST_HEAD_BYTES = MOST_URL_BYTES + 2 * MOST_HEADER_BYTES
+HEAD_SECONDS = 10.0

@@ -1,0 +1,16 @@
+"""A verdict on a key as an error of the contract."""
+
+from typing import assert_never
+
+from service.keys.verifier import Rejected, Unknown
+
+
+def refusal_of(verdict: Rejected | Unknown) -> tuple[str, str, str | None]:
+    """(code of the error, outcome that is counted, id of the key if its owner proved to have it)."""
+    match verdict:
+        case Rejected(reason, key_id):
+            return f"{reason}_api_key", reason, key_id
+        case Unknown():
+            return "unavailable", "unknown", None
+        case _:
+            assert_never(verdict)

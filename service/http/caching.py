@@ -1,0 +1,72 @@
+"""Headers of answers that may be kept: validators (RFC 9110), Cache-Control, Cache-Status (RFC 9211), coding."""
+
+from service.cache.entry import CacheEntry
+from service.cache.read_through import Fetched
+from service.http.head import RequestHead
+from service.http.reply import JSON, Header, Reply
+
+VARY: Header = (b"vary", b"accept, accept-encoding, x-api-key")
+_GZIP: Header = (b"content-encoding", b"gzip")
+
+
+class CachePolicy:
+    """`max_age`, in seconds, for the caller's own cache."""
+
+    def __init__(self, max_age: int) -> None:
+        self._control: Header = (b"cache-control", b"private, max-age=%d" % max_age)
+
+    def headers(self, release: str) -> tuple[Header, ...]:
+        """What an answer without a validator carries: a 404 that nothing matches."""
+        return (self._control, VARY, (b"x-data-release", release.encode()))
+
+    def answer(self, head: RequestHead, fetched: Fetched, release: str, outcome: str) -> Reply:
+        """200 with the coding that the caller accepts, or 304 if it has the same bytes already."""
+        entry = fetched.entry
+        compressed = bool(entry.gzipped) and accepts_gzip(head.accept_encoding)
+        etag = etag_of(entry, compressed=compressed)
+        shared = (
+            (b"etag", etag),
+            *self.headers(release),
+            (b"cache-status", cache_status(fetched)),
+        )
+        if head.if_none_match and matches(head.if_none_match, etag):
+            return Reply(304, shared, b"", "not_modified")
+        coding = (_GZIP,) if compressed else ()
+        return Reply(200, (JSON, *coding, *shared), entry.gzipped if compressed else entry.body, outcome)
+
+
+def etag_of(entry: CacheEntry, *, compressed: bool) -> bytes:
+    """A strong validator: of the encoded bytes, and another one for each coding."""
+    return b'"%s%s"' % (entry.etag_digest.hex().encode(), b"-gzip" if compressed else b"")
+
+
+def matches(if_none_match: bytes, etag: bytes) -> bool:
+    """Weak comparison, as RFC 9110 13.1.2 asks for."""
+    candidates = (part.strip() for part in if_none_match.split(b","))
+    return any(candidate == b"*" or candidate.removeprefix(b"W/") == etag for candidate in candidates)
+
+
+def accepts_gzip(accept_encoding: bytes) -> bool:
+    """Whether gzip, or everything not named, is accepted with a weight above zero."""
+    weights: dict[bytes, float] = {}
+    for part in accept_encoding.lower().split(b","):
+        coding, _, parameter = part.partition(b";")
+        weights[coding.strip()] = _weight(parameter)
+    return weights.get(b"gzip", weights.get(b"x-gzip", weights.get(b"*", 0.0))) > 0
+
+
+def cache_status(fetched: Fetched) -> bytes:
+    if fetched.tier == "shared":
+        return b"forecast; hit; detail=shared"
+    reason = b"bypass" if fetched.bypassed else b"uri-miss"
+    return b"forecast; fwd=%s; detail=warehouse" % reason
+
+
+def _weight(parameter: bytes) -> float:
+    name, _, value = parameter.strip().partition(b"=")
+    if name.strip() != b"q":
+        return 1.0
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,111 @@
+"""Errors as partners see them: RFC 9457 members, a stable code, and a sentence that says what to do.
+
+ApiError
+└── raised anywhere below the edge; becomes the Reply of `problem`
+"""
+
+from http import HTTPStatus
+
+import msgspec
+
+from service.http.reply import JSON, Header, Reply
+
+# code -> (status, what to do). Stable: partners branch on the code.
+CODES: dict[str, tuple[int, str]] = {
+    "bad_request": (400, "The request is not valid HTTP/1.1. Check how your client builds it."),
+    "missing_parameter": (400, "Give zip_code, or city_name and state_code."),
+    "invalid_parameter": (400, "A parameter's value is not valid. Correct it and try again."),
+    "duplicate_parameter": (400, "A parameter was given twice. Give it once."),
+    "invalid_cursor": (400, "The cursor belongs to another query or was changed. Start again without one."),
+    "body_not_allowed": (400, "These endpoints take no request body. Send the GET without one."),
+    "missing_api_key": (401, "Send your API key in the x-api-key header."),
+    "invalid_api_key": (401, "The API key is not known. Check that it was copied whole, or ask for a new one."),
+    "expired_api_key": (401, "The API key has expired. Ask for a new one."),
+    "revoked_api_key": (401, "The API key was revoked. Ask for a new one."),
+    "not_entitled": (403, "The API key does not include this data area. Ask for it to be added."),
+    "no_matching_records": (404, "Nothing matches the query."),
+    "not_found": (404, "There is nothing at this path. GET /v1/ lists what there is."),
+    "method_not_allowed": (405, "Only GET and HEAD are allowed here."),
+    "request_timeout": (408, "The request did not arrive in time. Send it again on a new connection."),
+    "uri_too_long": (414, "The address is too long. Queries need no more than 8 KiB."),
+    "rate_limited": (429, "Too many requests. Wait as long as Retry-After says."),
+    "quota_exhausted": (429, "The quota of this period is used up. Wait for the next, or ask for more."),
+    "headers_too_large": (431, "The request headers are too many or too large. Send at most 100, 16 KiB together."),
+    "internal": (500, "Something went wrong on our side. Try again; if it stays so, tell us the request_id."),
+    "unavailable": (503, "The service cannot answer at the moment. Try again as Retry-After says."),
+}
+
+RETRY_AFTER_SECONDS = 1
+ALLOW = "GET, HEAD"
+# Cached by nobody: the next try may well succeed.
+NO_STORE: Header = (b"cache-control", b"no-store")
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The body of every error. `parameter` is there where one is at fault."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    request_id: str
+    parameter: str | None = None
+
+
+class ApiError(Exception):
+    """Ends a request with the error of `code`. `headers` replace ``Cache-Control: no-store`` if they bring their own."""
+
+    def __init__(
+        self, code: str, detail: str | None = None, parameter: str | None = None, headers: tuple[Header, ...] = ()
+    ) -> None:
+        super().__init__(code, detail)
+        self.code = code
+        self.detail = detail
+        self.parameter = parameter
+        self.headers = headers
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def problem(
+    code: str,
+    request_id: str,
+    detail: str | None = None,
+    parameter: str | None = None,
+    headers: tuple[Header, ...] = (),
+) -> Reply:
+    """The answer for `code`, with the headers that its status calls for."""
+    status, advice = CODES[code]
+    body = _encoder.encode(
+        Problem(
+            type="about:blank",
+            title=HTTPStatus(status).phrase,
+            status=status,
+            detail=detail or advice,
+            code=code,
+            request_id=request_id,
+            parameter=parameter,
+        )
+    )
+    # application/json and not application/problem+json: the contract gives one content type for every status
+    caching = () if any(name == b"cache-control" for name, _ in headers) else (NO_STORE,)
+    return Reply(status, (JSON, *caching, *_required(status), *headers), body, code)
+
+
+def of_exception(error: Exception, request_id: str) -> Reply:
+    """The answer for an exception: an ApiError says what it is; of anything else nothing is shown."""
+    if isinstance(error, ApiError):
+        return problem(error.code, request_id, error.detail, error.parameter, error.headers)
+    return problem("internal", request_id)
+
+
+def _required(status: int) -> tuple[Header, ...]:
+    if status == 401:
+        return ((b"www-authenticate", b"ApiKey"),)
+    if status == 405:
+        return ((b"allow", ALLOW.encode()),)
+    if status in (429, 503):
+        return ((b"retry-after", str(RETRY_AFTER_SECONDS).encode()),)
+    return ()

@@ -1,0 +1,85 @@
+"""Bodies that the OpenAPI description shows. A test holds them against the structs."""
+
+from http import HTTPStatus
+from typing import Any
+
+from service.http.areas import AREAS
+from service.http.errors import CODES
+
+FORECAST: dict[str, Any] = {
+    "total_results": 1,
+    "zip_codes": [
+        {
+            "location": {
+                "zip_code": "36436",
+                "county_name": "Clarke County",
+                "county_fips_code": "01025",
+                "city": "Dickinson, AL",
+                "state_code": "AL",
+                "latitude": 31.7061,
+                "longitude": -87.9999,
+            },
+            "population": [{"year": 2023, "tot_population": 783}],
+            "housing": {
+                "tot_home_available_2020": 216,
+                "tot_home_available_2021": 333,
+                "tot_home_available_2022": 334,
+                "tot_home_available_2023": 281,
+                "est_total_home_demand_2030": 467,
+            },
+        }
+    ],
+}
+
+FORECAST_WITHOUT_FIGURES: dict[str, Any] = {
+    "total_results": 1,
+    "zip_codes": [
+        {
+            "location": {
+                "zip_code": "09001",
+                "county_name": None,
+                "county_fips_code": None,
+                "city": "APO, AE",
+                "state_code": "AE",
+                "latitude": None,
+                "longitude": None,
+            },
+            "population": [],
+            "housing": dict.fromkeys(FORECAST["zip_codes"][0]["housing"]),
+        }
+    ],
+}
+
+INDEX: dict[str, Any] = {
+    "version": "v1",
+    "release": {
+        "id": "20261105T120000Z-0123456789ab",
+        "published_at": "2026-11-05T12:00:00Z",
+        "illustrative": False,
+    },
+    "attribution": ["Population and housing: U.S. Census Bureau"],
+    "areas": [
+        {
+            "name": area.name,
+            "path": area.path,
+            "description": area.description,
+            "query_forms": [list(form) for form in area.query_forms],
+        }
+        for area in AREAS
+    ],
+}
+
+_AT_FAULT = {"missing_parameter": "state_code", "invalid_parameter": "zip_code", "duplicate_parameter": "zip_code"}
+
+
+def problem(code: str) -> dict[str, Any]:
+    status, advice = CODES[code]
+    example = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": advice,
+        "code": code,
+        "request_id": "4f1c2d7e9a5b4c3d8e6f7a8b9c0d1e2f",
+    }
+    return {**example, "parameter": _AT_FAULT[code]} if code in _AT_FAULT else example

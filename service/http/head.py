@@ -1,0 +1,54 @@
+"""What the edge found in a request's headers, handed to the handlers in the ASGI scope."""
+
+import re
+import uuid
+from typing import Any
+
+import msgspec
+
+SCOPE_KEY = "forecast.head"
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+
+
+class RequestHead(msgspec.Struct):
+    """`api_keys`, `hosts`: as often as they were sent. `key_id` is known once the key is verified."""
+
+    request_id: str
+    started: float
+    api_keys: tuple[bytes, ...] = ()
+    hosts: int = 0
+    has_body: bool = False
+    accept_encoding: bytes = b""
+    if_none_match: bytes = b""
+    key_id: str | None = None
+
+
+def new_request_id() -> str:
+    return uuid.uuid4().hex
+
+
+def read_head(headers: list[tuple[bytes, bytes]], started: float) -> RequestHead:
+    """One pass over lower-case `headers`."""
+    head = RequestHead("", started)
+    request_ids: list[bytes] = []
+    for name, value in headers:
+        if name == b"x-api-key":
+            head.api_keys = (*head.api_keys, value)
+        elif name == b"host":
+            head.hosts += 1
+        elif name == b"accept-encoding":
+            head.accept_encoding = head.accept_encoding + b"," + value if head.accept_encoding else value
+        elif name == b"if-none-match":
+            head.if_none_match = head.if_none_match + b"," + value if head.if_none_match else value
+        elif name == b"x-request-id":
+            request_ids.append(value)
+        elif name == b"transfer-encoding" or (name == b"content-length" and value.strip(b" \t0") != b""):
+            head.has_body = True
+    usable = len(request_ids) == 1 and _REQUEST_ID.fullmatch(request_ids[0])
+    head.request_id = request_ids[0].decode() if usable else new_request_id()
+    return head
+
+
+def head_of(scope: Any) -> RequestHead:
+    head: RequestHead = scope[SCOPE_KEY]
+    return head

@@ -1,0 +1,46 @@
+"""GET /v1/: which release is served, from which sources, and which areas there are."""
+
+from datetime import datetime
+
+import msgspec
+from litestar import get
+from litestar.handlers import HTTPRouteHandler
+from litestar.types import ASGIApp
+
+from service.http.areas import AREAS, AreaDescription
+from service.http.errors import NO_STORE
+from service.http.forecast import current_release
+from service.http.reply import JSON, Reply
+from warehouse.follow import ReleaseFollower
+
+
+class ReleaseSummary(msgspec.Struct, frozen=True):
+    """`illustrative`: the figures are made up, for demonstration."""
+
+    id: str
+    published_at: datetime
+    illustrative: bool
+
+
+class Index(msgspec.Struct, frozen=True):
+    version: str
+    release: ReleaseSummary
+    attribution: tuple[str, ...]
+    areas: tuple[AreaDescription, ...]
+
+
+def index_route(follower: ReleaseFollower) -> HTTPRouteHandler:
+    @get("/v1")
+    async def index() -> ASGIApp:
+        release = current_release(follower)
+        manifest = release.manifest
+        body = Index(
+            "v1",
+            ReleaseSummary(manifest.id, manifest.published_at, manifest.illustrative),
+            manifest.attribution,
+            tuple(area for area in AREAS if area.name in manifest.areas),
+        )
+        headers = (JSON, NO_STORE, (b"x-data-release", manifest.id.encode()))
+        return Reply(200, headers, msgspec.json.encode(body), "answered")
+
+    return index

@@ -1,0 +1,189 @@
+"""The OpenAPI 3.1 description, built from the structs that are encoded and the codes that are raised."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from litestar import get
+from litestar.handlers import HTTPRouteHandler
+from litestar.types import ASGIApp
+
+from service.http import examples
+from service.http.areas import FORECAST
+from service.http.errors import CODES, NO_STORE, Problem
+from service.http.index import Index
+from service.http.reply import JSON, Reply
+from warehouse.areas.forecast import ForecastBody
+
+Document = dict[str, Any]
+
+_REF = "#/components/schemas/{name}"
+# Any request can end so, whatever it asks for.
+_COMMON = (
+    "bad_request",
+    "body_not_allowed",
+    "missing_api_key",
+    "invalid_api_key",
+    "expired_api_key",
+    "revoked_api_key",
+    "request_timeout",
+    "uri_too_long",
+    "headers_too_large",
+    "internal",
+    "unavailable",
+)
+_QUERY_ERRORS = ("missing_parameter", "invalid_parameter", "duplicate_parameter", "no_matching_records")
+
+
+def openapi_route() -> HTTPRouteHandler:
+    body = msgspec.json.encode(describe())
+
+    @get("/v1/openapi.json")
+    async def openapi() -> ASGIApp:
+        return Reply(200, (JSON, NO_STORE), body, "answered")
+
+    return openapi
+
+
+def describe() -> Document:
+    (_, _, _), schemas = msgspec.json.schema_components((ForecastBody, Index, Problem), ref_template=_REF)
+    for schema in schemas.values():
+        # every member of an answer is always there; what can be null says so in its type
+        if "properties" in schema and schema.get("title") != "Problem":
+            schema["required"] = list(schema["properties"])
+    schemas["Problem"]["properties"]["code"] = {"type": "string", "enum": list(CODES)}
+    _sharpen(schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Population and housing forecasts",
+            "version": "1",
+            "description": "Read-only. Every request needs the header x-api-key. The forecast body never changes in v1; "
+            "in all other bodies, ignore members that you do not know.",
+        },
+        "security": [{"apiKey": []}],
+        "paths": {
+            FORECAST.path: {"get": _forecast()},
+            "/v1/": {"get": _plain("getIndex", "Release, sources and data areas", "Index", examples.INDEX)},
+            "/v1/openapi.json": {"get": _plain("getOpenApi", "This description", None, None)},
+        },
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key"}},
+            "headers": _HEADERS,
+        },
+    }
+
+
+def _sharpen(schemas: dict[str, Any]) -> None:
+    """Formats that the types alone do not tell."""
+    location = schemas["Location"]["properties"]
+    location["zip_code"]["pattern"] = "^[0-9]{5}$"
+    location["state_code"]["pattern"] = "^[A-Z]{2}$"
+    location["city"]["description"] = '"<city name>, <state_code>"'
+    schemas["ForecastBody"]["properties"]["total_results"]["description"] = "The length of zip_codes."
+
+
+def _forecast() -> Document:
+    errors = _errors((*_COMMON, *_QUERY_ERRORS), ("not_found",))
+    return {
+        "operationId": "getPopulationHousingForecast",
+        "summary": FORECAST.description,
+        "description": "Give zip_code, or city_name and state_code, or all three: then the ZIP code has to be in the "
+        "city. City names match regardless of case, spaces, accents, apostrophes, periods, hyphens, and of "
+        "St/Saint, Ft/Fort, Mt/Mount.",
+        "parameters": [
+            _parameter("zip_code", "Five digits, leading zeros included; of ZIP+4 the first five count.", "36436"),
+            _parameter("city_name", "Needs state_code.", "Dickinson"),
+            _parameter("state_code", "Two letters, in any case.", "AL"),
+            {"name": "If-None-Match", "in": "header", "schema": {"type": "string"}, "description": "An ETag."},
+            {"name": "X-Request-Id", "in": "header", "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}},
+        ],
+        "responses": {
+            "200": {
+                "description": "A match. zip_codes ascend by ZIP code, population by year.",
+                "headers": _header_refs(_KEPT + ("Content-Encoding",)),
+                "content": _content(
+                    "ForecastBody",
+                    {"zip_code": examples.FORECAST, "without_figures": examples.FORECAST_WITHOUT_FIGURES},
+                ),
+            },
+            "304": {"description": "The bytes named by If-None-Match are current.", "headers": _header_refs(_KEPT)},
+            **errors,
+        },
+    }
+
+
+def _plain(operation: str, summary: str, schema: str | None, example: Any) -> Document:
+    content = _content(schema, {"index": example}) if schema else {"application/json": {"schema": {"type": "object"}}}
+    return {
+        "operationId": operation,
+        "summary": summary,
+        "responses": {
+            "200": {"description": summary, "headers": _header_refs(("X-Request-Id",)), "content": content},
+            **_errors(_COMMON, ()),
+        },
+    }
+
+
+def _errors(codes: Sequence[str], extra: Sequence[str]) -> Document:
+    by_status: dict[int, list[str]] = {}
+    for code in (*codes, *extra, "method_not_allowed"):
+        by_status.setdefault(CODES[code][0], []).append(code)
+    return {str(status): _error(status, some) for status, some in sorted(by_status.items())}
+
+
+def _error(status: int, codes: list[str]) -> Document:
+    names = ["X-Request-Id", "Cache-Control", *_ERROR_HEADERS.get(status, ())]
+    return {
+        "description": f"{HTTPStatus(status).phrase}: {', '.join(codes)}",
+        "headers": _header_refs(tuple(names)),
+        "content": _content("Problem", {code: examples.problem(code) for code in codes}),
+    }
+
+
+def _content(schema: str, samples: dict[str, Any]) -> Document:
+    return {
+        "application/json": {
+            "schema": {"$ref": _REF.format(name=schema)},
+            "examples": {name: {"value": value} for name, value in samples.items()},
+        }
+    }
+
+
+def _parameter(name: str, description: str, example: str) -> Document:
+    return {
+        "name": name,
+        "in": "query",
+        "required": False,
+        "description": description,
+        "schema": {"type": "string", "maxLength": 100},
+        "example": example,
+    }
+
+
+def _header_refs(names: tuple[str, ...]) -> Document:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _header(description: str, example: str) -> Document:
+    return {"description": description, "schema": {"type": "string"}, "example": example}
+
+
+_KEPT = ("ETag", "Cache-Control", "Vary", "Cache-Status", "X-Data-Release", "X-Request-Id")
+_ERROR_HEADERS: dict[int, tuple[str, ...]] = {401: ("WWW-Authenticate",), 405: ("Allow",), 503: ("Retry-After",)}
+_HEADERS = {
+    "ETag": _header(
+        "Strong validator of the bytes; a release that did not change them keeps it.", '"9f86d081884c7d65"'
+    ),
+    "Cache-Control": _header("How long your own cache may keep the answer.", "private, max-age=60"),
+    "Vary": _header("What else the answer depends on.", "accept, accept-encoding, x-api-key"),
+    "Cache-Status": _header("Where the answer came from (RFC 9211).", "forecast; hit; detail=shared"),
+    "X-Data-Release": _header("The release that answered.", "20261105T120000Z-0123456789ab"),
+    "X-Request-Id": _header("Yours if you sent a usable one; name it when you ask us about a request.", "a1b2c3"),
+    "Content-Encoding": _header("gzip, where you accept it and it is worth it.", "gzip"),
+    "WWW-Authenticate": _header("The scheme that is missing.", "ApiKey"),
+    "Allow": _header("The methods that there are.", "GET, HEAD"),
+    "Retry-After": _header("Seconds to wait before the next try.", "1"),
+}

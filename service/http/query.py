@@ -1,0 +1,105 @@
+"""The query parameters that every data area shares, read from the raw query string.
+
+Frameworks take the last of two values and replace bytes that are not UTF-8; the contract refuses both.
+"""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from service.http.errors import ApiError
+
+LOCATION_PARAMETERS = ("zip_code", "city_name", "state_code")
+_MOST_CHARACTERS = 100
+_ZIP = re.compile(r"([0-9]{5})(?:-[0-9]{4})?")
+_STATE = re.compile(r"[A-Za-z]{2}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+class LocationQuery(msgspec.Struct, frozen=True):
+    """A valid query: `zip_code`, or `city_name` and `state_code`, or both; state in upper case."""
+
+    zip_code: str | None
+    city_name: str | None
+    state_code: str | None
+
+
+def parse_location(query: bytes) -> LocationQuery:
+    """Raises ApiError (400), naming the parameter, for whatever the contract does not accept."""
+    values, unknown = read_parameters(query, LOCATION_PARAMETERS)
+    zip_code, city_name, state_code = (values.get(name) for name in LOCATION_PARAMETERS)
+    if not values:
+        raise ApiError("missing_parameter", _hint(unknown))
+    if city_name is not None and state_code is None:
+        raise ApiError("missing_parameter", "city_name needs state_code: add state_code=AL, for example.", "state_code")
+    if state_code is not None and city_name is None and zip_code is None:
+        raise ApiError(
+            "missing_parameter", "state_code alone is too wide: add city_name, or give zip_code.", "city_name"
+        )
+    return LocationQuery(
+        None if zip_code is None else _zip(zip_code), city_name, None if state_code is None else _state(state_code)
+    )
+
+
+def read_parameters(query: bytes, known: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Trimmed, non-empty values of the known parameters by name, and the names of the unknown ones."""
+    values: dict[str, str] = {}
+    seen: set[str] = set()
+    unknown: list[str] = []
+    for pair in query.split(b"&"):
+        raw_name, _, raw_value = pair.partition(b"=")
+        name = unquote_to_bytes(raw_name.replace(b"+", b" ")).decode("utf-8", "replace")
+        if name not in known:
+            if name:
+                unknown.append(name)
+            continue
+        if name in seen:
+            raise ApiError("duplicate_parameter", f"{name} was given twice. Give it once.", name)
+        seen.add(name)
+        value = _value(name, raw_value)
+        if value:
+            values[name] = value
+    return values, unknown
+
+
+def _value(name: str, raw: bytes) -> str:
+    try:
+        text = unquote_to_bytes(raw.replace(b"+", b" ")).decode()
+    except UnicodeDecodeError:
+        detail = f"{name} is not valid UTF-8. Percent-encode it as UTF-8."
+        raise ApiError("invalid_parameter", detail, name) from None
+    if _CONTROL.search(text):
+        raise ApiError("invalid_parameter", f"{name} contains control characters. Remove them.", name)
+    text = text.strip()
+    if len(text) > _MOST_CHARACTERS:
+        raise ApiError("invalid_parameter", f"{name} is longer than {_MOST_CHARACTERS} characters.", name)
+    return text
+
+
+def _zip(text: str) -> str:
+    match = _ZIP.fullmatch(text)
+    if match:
+        return match[1]
+    short = text.isascii() and text.isdigit() and len(text) < 5
+    advice = f"Did you mean {text.zfill(5)}?" if short else "Give five digits, leading zeros included, like 36436."
+    raise ApiError("invalid_parameter", f"zip_code is not a five-digit ZIP code. {advice}", "zip_code")
+
+
+def _state(text: str) -> str:
+    if _STATE.fullmatch(text):
+        return text.upper()
+    raise ApiError("invalid_parameter", "state_code is not two letters. Give one like AL.", "state_code")
+
+
+def _hint(unknown: list[str]) -> str | None:
+    for name in unknown:
+        close = get_close_matches(name[:50].lower(), LOCATION_PARAMETERS, n=1)
+        if close:
+            shown = "".join(character for character in name[:50] if character.isprintable())
+            return (
+                f"There is no parameter {shown}: did you mean {close[0]}? Give zip_code, or city_name and state_code."
+            )
+    return None

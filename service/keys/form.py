@@ -1,0 +1,71 @@
+"""The form of an API key: ``phf_live_<id>_<secret>_<checksum>``.
+
+The parts are letters and digits. The id finds the record, the secret (256 bits) proves ownership, the checksum tells
+a mistyped key, or none at all, without asking anybody; secret scanners use it too.
+"""
+
+import hmac
+import re
+import secrets
+from hashlib import sha256
+from zlib import crc32
+
+import msgspec
+
+PREFIX = "phf_live"
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_ID_LENGTH = 12
+_SECRET_BITS = 256
+_SECRET_LENGTH = 43  # 62 ** 43 > 2 ** 256
+_CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
+_FORM = re.compile(
+    f"{PREFIX}_([0-9A-Za-z]{{{_ID_LENGTH}}})_([0-9A-Za-z]{{{_SECRET_LENGTH}}})_([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
+)
+LENGTH = len(PREFIX) + 3 + _ID_LENGTH + _SECRET_LENGTH + _CHECKSUM_LENGTH
+
+
+class PresentedKey(msgspec.Struct, frozen=True):
+    """A well-formed key. `secret` must not be logged or stored."""
+
+    key_id: str
+    secret: str
+
+
+def generate() -> tuple[str, PresentedKey]:
+    """A new key as its owner gets it, and its parts."""
+    key_id = "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
+    secret = _base62(secrets.randbits(_SECRET_BITS), _SECRET_LENGTH)
+    body = f"{PREFIX}_{key_id}_{secret}"
+    return f"{body}_{_checksum(body)}", PresentedKey(key_id, secret)
+
+
+def parse(presented: str) -> PresentedKey | None:
+    """The parts of `presented`, or None if its form or its checksum is wrong."""
+    match = _FORM.fullmatch(presented)
+    if match is None:
+        return None
+    body, _, checksum = presented.rpartition("_")
+    if not hmac.compare_digest(_checksum(body), checksum):
+        return None
+    return PresentedKey(match[1], match[2])
+
+
+def is_key_id(text: str) -> bool:
+    return len(text) == _ID_LENGTH and all(character in _ALPHABET for character in text)
+
+
+def digest(secret: str, pepper: bytes) -> str:
+    """What the key store holds instead of the secret: HMAC-SHA-256 with the pepper, as hex."""
+    return hmac.new(pepper, secret.encode(), sha256).hexdigest()
+
+
+def _checksum(body: str) -> str:
+    return _base62(crc32(body.encode()), _CHECKSUM_LENGTH)
+
+
+def _base62(number: int, length: int) -> str:
+    digits = []
+    for _ in range(length):
+        number, digit = divmod(number, 62)
+        digits.append(_ALPHABET[digit])
+    return "".join(reversed(digits))

@@ -1,0 +1,56 @@
+"""The pepper: a secret beside the key store, without which its digests are worth nothing."""
+
+import hmac
+import os
+import secrets
+from hashlib import sha256
+from pathlib import Path
+
+from config.settings import SettingsError
+
+_FILE = "pepper"
+_LEAST_CHARACTERS = 16
+
+
+def obtain(configured: str | None, data: Path) -> bytes:
+    """The configured pepper, else the one of the data folder, created there once.
+
+    Raises:
+        SettingsError: if it is too short, or its file cannot be read or created.
+    """
+    if configured is not None:
+        if len(configured) < _LEAST_CHARACTERS:
+            raise SettingsError(f"FORECAST_KEYS_PEPPER: needs at least {_LEAST_CHARACTERS} characters")
+        return configured.encode()
+    path = data / _FILE
+    try:
+        _create(path)
+        pepper = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"cannot read or create the pepper {path}: {error}") from None
+    if len(pepper) < _LEAST_CHARACTERS:
+        raise SettingsError(f"the pepper {path} is damaged: restore it from a backup, or no key can be verified")
+    return pepper.encode()
+
+
+def fingerprint(pepper: bytes) -> str:
+    """Tells two peppers apart and reveals neither."""
+    return hmac.new(pepper, b"fingerprint", sha256).hexdigest()[:16]
+
+
+def _create(path: Path) -> None:
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{_FILE}.{os.getpid()}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+            stream.write(secrets.token_hex(32) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.link(aside, path)  # exclusive, and whole from the start: whoever comes second reads the first one's
+    except FileExistsError:
+        return
+    finally:
+        aside.unlink(missing_ok=True)

@@ -1,0 +1,189 @@
+"""Is this key good? Verified keys are kept in the process, so that a hot one costs no round trip (Decision 4).
+
+Age counts from when the look-up was sent. Up to 3 s a verified key is simply good; from 3 s it is re-checked behind
+the request, from 5 s the request waits for that (250 ms). While the store is away a key is good until 60 s old; after
+that nothing can be said about it, which is no fault of its owner.
+"""
+
+import asyncio
+import hmac
+import logging
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Literal
+
+import msgspec
+
+from service.keys import form
+from service.keys.record import ApiKey
+from service.keys.store import ForeignStoreError, KeyStore, key_id_of
+from service.redis.client import StoreUnavailable
+
+log = logging.getLogger("forecast.keys")
+
+RECHECK_AFTER = 3.0
+WAIT_AFTER = 5.0
+UNKNOWN_AFTER = 60.0
+_WAIT_SECONDS = 0.25
+_MOST_VERIFIED = 100_000
+_NOBODY = "0" * 64
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    key: ApiKey
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """Only whoever presents the right secret learns `expired` or `revoked`; `key_id` is None for everyone else."""
+
+    reason: Literal["invalid", "expired", "revoked"]
+    key_id: str | None = None
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    """The store cannot be asked, and what is known is too old."""
+
+    reason: str
+
+
+Verdict = Accepted | Rejected | Unknown
+INVALID = Rejected("invalid")
+
+
+class _Verified:
+    __slots__ = ("checked_at", "fingerprint", "key", "recheck")
+
+    def __init__(self, fingerprint: bytes, key: ApiKey, checked_at: float) -> None:
+        self.fingerprint = fingerprint
+        self.key = key
+        self.checked_at = checked_at
+        self.recheck: asyncio.Task[None] | None = None
+
+
+class KeyVerifier:
+    """`problem` is why no key can be verified at the moment, None while one can."""
+
+    def __init__(self, store: KeyStore, pepper: bytes, clock: Callable[[], float] = time.monotonic) -> None:
+        self.problem: str | None = None
+        self._store = store
+        self._pepper = pepper
+        self._clock = clock
+        # presented keys are kept as a fingerprint that is worth nothing outside this process
+        self._salt = os.urandom(32)
+        self._verified: dict[bytes, _Verified] = {}
+        self._by_id: dict[str, _Verified] = {}
+        self._changes = 0
+        self._last_confirmed = -UNKNOWN_AFTER
+
+    async def check(self, presented: str) -> Verdict:
+        """The verdict on a presented key, within the key store's budget."""
+        fingerprint = blake2b(presented.encode(), key=self._salt, digest_size=16).digest()
+        known = self._verified.get(fingerprint)
+        if known is None:
+            return await self._check_new(presented, fingerprint)
+        age = self._clock() - known.checked_at
+        if age >= RECHECK_AFTER:
+            recheck = self._start_recheck(known)
+            if age >= WAIT_AFTER:
+                await asyncio.wait([recheck], timeout=_WAIT_SECONDS)
+                return self._judge_again(known)
+        return _judge(known.key)
+
+    def invalidate(self, name: str | None) -> None:
+        """A record changed (or, with None, any may have): asks again at once, or with the next request."""
+        self._changes += 1
+        if name is None:
+            for known in self._verified.values():
+                known.checked_at = min(known.checked_at, self._clock() - RECHECK_AFTER)
+            return
+        changed = self._by_id.get(key_id_of(name) or "")
+        if changed is not None:
+            # requests wait for the answer; without one, what was known keeps its age
+            changed.checked_at = min(changed.checked_at, self._clock() - WAIT_AFTER)
+            changed.recheck = None
+            self._start_recheck(changed)
+
+    @property
+    def remembers_somebody(self) -> bool:
+        """Whether some key is still good without the store."""
+        return self._clock() - self._last_confirmed < UNKNOWN_AFTER
+
+    async def _check_new(self, presented: str, fingerprint: bytes) -> Verdict:
+        parts = form.parse(presented)
+        if parts is None:
+            return INVALID
+        sent, changes = self._clock(), self._changes
+        try:
+            key = await self._find(parts.key_id)
+        except StoreUnavailable as error:
+            return Unknown(str(error))
+        # the same work whether the id exists or not
+        expected = key.digest if key is not None else _NOBODY
+        matches = hmac.compare_digest(form.digest(parts.secret, self._pepper), expected)
+        if key is None or not matches:
+            return INVALID
+        if changes != self._changes:  # this reply may be from before the change
+            sent -= WAIT_AFTER
+        self._keep(_Verified(fingerprint, key, sent))
+        self._last_confirmed = sent
+        return _judge(key)
+
+    async def _find(self, key_id: str) -> ApiKey | None:
+        """Raises StoreUnavailable, also where the store is not the one our keys are in."""
+        try:
+            found = await self._store.find(key_id)
+            self._store.check_control(found.control)
+        except ForeignStoreError as error:
+            self._alarm(str(error))
+            raise StoreUnavailable("key store: not the one that holds our keys") from None
+        self.problem = None
+        return found.key
+
+    def _alarm(self, problem: str) -> None:
+        if self.problem != problem:
+            log.error("%s", problem)
+        self.problem = problem
+
+    def _start_recheck(self, known: _Verified) -> "asyncio.Task[None]":
+        if known.recheck is None or known.recheck.done():
+            known.recheck = asyncio.create_task(self._recheck(known))
+        return known.recheck
+
+    async def _recheck(self, known: _Verified) -> None:
+        sent, changes = self._clock(), self._changes
+        try:
+            key = await self._find(known.key.key_id)
+        except StoreUnavailable:
+            return
+        if key is None or not hmac.compare_digest(key.digest, known.key.digest):
+            self._forget(known)
+            return
+        known.key = key
+        known.checked_at = sent if changes == self._changes else sent - WAIT_AFTER
+        self._last_confirmed = sent
+
+    def _judge_again(self, known: _Verified) -> Verdict:
+        if self._verified.get(known.fingerprint) is not known:
+            return INVALID
+        if self._clock() - known.checked_at >= UNKNOWN_AFTER:
+            return Unknown("the key store cannot be asked")
+        return _judge(known.key)
+
+    def _keep(self, known: _Verified) -> None:
+        while len(self._verified) >= _MOST_VERIFIED:
+            self._forget(next(iter(self._verified.values())))
+        self._verified[known.fingerprint] = known
+        self._by_id[known.key.key_id] = known
+
+    def _forget(self, known: _Verified) -> None:
+        self._verified.pop(known.fingerprint, None)
+        if self._by_id.get(known.key.key_id) is known:
+            del self._by_id[known.key.key_id]
+
+
+def _judge(key: ApiKey) -> Verdict:
+    status = key.status(datetime.now(UTC)) if key.expires_at is not None or key.revoked_at is not None else "active"
+    return Accepted(key) if status == "active" else Rejected(status, key.key_id)

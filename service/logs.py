@@ -1,0 +1,62 @@
+"""Logging: JSON lines for machines, short lines for a person at a terminal. No secret ever gets here."""
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_COLOURS = {"DEBUG": "\x1b[2m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[31m"}
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line; what a caller passes as `extra` becomes members."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            "pid": record.process,
+            **_extra(record),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line, enc_hook=str).decode()
+
+
+class TextFormatter(logging.Formatter):
+    def __init__(self, *, colour: bool) -> None:
+        super().__init__()
+        self._colour = colour
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
+        extra = " ".join(f"{name}={value}" for name, value in _extra(record).items() if str(value) not in record.msg)
+        line = f"{time} {record.levelname.lower():7} {record.getMessage()}" + (f"  {extra}" if extra else "")
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        colour = _COLOURS.get(record.levelname, "") if self._colour else ""
+        return f"{colour}{line}\x1b[0m" if colour else line
+
+
+def configure(form: Literal["auto", "json", "text"], level: str) -> bool:
+    """Sends everything to standard error; `auto` is text in a terminal and JSON elsewhere. Returns whether it is JSON."""
+    terminal = sys.stderr.isatty()
+    handler = logging.StreamHandler(sys.stderr)
+    as_json = form == "json" or (form == "auto" and not terminal)
+    handler.setFormatter(JsonFormatter() if as_json else TextFormatter(colour=terminal))
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+    # these say per connection or per process what we say ourselves, or count
+    for name in ("uvicorn.error", "uvicorn.access", "litestar"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    return as_json
+
+
+def _extra(record: logging.LogRecord) -> dict[str, Any]:
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD}

@@ -1,0 +1,1 @@
+"""The operators' listener: health and metrics of the whole instance."""

@@ -1,0 +1,94 @@
+"""The instance's metrics in Prometheus's text format: sums over its workers, those that ended included."""
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from service.operators.state import InstanceState, readiness
+from service.telemetry import COUNTERS, HISTOGRAMS, LATENCY_BOUNDS, Histogram, Snapshot
+
+
+class _Families:
+    """A collector that has its metrics already."""
+
+    def __init__(self, metrics: list[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
+
+
+def render(state: InstanceState, sums: Snapshot) -> bytes:
+    """`sums` adds up all workers that there are and were."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Families([*_counters(sums), *_histograms(sums), *_gauges(state)]))
+    return generate_latest(registry)
+
+
+def _counters(sums: Snapshot) -> Iterator[Metric]:
+    for family in COUNTERS:
+        metric = CounterMetricFamily(family.name, family.help, labels=family.labels)
+        for name, labels, value in sums.counters:
+            if name == family.name:
+                metric.add_metric(labels, value)
+        yield metric
+
+
+def _histograms(sums: Snapshot) -> Iterator[Metric]:
+    for family in HISTOGRAMS:
+        metric = HistogramMetricFamily(family.name, family.help, labels=family.labels)
+        for name, labels, histogram in sums.histograms:
+            if name == family.name:
+                metric.add_metric(labels, _cumulative(histogram), histogram.total)
+        yield metric
+
+
+def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
+    buckets, below = [], 0
+    for bound, count in zip((*LATENCY_BOUNDS, float("inf")), histogram.counts, strict=True):
+        below += count
+        buckets.append(("+Inf" if bound == float("inf") else repr(bound), float(below)))
+    return buckets
+
+
+def _gauges(state: InstanceState) -> Iterator[Metric]:
+    reports = state.reports
+    yield _gauge("forecast_workers", "Workers that serve.", len(reports))
+    yield _gauge("forecast_workers_wanted", "Workers that there should be.", state.wanted_workers)
+    restarts = CounterMetricFamily("forecast_worker_restarts", "Workers that died and were replaced.")
+    restarts.add_metric((), state.restarts)
+    yield restarts
+    yield _gauge("forecast_ready", "1 if the readiness check answers 200.", readiness(state).status != "unavailable")
+    up = GaugeMetricFamily("forecast_store_up", "1 if every worker reaches the store.", labels=("store",))
+    up.add_metric(("keys",), bool(reports) and all(report.keys_up for report in reports))
+    up.add_metric(("cache",), bool(reports) and all(report.cache_up for report in reports))
+    yield up
+    foreign = any(report.keys_problem for report in reports)
+    yield _gauge("forecast_key_store_foreign", "1 if the key store lost its keys or has another pepper's.", foreign)
+    push = sum(report.push_connected for report in reports)
+    yield _gauge("forecast_revocation_push_connections", "Workers to which revocations are pushed.", push)
+    releases = GaugeMetricFamily(
+        "forecast_release", "Workers by the release they serve.", labels=("release", "illustrative")
+    )
+    published = GaugeMetricFamily(
+        "forecast_release_published_timestamp_seconds", "When the release was published.", labels=("release",)
+    )
+    for release in sorted({report.release for report in reports if report.release}):
+        serving = [report for report in reports if report.release == release]
+        releases.add_metric((release, str(serving[0].illustrative).lower()), len(serving))
+        published.add_metric((release,), serving[0].published_at or 0)
+    yield releases
+    yield published
+    failing = sum(report.release_problem is not None for report in reports)
+    yield _gauge("forecast_release_problems", "Workers that cannot open the current release.", failing)
+    memory = GaugeMetricFamily("forecast_worker_resident_memory_bytes", "Memory by worker.", labels=("pid",))
+    for worker in state.workers:
+        memory.add_metric((str(worker.pid),), worker.resident_bytes)
+    yield memory
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    metric = GaugeMetricFamily(name, text)
+    metric.add_metric((), value)
+    return metric

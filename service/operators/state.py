@@ -1,0 +1,71 @@
+"""What the supervisor knows of its instance, and what follows for readiness (Decision 12)."""
+
+from typing import Literal
+
+import msgspec
+
+from service.control import Report
+
+
+class WorkerState(msgspec.Struct, frozen=True):
+    """`report` is None until the worker has said anything."""
+
+    pid: int
+    report: Report | None
+    resident_bytes: int
+
+
+class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
+    workers: tuple[WorkerState, ...]
+    wanted_workers: int
+    restarts: int
+    draining: bool
+
+    @property
+    def reports(self) -> list[Report]:
+        return [worker.report for worker in self.workers if worker.report is not None]
+
+
+class Readiness(msgspec.Struct, frozen=True):
+    """`status` is `unavailable` where a balancer should send nothing; `reasons` are for the operator."""
+
+    status: Literal["ready", "degraded", "unavailable"]
+    reasons: tuple[str, ...]
+    releases: tuple[str, ...]
+
+
+def readiness(state: InstanceState) -> Readiness:
+    reports = state.reports
+    releases = tuple(sorted({report.release for report in reports if report.release}))
+    blocking = _blocking(state, reports)
+    if blocking:
+        return Readiness("unavailable", (blocking,), releases)
+    reasons = _degraded(state, reports)
+    return Readiness("degraded" if reasons else "ready", tuple(reasons), releases)
+
+
+def _blocking(state: InstanceState, reports: list[Report]) -> str | None:
+    if state.draining:
+        return "draining"
+    if not reports:
+        return "starting"
+    if not any(report.release for report in reports):
+        problem = next((report.release_problem for report in reports if report.release_problem), None)
+        return f"no release: {problem}" if problem else "no release was published yet"
+    if not any(report.can_verify for report in reports):
+        problem = next((report.keys_problem for report in reports if report.keys_problem), None)
+        return problem or "the key store is away and no key is remembered"
+    return None
+
+
+def _degraded(state: InstanceState, reports: list[Report]) -> list[str]:
+    reasons = []
+    if not all(report.keys_up for report in reports):
+        reasons.append("the key store is away: keys verified in the last 60 s go on, others are answered 503")
+    if not all(report.cache_up for report in reports):
+        reasons.append("the shared cache is away: answers come from the warehouse")
+    reasons += sorted({report.release_problem for report in reports if report.release_problem})
+    reasons += sorted({report.keys_problem for report in reports if report.keys_problem})
+    if len(reports) < state.wanted_workers:
+        reasons.append(f"{len(reports)} of {state.wanted_workers} workers serve")
+    return reasons

@@ -1,0 +1,40 @@
+"""Is there a Redis at this URL? Asked once when an instance starts, so that a wrong URL is told at once.
+
+A server that is away, or loading, is no mistake: the instance starts degraded and waits for it.
+"""
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, BusyLoadingError, InvalidResponse, ReadOnlyError, RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.retry import Retry
+
+from config.settings import mask_url
+
+_SECONDS = 1.0
+
+
+def check_answers_redis(url: str) -> str | None:
+    """What is wrong with `url`, in one line; None if Redis answers there, or nobody does at the moment."""
+    shown = mask_url(url)
+    try:
+        client = Redis.from_url(
+            url, socket_timeout=_SECONDS, socket_connect_timeout=_SECONDS, retry=Retry(NoBackoff(), 0), protocol=2
+        )
+    except ValueError as error:
+        return f"{shown} is no Redis URL: {error}"
+    try:
+        with client:
+            client.ping()
+    except AuthenticationError as error:
+        return f"{shown} refuses the credentials: {error}"
+    except (BusyLoadingError, ReadOnlyError, RedisTimeoutError):
+        return None
+    except InvalidResponse:
+        return f"{shown} answers, but does not speak Redis's protocol"
+    except RedisConnectionError:
+        return None
+    except (RedisError, UnicodeError) as error:
+        return f"{shown}: {error}"
+    return None

@@ -1,0 +1,123 @@
+"""One Redis with a budget: every call ends within it, and while Redis is away no call is made at all."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import InvalidResponse, RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from config.settings import mask_url
+from service.redis.breaker import CircuitBreaker
+
+log = logging.getLogger("forecast.redis")
+
+PROBE_SECONDS = 0.5
+_MAX_CONNECTIONS = 256
+_POOL_EXHAUSTED = "No connection available."
+
+T = TypeVar("T")
+
+
+class StoreUnavailable(Exception):  # noqa: N818 - a state of the store, and named so in logs
+    """The store did not answer within its budget, or answered with an error. Nothing is known about the data."""
+
+
+def open_client(url: str, *, timeout: float, retries: int = 0, **options: Any) -> Redis:
+    """A client whose every try fails within about `timeout` seconds; the library's defaults wait for seconds.
+
+    Raises:
+        ValueError: if `url` is no Redis URL.
+    """
+    pool = BlockingConnectionPool.from_url(
+        url,
+        max_connections=_MAX_CONNECTIONS,
+        timeout=timeout,
+        socket_timeout=timeout,
+        socket_connect_timeout=timeout,
+        retry=Retry(NoBackoff(), retries),
+        protocol=2,
+        **options,
+    )
+    return Redis.from_pool(pool)
+
+
+class RedisStore:
+    """A named Redis behind a circuit breaker. `healthy` is False until the first answer, and while it is away."""
+
+    def __init__(self, name: str, url: str, client: Redis) -> None:
+        self.name = name
+        self.healthy = False
+        self._where = mask_url(url)
+        self._client = client
+        self._breaker = CircuitBreaker(self._changed)
+        self._probe: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """One try to reach it, so that the first request finds an open connection; then watches over it."""
+        await self._ping()
+        self._probe = asyncio.create_task(self._keep_probing(), name=f"probe {self.name}")
+
+    async def stop(self) -> None:
+        if self._probe is not None:
+            self._probe.cancel()
+            await asyncio.gather(self._probe, return_exceptions=True)
+        await self._client.aclose(close_connection_pool=True)
+
+    async def call(self, command: Callable[[Redis], Awaitable[T]]) -> T:
+        """The reply to `command`. It is never cancelled half-way: a connection left so has crossed replies.
+
+        Raises:
+            StoreUnavailable: if the store is away, slow, or answers with an error.
+        """
+        if self._breaker.is_open:
+            raise StoreUnavailable(f"{self.name} is away")
+        return await self._attempt(command)
+
+    async def _attempt(self, command: Callable[[Redis], Awaitable[T]]) -> T:
+        try:
+            reply = await command(self._client)
+        except (RedisConnectionError, RedisTimeoutError, InvalidResponse, OSError) as error:
+            # our own pool being empty says nothing about the store
+            if str(error) != _POOL_EXHAUSTED:
+                self._failed(error)
+            raise StoreUnavailable(f"{self.name}: {_reason(error)}") from None
+        except RedisError as error:  # it answers, but refuses: full, read-only, not permitted
+            self._breaker.success()
+            raise StoreUnavailable(f"{self.name}: {_reason(error)}") from None
+        self.healthy = True
+        self._breaker.success()
+        return reply
+
+    def _failed(self, error: Exception) -> None:
+        self.healthy = False
+        was_open = self._breaker.is_open
+        self._breaker.failure()
+        if self._breaker.is_open and not was_open:
+            log.warning("%s (%s) is away: %s", self.name, self._where, _reason(error))
+
+    def _changed(self, closed: bool) -> None:
+        self.healthy = closed
+        if closed:
+            log.info("%s (%s) is back", self.name, self._where)
+
+    async def _ping(self) -> None:
+        try:
+            await self._attempt(lambda client: client.ping())
+        except StoreUnavailable as error:
+            log.debug("probe failed: %s", error)
+
+    async def _keep_probing(self) -> None:
+        while True:
+            await asyncio.sleep(PROBE_SECONDS)
+            if self._breaker.is_open or not self.healthy:
+                await self._ping()
+
+
+def _reason(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

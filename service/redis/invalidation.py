@@ -1,0 +1,98 @@
+"""Pushed invalidations: Redis tells us when a record under a prefix changes (client-side caching, RESP3).
+
+Losing the connection loses nothing but speed; whoever uses this must re-check on its own (Decision 4).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from redis.asyncio import Connection
+from redis.asyncio.connection import parse_url
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+log = logging.getLogger("forecast.redis")
+
+_IDLE_SECONDS = 5.0
+_RECONNECT_SECONDS = 0.5
+
+
+class InvalidationListener:
+    """Calls `invalidate` with each changed record's name, or with None when any may have changed.
+
+    `connected` tells whether pushes arrive at the moment. Servers without RESP3 tracking are left alone after one try
+    that they refuse.
+    """
+
+    def __init__(self, url: str, prefix: str, invalidate: Callable[[str | None], None], *, timeout: float) -> None:
+        self.connected = False
+        self._url = url
+        self._prefix = prefix
+        self._invalidate = invalidate
+        self._timeout = timeout
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="listen for invalidations")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            connection = self._connection()
+            try:
+                await self._listen(connection)
+            except (RedisError, OSError, TimeoutError, AssertionError) as error:
+                log.debug("invalidation listener: %s", error)
+            finally:
+                self.connected = False
+                await connection.disconnect(nowait=True)
+            await asyncio.sleep(_RECONNECT_SECONDS)
+
+    def _connection(self) -> Connection:
+        options: dict[str, Any] = dict(parse_url(self._url))
+        kind = options.pop("connection_class", Connection)
+        connection: Connection = kind(
+            **options,
+            protocol=3,
+            maint_notifications_config=None,
+            socket_timeout=self._timeout,
+            socket_connect_timeout=self._timeout,
+            retry=Retry(NoBackoff(), 0),
+        )
+        return connection
+
+    async def _listen(self, connection: Connection) -> None:
+        await connection.connect()  # type: ignore[no-untyped-call]
+
+        async def pushed(message: list[Any]) -> list[Any]:
+            names = message[1]
+            for name in [None] if names is None else names:
+                self._invalidate(name.decode() if isinstance(name, bytes) else name)
+            return message
+
+        # private: redis-py has no public way to receive these on asyncio, so its version is pinned
+        connection._parser.set_invalidation_push_handler(pushed)  # type: ignore[attr-defined]  # noqa: SLF001
+        await connection.send_command("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", self._prefix)
+        await connection.read_response()
+        self.connected = True
+        self._invalidate(None)  # what changed while nobody listened is unknown
+        while True:
+            message = await connection.read_response(timeout=_IDLE_SECONDS, push_request=True)
+            if message is None:
+                await self._ping(connection)
+
+    async def _ping(self, connection: Connection) -> None:
+        await connection.send_command("PING")
+        while True:
+            reply = await connection.read_response(timeout=self._timeout, push_request=True)
+            if reply is None:
+                raise TimeoutError("no answer to PING")
+            if reply in (b"PONG", "PONG"):
+                return

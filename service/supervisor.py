@@ -1,0 +1,263 @@
+"""One per instance: binds the sockets, starts and replaces workers, owns the embedded servers, serves operators."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+import uvloop
+
+from config.settings import Settings
+from service import embedded
+from service.app import Endpoints, worker_count
+from service.control import Orders
+from service.embedded import EmbeddedError, EmbeddedServers
+from service.keys import pepper
+from service.operators.app import build_operators_app
+from service.operators.state import InstanceState, WorkerState
+from service.probe import check_answers_redis
+from service.telemetry import Snapshot, Telemetry
+from service.worker_process import WorkerProcess
+from warehouse.errors import CatalogError
+from warehouse.instances import InstanceFile, InstanceRecord
+
+log = logging.getLogger("forecast.supervisor")
+
+_TEND_SECONDS = 0.25
+_FIRST_BACKOFF = 0.2
+_LONGEST_BACKOFF = 5.0
+# A worker that lived this long did not die of its start.
+_SETTLED_SECONDS = 10.0
+
+
+class StartError(Exception):
+    """The instance cannot start. The message is one line that says why and what to do."""
+
+
+class _OperatorsServer(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Supervisor:
+    """`on_ready` is called once, with the two base URLs, when the first worker serves."""
+
+    def __init__(
+        self, settings: Settings, *, log_json: bool, on_ready: Callable[[str, str], None] | None = None
+    ) -> None:
+        self._settings = settings
+        self._log_json = log_json
+        self._on_ready = on_ready
+        self._wanted = worker_count(settings)
+        self._workers: list[WorkerProcess] = []
+        self._retired = Telemetry()
+        self._restarts = 0
+        self._draining = False
+        self._stopping = asyncio.Event()
+        self._written: InstanceRecord | None = None
+
+    async def run(self) -> None:
+        """Serves until told to stop by SIGTERM or SIGINT; a second signal stops at once.
+
+        Raises:
+            StartError: if a port is taken, the data folder cannot be written, or a Redis URL cannot be right.
+        """
+        settings = self._settings
+        with contextlib.ExitStack() as stack:
+            self._partners = stack.enter_context(_bind(settings.listen_host, settings.listen_port, "listen_port"))
+            self._operators = stack.enter_context(
+                _bind(settings.operator_host, settings.operator_port, "operator_port")
+            )
+            self._servers = self._start_embedded()
+            stack.callback(self._servers.stop)
+            self._orders = self._make_orders()
+            self._instance = self._open_instance()
+            stack.callback(self._instance.close)
+            await self._serve()
+
+    def _start_embedded(self) -> EmbeddedServers:
+        servers = EmbeddedServers(self._settings.data_path, embedded.wanted(self._settings))
+        try:
+            servers.ensure()
+        except EmbeddedError as error:
+            servers.stop()
+            raise StartError(str(error)) from None
+        return servers
+
+    def _make_orders(self) -> Orders:
+        urls = embedded.resolved(self._settings, self._servers)
+        for role, url in urls.items():
+            problem = check_answers_redis(url)
+            if problem is not None:
+                raise StartError(f"FORECAST_{role.upper()}_URL: {problem}")
+        secret = pepper.obtain(self._settings.keys_pepper, self._settings.data_path)
+        endpoints = Endpoints(urls["keys"], urls["cache"], secret)
+        return Orders(self._settings, endpoints, self._log_json)
+
+    def _open_instance(self) -> InstanceFile:
+        try:
+            return InstanceFile(self._settings.data_path, secrets.token_hex(8))
+        except OSError as error:
+            raise StartError(f"cannot write the data folder {self._settings.data_dir}: {error.strerror}") from None
+
+    async def _serve(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._told_to_stop)
+        app = build_operators_app(self.state, self.sums)
+        config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False)
+        operators = _OperatorsServer(config)
+        serving = asyncio.create_task(operators.serve(sockets=[self._operators]), name="operators")
+        keepers = [asyncio.create_task(self._keep_worker(), name="keep a worker") for _ in range(self._wanted)]
+        tending = asyncio.create_task(self._tend(), name="tend")
+        await self._stopping.wait()
+        await self._stop_workers(keepers)
+        tending.cancel()
+        operators.should_exit = True
+        await asyncio.gather(serving, tending, return_exceptions=True)
+
+    # --- workers -------------------------------------------------------------------------------------------------
+
+    async def _keep_worker(self) -> None:
+        """Keeps one worker alive: a new one at once when it dies, later and later if it dies of its start."""
+        loop = asyncio.get_running_loop()
+        backoff = 0.0
+        while not self._draining:
+            worker = WorkerProcess.start(self._orders, self._partners, self._reported)
+            self._workers.append(worker)
+            began = loop.time()
+            status = await worker.ended()
+            self._workers.remove(worker)
+            if worker.report is not None:
+                self._retired.add(worker.report.telemetry)
+            if self._draining:
+                return
+            self._restarts += 1
+            settled = loop.time() - began > _SETTLED_SECONDS
+            log.error("worker %d ended (%s); replacing it", worker.pid, status, extra={"worker": worker.pid})
+            backoff = 0.0 if settled else min(_LONGEST_BACKOFF, max(_FIRST_BACKOFF, backoff * 2))
+            await asyncio.sleep(backoff)
+
+    async def _stop_workers(self, keepers: "list[asyncio.Task[None]]") -> None:
+        for worker in self._workers:
+            worker.signal(signal.SIGTERM)
+        pending = {task for task in keepers if not task.done()}
+        if pending:
+            # the workers' own deadline, and a moment for them to notice it
+            _, pending = await asyncio.wait(pending, timeout=self._settings.drain + 1)
+        for worker in list(self._workers):
+            worker.signal(signal.SIGKILL)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*keepers, return_exceptions=True)
+
+    def _told_to_stop(self) -> None:
+        if self._draining:
+            log.warning("told to stop again: stopping at once")
+            for worker in self._workers:
+                worker.signal(signal.SIGKILL)
+            return
+        log.info("stopping: finishing requests, at most %g s", self._settings.drain)
+        self._draining = True
+        self._stopping.set()
+
+    def _reported(self) -> None:
+        self._write_record()
+        if self._on_ready is not None:
+            ready, self._on_ready = self._on_ready, None
+            ready(_url(self._partners), _url(self._operators))
+
+    # --- watching ------------------------------------------------------------------------------------------------
+
+    async def _tend(self) -> None:
+        """Replaces dead embedded servers, and asks workers how they are; one that does not say is replaced."""
+        while True:
+            await asyncio.sleep(_TEND_SECONDS)
+            try:
+                for role in self._servers.tend():
+                    log.warning("started the embedded server for %s again", role)
+                for worker in self._workers:
+                    worker.ask()
+                    if worker.is_stuck():
+                        log.error("worker %d does not respond; killing it", worker.pid)
+                        worker.signal(signal.SIGKILL)
+                self._write_record()
+            except Exception:
+                log.exception("tending failed; trying again")
+
+    def _write_record(self) -> None:
+        record = InstanceRecord(
+            instance=str(os.getpid()),
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            operator_url=_url(self._operators),
+            releases=tuple(worker.report.release for worker in self._workers if worker.report is not None),
+        )
+        if record != self._written:
+            try:
+                self._instance.write(record)
+            except OSError as error:
+                log.error("cannot write the instance record: %s", error)
+                return
+            self._written = record
+
+    # --- what operators see --------------------------------------------------------------------------------------
+
+    def state(self) -> InstanceState:
+        workers = tuple(WorkerState(worker.pid, worker.report, worker.resident_bytes()) for worker in self._workers)
+        return InstanceState(
+            workers=workers, wanted_workers=self._wanted, restarts=self._restarts, draining=self._draining
+        )
+
+    async def sums(self) -> Snapshot:
+        """Figures of all workers that there are and were, as of now."""
+        await asyncio.gather(*(worker.fresh_report() for worker in self._workers))
+        total = Telemetry()
+        total.add(self._retired.snapshot())
+        for worker in self._workers:
+            if worker.report is not None:
+                total.add(worker.report.telemetry)
+        return total.snapshot()
+
+
+def serve(settings: Settings, *, log_json: bool, on_ready: Callable[[str, str], None] | None = None) -> None:
+    """Runs an instance until it is told to stop. Raises StartError."""
+
+    async def run() -> None:
+        await Supervisor(settings, log_json=log_json, on_ready=on_ready).run()
+
+    try:
+        uvloop.run(run())
+    except CatalogError as error:
+        raise StartError(str(error)) from None
+
+
+@contextmanager
+def _bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        bound = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise StartError(f"cannot listen on {host}: {error.strerror}") from None
+    with bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((host, port))
+            bound.listen(2048)
+        except OSError as error:
+            raise StartError(f"cannot listen on {host}:{port} ({setting}): {error.strerror}") from None
+        bound.setblocking(False)
+        yield bound
+
+
+def _url(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{host}:{port}"

@@ -1,0 +1,82 @@
+"""What a worker counts about itself. Plain integers in one event loop: no locks, no shared memory.
+
+The supervisor sums the snapshots of all workers (operators/metrics.py).
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+
+import msgspec
+
+LATENCY_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class Family(msgspec.Struct, frozen=True):
+    """One metric: its name, what it says, and its labels."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+
+
+REQUESTS = Family("forecast_requests", "Requests answered.", ("area", "status", "outcome"))
+LOOKUPS = Family("forecast_cache_lookups", "Look-ups by tier.", ("tier", "outcome"))
+KEY_CHECKS = Family("forecast_key_checks", "API key checks.", ("outcome",))
+REJECTED = Family("forecast_connections_rejected", "Requests refused before they could be routed.", ("code",))
+REQUEST_SECONDS = Family("forecast_request_seconds", "Time from the request's headers to its answer.", ("area",))
+LOOKUP_SECONDS = Family("forecast_cache_lookup_seconds", "Time of one look-up in a tier.", ("tier",))
+QUERY_SECONDS = Family("forecast_warehouse_query_seconds", "Time of one DuckDB query, waiting excluded.", ())
+COUNTERS = (REQUESTS, LOOKUPS, KEY_CHECKS, REJECTED)
+HISTOGRAMS = (REQUEST_SECONDS, LOOKUP_SECONDS, QUERY_SECONDS)
+
+Sample = tuple[str, tuple[str, ...]]  # family name, label values
+
+
+class Histogram(msgspec.Struct):
+    """`counts` has one more element than there are bounds: what exceeded them all."""
+
+    counts: list[int]
+    total: float = 0.0
+
+    @classmethod
+    def empty(cls) -> "Histogram":
+        return cls([0] * (len(LATENCY_BOUNDS) + 1))
+
+    def observe(self, seconds: float) -> None:
+        self.counts[bisect_left(LATENCY_BOUNDS, seconds)] += 1
+        self.total += seconds
+
+    def add(self, other: "Histogram") -> None:
+        self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
+        self.total += other.total
+
+
+class Snapshot(msgspec.Struct):
+    """Sums since the worker began."""
+
+    counters: list[tuple[str, tuple[str, ...], int]] = []
+    histograms: list[tuple[str, tuple[str, ...], Histogram]] = []
+
+
+class Telemetry:
+    def __init__(self) -> None:
+        self._counters: defaultdict[Sample, int] = defaultdict(int)
+        self._histograms: defaultdict[Sample, Histogram] = defaultdict(Histogram.empty)
+
+    def count(self, family: Family, *labels: str) -> None:
+        self._counters[family.name, labels] += 1
+
+    def observe(self, family: Family, seconds: float, *labels: str) -> None:
+        self._histograms[family.name, labels].observe(seconds)
+
+    def add(self, snapshot: Snapshot) -> None:
+        for name, labels, value in snapshot.counters:
+            self._counters[name, labels] += value
+        for name, labels, histogram in snapshot.histograms:
+            self._histograms[name, labels].add(histogram)
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(
+            [(name, labels, value) for (name, labels), value in self._counters.items()],
+            [(name, labels, histogram) for (name, labels), histogram in self._histograms.items()],
+        )

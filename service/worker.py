@@ -1,0 +1,127 @@
+"""One serving process: ``python -m service.worker <control fd> <listening fd>``, started by the supervisor."""
+
+import asyncio
+import ctypes
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+import uvicorn
+import uvloop
+
+from config.settings import Settings
+from service import control, logs
+from service.app import WorkerApp
+from service.edge.protocol import EdgeProtocol
+
+log = logging.getLogger("forecast.worker")
+
+_PR_SET_PDEATHSIG = 1
+
+
+class _Server(uvicorn.Server):
+    """Signals are the worker's own business: uvicorn would raise them again after stopping."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Worker:
+    def __init__(self, orders: control.Orders, listening: socket.socket, writer: asyncio.StreamWriter) -> None:
+        self._settings = orders.settings
+        self._listening = listening
+        self._writer = writer
+        self._app = WorkerApp(orders.settings, orders.endpoints, lambda _: self._send_report())
+        self._started = False
+        self._server = _Server(_uvicorn_config(self._app, orders.settings))
+
+    async def run(self) -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._drain)
+        await self._app.start()
+        self._started = True
+        self._send_report()
+        try:
+            await self._server.serve(sockets=[self._listening])
+        finally:
+            self._send_report()
+            await self._app.stop()
+
+    async def obey(self, reader: asyncio.StreamReader) -> None:
+        """Reports when asked; ends the process when the supervisor is gone, whatever is under way."""
+        while True:
+            line = await reader.readline()
+            if not line:
+                os._exit(1)
+            if line == control.REPORT:
+                self._send_report()
+
+    def _drain(self) -> None:
+        self._app.gate.draining = True
+        self._server.should_exit = True
+
+    def _send_report(self) -> None:
+        if not self._started:
+            return  # a report means: I serve
+        app = self._app
+        release = app.follower.current
+        manifest = release.manifest if release else None
+        report = control.Report(
+            release=manifest.id if manifest else None,
+            release_problem=app.follower.problem,
+            published_at=manifest.published_at.timestamp() if manifest else None,
+            illustrative=manifest.illustrative if manifest else False,
+            keys_up=app.keys_store.healthy,
+            cache_up=app.cache_store.healthy,
+            push_connected=app.push_connected,
+            can_verify=app.keys_store.healthy or app.verifier.remembers_somebody,
+            keys_problem=app.verifier.problem,
+            telemetry=app.telemetry.snapshot(),
+        )
+        self._writer.write(control.encode(report))
+
+
+def _uvicorn_config(app: WorkerApp, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app.gate,
+        http=EdgeProtocol,
+        ws="none",
+        interface="asgi3",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=settings.keep_alive,
+        timeout_graceful_shutdown=max(1, round(settings.drain)),
+    )
+
+
+async def _main(control_socket: socket.socket, listening: socket.socket) -> None:
+    reader, writer = await asyncio.open_connection(sock=control_socket, limit=control.LINE_LIMIT)
+    orders = msgspec.json.decode(await reader.readline(), type=control.Orders)
+    logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
+    worker = Worker(orders, listening, writer)
+    obeying = asyncio.create_task(worker.obey(reader), name="obey the supervisor")
+    await worker.run()
+    obeying.cancel()
+    writer.close()
+
+
+def main() -> None:
+    control_fd, listening_fd = (int(argument) for argument in sys.argv[1:3])
+    parent = os.getppid()
+    # also when this process is too busy, or stopped, to see the control socket close
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+    uvloop.run(_main(socket.socket(fileno=control_fd), socket.socket(fileno=listening_fd)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""A worker as the supervisor sees it: a process, its control socket, its newest report."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from service import control
+
+# Longer than any request may take and any switch of releases does.
+_STUCK_SECONDS = 15.0
+_FRESH_SECONDS = 0.5
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class WorkerProcess:
+    """`report` is None until the worker has said anything."""
+
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes]",
+        control_socket: socket.socket,
+        orders: control.Orders,
+        on_report: Callable[[], None],
+    ) -> None:
+        self.report: control.Report | None = None
+        self.pid = process.pid
+        self._process = process
+        self._on_report = on_report
+        self._writer: asyncio.StreamWriter | None = None
+        self._heard = asyncio.get_running_loop().time()
+        self._waiters: list[asyncio.Future[None]] = []
+        self._listening = asyncio.create_task(self._listen(control_socket, orders), name=f"worker {self.pid}")
+
+    @classmethod
+    def start(cls, orders: control.Orders, listening: socket.socket, on_report: Callable[[], None]) -> "WorkerProcess":
+        """Call from the main thread: a worker dies with the thread that started it."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
+                [sys.executable, "-m", "service.worker", str(theirs.fileno()), str(listening.fileno())],
+                pass_fds=(theirs.fileno(), listening.fileno()),
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the supervisor, which drains
+            )
+        ours.setblocking(False)
+        return cls(process, ours, orders, on_report)
+
+    async def ended(self) -> str:
+        """Waits for the end of the process; says how it ended."""
+        await self._listening
+        # its socket is closed, so it is gone or going
+        while self._process.poll() is None:
+            await asyncio.sleep(0.01)
+        status = self._process.returncode
+        return f"signal {-status}" if status < 0 else f"exit code {status}"
+
+    def signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    def ask(self) -> None:
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(control.REPORT)
+
+    async def fresh_report(self) -> None:
+        """Waits for a report younger than this call, but not for long."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self.ask()
+        await asyncio.wait([waiter], timeout=_FRESH_SECONDS)
+
+    def is_stuck(self) -> bool:
+        return asyncio.get_running_loop().time() - self._heard > _STUCK_SECONDS
+
+    def resident_bytes(self) -> int:
+        try:
+            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE
+        except (OSError, IndexError, ValueError):
+            return 0
+
+    async def _listen(self, control_socket: socket.socket, orders: control.Orders) -> None:
+        reader, self._writer = await asyncio.open_connection(sock=control_socket, limit=control.LINE_LIMIT)
+        self._writer.write(control.encode(orders))
+        try:
+            while line := await reader.readline():
+                self.report = msgspec.json.decode(line, type=control.Report)
+                self._heard = asyncio.get_running_loop().time()
+                self._on_report()
+                waiters, self._waiters = self._waiters, []
+                for waiter in waiters:
+                    if not waiter.done():
+                        waiter.set_result(None)
+        except (ConnectionError, msgspec.DecodeError):
+            return
+        finally:
+            self._writer.close()

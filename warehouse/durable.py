@@ -1,0 +1,63 @@
+"""Files that are there whole or not at all, also after a crash."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_NB, flock
+from hashlib import blake2b
+from pathlib import Path
+
+
+def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Replaces `path` by `data` in one step: written aside, flushed to disk, renamed."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Flushes one file, or the entries of one folder, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_tree(folder: Path) -> None:
+    for path in sorted(folder.rglob("*"), reverse=True):
+        sync(path)
+    sync(folder)
+
+
+def checksum(path: Path) -> str:
+    """BLAKE2b, 128 bits, of a file's bytes, as hex."""
+    digest = blake2b(digest_size=16)
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[bool]:
+    """Whether the lock file `path` could be taken at once; held until the block ends, or the process."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            flock(descriptor, LOCK_EX | LOCK_NB)
+            held = True
+        except BlockingIOError:
+            held = False
+        yield held
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,44 @@
+"""What can go wrong in the warehouse.
+
+WarehouseError
+├── DropError            the paths given are no readable drop
+├── RefusedError         validation found errors; carries the findings
+├── CatalogError         a release is unknown, damaged or cannot be written
+│   └── NoReleaseError   nothing was published yet
+├── BusyError            another publisher holds the data folder
+└── LookupFailure        a look-up was not answered
+    ├── LookupBusy       too many wait already
+    └── LookupTimeout    the deadline passed
+"""
+
+
+class WarehouseError(Exception):
+    """The message is one line for the person at the command line."""
+
+
+class DropError(WarehouseError):
+    pass
+
+
+class CatalogError(WarehouseError):
+    pass
+
+
+class NoReleaseError(CatalogError):
+    pass
+
+
+class BusyError(WarehouseError):
+    pass
+
+
+class LookupFailure(WarehouseError):  # noqa: N818 - named as what it is to the reader of a log
+    pass
+
+
+class LookupBusy(LookupFailure):
+    pass
+
+
+class LookupTimeout(LookupFailure):
+    pass

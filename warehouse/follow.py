@@ -1,0 +1,94 @@
+"""Follows the pointer of a data folder: always the current release, opened, checked and ready to answer."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from warehouse.areas import forecast
+from warehouse.engine import Engine
+from warehouse.errors import WarehouseError
+from warehouse.keyset import KeySet
+from warehouse.releases import Catalog, Manifest
+
+log = logging.getLogger("forecast.warehouse")
+
+POLL_SECONDS = 0.5
+# Every request is answered within 5 s, so nobody uses an engine any more this long after the switch.
+_RETIRE_AFTER = 10.0
+
+
+class OpenRelease(msgspec.Struct, frozen=True, eq=False):
+    """A release that can answer. A request takes it once and uses nothing else."""
+
+    manifest: Manifest
+    keys: KeySet
+    engine: Engine
+
+    @property
+    def id(self) -> str:
+        return self.manifest.id
+
+
+class ReleaseFollower:
+    """`current` is None until the first release was opened. A release that cannot be opened changes nothing."""
+
+    def __init__(
+        self,
+        data: Path,
+        open_engine: Callable[[Path], Engine],
+        on_switch: Callable[[OpenRelease], None] = lambda _: None,
+    ) -> None:
+        self.current: OpenRelease | None = None
+        self.problem: str | None = None
+        self._catalog = Catalog(data)
+        self._open_engine = open_engine
+        self._on_switch = on_switch
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        await self._check()
+        self._task = asyncio.create_task(self._poll(), name="follow releases")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self.current is not None:
+            self.current.engine.close()
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            await self._check()
+
+    async def _check(self) -> None:
+        try:
+            pointer = self._catalog.pointer()
+            if pointer is None or (self.current and self.current.id == pointer.release):
+                self.problem = None
+                return
+            opened = await asyncio.to_thread(self._open, pointer.release)
+        except Exception as error:  # whatever is wrong with a release, the one that answers goes on answering
+            if self.problem != str(error):
+                expected = isinstance(error, WarehouseError)
+                log.error("cannot open the current release: %s", error, exc_info=None if expected else error)
+            self.problem = str(error)
+            return
+        before, self.current, self.problem = self.current, opened, None
+        log.info("serving release %s", opened.id, extra={"release": opened.id})
+        self._on_switch(opened)
+        if before is not None:
+            asyncio.get_running_loop().call_later(_RETIRE_AFTER, before.engine.close)
+
+    def _open(self, release: str) -> OpenRelease:
+        manifest = self._catalog.manifest(release)
+        self._catalog.verify(manifest)
+        folder = self._catalog.folder(release)
+        try:
+            keys = KeySet.decoded((folder / forecast.KEY_SET).read_bytes())
+        except msgspec.DecodeError as error:
+            raise WarehouseError(f"{folder / forecast.KEY_SET} cannot be read: {error}") from None
+        return OpenRelease(manifest, keys, self._open_engine(folder / forecast.ENTRIES))

@@ -1,0 +1,91 @@
+"""Which instances are alive on a data folder, and which release each of them serves.
+
+Every instance keeps a record and holds a lock on it while it lives; the lock, unlike a process id, cannot outlive it.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
+from pathlib import Path
+
+import msgspec
+
+from warehouse.durable import write_atomically
+
+
+class InstanceRecord(msgspec.Struct, frozen=True):
+    """`releases`: what each of its workers serves, None while a worker has none."""
+
+    instance: str
+    pid: int
+    host: str
+    operator_url: str
+    releases: tuple[str | None, ...]
+
+    def serves(self, release: str) -> bool:
+        return bool(self.releases) and all(served == release for served in self.releases)
+
+
+class InstanceFile:
+    """The record of this instance."""
+
+    def __init__(self, data: Path, instance: str) -> None:
+        folder = data / "instances"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._record = folder / f"{instance}.json"
+        self._lock = folder / f"{instance}.lock"
+        self._descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flock(self._descriptor, LOCK_EX | LOCK_NB)
+
+    def write(self, record: InstanceRecord) -> None:
+        write_atomically(self._record, msgspec.json.encode(record))
+
+    def close(self) -> None:
+        self._record.unlink(missing_ok=True)
+        self._lock.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+
+def live(data: Path) -> list[InstanceRecord]:
+    """Records of the instances that are alive; those of dead ones are removed."""
+    records = []
+    for lock in sorted((data / "instances").glob("*.lock")):
+        record = lock.with_suffix(".json")
+        if _is_dead(lock):
+            record.unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)
+            continue
+        try:
+            records.append(msgspec.json.decode(record.read_bytes(), type=InstanceRecord))
+        except (OSError, msgspec.DecodeError):
+            continue  # it has not written its first record yet, or is just leaving
+    return records
+
+
+def wait_until_served(
+    data: Path, release: str, seconds: float, progress: Callable[[str], None] = lambda _: None
+) -> list[InstanceRecord]:
+    """Waits until every live instance serves `release`; returns those that do not after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        behind = [record for record in live(data) if record.releases and not record.serves(release)]
+        if not behind or time.monotonic() > deadline:
+            return behind
+        progress(f"waiting for {len(behind)} instance(s)")
+        time.sleep(0.02)
+
+
+def _is_dead(lock: Path) -> bool:
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        flock(descriptor, LOCK_SH | LOCK_NB)
+    except BlockingIOError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(descriptor)

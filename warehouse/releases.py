@@ -1,0 +1,168 @@
+"""Releases on disk: manifests, the catalog of them, and the pointer to the current one.
+
+<data>/releases/<id>/       manifest.json, findings.json, serving files, tables/
+<data>/staging/             what a publisher is building
+<data>/current.json         the pointer: replaced whole, under the publish lock
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from warehouse.durable import checksum, exclusive, sync, sync_tree, write_atomically
+from warehouse.errors import BusyError, CatalogError, NoReleaseError
+from warehouse.findings import Report
+
+# Part of every release id: raised whenever what is built from the same tables changes.
+BUILDER_VERSION = 1
+
+
+class TableInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """`carried_from` names the release that brought the table, if the drop of this one did not."""
+
+    rows: int
+    checksum: str
+    files: tuple[str, ...]
+    carried_from: str | None = None
+
+
+class FileInfo(msgspec.Struct, frozen=True):
+    bytes: int
+    checksum: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a release is made of. `illustrative`: its figures are made up, for demonstration."""
+
+    id: str
+    published_at: datetime
+    builder_version: int
+    illustrative: bool
+    attribution: tuple[str, ...]
+    areas: tuple[str, ...]
+    zip_codes: int
+    cities: int
+    tables: dict[str, TableInfo]
+    files: dict[str, FileInfo]
+    findings: dict[str, int]
+
+
+class Pointer(msgspec.Struct, frozen=True):
+    release: str
+    previous: str | None
+    switched_at: datetime
+
+
+class Catalog:
+    """The releases of one data folder."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.releases = data / "releases"
+        self.staging = data / "staging"
+        self._pointer = data / "current.json"
+
+    def pointer(self) -> Pointer | None:
+        """None before the first publish. Raises CatalogError if the pointer cannot be read."""
+        try:
+            return msgspec.json.decode(self._pointer.read_bytes(), type=Pointer)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            raise CatalogError(f"{self._pointer} cannot be read: {error}") from None
+
+    def folder(self, release: str) -> Path:
+        return self.releases / release
+
+    def manifest(self, release: str) -> Manifest:
+        path = self.folder(release) / "manifest.json"
+        if "/" in release or release.startswith("."):
+            raise CatalogError(f"{release!r} is no release id; `forecast extracts list` shows those there are")
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Manifest)
+        except FileNotFoundError:
+            raise CatalogError(f"no release {release}; `forecast extracts list` shows those there are") from None
+        except (OSError, msgspec.DecodeError) as error:
+            raise CatalogError(f"{path} cannot be read: {error}") from None
+
+    def findings(self, release: str) -> Report:
+        path = self.folder(release) / "findings.json"
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Report)
+        except (OSError, msgspec.DecodeError) as error:
+            raise CatalogError(f"{path} cannot be read: {error}") from None
+
+    def current(self) -> Manifest:
+        """Raises NoReleaseError before the first publish."""
+        pointer = self.pointer()
+        if pointer is None:
+            raise NoReleaseError("nothing was published yet: run `forecast extracts publish PATH`")
+        return self.manifest(pointer.release)
+
+    def all(self) -> list[Manifest]:
+        """Every readable release, newest first; a damaged one is left out."""
+        found = []
+        for folder in sorted(self.releases.glob("*/"), reverse=True):
+            try:
+                found.append(self.manifest(folder.name))
+            except CatalogError:
+                continue
+        return found
+
+    @contextmanager
+    def publishing(self) -> Iterator[Path]:
+        """Holds the publish lock and yields an empty staging folder, removed again at the end.
+
+        Raises:
+            BusyError: if another publisher holds the lock.
+            CatalogError: if the data folder cannot be written.
+        """
+        try:
+            self.releases.mkdir(parents=True, exist_ok=True)
+            self.staging.mkdir(exist_ok=True)
+        except OSError as error:
+            raise CatalogError(f"cannot write the data folder {self.data}: {error.strerror}") from None
+        with exclusive(self.data / "publish.lock") as held:
+            if not held:
+                raise BusyError(f"another publisher is at work on {self.data}; try again when it is done")
+            self._clear_staging()  # what a crashed publisher left
+            folder = self.staging / "release"
+            folder.mkdir()
+            try:
+                yield folder
+            finally:
+                self._clear_staging()
+
+    def adopt(self, staged: Path, manifest: Manifest) -> None:
+        """Moves a finished release from staging to its place, flushed to disk. It is not current yet."""
+        (staged / "manifest.json").write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
+        sync_tree(staged)
+        if not self.folder(manifest.id).exists():  # the same tables, published twice within a second
+            staged.rename(self.folder(manifest.id))
+        sync(self.releases)
+
+    def switch(self, release: str) -> Pointer:
+        """Makes `release` current; the caller holds the publish lock."""
+        before = self.pointer()
+        pointer = Pointer(release, before.release if before else None, datetime.now(UTC))
+        write_atomically(self._pointer, msgspec.json.encode(pointer))
+        return pointer
+
+    def verify(self, manifest: Manifest) -> None:
+        """Raises CatalogError if a serving file of the release is missing or is not what was built."""
+        for name, info in manifest.files.items():
+            path = self.folder(manifest.id) / name
+            try:
+                intact = path.stat().st_size == info.bytes and checksum(path) == info.checksum
+            except OSError as error:
+                raise CatalogError(f"{path} cannot be read: {error.strerror}") from None
+            if not intact:
+                raise CatalogError(f"{path} is damaged: its checksum differs from the manifest's")
+
+    def _clear_staging(self) -> None:
+        for entry in self.staging.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()

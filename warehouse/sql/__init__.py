@@ -1,0 +1,55 @@
+"""Every SQL statement of the warehouse, by name, from the .sql files beside this module.
+
+A statement begins with ``-- name: <name>``, is followed by at least one comment line that describes it, and ends
+where the next begins. ``{placeholders}`` stand for identifiers and expressions of ours; values are parameters (``?``).
+"""
+
+import re
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+_NAME = re.compile(r"^-- name: ([a-z0-9_]+)\s*$", re.MULTILINE)
+
+
+class Statement(msgspec.Struct, frozen=True):
+    name: str
+    description: str
+    text: str
+
+
+def statement(name: str, **parts: str) -> str:
+    """The text of statement `name`, its placeholders filled with `parts`.
+
+    Raises:
+        KeyError: if there is no such statement, or a placeholder is not given.
+    """
+    text = statements()[name].text
+    return text.format(**parts) if parts else text
+
+
+@cache
+def statements() -> dict[str, Statement]:
+    found: dict[str, Statement] = {}
+    for file in sorted(resources.files(__name__).iterdir(), key=lambda entry: entry.name):
+        if file.name.endswith(".sql"):
+            for parsed in parse(file.read_text(encoding="utf-8"), file.name):
+                if parsed.name in found:
+                    raise ValueError(f"{file.name}: statement {parsed.name} is there twice")
+                found[parsed.name] = parsed
+    return found
+
+
+def parse(text: str, origin: str) -> list[Statement]:
+    """The statements of one file. Raises ValueError where one lacks its description or its body."""
+    pieces = _NAME.split(text)
+    parsed = []
+    for name, body in zip(pieces[1::2], pieces[2::2], strict=True):
+        lines = body.strip().splitlines()
+        comments = [line for line in lines if line.startswith("--")]
+        code = "\n".join(line for line in lines if not line.startswith("--")).strip()
+        if not comments or not code:
+            raise ValueError(f"{origin}: statement {name} lacks its description or its body")
+        parsed.append(Statement(name, " ".join(line.lstrip("- ") for line in comments), code))
+    return parsed

@@ -1,0 +1,25 @@
+-- name: entries_by_zip_code
+-- The encoded entries of the given ZIP codes, ascending. The file is sorted by ZIP code, so few row groups are read.
+SELECT entry FROM read_parquet('{path}')
+WHERE zip_code IN (SELECT unnest(?::VARCHAR[])) ORDER BY zip_code
+
+-- name: lock_down
+-- A look-up connection may read the files of one release and change nothing, least of all these settings.
+SET memory_limit = '{memory}B';
+SET threads = 1;
+SET temp_directory = '';
+SET parquet_metadata_cache = true;
+SET autoinstall_known_extensions = false;
+SET autoload_known_extensions = false;
+SET allowed_directories = ['{folder}'];
+SET enable_external_access = false;
+SET lock_configuration = true;
+
+-- name: limit_publisher
+-- A publishing connection is bounded in memory and spills into its own staging folder.
+SET memory_limit = '{memory}B';
+SET threads = {threads};
+SET temp_directory = '{folder}';
+SET preserve_insertion_order = false;
+SET autoinstall_known_extensions = false;
+SET autoload_known_extensions = false;

@@ -1,0 +1,56 @@
+-- name: rule_unreadable_value
+-- Values that are not what the column means: text in a number, four digits for a ZIP code, a fraction of a person.
+SELECT _file, count(*), min_by('row ' || _row || ': ' || _unreadable_{column}, _row, 5)
+FROM {staged} WHERE _unreadable_{column} IS NOT NULL GROUP BY _file ORDER BY _file
+
+-- name: rule_missing_value
+-- Rows without a value that every row needs.
+SELECT _file, count(*), min_by('row ' || _row || {identity}, _row, 5)
+FROM {staged} WHERE {column} IS NULL AND _unreadable_{column} IS NULL GROUP BY _file ORDER BY _file
+
+-- name: rule_out_of_range
+-- Figures and coordinates below or above what can be.
+SELECT _file, count(*), min_by('row ' || _row || {identity} || ' has ' || {column}, _row, 5)
+FROM {staged} WHERE {column} < {minimum} OR {column} > {maximum} GROUP BY _file ORDER BY _file
+
+-- name: rule_unknown_figure
+-- Figures that a source writes for "unknown"; they are published as NULL.
+SELECT _file, count(*), min_by('row ' || _row || {identity} || ' has ' || {column}, _row, 5)
+FROM {staged} WHERE {column} < {bound} GROUP BY _file ORDER BY _file
+
+-- name: rule_duplicate_key
+-- Rows that share the columns that must tell them apart, over all files of the table.
+SELECT min(_file), sum(copies), min_by(described, first_row, 5) FROM (
+    SELECT min(_file) AS _file, count(*) AS copies, min(_row) AS first_row,
+           {described} || ' in rows ' || array_to_string(min_by(_row, _row, 4), ', ') AS described
+    FROM {staged} WHERE {known} GROUP BY {key} HAVING count(*) > 1
+) HAVING count(*) > 0
+
+-- name: rule_unknown_status
+-- Alias rows whose status the postal service does not have.
+SELECT _file, count(*), min_by('row ' || _row || {identity} || ' has ' || usps_status, _row, 5)
+FROM {staged} WHERE lower(usps_status) NOT IN ('primary', 'acceptable', 'unacceptable') GROUP BY _file ORDER BY _file
+
+-- name: rule_orphan_rows
+-- Rows of a ZIP code that has no location: nothing could show them, so they are left out.
+SELECT min(_file), count(DISTINCT zip_code), min_by(DISTINCT zip_code, zip_code, 5)
+FROM {staged} WHERE zip_code NOT IN (SELECT zip_code FROM {locations}) HAVING count(*) > 0
+
+-- name: rule_empty_figure
+-- Rows of the long population shape without a figure; such years are left out.
+SELECT _file, count(*), min_by('row ' || _row || {identity}, _row, 5)
+FROM {staged} WHERE tot_population IS NULL AND _unreadable_tot_population IS NULL GROUP BY _file ORDER BY _file
+
+-- name: rule_empty_column
+-- Columns in which no row has a value.
+SELECT min(_file), count(*), []::VARCHAR[] FROM {staged}
+HAVING count(*) > 0 AND count({column}) = 0 AND count(_unreadable_{column}) = 0
+
+-- name: count_staged
+-- Rows of a staged table.
+SELECT count(*) FROM {staged}
+
+-- name: distinct_cities
+-- Every city of every state, as locations spell it.
+SELECT DISTINCT state_code, city_name FROM {locations}
+WHERE state_code IS NOT NULL AND city_name IS NOT NULL ORDER BY ALL

@@ -1,0 +1,39 @@
+-- name: conversions
+-- Macros that turn a value of any exported type into ours, or into NULL where it is not one.
+-- Text is trimmed and empty text is no value. A fraction is never rounded; NaN and infinity are no numbers.
+CREATE OR REPLACE MACRO clean_text(v) AS nullif(trim(v::VARCHAR, E' \t\r\n'), '');
+CREATE OR REPLACE MACRO digits_of_text(v) AS
+    CASE WHEN regexp_full_match(clean_text(v), '[0-9]{5}') THEN clean_text(v) END;
+CREATE OR REPLACE MACRO digits_of_whole(v) AS
+    CASE WHEN v BETWEEN 0 AND 99999 THEN lpad(v::BIGINT::VARCHAR, 5, '0') END;
+CREATE OR REPLACE MACRO digits_of_fraction(v) AS
+    CASE WHEN v BETWEEN 0 AND 99999 AND v = trunc(v) THEN lpad(v::BIGINT::VARCHAR, 5, '0') END;
+CREATE OR REPLACE MACRO state_of_text(v) AS
+    CASE WHEN regexp_full_match(upper(clean_text(v)), '[A-Z]{2}') THEN upper(clean_text(v)) END;
+CREATE OR REPLACE MACRO whole_of_whole(v) AS TRY_CAST(v AS BIGINT);
+CREATE OR REPLACE MACRO whole_of_fraction(v) AS
+    CASE WHEN isfinite(v::DOUBLE) AND v = trunc(v) AND abs(v) < 9e15 THEN v::BIGINT END;
+CREATE OR REPLACE MACRO whole_of_text(v) AS
+    CASE WHEN regexp_full_match(clean_text(v), '[+-]?[0-9]{1,18}([.]0+)?')
+         THEN TRY_CAST(split_part(clean_text(v), '.', 1) AS BIGINT) END;
+CREATE OR REPLACE MACRO real_of_number(v) AS
+    CASE WHEN isfinite(v::DOUBLE) THEN v::DOUBLE END;
+CREATE OR REPLACE MACRO real_of_text(v) AS
+    CASE WHEN isfinite(TRY_CAST(clean_text(v) AS DOUBLE)) THEN TRY_CAST(clean_text(v) AS DOUBLE) END;
+CREATE OR REPLACE MACRO date_of_any(v) AS TRY_CAST(v AS DATE);
+CREATE OR REPLACE MACRO boolean_of_any(v) AS TRY_CAST(v AS BOOLEAN);
+
+-- name: describe_extract
+-- Columns and types of one file. Old writers mark text as bare bytes; key=value folders are ours to read.
+DESCRIBE SELECT * FROM read_parquet(?, hive_partitioning = false, binary_as_string = true)
+
+-- name: create_staged
+-- The staged form of a table: our columns, then what could not be converted (as text), file and row number.
+CREATE OR REPLACE TEMP TABLE {staged} ({columns})
+
+-- name: stage_extract
+-- One file, or one year column of a wide file, into the staged form of its table.
+INSERT INTO {staged}
+SELECT {values}, {unreadable}, ? AS _file, file_row_number + 1 AS _row
+FROM read_parquet(?, hive_partitioning = false, binary_as_string = true, file_row_number = true)
+WHERE {condition}

@@ -1,0 +1,164 @@
+"""Reads raw extracts into staged tables: our columns and types, with what could not be converted kept as text.
+
+Each file is converted by its own types, so that parts which disagree never decide for one another: an INTEGER part
+beside a VARCHAR part still gives ``00501``.
+"""
+
+from collections.abc import Callable, Iterable
+
+import duckdb
+
+from warehouse import sql
+from warehouse.extracts import Extract, duckdb_path
+from warehouse.findings import Finding
+from warehouse.tables import Kind, Table
+
+_FAMILIES = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "whole"),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "whole"),
+    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), "fraction"),
+    **dict.fromkeys(("VARCHAR", "ENUM", "PARTITION"), "text"),
+    **dict.fromkeys(("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NS"), "date"),
+    "BOOLEAN": "boolean",
+}
+
+# (what the column means, family of what the file holds) -> macro of staging.sql; what is not here is unreadable.
+_CONVERSIONS: dict[tuple[Kind, str], str] = {
+    ("zip", "text"): "digits_of_text",
+    ("zip", "whole"): "digits_of_whole",
+    ("zip", "fraction"): "digits_of_fraction",
+    ("fips", "text"): "digits_of_text",
+    ("fips", "whole"): "digits_of_whole",
+    ("fips", "fraction"): "digits_of_fraction",
+    ("state", "text"): "state_of_text",
+    ("text", "text"): "clean_text",
+    ("text", "whole"): "clean_text",
+    ("integer", "whole"): "whole_of_whole",
+    ("integer", "fraction"): "whole_of_fraction",
+    ("integer", "text"): "whole_of_text",
+    ("real", "whole"): "real_of_number",
+    ("real", "fraction"): "real_of_number",
+    ("real", "text"): "real_of_text",
+    ("date", "date"): "date_of_any",
+    ("date", "text"): "date_of_any",
+    ("boolean", "boolean"): "boolean_of_any",
+    ("boolean", "text"): "boolean_of_any",
+}
+
+_SQL_TYPES: dict[Kind, str] = {
+    "zip": "VARCHAR",
+    "fips": "VARCHAR",
+    "state": "VARCHAR",
+    "text": "VARCHAR",
+    "integer": "BIGINT",
+    "real": "DOUBLE",
+    "date": "DATE",
+    "boolean": "BOOLEAN",
+}
+
+
+def staged_name(table: Table) -> str:
+    return f"staged_{table.name}"
+
+
+def stage(
+    connection: duckdb.DuckDBPyConnection,
+    extracts: Iterable[Extract],
+    progress: Callable[[str], None] = lambda _: None,
+) -> tuple[list[Table], list[Finding]]:
+    """Stages every extract; returns the tables that the drop brings, and a finding for each file that broke off."""
+    connection.execute(sql.statement("conversions"))
+    tables: dict[str, Table] = {}
+    findings: list[Finding] = []
+    for extract in extracts:
+        if extract.table.name not in tables:
+            tables[extract.table.name] = extract.table
+            connection.execute(
+                sql.statement("create_staged", staged=staged_name(extract.table), columns=_definition(extract.table))
+            )
+        progress(f"reading {extract.file.label}")
+        try:
+            _insert(connection, extract)
+        except duckdb.Error as error:
+            findings.append(_broken(extract, error))
+    return list(tables.values()), findings
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, extract: Extract) -> None:
+    if not extract.years:
+        sources = {name: _source(extract, name) for name in extract.table.column_names}
+        _insert_part(connection, extract, sources, "true")
+        return
+    for year, column in extract.years.items():
+        figure = _source(extract, column)
+        sources = {
+            "zip_code": _source(extract, "zip_code"),
+            "year": (str(year), "INTEGER"),
+            "tot_population": figure,
+        }
+        # an empty cell of a wide table is a year without a figure, no row
+        _insert_part(connection, extract, sources, f"{figure[0]} IS NOT NULL")
+
+
+def _insert_part(
+    connection: duckdb.DuckDBPyConnection, extract: Extract, sources: dict[str, tuple[str, str]], condition: str
+) -> None:
+    table = extract.table
+    values = {column.name: _converted(column.kind, *sources[column.name]) for column in table.columns}
+    unreadable = [
+        f"CASE WHEN {_present(*sources[name])} AND {value} IS NULL THEN left({sources[name][0]}::VARCHAR, 60) END"
+        for name, value in values.items()
+    ]
+    connection.execute(
+        sql.statement(
+            "stage_extract",
+            staged=staged_name(table),
+            values=", ".join(values.values()),
+            unreadable=", ".join(unreadable),
+            condition=condition,
+        ),
+        [extract.file.label, duckdb_path(extract.file)],
+    )
+
+
+def _source(extract: Extract, name: str) -> tuple[str, str]:
+    """SQL expression and type of a column of the file; a partition folder's value is a text literal."""
+    own, kind = extract.columns[name]
+    if kind == "PARTITION":
+        literal = extract.file.partitions.get(name, "").replace("'", "''")
+        return f"'{literal}'::VARCHAR", kind
+    quoted = own.replace('"', '""')
+    return f'"{quoted}"', kind
+
+
+def _family(held: str) -> str:
+    """What a DuckDB type is to us; lists, structs and the rest are nothing that we read."""
+    return "other" if held.endswith("]") else _FAMILIES.get(held.partition("(")[0], "other")
+
+
+def _converted(kind: Kind, expression: str, held: str) -> str:
+    macro = _CONVERSIONS.get((kind, _family(held)))
+    return f"{macro}({expression})" if macro else f"NULL::{_SQL_TYPES[kind]}"
+
+
+def _present(expression: str, held: str) -> str:
+    """Whether there is a value at all: blank text is none."""
+    return f"clean_text({expression}) IS NOT NULL" if _family(held) == "text" else f"{expression} IS NOT NULL"
+
+
+def _definition(table: Table) -> str:
+    own = [f"{column.name} {_SQL_TYPES[column.kind]}" for column in table.columns]
+    unreadable = [f"_unreadable_{column.name} VARCHAR" for column in table.columns]
+    return ", ".join([*own, *unreadable, "_file VARCHAR", "_row BIGINT"])
+
+
+def _broken(extract: Extract, error: duckdb.Error) -> Finding:
+    reason = str(error).strip().splitlines()[0]
+    return Finding(
+        severity="error",
+        rule="unreadable-file",
+        message=f"{extract.file.label} breaks off while it is read: {reason}",
+        table=extract.table.name,
+        file=extract.file.label,
+        remedy="export it again",
+    )

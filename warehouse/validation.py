@@ -1,0 +1,252 @@
+"""What is wrong with a staged drop. All rules run; all findings are reported at once."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+
+import duckdb
+import msgspec
+
+from warehouse import sql
+from warehouse.findings import Finding, Severity
+from warehouse.names import fold_city
+from warehouse.staging import staged_name
+from warehouse.tables import ALIASES, LOCATIONS, POPULATION, Column, Table
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """`statement` names the SQL that finds offending rows; `concerns` lists the columns of a table it is run for."""
+
+    name: str
+    severity: Severity
+    statement: str
+    message: str
+    remedy: str
+    concerns: Callable[[Table], Sequence[Column | None]]
+
+
+def _every(table: Table) -> Sequence[Column | None]:
+    return table.columns
+
+
+def _required(table: Table) -> Sequence[Column | None]:
+    return [column for column in table.columns if column.required]
+
+
+def _bounded(table: Table) -> Sequence[Column | None]:
+    return [column for column in table.columns if column.maximum is not None]
+
+
+def _unknowable(table: Table) -> Sequence[Column | None]:
+    return [column for column in table.columns if column.unknown_below is not None]
+
+
+def _optional(table: Table) -> Sequence[Column | None]:
+    return [column for column in table.columns if not column.required and table is not POPULATION]
+
+
+def _alias_names(table: Table) -> Sequence[Column | None]:
+    return [table.column("city_name")] if table is ALIASES else []
+
+
+def _once(*tables: str) -> Callable[[Table], Sequence[Column | None]]:
+    return lambda table: [None] if not tables or table.name in tables else []
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "unreadable-value",
+        "error",
+        "rule_unreadable_value",
+        "{count} value(s) of {table}.{column} are not {meaning}",
+        "correct them in the source and export again",
+        _every,
+    ),
+    Rule(
+        "missing-value",
+        "error",
+        "rule_missing_value",
+        "{count} row(s) of {table} have no {column}",
+        "every row needs one",
+        _required,
+    ),
+    Rule(
+        "out-of-range",
+        "error",
+        "rule_out_of_range",
+        "{count} value(s) of {table}.{column} are outside {minimum:g} to {maximum:g}",
+        "correct them in the source and export again",
+        _bounded,
+    ),
+    Rule(
+        "duplicate-key",
+        "error",
+        "rule_duplicate_key",
+        "{count} rows of {table} share their {key}",
+        "one row for each; was a file dropped twice?",
+        _once(),
+    ),
+    Rule(
+        "unknown-status",
+        "error",
+        "rule_unknown_status",
+        "{count} row(s) of {table} have an unknown usps_status",
+        "primary, acceptable or unacceptable",
+        _once("aliases"),
+    ),
+    Rule(
+        "orphan-rows",
+        "warning",
+        "rule_orphan_rows",
+        "{count} ZIP code(s) of {table} have no location and were left out",
+        "add them to the locations, if they exist",
+        _once("population", "housing", "aliases"),
+    ),
+    Rule(
+        "empty-figure",
+        "warning",
+        "rule_empty_figure",
+        "{count} row(s) of {table} have no tot_population; those years were left out",
+        "leave the rows out of the export",
+        _once("population"),
+    ),
+    Rule(
+        "blank-alias",
+        "warning",
+        "rule_missing_value",
+        "{count} row(s) of {table} have no {column} and were left out",
+        "leave the rows out of the export",
+        _alias_names,
+    ),
+    Rule(
+        "empty-column",
+        "warning",
+        "rule_empty_column",
+        "no row of {table} has a {column}; it is published as null",
+        "check the export, if figures were expected",
+        _optional,
+    ),
+    Rule(
+        "unknown-figure",
+        "warning",
+        "rule_unknown_figure",
+        "{count} negative value(s) of {table}.{column} are published as null",
+        "leave unknown figures empty",
+        _unknowable,
+    ),
+)
+
+_MEANINGS = {
+    "zip": "five-digit ZIP codes",
+    "fips": "five-digit FIPS codes",
+    "state": "two-letter state codes",
+    "text": "text",
+    "integer": "whole numbers",
+    "real": "finite numbers",
+    "date": "dates",
+    "boolean": "true or false",
+}
+
+
+def validate(connection: duckdb.DuckDBPyConnection, tables: Sequence[Table], locations: str | None) -> list[Finding]:
+    """Findings on the staged `tables`.
+
+    `locations` is the SQL name of the locations in effect: the drop's own, or those of the release before.
+    """
+    findings: list[Finding] = []
+    for table in tables:
+        if not _rows(connection, table):
+            findings.append(_empty(table))
+            continue
+        for rule in RULES:
+            if rule.name == "orphan-rows" and locations is None:
+                continue
+            for column in rule.concerns(table):
+                findings.extend(_apply(connection, rule, table, column, locations or ""))
+    if LOCATIONS in tables:
+        findings.extend(_confusable_cities(connection, staged_name(LOCATIONS)))
+    return findings
+
+
+def _apply(
+    connection: duckdb.DuckDBPyConnection, rule: Rule, table: Table, column: Column | None, locations: str
+) -> Iterator[Finding]:
+    minimum = column.minimum if column and column.minimum is not None else -1e18
+    # what a source writes for "unknown" is no offence
+    floor = -1e18 if column and column.unknown_below is not None else minimum
+    maximum = column.maximum if column and column.maximum is not None else 1e18
+    name = column.name if column else ""
+    text = sql.statement(
+        rule.statement,
+        staged=staged_name(table),
+        column=name,
+        identity=_identity(table, name),
+        key=", ".join(table.key),
+        known=" AND ".join(f"{part} IS NOT NULL" for part in table.key),
+        described=" || ' ' || ".join(table.key),
+        minimum=repr(floor),
+        maximum=repr(maximum),
+        bound=str(column.unknown_below if column and column.unknown_below is not None else 0),
+        locations=locations,
+    )
+    for file, count, samples in connection.execute(text).fetchall():
+        yield Finding(
+            severity=rule.severity,
+            rule=rule.name,
+            message=rule.message.format(
+                count=f"{count:,}",
+                table=table.name,
+                column=name,
+                key=" and ".join(table.key),
+                meaning=_MEANINGS[column.kind] if column else "",
+                minimum=minimum,
+                maximum=maximum,
+            ),
+            table=table.name,
+            file=file,
+            column=name or None,
+            count=int(count),
+            samples=tuple(str(sample) for sample in samples),
+            remedy=rule.remedy,
+        )
+
+
+def _identity(table: Table, column: str) -> str:
+    """SQL text that tells whose row it is, for the samples."""
+    parts = [f"coalesce(' ' || {key}::VARCHAR, '')" for key in table.key if key != column]
+    return " || ".join(parts) or "''"
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, table: Table) -> int:
+    row = connection.execute(sql.statement("count_staged", staged=staged_name(table))).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _empty(table: Table) -> Finding:
+    return Finding(
+        severity="error",
+        rule="empty-table",
+        message=f"{table.name} has no row in any of its files",
+        table=table.name,
+        remedy="leave the file out to keep the table of the current release",
+    )
+
+
+def _confusable_cities(connection: duckdb.DuckDBPyConnection, locations: str) -> list[Finding]:
+    spellings: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for state, city in connection.execute(sql.statement("distinct_cities", locations=locations)).fetchall():
+        spellings[state, fold_city(city)].append(city)
+    confusable = [f"{state}: {', '.join(cities)}" for (state, _), cities in spellings.items() if len(cities) > 1]
+    if not confusable:
+        return []
+    return [
+        Finding(
+            severity="warning",
+            rule="confusable-cities",
+            message=f"{len(confusable)} group(s) of cities answer to the same query, because their names fold alike",
+            table=LOCATIONS.name,
+            column="city_name",
+            count=len(confusable),
+            samples=tuple(confusable[:5]),
+            remedy="spell one city one way",
+        )
+    ]
