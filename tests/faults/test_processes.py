@@ -1,0 +1,116 @@
+"""What happens when processes of an instance die, or are told to stop."""
+
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+import httpx
+
+from tests.faults.conftest import Site
+from tests.support.drops import write_drop
+from tests.support.instance import FORECAST, Instance, environment, forecast, is_alive, issue_key, serving, until
+
+
+def test_a_worker_that_is_killed_is_replaced_within_a_second(published: Site, short: Path) -> None:
+    """The instance answers again within 1 s, with as many workers as before, and counts the restart."""
+    with serving(published.env, short / "serve.log", workers=2) as instance:
+        before = instance.worker_pids()
+        assert len(before) == 2
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        took = until(lambda: instance.zip_code(published.key).status_code == 200, 5)
+        until(lambda: len(instance.worker_pids()) == 2 and not set(before) & set(instance.worker_pids()), 5)
+        assert instance.metric("forecast_worker_restarts_total") == 2
+        assert took < 1.5  # a second to replace it, and the time of the request
+
+
+def test_counters_survive_the_worker_that_counted(instance: Instance, published: Site) -> None:
+    """What a dead worker had reported is still in the sums."""
+    instance.zip_code(published.key)
+    sample = 'forecast_requests_total{area="forecast",outcome="answered",status="200"}'
+    assert instance.metric(sample) == 1
+    (pid,) = instance.worker_pids()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: instance.zip_code(published.key).status_code == 200, 5)
+    assert instance.metric(sample) == 2
+
+
+def test_nothing_survives_a_killed_supervisor(short: Path) -> None:
+    """Workers and embedded servers end with it, also when it is killed outright."""
+    env = environment(short / "data")
+    with serving(env, short / "serve.log", workers=2) as instance:
+        children = instance.descendants()
+        assert len(children) == 4, "two workers, two embedded servers"
+        instance.process.kill()
+        instance.process.wait()
+        until(lambda: not any(is_alive(pid) for pid in children), 5)
+
+
+def test_embedded_keys_survive_a_killed_instance(short: Path) -> None:
+    """A key that was issued works after the whole instance was killed and started again."""
+    env = environment(short / "data")
+    forecast(env, "extracts", "publish", str(write_drop(short / "drop")))
+    with serving(env, short / "first.log") as instance:
+        key = issue_key(env)
+        assert instance.zip_code(key).status_code == 200
+        instance.process.kill()
+        instance.process.wait()
+    with serving(env, short / "second.log") as instance:
+        assert instance.zip_code(key).status_code == 200
+
+
+def test_a_second_instance_takes_over_the_embedded_servers(short: Path) -> None:
+    """Two instances share one data folder; when the owner of the servers goes, the other starts them again."""
+    env = environment(short / "data")
+    forecast(env, "extracts", "publish", str(write_drop(short / "drop")))
+    key = issue_key(env)
+    with serving(env, short / "first.log") as first, serving(env, short / "second.log") as second:
+        assert first.zip_code(key).status_code == second.zip_code(key).status_code == 200
+        first.stop()
+        until(lambda: second.ready().json()["status"] == "ready", 5)
+        assert second.zip_code(key).status_code == 200
+
+
+def test_sigterm_finishes_what_is_under_way_and_says_close(instance: Instance, published: Site) -> None:
+    """A kept-alive connection gets its next answer, with Connection: close; readiness turns 503; the exit code is 0."""
+    host, port = httpx.URL(instance.partners).host, httpx.URL(instance.partners).port
+    request = f"GET {FORECAST}?zip_code=36436 HTTP/1.1\r\nHost: x\r\nx-api-key: {published.key}\r\n\r\n".encode()
+    with socket.create_connection((host, port or 80), timeout=5) as connection:
+        connection.sendall(request)
+        assert b"connection: close" not in connection.recv(65536).lower()
+        half = len(request) // 2
+        connection.sendall(request[:half])
+        instance.process.send_signal(signal.SIGTERM)
+        until(lambda: instance.ready().status_code == 503, 2)
+        connection.sendall(request[half:])
+        answer = connection.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert b"connection: close" in answer.lower()
+        assert connection.recv(10) == b""
+    assert instance.stop() == 0
+
+
+def test_a_stop_takes_no_longer_than_the_drain_time(published: Site, short: Path) -> None:
+    """A caller who never finishes its request does not keep an instance from stopping."""
+    env = {**published.env, "FORECAST_DRAIN": "1"}
+    with serving(env, short / "serve.log") as instance:
+        url = httpx.URL(instance.partners)
+        with socket.create_connection((url.host, url.port or 80), timeout=5) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
+            began = time.monotonic()
+            assert instance.stop() == 0
+            assert time.monotonic() - began < 4
+
+
+def test_an_instance_without_a_release_waits_for_the_first(site: Site, short: Path) -> None:
+    """It answers 503 with Retry-After, is not ready, and serves the first release within 2 s."""
+    with serving(site.env, short / "serve.log") as instance:
+        answer = instance.zip_code(site.key)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert answer.json()["code"] == "unavailable"
+        assert instance.ready().status_code == 503
+        site.publish(write_drop(short / "drop"))
+        assert until(lambda: instance.zip_code(site.key).status_code == 200, 2) < 2
+        assert instance.ready().status_code == 200

@@ -1,0 +1,115 @@
+"""What partners get while a Redis is gone, stalled, emptied, or somebody else's."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import redis
+
+from service.keys import form
+from tests.faults.conftest import Site
+from tests.support.instance import Instance, forecast, issue_key, serving, until
+
+_WHOLE_BUDGET = 5.0
+
+
+def test_without_the_cache_answers_come_from_the_warehouse(instance: Instance, published: Site) -> None:
+    """The cache dies: same bytes, no hang; it comes back: entries are stored again within 2 s."""
+    before = instance.zip_code(published.key)
+    published.cache.kill()
+    for _ in range(5):
+        answer = instance.zip_code(published.key)
+        assert (answer.status_code, answer.content) == (200, before.content)
+        assert answer.headers["cache-status"] == "forecast; fwd=bypass; detail=warehouse"
+        assert answer.elapsed.total_seconds() < 1
+    assert instance.ready().json()["status"] == "degraded"
+    published.cache.start()
+    until(lambda: instance.zip_code(published.key).headers["cache-status"] == "forecast; hit; detail=shared", 2)
+    until(lambda: instance.ready().json()["status"] == "ready", 2)
+
+
+@pytest.mark.parametrize("stalled", ["cache", "keys"])
+def test_a_stalled_redis_holds_nobody_up_for_long(instance: Instance, published: Site, stalled: str) -> None:
+    """Under load, a server that accepts and never answers costs its budget a few times, then nothing."""
+    server = published.cache if stalled == "cache" else published.keys
+    assert instance.zip_code(published.key).status_code == 200
+
+    def ask(_: int) -> tuple[int, float]:
+        began = time.monotonic()
+        return instance.zip_code(published.key).status_code, time.monotonic() - began
+
+    server.stall()
+    try:
+        with ThreadPoolExecutor(8) as callers:
+            answers = list(callers.map(ask, range(200)))
+    finally:
+        server.go_on()
+    assert {status for status, _ in answers} == {200}
+    assert max(seconds for _, seconds in answers) < _WHOLE_BUDGET
+    until(lambda: instance.ready().json()["status"] == "ready", 2)
+
+
+def test_keys_verified_before_go_on_and_others_are_told_to_wait(instance: Instance, published: Site) -> None:
+    """The key store dies: a key verified in the last 60 s works, an unseen one is 503 and never 401; then it heals."""
+    unseen = issue_key(published.env, "other")
+    assert instance.zip_code(published.key).status_code == 200
+    published.keys.kill()
+    time.sleep(5.5)  # past the age at which a request waits for a re-check
+    known = instance.zip_code(published.key)
+    assert (known.status_code, known.elapsed.total_seconds() < 1) == (200, True)
+    refused = instance.zip_code(unseen)
+    assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (503, "unavailable", "1")
+    assert instance.zip_code("phf_live_nonsense").status_code == 401, "a wrong checksum needs no store"
+    published.keys.start()
+    assert until(lambda: instance.zip_code(unseen).status_code == 200, 2) < 2
+
+
+def test_an_instance_starts_while_both_are_away_and_heals(published: Site, short: Path) -> None:
+    """A refused connection at the start is no error: degraded, then whole within 2 s."""
+    published.keys.kill()
+    published.cache.kill()
+    with serving(published.env, short / "serve.log") as instance:
+        assert instance.zip_code(published.key).status_code == 503
+        assert instance.ready().status_code == 503, "it can answer nobody"
+        published.keys.start()
+        published.cache.start()
+        assert until(lambda: instance.zip_code(published.key).status_code == 200, 2) < 2
+
+
+def test_an_emptied_key_store_is_an_alarm_and_not_a_401(instance: Instance, published: Site) -> None:
+    """All keys lost: 503 for everybody, readiness says why, and issuing refuses until the loss is accepted."""
+    assert instance.zip_code(published.key).status_code == 200
+    published.keys.kill()
+    for file in published.keys.socket.parent.glob("appendonlydir/*"):
+        file.unlink()
+    published.keys.start()
+    stranger, _ = form.generate()
+
+    def alarmed() -> bool:
+        assert instance.zip_code(stranger).status_code == 503, "never 401: nobody knows whether it is good"
+        return "empty" in " ".join(instance.ready().json()["reasons"])
+
+    until(alarmed, 3)
+    issued = forecast(published.env, "keys", "issue", "--partner", "acme")
+    assert (issued.returncode, "adopt-store" in issued.stderr) == (1, True)
+    assert instance.metric("forecast_key_store_foreign") == 1
+
+
+def test_a_revoked_key_stops_working_at_once(instance: Instance, published: Site) -> None:
+    """Revocation is pushed: well before the 5 s re-check, the next requests are 401 with the right code."""
+    assert instance.zip_code(published.key).status_code == 200
+    until(lambda: instance.metric("forecast_revocation_push_connections") == 1, 2)
+    key_id = published.key.split("_")[2]
+    assert forecast(published.env, "keys", "revoke", key_id).returncode == 0
+    assert until(lambda: instance.zip_code(published.key).status_code == 401, 2) < 1
+    assert instance.zip_code(published.key).json()["code"] == "revoked_api_key"
+
+
+def test_a_full_cache_refuses_writes_and_nobody_notices(instance: Instance, published: Site) -> None:
+    """Out of memory is an error reply, not an outage: answers go on."""
+    with redis.Redis(unix_socket_path=str(published.cache.socket)) as client:
+        client.config_set("maxmemory-policy", "noeviction")
+        client.config_set("maxmemory", "1")
+    for zip_code in ("36436", "63101", "90028"):
+        assert instance.zip_code(published.key, zip_code).status_code == 200

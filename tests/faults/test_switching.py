@@ -1,0 +1,124 @@
+"""Releases switch under load; start-up mistakes end in one line."""
+
+import socket
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import httpx
+
+from tests.faults.conftest import Site
+from tests.support.drops import HOUSING, LOCATIONS, people, write_drop
+from tests.support.instance import FORECAST, environment, forecast, serving, until
+
+_SWITCHES = 10
+
+
+def test_switches_under_load_lose_nothing_and_mix_nothing(site: Site, short: Path) -> None:
+    """While releases go back and forth, every request is answered, and every answer is of the release it names."""
+    figures = {}
+    for figure in (1000, 2000):
+        population = [people("36436", 2023, figure), people("90028", 2023, figure)]
+        drop = write_drop(short / str(figure), locations=LOCATIONS, population=population, housing=HOUSING)
+        figures[site.publish(drop)] = figure
+    with serving(site.env, short / "serve.log", workers=2) as instance:
+        until(lambda: instance.zip_code(site.key).status_code == 200, 2)
+        seen: Counter[tuple[int, bool]] = Counter()
+        stop = threading.Event()
+
+        def ask() -> None:
+            with httpx.Client(base_url=instance.partners, headers={"x-api-key": site.key}, timeout=5) as client:
+                while not stop.is_set():
+                    query = (
+                        {"city_name": "Los Angeles", "state_code": "CA"} if seen.total() % 2 else {"zip_code": "36436"}
+                    )
+                    answer = client.get(FORECAST, params=query)
+                    expected = str(figures[answer.headers["x-data-release"]]) if answer.status_code == 200 else "?"
+                    seen[answer.status_code, expected in answer.text] += 1
+
+        callers = [threading.Thread(target=ask) for _ in range(4)]
+        for caller in callers:
+            caller.start()
+        for _ in range(_SWITCHES):
+            current = forecast(site.env, "extracts", "rollback")
+            assert current.returncode == 0, current.stderr
+            assert "does not serve" not in current.stderr, "every worker follows within 2 s"
+            assert instance.zip_code(site.key).headers["x-data-release"] == current.stdout.strip()
+        stop.set()
+        for caller in callers:
+            caller.join()
+    assert set(seen) == {(200, True)}, seen
+    assert seen.total() > 10 * _SWITCHES
+
+
+def test_a_refused_drop_changes_nothing_that_partners_see(published: Site, short: Path) -> None:
+    """The service goes on with the release it has, and the publisher says what is wrong."""
+    with serving(published.env, short / "serve.log") as instance:
+        before = instance.zip_code(published.key)
+        bad = write_drop(short / "bad", locations=[*LOCATIONS, LOCATIONS[0]])
+        refused = forecast(published.env, "extracts", "publish", str(bad))
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "duplicate-key" in refused.stderr
+        assert "zip_locations.parquet" in refused.stderr
+        time.sleep(0.6)  # longer than workers take to look at the pointer
+        after = instance.zip_code(published.key)
+        assert after.headers["x-data-release"] == before.headers["x-data-release"]
+
+
+def test_a_damaged_release_leaves_the_old_one_serving_and_is_told(published: Site, short: Path) -> None:
+    """A current release whose files are damaged is not opened: the old one answers, readiness gives the reason."""
+    with serving(published.env, short / "serve.log") as instance:
+        before = instance.zip_code(published.key).headers["x-data-release"]
+        newer = site_release(published, short)
+        until(lambda: instance.zip_code(published.key).headers["x-data-release"] == newer, 2)
+        forecast(published.env, "extracts", "rollback")
+        until(lambda: instance.zip_code(published.key).headers["x-data-release"] == before, 2)
+        pointer = published.data / "current.json"
+        entries = published.data / "releases" / newer / "forecast.parquet"
+        entries.write_bytes(entries.read_bytes()[:-100])
+        pointer.write_text(pointer.read_text().replace(f'"release":"{before}"', f'"release":"{newer}"'))
+        until(lambda: "damaged" in " ".join(instance.ready().json()["reasons"]), 3)
+        assert instance.zip_code(published.key).headers["x-data-release"] == before
+
+
+def site_release(site: Site, short: Path) -> str:
+    return site.publish(write_drop(short / "newer", population=[people("36436", 2023, 784)]))
+
+
+def test_a_busy_port_is_one_clear_line(published: Site) -> None:
+    """Exit code 1, the port named, no traceback."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = forecast(published.env, "serve", "--port", str(port))
+    assert ended.returncode == 1
+    assert f"127.0.0.1:{port}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_data_folder_that_cannot_be_written_is_one_clear_line(short: Path) -> None:
+    """Exit code 1, the folder named, no traceback."""
+    (short / "file").write_text("")
+    ended = forecast(environment(short / "file" / "data"), "serve", "--port", "0", "--operator-port", "0")
+    assert ended.returncode == 1
+    assert "cannot write the data folder" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_url_that_answers_another_protocol_is_one_clear_line(published: Site) -> None:
+    """A web server where Redis should be: exit code 1, the setting named."""
+    with socket.create_server(("127.0.0.1", 0)) as web:
+        port = web.getsockname()[1]
+
+        def answer() -> None:
+            connection, _ = web.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        env = {**published.env, "FORECAST_CACHE_URL": f"redis://127.0.0.1:{port}/0"}
+        ended = forecast(env, "serve", "--port", "0", "--operator-port", "0")
+    assert ended.returncode == 1
+    assert "FORECAST_CACHE_URL" in ended.stderr
+    assert "Traceback" not in ended.stderr

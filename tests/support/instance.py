@@ -1,0 +1,132 @@
+"""A real `forecast serve` on free ports, and what partners and operators see of it."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+_START_SECONDS = 20.0
+FORECAST = "/v1/population-housing-forecast"
+
+
+def environment(data: Path, **settings: object) -> dict[str, str]:
+    """This process's environment with nothing of ours in it but `settings`."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("FORECAST_")}
+    ours = {f"FORECAST_{name.upper()}": str(value) for name, value in settings.items()}
+    return {**clean, "FORECAST_DATA_DIR": str(data), "FORECAST_LOG_FORMAT": "json", **ours}
+
+
+def forecast(env: Mapping[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Runs one command to its end."""
+    command = [sys.executable, "-m", "service", *arguments]
+    return subprocess.run(command, env=dict(env), capture_output=True, text=True, timeout=60, check=False)
+
+
+def issue_key(env: Mapping[str, str], partner: str = "acme") -> str:
+    done = forecast(env, "keys", "issue", "--partner", partner, "--json")
+    assert done.returncode == 0, done.stderr
+    key: str = json.loads(done.stdout)["key"]
+    return key
+
+
+def until(holds: Callable[[], bool], seconds: float) -> float:
+    """Waits until `holds`; returns the seconds that it took, or fails the test after `seconds`."""
+    began = time.monotonic()
+    while True:
+        with contextlib.suppress(httpx.TransportError):
+            if holds():
+                return time.monotonic() - began
+        assert time.monotonic() - began < seconds, f"not within {seconds} s"
+        time.sleep(0.01)
+
+
+class Instance:
+    """`log` collects what it wrote to standard error, as parsed JSON lines."""
+
+    def __init__(self, env: Mapping[str, str], log: Path, workers: int) -> None:
+        self.log_file = log
+        self._stream = log.open("wb")
+        arguments = ["serve", "--port", "0", "--operator-port", "0", "--workers", str(workers)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "service", *arguments], env=dict(env), stderr=self._stream, start_new_session=True
+        )
+        self.partners = self.operators = ""
+        until(self._addressed, _START_SECONDS)
+
+    def get(self, path: str, key: str | None, timeout: float = 5.0, **params: str) -> httpx.Response:
+        headers = {"x-api-key": key} if key else {}
+        return httpx.get(f"{self.partners}{path}", params=params, headers=headers, timeout=timeout)
+
+    def zip_code(self, key: str | None, zip_code: str = "36436") -> httpx.Response:
+        return self.get(FORECAST, key, zip_code=zip_code)
+
+    def ready(self) -> httpx.Response:
+        return httpx.get(f"{self.operators}/health/ready", timeout=5)
+
+    def metric(self, sample: str) -> float:
+        """The value of one sample line of /metrics, 0 if it is not there."""
+        text = httpx.get(f"{self.operators}/metrics", timeout=5).text
+        lines = (line.rpartition(" ") for line in text.splitlines())
+        return next((float(value) for name, _, value in lines if name == sample), 0.0)
+
+    def worker_pids(self) -> list[int]:
+        text = httpx.get(f"{self.operators}/metrics", timeout=5).text
+        prefix = 'forecast_worker_resident_memory_bytes{pid="'
+        return [int(line[len(prefix) :].partition('"')[0]) for line in text.splitlines() if line.startswith(prefix)]
+
+    def log(self) -> list[dict[str, Any]]:
+        lines = self.log_file.read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+
+    def descendants(self) -> list[int]:
+        """Every process that this instance started."""
+        found: list[int] = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError, IndexError):
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                if parent == self.process.pid:
+                    found.append(int(folder.name))
+        return found
+
+    def stop(self, number: int = signal.SIGTERM, seconds: float = 15.0) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            return self.process.wait(seconds)
+        finally:
+            self.process.kill()
+            self._stream.close()
+
+    def _addressed(self) -> bool:
+        if self.process.poll() is not None:
+            raise AssertionError(f"serve ended: {self.log_file.read_text()}")
+        for line in self.log():
+            if "partners" in line:
+                self.partners, self.operators = line["partners"], line["operators"]
+                return True
+        return False
+
+
+@contextlib.contextmanager
+def serving(env: Mapping[str, str], log: Path, workers: int = 1) -> Iterator[Instance]:
+    instance = Instance(env, log, workers)
+    try:
+        yield instance
+    finally:
+        instance.stop()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that waits to be reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
