@@ -28,11 +28,16 @@ format: $(INSTALLED) ## rewrite the style that a machine can
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
 
-bench: $(INSTALLED) ## requests per second beside a peer, in one run (needs wrk)
+bench: $(INSTALLED) .bench/.installed ## requests per second beside a peer, in one run (needs wrk)
 	@$(PY) -m tests.bench
 
 clean: ## remove what make created, the demo's data included
-	@rm -rf $(VENV) .forecast .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .bench .forecast .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.bench/.installed: tests/bench/requirements.txt
+	@$(PY) -m venv .bench
+	@.bench/bin/python -m pip install --disable-pip-version-check --quiet -r $<
+	@touch $@
 
 $(INSTALLED): pyproject.toml constraints.txt config/setup.sh
 	@sh config/setup.sh $(VENV)

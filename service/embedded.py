@@ -23,7 +23,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-
 from config.settings import EMBEDDED, Settings, SettingsError
 
 Role = Literal["keys", "cache"]
@@ -147,7 +146,7 @@ class EmbeddedServers:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509 - one thread at this point, and prctl only
+            preexec_fn=_die_with_parent,
             start_new_session=True,  # Ctrl-C is for us; we stop them in order
         )
 

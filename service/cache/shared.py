@@ -8,6 +8,7 @@ import msgspec
 from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
+from service.redis.batch import BatchedGet
 from service.redis.client import RedisStore, StoreUnavailable
 
 log = logging.getLogger("forecast.cache")
@@ -27,17 +28,18 @@ class SharedCache:
 
     def __init__(self, store: RedisStore, ttl: int) -> None:
         self._store = store
+        self._batched = BatchedGet(store)
         self._ttl = ttl
 
     async def get(self, key: CacheKey) -> SharedLookup:
         try:
-            data = await self._store.call(lambda client: client.get(key.name))
+            data = await self._batched.get(key.name)
         except StoreUnavailable as error:
             log.debug("cache look-up: %s", error)
             return SharedLookup("unavailable")
         if data is None:
             return SharedLookup("miss")
-        found = envelope.decode(data, key.digest) if isinstance(data, bytes) else None
+        found = envelope.decode(data, key.digest)
         if found is None:
             log.warning("the cache returned something else than the entry asked for; it was not served")
             return SharedLookup("damaged")

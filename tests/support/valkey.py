@@ -57,6 +57,10 @@ class ValkeyProcess:
             self._process = None
 
     @property
+    def pid(self) -> int:
+        return self._running.pid
+
+    @property
     def _running(self) -> "subprocess.Popen[bytes]":
         assert self._process is not None
         return self._process
