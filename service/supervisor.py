@@ -130,7 +130,12 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         backoff = 0.0
         while not self._draining:
-            worker = WorkerProcess.start(self._orders, self._partners, self._reported)
+            try:
+                worker = WorkerProcess.start(self._orders, self._partners, self._reported)
+            except OSError as error:
+                log.error("cannot start a worker: %s; trying again", error)
+                await asyncio.sleep(_LONGEST_BACKOFF)
+                continue
             self._workers.append(worker)
             began = loop.time()
             status = await worker.ended()

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -55,10 +56,7 @@ class WorkerProcess:
     async def ended(self) -> str:
         """Waits for the end of the process; says how it ended."""
         await self._listening
-        # its socket is closed, so it is gone or going
-        while self._process.poll() is None:
-            await asyncio.sleep(0.01)
-        status = self._process.returncode
+        status = await asyncio.to_thread(self._process.wait)
         return f"signal {-status}" if status < 0 else f"exit code {status}"
 
     def signal(self, number: int) -> None:
@@ -97,7 +95,7 @@ class WorkerProcess:
                 for waiter in waiters:
                     if not waiter.done():
                         waiter.set_result(None)
-        except (ConnectionError, msgspec.DecodeError):
-            return
+        except (ConnectionError, ValueError, msgspec.DecodeError):
+            self.signal(signal.SIGKILL)  # gone already, or not to be understood any more
         finally:
             self._writer.close()

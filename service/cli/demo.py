@@ -5,14 +5,15 @@ from rich.console import Console
 from rich.markup import escape
 
 from service import logs
-from service.cli.output import fail, load_settings, reports_errors, stderr, stdout
+from service.cli.output import fail, load_settings, print_json, reports_errors, stderr, stdout
 from service.demo import DemoLines, program_name, run_demo
 from service.supervisor import StartError
 
 
 @click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the lines as JSON once it serves, and log JSON.")
 @reports_errors
-def demo() -> None:
+def demo(as_json: bool) -> None:
     """Serve an illustrative release of the whole country, with a key and lines to copy.
 
     Makes three drops, publishes the first, issues a key, starts the embedded Valkey, serves. The second time
@@ -23,7 +24,7 @@ def demo() -> None:
     FORECAST_LISTEN_PORT=9000 forecast demo
     """
     loaded = load_settings()
-    log_json = logs.configure(loaded.settings.log_format, loaded.settings.log_level)
+    log_json = logs.configure("json" if as_json else loaded.settings.log_format, loaded.settings.log_level)
     console = stderr()
     # elsewhere than in the default folder, the other terminal has to be told where
     prefix = "" if loaded.sources["data_dir"] == "default" else f"FORECAST_DATA_DIR={loaded.settings.data_dir} "
@@ -32,11 +33,11 @@ def demo() -> None:
             loaded.settings,
             log_json=log_json,
             say=lambda step: console.print(f"[dim]· {escape(step)}[/dim]"),
-            on_ready=_print_lines,
+            on_ready=print_json if as_json else _print_lines,
             program=f"{prefix}{program_name()}",
         )
     except StartError as error:
-        fail(str(error))
+        fail(str(error), as_json=as_json)
 
 
 def _print_lines(lines: DemoLines) -> None:

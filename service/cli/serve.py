@@ -5,7 +5,7 @@ import logging
 import click
 
 from service import logs
-from service.cli.output import fail, load_settings, reports_errors
+from service.cli.output import fail, load_settings, print_json, reports_errors
 from service.supervisor import StartError
 from service.supervisor import serve as run_instance
 
@@ -18,8 +18,9 @@ log = logging.getLogger("forecast.serve")
 @click.option("--operator-host", help="Address of the operators' listener (health, metrics).")
 @click.option("--operator-port", type=click.IntRange(0, 65535), help="Its port; 0 takes a free one.")
 @click.option("--workers", type=click.IntRange(1, 256), help="Serving processes; default: the processors.")
+@click.option("--json", "as_json", is_flag=True, help="Log JSON, and print the addresses as JSON once it serves.")
 @reports_errors
-def serve(**options: object) -> None:
+def serve(as_json: bool, **options: object) -> None:
     """Answer partners and operators until told to stop.
 
     \b
@@ -30,17 +31,15 @@ def serve(**options: object) -> None:
     SIGTERM and Ctrl-C finish requests under way first (FORECAST_DRAIN); a second one stops at once.
     """
     settings = load_settings(options).settings
-    log_json = logs.configure(settings.log_format, settings.log_level)
+    log_json = logs.configure("json" if as_json else settings.log_format, settings.log_level)
+
+    def ready(partners: str, operators: str) -> None:
+        addresses = {"partners": partners, "operators": operators}
+        log.info("partners: %s/v1/  operators: %s", partners, operators, extra=addresses)
+        if as_json:
+            print_json(addresses)
+
     try:
-        run_instance(
-            settings,
-            log_json=log_json,
-            on_ready=_tell_addresses,
-        )
+        run_instance(settings, log_json=log_json, on_ready=ready)
     except StartError as error:
-        fail(str(error))
-
-
-def _tell_addresses(partners: str, operators: str) -> None:
-    addresses = {"partners": partners, "operators": operators}
-    log.info("partners: %s/v1/  operators: %s", partners, operators, extra=addresses)
+        fail(str(error), as_json=as_json)

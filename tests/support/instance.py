@@ -88,13 +88,7 @@ class Instance:
 
     def descendants(self) -> list[int]:
         """Every process that this instance started."""
-        found: list[int] = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError, IndexError):
-                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-                if parent == self.process.pid:
-                    found.append(int(folder.name))
-        return found
+        return children_of(self.process.pid)
 
     def stop(self, number: int = signal.SIGTERM, seconds: float = 15.0) -> int:
         if self.process.poll() is None:
@@ -122,6 +116,16 @@ def serving(env: Mapping[str, str], log: Path, workers: int = 1) -> Iterator[Ins
         yield instance
     finally:
         instance.stop()
+
+
+def children_of(pid: int) -> list[int]:
+    found: list[int] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError):
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == pid:
+                found.append(int(folder.name))
+    return found
 
 
 def is_alive(pid: int) -> bool:
