@@ -35,8 +35,7 @@ class InstanceFile:
         folder.mkdir(parents=True, exist_ok=True)
         self._record = folder / f"{instance}.json"
         self._lock = folder / f"{instance}.lock"
-        self._descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        flock(self._descriptor, LOCK_EX | LOCK_NB)
+        self._descriptor = _locked(self._lock)
 
     def write(self, record: InstanceRecord) -> None:
         write_atomically(self._record, msgspec.json.encode(record))
@@ -52,9 +51,7 @@ def live(data: Path) -> list[InstanceRecord]:
     records = []
     for lock in sorted((data / "instances").glob("*.lock")):
         record = lock.with_suffix(".json")
-        if _is_dead(lock):
-            record.unlink(missing_ok=True)
-            lock.unlink(missing_ok=True)
+        if _cleared(lock, record):
             continue
         try:
             records.append(msgspec.json.decode(record.read_bytes(), type=InstanceRecord))
@@ -76,7 +73,18 @@ def wait_until_served(
         time.sleep(0.02)
 
 
-def _is_dead(lock: Path) -> bool:
+def _locked(lock: Path) -> int:
+    """A descriptor that holds `lock`, on the file that has this name."""
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flock(descriptor, LOCK_EX)  # at most for the moment in which somebody looks whether we are alive
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)  # between our two steps it was taken for a dead instance's, and removed
+
+
+def _cleared(lock: Path, record: Path) -> bool:
+    """Whether the instance is dead; then its files are removed."""
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -86,6 +94,8 @@ def _is_dead(lock: Path) -> bool:
     except BlockingIOError:
         return False
     else:
+        record.unlink(missing_ok=True)  # while the lock is ours, so that nobody can take it meanwhile
+        lock.unlink(missing_ok=True)
         return True
     finally:
         os.close(descriptor)
