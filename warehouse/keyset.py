@@ -69,7 +69,10 @@ class KeySet:
     @classmethod
     def decoded(cls, data: bytes) -> "KeySet":
         """Raises msgspec.DecodeError if `data` is no key set."""
-        return cls(msgspec.msgpack.decode(data, type=_Stored))
+        try:
+            return cls(msgspec.msgpack.decode(data, type=_Stored))
+        except UnicodeDecodeError as error:
+            raise msgspec.DecodeError(str(error)) from None
 
     def encoded(self) -> bytes:
         return msgspec.msgpack.encode(self._stored)
@@ -142,7 +145,7 @@ class KeySetBuilder:
 
     def add_alias(self, zip_code: str, city_name: str, state_code: str) -> None:
         if zip_code in self._zips:
-            self._aliases[state_code][fold_city(city_name)].append(zip_code)
+            self._aliases[state_code][fold_city(strip_state(city_name, state_code))].append(zip_code)
 
     def build(self) -> KeySet:
         def frozen(names: dict[str, dict[str, list[str]]]) -> dict[str, dict[str, tuple[str, ...]]]:

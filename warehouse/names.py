@@ -2,9 +2,10 @@
 
 import unicodedata
 
-# Not letters, but written inside city names one time and left out the next; dashes and spaces go by category.
+# Not letters, but written inside city names one time and left out the next; dashes, spaces, accents and invisible
+# characters go by category.
 _DROPPED = frozenset("'’‘ʻʼ`´.")
-_DROPPED_CATEGORIES = frozenset({"Pd", "Zs", "Mn"})
+_DROPPED_CATEGORIES = frozenset({"Pd", "Zs", "Mn", "Cf"})
 # The long form becomes the short one after spaces are gone, so that "StLouis", "St. Louis" and "Saint Louis" meet.
 _SHORT_FORMS = (("saint", "st"), ("fort", "ft"), ("mount", "mt"))
 
