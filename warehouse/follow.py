@@ -47,6 +47,7 @@ class ReleaseFollower:
         self._open_engine = open_engine
         self._on_switch = on_switch
         self._task: asyncio.Task[None] | None = None
+        self._retired: set[Engine] = set()
 
     async def start(self) -> None:
         await self._check()
@@ -58,6 +59,8 @@ class ReleaseFollower:
             await asyncio.gather(self._task, return_exceptions=True)
         if self.current is not None:
             self.current.engine.close()
+        for engine in self._retired:
+            engine.close()
 
     async def _poll(self) -> None:
         while True:
@@ -74,14 +77,23 @@ class ReleaseFollower:
         except Exception as error:  # whatever is wrong with a release, the one that answers goes on answering
             if self.problem != str(error):
                 expected = isinstance(error, WarehouseError)
-                log.error("cannot open the current release: %s", error, exc_info=None if expected else error)
+                trace = None if expected else error
+                log.error("cannot open the current release: %s", error, exc_info=trace)  # noqa: TRY400 - ours need no trace
             self.problem = str(error)
             return
         before, self.current, self.problem = self.current, opened, None
         log.info("serving release %s", opened.id, extra={"release": opened.id})
-        self._on_switch(opened)
         if before is not None:
-            asyncio.get_running_loop().call_later(_RETIRE_AFTER, before.engine.close)
+            self._retired.add(before.engine)
+            asyncio.get_running_loop().call_later(_RETIRE_AFTER, self._retire, before.engine)
+        try:
+            self._on_switch(opened)
+        except Exception:  # whoever is told must not end the following
+            log.exception("not everything was told of release %s", opened.id)
+
+    def _retire(self, engine: Engine) -> None:
+        self._retired.discard(engine)
+        engine.close()
 
     def _open(self, release: str) -> OpenRelease:
         manifest = self._catalog.manifest(release)
