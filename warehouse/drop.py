@@ -2,8 +2,12 @@
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import stat
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
+from urllib.parse import unquote
 
 import msgspec
 
@@ -35,78 +39,81 @@ def collect(paths: Sequence[str]) -> Drop:
     Raises:
         DropError: if a path does not exist, or nothing but ignored files is there.
     """
-    files: dict[Path, DropFile] = {}
+    files: dict[str, DropFile] = {}
     findings: list[Finding] = []
     ignored: list[str] = []
     for given in paths:
-        for path in _expand(given):
-            if path.is_dir():
-                found = _walk(path, ignored, findings)
-            else:
-                found = _named(path, findings)
-            for file in found:
-                files.setdefault(file.path.resolve(), file)
+        for path, label in _expand(given):
+            if any(map(_is_ignored, label.parts)):
+                ignored.append(str(label))
+                continue
+            for file in _walk(path, ignored, findings) if path.is_dir() else _named(path, findings):
+                files.setdefault(os.path.realpath(file.path), file)
     if ignored:
-        findings.append(
-            Finding(
-                severity="info",
-                rule="ignored-file",
-                message=f"passed over {len(ignored)} file(s) that begin with _ or . or end in .crc",
-                count=len(ignored),
-                samples=tuple(ignored[:5]),
-            )
-        )
+        findings.append(_passed_over(ignored))
     if not files and not any(finding.severity == "error" for finding in findings):
-        raise DropError(f"no Parquet file in {', '.join(paths)}: give the folder or the files of a drop")
-    return Drop(tuple(files.values()), tuple(findings))
+        but = f" (passed over: {', '.join(ignored[:5])})" if ignored else ""
+        raise DropError(f"no Parquet file in {', '.join(paths)}{but}: give the folder or the files of a drop")
+    return Drop(_told_apart(files.values()), tuple(findings))
 
 
-def _expand(given: str) -> list[Path]:
+def _expand(given: str) -> list[tuple[Path, Path]]:
+    """The files and folders meant by `given`, each with the part of its path that decides whether it is ignored."""
     path = Path(given).expanduser()
     try:
-        if path.exists():
-            return [path]
-    except OSError as error:
-        raise DropError(f"{given}: {error.strerror}") from None
-    matches = sorted(glob.glob(str(path), recursive=True))
+        if os.path.lexists(path):
+            return [(path, Path() if path.is_dir() else Path(path.name))]
+    except (OSError, ValueError) as error:
+        raise DropError(f"{given!r}: {error}") from None
+    matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob knows no absolute patterns
     if not matches:
         raise DropError(f"{given}: no such file or folder")
-    return [Path(match) for match in matches]
+    # of a folder and what is in it (a recursive glob), the folder is enough
+    folders = {Path(match) for match in matches if Path(match).is_dir()}
+    fixed = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))
+    return [
+        (Path(match), Path(match).relative_to(fixed)) for match in matches if folders.isdisjoint(Path(match).parents)
+    ]
 
 
 def _walk(root: Path, ignored: list[str], findings: list[Finding]) -> Iterator[DropFile]:
-    real_root = root.resolve()
-    walk: Iterable[tuple[str, list[str], list[str]]] = os.walk(root)
+    def unreadable(error: OSError) -> None:
+        label = str(Path(error.filename).relative_to(root))
+        findings.append(_error("unreadable-file", label, f"cannot be read: {error.strerror}", "check its permissions"))
+
+    walk: Iterable[tuple[str, list[str], list[str]]] = os.walk(root, onerror=unreadable)
     for folder, folders, names in walk:
         folders.sort()
-        for name in list(folders):
-            if _is_ignored(name):
-                folders.remove(name)
-                ignored.append(str((Path(folder) / name).relative_to(root)) + "/")
-        for name in sorted(names):
+        for name in [*folders, *sorted(names)]:
             path = Path(folder) / name
             label = str(path.relative_to(root))
             if _is_ignored(name):
-                ignored.append(label)
-            elif not path.resolve().is_relative_to(real_root):
+                ignored.append(label + "/" * (name in folders))
+            elif not _is_inside(path, root):
                 findings.append(
-                    _error("link-out-of-drop", label, "is a link that leads out of the drop", "copy the file itself")
+                    _error("link-out-of-drop", label, "is a link that leads out of the drop", "copy what it leads to")
                 )
-            else:
+            elif name not in folders:
                 yield from _checked(path, label, findings, explicit=False)
+        folders[:] = [name for name in folders if not _is_ignored(name)]
+
+
+def _is_inside(path: Path, root: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
 
 
 def _named(path: Path, findings: list[Finding]) -> Iterator[DropFile]:
-    if not path.is_file():
-        findings.append(_error("unreadable-file", path.name, "is not a regular file", "drop Parquet files"))
-        return
     yield from _checked(path, path.name, findings, explicit=True)
 
 
 def _checked(path: Path, label: str, findings: list[Finding], *, explicit: bool) -> Iterator[DropFile]:
     """The file itself if it begins and ends as Parquet does; else a finding that says what it is."""
     try:
-        size = path.stat().st_size
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for its writer
+            findings.append(_error("unreadable-file", label, "is not a regular file", "drop Parquet files"))
+            return
+        size = status.st_size
         with path.open("rb") as stream:
             head = stream.read(4)
             stream.seek(max(0, size - 4))
@@ -115,7 +122,7 @@ def _checked(path: Path, label: str, findings: list[Finding], *, explicit: bool)
         findings.append(_error("unreadable-file", label, f"cannot be read: {error.strerror}", "check its permissions"))
         return
     if head == _MAGIC and tail == _MAGIC and size >= _SMALLEST:
-        yield DropFile(path.absolute(), label, _partitions(label))
+        yield DropFile(path.absolute(), label, _partitions(path, label))
     elif head == _MAGIC:
         findings.append(
             _error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker", "export it again")
@@ -138,9 +145,31 @@ def _is_ignored(name: str) -> bool:
     return name.startswith(("_", ".")) or name.endswith(".crc")
 
 
-def _partitions(label: str) -> dict[str, str]:
-    pairs = (part.split("=", 1) for part in Path(label).parts[:-1] if "=" in part)
-    return {key.lower(): value for key, value in pairs if value != "__HIVE_DEFAULT_PARTITION__"}
+def _partitions(path: Path, label: str) -> dict[str, str]:
+    """The key=value folders of the drop, and those right above it if one of them, or one of their files, was given."""
+    folders = Path(label).parts[:-1]
+    above = takewhile(lambda name: "=" in name, reversed(path.absolute().parts[: -1 - len(folders)]))
+    pairs = (name.split("=", 1) for name in [*reversed(list(above)), *folders] if "=" in name)
+    # writers escape what a folder name cannot hold, and name the folder of NULL so
+    return {key.lower(): "" if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for key, value in pairs}
+
+
+def _told_apart(files: Collection[DropFile]) -> tuple[DropFile, ...]:
+    """Findings name files by their labels, so files of the same name are labelled by their whole paths."""
+    times = Counter(file.label for file in files)
+    return tuple(
+        msgspec.structs.replace(file, label=str(file.path)) if times[file.label] > 1 else file for file in files
+    )
+
+
+def _passed_over(ignored: list[str]) -> Finding:
+    return Finding(
+        severity="info",
+        rule="ignored-file",
+        message=f"passed over {len(ignored)} file(s) that begin with _ or . or end in .crc",
+        count=len(ignored),
+        samples=tuple(ignored[:5]),
+    )
 
 
 def _error(rule: str, label: str, what: str, remedy: str) -> Finding:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -36,14 +36,13 @@ class Engine:
         self._timeout = timeout
         self._queue = queue
         self._observe = observe
-        self._waiting = 0
-        self._text = sql.statement("entries_by_zip_code", path=_quoted(entries))
+        self._under_way: set[Future[list[bytes]]] = set()
+        self._text = sql.statement("entries_by_zip_code", file=sql.rows_of(entries))
         self._connection = duckdb.connect()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="warehouse")
         try:
-            for line in sql.statement("lock_down", memory=str(memory), folder=_quoted(entries.parent)).split(";"):
-                if line.strip():
-                    self._connection.execute(line)
+            folder = sql.quoted(str(entries.parent))
+            self._connection.execute(sql.statement("lock_down", memory=str(memory), folder=folder))
             self._connection.execute(self._text, [["00000"]]).fetchall()  # opens the file, caches its footer
         except duckdb.Error as error:
             self.close()
@@ -57,23 +56,28 @@ class Engine:
             LookupTimeout: if the deadline passed.
             LookupFailure: if the query failed or found fewer entries than asked for.
         """
-        if self._waiting >= self._queue:
-            raise LookupBusy(f"{self._waiting} look-ups wait for the warehouse already")
-        loop = asyncio.get_running_loop()
+        # one whose caller has gone counts until it ends: it holds a thread, and keeps its deadline
+        self._under_way = {future for future in self._under_way if not future.done()}
+        if len(self._under_way) >= self._queue:
+            raise LookupBusy(f"{len(self._under_way)} look-ups wait for the warehouse already")
         query = _Query(self._connection, self._text, list(zip_codes), time.monotonic() + self._timeout)
-        alarm = loop.call_later(self._timeout, query.expire, loop)
-        self._waiting += 1
         try:
-            return await loop.run_in_executor(self._threads, query.run, self._observe)
-        except RuntimeError as error:  # the pool was shut down under us
-            raise LookupFailure(str(error)) from None
+            future = self._threads.submit(query.run, self._observe)
+        except RuntimeError:
+            raise LookupFailure("the release was closed") from None
+        self._under_way.add(future)
+        loop = asyncio.get_running_loop()
+        alarm = loop.call_later(self._timeout, _expire, query, future, loop)
+        try:
+            return await asyncio.wrap_future(future)
         finally:
-            self._waiting -= 1
-            query.finished = True
-            alarm.cancel()
+            if future.done():
+                alarm.cancel()
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """What runs comes to its end; what waits fails, because its connection is gone."""
+        # not cancel_futures: to whoever waits, a cancelled future looks like its own task being cancelled
+        self._threads.shutdown(wait=False)
         self._connection.close()
 
 
@@ -86,37 +90,34 @@ class _Query:
         self._zip_codes = zip_codes
         self._deadline = deadline
         self._cursor: duckdb.DuckDBPyConnection | None = None
-        self.finished = False
 
     def run(self, observe: Callable[[float], None]) -> list[bytes]:
         started = time.monotonic()
         if started >= self._deadline:
             raise LookupTimeout("the deadline passed while the look-up waited")
-        self._cursor = self._connection.cursor()
         try:
+            self._cursor = self._connection.cursor()
             rows = self._cursor.execute(self._text, [self._zip_codes]).fetchall()
         except duckdb.InterruptException:
             raise LookupTimeout("the look-up did not end before its deadline") from None
         except duckdb.Error as error:
             raise LookupFailure(_first_line(error)) from None
         finally:
-            self.finished = True
             observe(time.monotonic() - started)
         if len(rows) != len(self._zip_codes):
             raise LookupFailure(f"{len(self._zip_codes)} entries asked for, {len(rows)} found")
         return [row[0] for row in rows]
 
-    def expire(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self.finished:
-            return
+    def interrupt(self) -> None:
         if self._cursor is not None:
             self._cursor.interrupt()
+
+
+def _expire(query: _Query, future: Future[list[bytes]], loop: asyncio.AbstractEventLoop) -> None:
+    if not future.done():
+        query.interrupt()
         # an interrupt before execution has begun is lost, so it is repeated
-        loop.call_later(_INTERRUPT_EVERY, self.expire, loop)
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")
+        loop.call_later(_INTERRUPT_EVERY, _expire, query, future, loop)
 
 
 def _first_line(error: Exception) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from warehouse import sql
 from warehouse.drop import Drop, DropFile
 from warehouse.findings import Finding
-from warehouse.tables import POPULATION, TABLES, WIDE_POPULATION, Table
+from warehouse.tables import LOCATIONS, POPULATION, TABLES, WIDE_POPULATION, Table
 
 _HEADERLESS = re.compile(r"_?col_?[0-9]+")
 
@@ -29,6 +29,11 @@ class Extract(msgspec.Struct, frozen=True):
     years: dict[int, str] = {}
 
     @property
+    def used(self) -> set[str]:
+        """The columns that are read, by lower-case name."""
+        return {*self.table.column_names, *self.years.values()} & set(self.columns)
+
+    @property
     def shape(self) -> Literal["long", "wide"]:
         return "wide" if self.years else "long"
 
@@ -44,7 +49,7 @@ def recognise(connection: duckdb.DuckDBPyConnection, drop: Drop) -> Recognised:
     findings: list[Finding] = list(drop.findings)
     for file in drop.files:
         try:
-            columns = _columns(connection, file)
+            columns, twice = _columns(connection, file)
         except duckdb.Error as error:
             reason = str(error).strip().splitlines()[0]
             findings.append(_unreadable(file.label, reason))
@@ -52,39 +57,47 @@ def recognise(connection: duckdb.DuckDBPyConnection, drop: Drop) -> Recognised:
         found, problem = _match(file, columns)
         if problem is not None:
             findings.append(problem)
-        if found is not None:
+        elif found is not None and (ambiguous := sorted(twice & found.used)):
+            findings.append(_ambiguous(found, ambiguous))
+        elif found is not None:
             extracts.append(found)
             findings.extend(_notes(found))
     return Recognised(tuple(extracts), tuple(findings))
 
 
-def duckdb_path(file: DropFile) -> str:
-    """The file's path with DuckDB's glob characters taken literally."""
-    return re.sub(r"([*?\[])", r"[\1]", str(file.path))
-
-
-def _columns(connection: duckdb.DuckDBPyConnection, file: DropFile) -> dict[str, tuple[str, str]]:
-    rows = connection.execute(sql.statement("describe_extract"), [duckdb_path(file)]).fetchall()
-    columns = {str(row[0]).strip().lower(): (str(row[0]), str(row[1])) for row in rows}
+def _columns(connection: duckdb.DuckDBPyConnection, file: DropFile) -> tuple[dict[str, tuple[str, str]], set[str]]:
+    """The columns by lower-case name, and which of these names the file has more than once."""
+    pattern = sql.pattern(file.path)
+    written = {name for (name,) in connection.execute(sql.statement("column_names"), [pattern]).fetchall()}
+    columns: dict[str, tuple[str, str]] = {}
+    twice: set[str] = set()
+    for name, kind, *_ in connection.execute(sql.statement("describe_extract"), [pattern]).fetchall():
+        # of two that only their case tells apart, the description shows the second as name_1
+        known = (name if name in written else name.rpartition("_")[0]).strip().lower()
+        if known in columns:
+            twice.add(known)
+        columns.setdefault(known, (name, kind))
     # a folder named key=value stands for a text column that the file itself does not have
     for key in file.partitions:
         columns.setdefault(key, ("", "PARTITION"))
-    return columns
+    return columns, twice
 
 
 def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract | None, Finding | None]:
     years = _year_columns(columns)
-    if columns and all(_HEADERLESS.fullmatch(name) for name in columns):
+    own = [name for name, (_, kind) in columns.items() if kind != "PARTITION"]
+    if all(_HEADERLESS.fullmatch(name) for name in own):
         return None, Finding(
             severity="error",
             rule="unrecognised-file",
-            message=f"{file.label} has no column names ({', '.join(list(columns)[:3])}, ...)",
+            message=f"{file.label} has no column names ({', '.join(own[:3])}, ...)",
             file=file.label,
             remedy="unload with headers (Snowflake: HEADER = TRUE)",
         )
-    ranked = sorted(((_score(table, columns, years), len(table.columns), table) for table in TABLES), key=_rank)
-    score, _, table = ranked[-1]
-    wide = years if table is POPULATION and "tot_population" not in columns else {}
+    table = max(TABLES, key=lambda table: _rank(table, columns, years))
+    score = _score(table, columns, years)
+    long = {"year", "tot_population"} <= set(columns)
+    wide = years if table is POPULATION and not long else {}
     missing = _missing(table, columns, years)
     if not missing:
         return Extract(file, table, columns, wide), None
@@ -107,23 +120,27 @@ def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract
     )
 
 
-def _rank(entry: tuple[float, int, Table]) -> tuple[float, int]:
-    return entry[0], entry[1]
+def _rank(table: Table, columns: Iterable[str], years: dict[int, str]) -> tuple[bool, float, int]:
+    """The best match is the largest. Exports of figures carry location columns too, so figures decide before those."""
+    have = _present(columns, table, years)
+    figures = [name for name in table.distinctive if name in have]
+    beyond = table is not LOCATIONS and len(figures) > 1
+    return beyond, _score(table, columns, years), len(table.columns)
+
+
+def _present(columns: Iterable[str], table: Table, years: dict[int, str]) -> set[str]:
+    return {*columns, "year", "tot_population"} if table is POPULATION and years else set(columns)
 
 
 def _score(table: Table, columns: Iterable[str], years: dict[int, str]) -> float:
     """Share of the table's columns that are there, 0 to 1, distinctive ones counted twice."""
-    have = set(columns)
-    if table is POPULATION and years:
-        have |= {"year", "tot_population"}
+    have = _present(columns, table, years)
     matched = sum(name in have for name in (*table.column_names, *table.distinctive))
     return matched / (len(table.columns) + len(table.distinctive))
 
 
 def _missing(table: Table, columns: Iterable[str], years: dict[int, str]) -> list[str]:
-    have = set(columns)
-    if table is POPULATION and years:
-        have |= {"year", "tot_population"}
+    have = _present(columns, table, years)
     return [name for name in table.column_names if name not in have]
 
 
@@ -138,7 +155,7 @@ def _year_columns(columns: Iterable[str]) -> dict[int, str]:
 
 
 def _notes(extract: Extract) -> list[Finding]:
-    used = {*extract.table.column_names, *extract.years.values()}
+    used = extract.used
     all_years = [name for name in extract.columns if WIDE_POPULATION.fullmatch(name)]
     shadowed = [name for name in all_years if extract.years and name not in used]
     ignored = [name for name in extract.columns if name not in used and name not in shadowed]
@@ -177,6 +194,19 @@ def _similar(missing: list[str], columns: Iterable[str]) -> str:
     have = list(columns)
     hints = [f"{name}: is it {close[0]}?" for name in missing if (close := get_close_matches(name, have, n=1))]
     return "; ".join(["export the missing columns under these names", *hints])
+
+
+def _ambiguous(extract: Extract, names: list[str]) -> Finding:
+    return Finding(
+        severity="error",
+        rule="ambiguous-column",
+        message=f"{extract.file.label} has {_listed(names)} more than once, told apart by case or spaces alone",
+        table=extract.table.name,
+        file=extract.file.label,
+        column=names[0],
+        count=len(names),
+        remedy="export each column once",
+    )
 
 
 def _unreadable(label: str, reason: str) -> Finding:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import duckdb
 
 from warehouse import sql
-from warehouse.extracts import Extract, duckdb_path
+from warehouse.extracts import Extract
 from warehouse.findings import Finding
 from warehouse.tables import Kind, Table
 
@@ -19,7 +19,6 @@ _FAMILIES = {
     **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), "fraction"),
     **dict.fromkeys(("VARCHAR", "ENUM", "PARTITION"), "text"),
     **dict.fromkeys(("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NS"), "date"),
-    "BOOLEAN": "boolean",
 }
 
 # (what the column means, family of what the file holds) -> macro of staging.sql; what is not here is unreadable.
@@ -41,8 +40,6 @@ _CONVERSIONS: dict[tuple[Kind, str], str] = {
     ("real", "text"): "real_of_text",
     ("date", "date"): "date_of_any",
     ("date", "text"): "date_of_any",
-    ("boolean", "boolean"): "boolean_of_any",
-    ("boolean", "text"): "boolean_of_any",
 }
 
 _SQL_TYPES: dict[Kind, str] = {
@@ -53,7 +50,6 @@ _SQL_TYPES: dict[Kind, str] = {
     "integer": "BIGINT",
     "real": "DOUBLE",
     "date": "DATE",
-    "boolean": "BOOLEAN",
 }
 
 
@@ -97,16 +93,23 @@ def _insert(connection: duckdb.DuckDBPyConnection, extract: Extract) -> None:
             "tot_population": figure,
         }
         # an empty cell of a wide table is a year without a figure, no row
-        _insert_part(connection, extract, sources, f"{figure[0]} IS NOT NULL")
+        _insert_part(connection, extract, sources, _present(*figure), origin=f" in {column}")
 
 
 def _insert_part(
-    connection: duckdb.DuckDBPyConnection, extract: Extract, sources: dict[str, tuple[str, str]], condition: str
+    connection: duckdb.DuckDBPyConnection,
+    extract: Extract,
+    sources: dict[str, tuple[str, str]],
+    condition: str,
+    origin: str = "",
 ) -> None:
+    """`origin` is added to a figure that cannot be read, where its column's name alone does not tell which it was."""
     table = extract.table
+    numbered = "file_row_number" not in extract.columns  # DuckDB refuses to add its own beside that of the file
     values = {column.name: _converted(column.kind, *sources[column.name]) for column in table.columns}
     unreadable = [
-        f"CASE WHEN {_present(*sources[name])} AND {value} IS NULL THEN left({sources[name][0]}::VARCHAR, 60) END"
+        f"CASE WHEN {_present(*sources[name])} AND {value} IS NULL "
+        f"THEN left({sources[name][0]}::VARCHAR, 60) || '{origin if name == 'tot_population' else ''}' END"
         for name, value in values.items()
     ]
     connection.execute(
@@ -116,8 +119,10 @@ def _insert_part(
             values=", ".join(values.values()),
             unreadable=", ".join(unreadable),
             condition=condition,
+            row="file_row_number + 1" if numbered else "row_number() OVER ()",
+            numbered=str(numbered).lower(),
         ),
-        [extract.file.label, duckdb_path(extract.file)],
+        [extract.file.label, sql.pattern(extract.file.path)],
     )
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-Kind = Literal["zip", "fips", "state", "text", "integer", "real", "date", "boolean"]
+Kind = Literal["zip", "fips", "state", "text", "integer", "real", "date"]
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ POPULATION = Table(
         Column("tot_population", "integer", minimum=0, maximum=_PEOPLE_OF_A_ZIP_CODE),
     ),
     key=("zip_code", "year"),
-    distinctive=("tot_population",),
+    distinctive=("year", "tot_population"),
     needed=True,
 )
 

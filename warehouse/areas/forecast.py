@@ -96,7 +96,7 @@ def build(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> Key
             _write(writer, zips, encoded)
     aliases = tables / "aliases.parquet"
     if aliases.exists():
-        text = sql.statement("acceptable_aliases", path=str(aliases))
+        text = sql.statement("acceptable_aliases", file=sql.rows_of(aliases))
         for zip_code, state_code, city_name in connection.execute(text).fetchall():
             keys.add_alias(zip_code, city_name, state_code)
     built = keys.build()
@@ -105,8 +105,9 @@ def build(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> Key
 
 
 def _entries(connection: duckdb.DuckDBPyConnection, tables: Path) -> Iterator[ForecastEntry]:
-    housing = ", ".join(f"h.{name}" for name in HOUSING_FIGURES)
-    cursor = connection.execute(sql.statement("forecast_entries", folder=str(tables), housing=housing))
+    files = {name: sql.rows_of(tables / f"{name}.parquet") for name in ("locations", "population", "housing")}
+    figures = ", ".join(f"h.{name}" for name in HOUSING_FIGURES)
+    cursor = connection.execute(sql.statement("forecast_entries", figures=figures, **files))
     while rows := cursor.fetchmany(4096):
         for row in rows:
             yield _entry(row)

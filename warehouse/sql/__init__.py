@@ -7,10 +7,13 @@ where the next begins. ``{placeholders}`` stand for identifiers and expressions 
 import re
 from functools import cache
 from importlib import resources
+from pathlib import Path
 
 import msgspec
 
 _NAME = re.compile(r"^-- name: ([a-z0-9_]+)\s*$", re.MULTILINE)
+# not str.format: the braces of a regular expression are no placeholder
+_PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -25,8 +28,22 @@ def statement(name: str, **parts: str) -> str:
     Raises:
         KeyError: if there is no such statement, or a placeholder is not given.
     """
-    text = statements()[name].text
-    return text.format(**parts) if parts else text
+    return _PLACEHOLDER.sub(lambda found: parts[found[1]], statements()[name].text)
+
+
+def quoted(text: str) -> str:
+    """`text` as the inside of a literal between single quotes."""
+    return text.replace("'", "''")
+
+
+def pattern(path: Path) -> str:
+    """What DuckDB must be given to read the file at `path` and no other: its glob characters taken literally."""
+    return re.sub(r"([*?\[])", r"[\1]", str(path))
+
+
+def rows_of(path: Path) -> str:
+    """What to select from for the rows of our own file at `path`; key=value folders above it are no columns of ours."""
+    return f"read_parquet('{quoted(pattern(path))}', hive_partitioning = false)"
 
 
 @cache

@@ -1,6 +1,7 @@
 -- name: write_locations
 -- The locations of a release, by ZIP code.
-COPY (SELECT {columns} FROM staged_locations ORDER BY zip_code) TO '{path}' (FORMAT parquet, COMPRESSION zstd)
+COPY (SELECT {columns} FROM staged_locations ORDER BY zip_code)
+TO '{path}' (FORMAT parquet, COMPRESSION zstd)
 
 -- name: write_population
 -- The population of a release: only years with a figure, only ZIP codes with a location.
@@ -29,19 +30,19 @@ TO '{path}' (FORMAT parquet, COMPRESSION zstd)
 
 -- name: checksum_table
 -- Rows and a checksum of a table's content that does not depend on the order of its rows.
-SELECT count(*), coalesce(bit_xor(md5_number({row})), 0)::VARCHAR FROM read_parquet('{path}')
+SELECT count(*), coalesce(bit_xor(md5_number({row})), 0)::VARCHAR FROM {file}
 
 -- name: forecast_entries
 -- One row per ZIP code: its location, its years and figures in ascending order, its housing figures.
 SELECT l.zip_code, l.county_name, l.county_fips_code, l.city_name, l.state_code, l.latitude, l.longitude,
-       p.years, p.figures, {housing}
-FROM read_parquet('{folder}/locations.parquet') l
+       p.years, p.figures, {figures}
+FROM {locations} l
 LEFT JOIN (SELECT zip_code, list(year ORDER BY year) AS years, list(tot_population ORDER BY year) AS figures
-           FROM read_parquet('{folder}/population.parquet') GROUP BY zip_code) p ON p.zip_code = l.zip_code
-LEFT JOIN read_parquet('{folder}/housing.parquet') h ON h.zip_code = l.zip_code
+           FROM {population} GROUP BY zip_code) p ON p.zip_code = l.zip_code
+LEFT JOIN {housing} h ON h.zip_code = l.zip_code
 ORDER BY l.zip_code
 
 -- name: acceptable_aliases
 -- City names that are acceptable for a ZIP code beside its own.
-SELECT zip_code, state_code, city_name FROM read_parquet('{path}')
+SELECT zip_code, state_code, city_name FROM {file}
 WHERE usps_status = 'acceptable' ORDER BY state_code, city_name, zip_code

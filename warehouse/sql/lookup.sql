@@ -1,6 +1,6 @@
 -- name: entries_by_zip_code
 -- The encoded entries of the given ZIP codes, ascending. The file is sorted by ZIP code, so few row groups are read.
-SELECT entry FROM read_parquet('{path}')
+SELECT entry FROM {file}
 WHERE zip_code IN (SELECT unnest(?::VARCHAR[])) ORDER BY zip_code
 
 -- name: lock_down
@@ -16,10 +16,11 @@ SET enable_external_access = false;
 SET lock_configuration = true;
 
 -- name: limit_publisher
--- A publishing connection is bounded in memory and spills into its own staging folder.
+-- A publishing connection is bounded in memory, spills into its own staging folder, and takes instants for UTC days.
 SET memory_limit = '{memory}B';
 SET threads = {threads};
 SET temp_directory = '{folder}';
 SET preserve_insertion_order = false;
+SET TimeZone = 'UTC';
 SET autoinstall_known_extensions = false;
 SET autoload_known_extensions = false;

@@ -20,9 +20,9 @@ FROM {staged} WHERE {column} < {bound} GROUP BY _file ORDER BY _file
 
 -- name: rule_duplicate_key
 -- Rows that share the columns that must tell them apart, over all files of the table.
-SELECT min(_file), sum(copies), min_by(described, first_row, 5) FROM (
+SELECT min(_file), sum(copies), min_by(described, (_file, first_row), 5) FROM (
     SELECT min(_file) AS _file, count(*) AS copies, min(_row) AS first_row,
-           {described} || ' in rows ' || array_to_string(min_by(_row, _row, 4), ', ') AS described
+           {described} || ' in ' || array_to_string(min_by(_file || ' row ' || _row, (_file, _row), 4), ', ') AS described
     FROM {staged} WHERE {known} GROUP BY {key} HAVING count(*) > 1
 ) HAVING count(*) > 0
 

@@ -1,7 +1,8 @@
 -- name: conversions
 -- Macros that turn a value of any exported type into ours, or into NULL where it is not one.
--- Text is trimmed and empty text is no value. A fraction is never rounded; NaN and infinity are no numbers.
-CREATE OR REPLACE MACRO clean_text(v) AS nullif(trim(v::VARCHAR, E' \t\r\n'), '');
+-- Text is trimmed, of no-break spaces too, and empty text is no value. A fraction is never rounded; NaN and infinity
+-- are no numbers.
+CREATE OR REPLACE MACRO clean_text(v) AS nullif(trim(v::VARCHAR, E' \t\r\n' || chr(160)), '');
 CREATE OR REPLACE MACRO digits_of_text(v) AS
     CASE WHEN regexp_full_match(clean_text(v), '[0-9]{5}') THEN clean_text(v) END;
 CREATE OR REPLACE MACRO digits_of_whole(v) AS
@@ -21,11 +22,18 @@ CREATE OR REPLACE MACRO real_of_number(v) AS
 CREATE OR REPLACE MACRO real_of_text(v) AS
     CASE WHEN isfinite(TRY_CAST(clean_text(v) AS DOUBLE)) THEN TRY_CAST(clean_text(v) AS DOUBLE) END;
 CREATE OR REPLACE MACRO date_of_any(v) AS TRY_CAST(v AS DATE);
-CREATE OR REPLACE MACRO boolean_of_any(v) AS TRY_CAST(v AS BOOLEAN);
 
 -- name: describe_extract
 -- Columns and types of one file. Old writers mark text as bare bytes; key=value folders are ours to read.
 DESCRIBE SELECT * FROM read_parquet(?, hive_partitioning = false, binary_as_string = true)
+
+-- name: column_names
+-- Every name in the schema of one file, as it spells them.
+SELECT name FROM parquet_schema(?)
+
+-- name: footer_marks
+-- What the writer of one file noted in its footer.
+SELECT key, value FROM parquet_kv_metadata(?)
 
 -- name: create_staged
 -- The staged form of a table: our columns, then what could not be converted (as text), file and row number.
@@ -34,6 +42,6 @@ CREATE OR REPLACE TEMP TABLE {staged} ({columns})
 -- name: stage_extract
 -- One file, or one year column of a wide file, into the staged form of its table.
 INSERT INTO {staged}
-SELECT {values}, {unreadable}, ? AS _file, file_row_number + 1 AS _row
-FROM read_parquet(?, hive_partitioning = false, binary_as_string = true, file_row_number = true)
+SELECT {values}, {unreadable}, ? AS _file, {row} AS _row
+FROM read_parquet(?, hive_partitioning = false, binary_as_string = true, file_row_number = {numbered})
 WHERE {condition}
