@@ -1,5 +1,6 @@
 """Files that are there whole or not at all, also after a crash."""
 
+import glob
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,12 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
         aside.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def clear_aside(path: Path) -> None:
+    """Removes what a process that died while it replaced `path` left; only for whoever alone may replace it."""
+    for aside in path.parent.glob(f".{glob.escape(path.name)}.*.new"):
+        aside.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

