@@ -1,0 +1,87 @@
+"""What tests of the warehouse ask of drops, reports and releases."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import msgspec
+import pyarrow.parquet as pq
+
+from warehouse import publish as publisher
+from warehouse.areas import forecast
+from warehouse.drop import collect
+from warehouse.extracts import recognise
+from warehouse.findings import Finding, Report, report
+from warehouse.keyset import KeySet
+from warehouse.publish import Outcome
+from warehouse.releases import Catalog
+from warehouse.staging import stage, staged_name
+from warehouse.tables import LOCATIONS
+from warehouse.validation import validate
+
+ATTRIBUTION = ("Figures: somebody",)
+
+
+def publish(catalog: Catalog, *paths: Path | str) -> Outcome:
+    return publisher.publish(catalog, [str(path) for path in paths], ATTRIBUTION)
+
+
+class Examined:
+    """A drop that was staged and validated, but not built: its findings, and its tables as they were read."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, found: Report) -> None:
+        self._connection = connection
+        self.report = found
+
+    def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
+        chosen = ", ".join(columns)
+        return self._connection.execute(f"SELECT {chosen} FROM staged_{table} ORDER BY ALL").fetchall()
+
+    def values(self, table: str, column: str) -> list[Any]:
+        return [value for (value,) in self.rows(table, column)]
+
+
+def examine(*paths: Path) -> Examined:
+    connection = duckdb.connect()
+    recognised = recognise(connection, collect([str(path) for path in paths]))
+    tables, findings = stage(connection, recognised.extracts)
+    locations = staged_name(LOCATIONS) if LOCATIONS in tables else None
+    validated = validate(connection, tables, locations)
+    return Examined(connection, report([*recognised.findings, *findings, *validated]))
+
+
+def finding(found: Report | Outcome, rule: str) -> Finding:
+    """The one finding of `rule` that there must be."""
+    listed = (found.report if isinstance(found, Outcome) else found).findings
+    matching = [one for one in listed if one.rule == rule]
+    assert len(matching) == 1, f"{rule}: {listed}"
+    return matching[0]
+
+
+def errors(found: Report | Outcome) -> list[str]:
+    listed = (found.report if isinstance(found, Outcome) else found).findings
+    return [one.rule for one in listed if one.severity == "error"]
+
+
+def entries(catalog: Catalog) -> dict[str, Any]:
+    """What the current release answers, by ZIP code."""
+    path = catalog.folder(catalog.current().id) / forecast.ENTRIES
+    rows = pq.read_table(path).to_pylist()
+    return {row["zip_code"]: msgspec.json.decode(row["entry"]) for row in rows}
+
+
+def keys(catalog: Catalog) -> KeySet:
+    return KeySet.decoded((catalog.folder(catalog.current().id) / forecast.KEY_SET).read_bytes())
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below `folder`, except the lock that publishers leave."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != "publish.lock")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def flip_byte(path: Path, at: int | None = None) -> None:
+    """Damages one byte, by default in the middle, and leaves the size as it is."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 if at is None else at] ^= 0xFF
+    path.write_bytes(data)
