@@ -70,6 +70,11 @@ def entries(catalog: Catalog) -> dict[str, Any]:
     return {row["zip_code"]: msgspec.json.decode(row["entry"]) for row in rows}
 
 
+def figures(entry: Any) -> list[tuple[int, int]]:
+    """The years and figures of an entry, in its order."""
+    return [(year["year"], year["tot_population"]) for year in entry["population"]]
+
+
 def keys(catalog: Catalog) -> KeySet:
     return KeySet.decoded((catalog.folder(catalog.current().id) / forecast.KEY_SET).read_bytes())
 

@@ -34,7 +34,8 @@ FROM {staged} WHERE lower(usps_status) NOT IN ('primary', 'acceptable', 'unaccep
 -- name: rule_orphan_rows
 -- Rows of a ZIP code that has no location: nothing could show them, so they are left out.
 SELECT min(_file), count(DISTINCT zip_code), min_by(DISTINCT zip_code, zip_code, 5)
-FROM {staged} WHERE zip_code NOT IN (SELECT zip_code FROM {locations}) HAVING count(*) > 0
+FROM {staged} WHERE zip_code NOT IN (SELECT zip_code FROM {locations} WHERE zip_code IS NOT NULL)
+HAVING count(*) > 0
 
 -- name: rule_empty_figure
 -- Rows of the long population shape without a figure; such years are left out.
