@@ -14,7 +14,7 @@ from service.edge.gate import Gate
 from service.http.app import build_litestar
 from service.http.areas import FORECAST
 from service.http.caching import CachePolicy
-from service.http.docs import PUBLIC_PREFIX, docs_routes
+from service.http.docs import PUBLIC_PATH, docs_routes
 from service.http.forecast import forecast_route
 from service.http.index import index_route
 from service.http.openapi import openapi_route
@@ -93,7 +93,7 @@ class WorkerApp:
             {FORECAST.path: FORECAST.name, "/v1": "index", "/v1/openapi.json": "openapi"},
             self.verifier,
             self.telemetry,
-            public=(PUBLIC_PREFIX,) if settings.docs else (),
+            public=(PUBLIC_PATH,) if settings.docs else (),
             access_log=settings.access_log,
         )
 

@@ -146,7 +146,7 @@ class EmbeddedServers:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=_die_with_parent,
+            preexec_fn=_die_with_parent,  # one thread at this point, and prctl only
             start_new_session=True,  # Ctrl-C is for us; we stop them in order
         )
 

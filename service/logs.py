@@ -44,7 +44,7 @@ class TextFormatter(logging.Formatter):
 
 
 def configure(form: Literal["auto", "json", "text"], level: str) -> bool:
-    """Sends everything to standard error; `auto` is text in a terminal and JSON elsewhere. Returns whether it is JSON."""
+    """Sends all to standard error; `auto` is text in a terminal and JSON elsewhere. Returns whether it is JSON."""
     terminal = sys.stderr.isatty()
     handler = logging.StreamHandler(sys.stderr)
     as_json = form == "json" or (form == "auto" and not terminal)

@@ -17,14 +17,16 @@ from service.telemetry import KEY_CHECKS, REQUEST_SECONDS, REQUESTS, Telemetry
 
 log = logging.getLogger("forecast.access")
 
+_METHODS = ("GET", "HEAD")
+
 Application = Callable[[Any, Any, Send], Awaitable[None]]
 
 
 class Gate:
     """The ASGI application that a worker serves.
 
-    `routes` maps the paths that there are to the area they are counted under; `public` are path prefixes that need no
-    key (the documentation page). `draining` makes every answer the last one of its connection.
+    `routes` maps the paths that there are to the area they are counted under; `public` are paths that need no key (the
+    documentation page). `draining` makes every answer the last one of its connection.
     """
 
     def __init__(
@@ -72,14 +74,13 @@ class Gate:
         if fault is not None:
             code, detail = fault
             return problem(code, head.request_id, detail)
-        public = path.startswith(self._public) if self._public else False
-        if not public:
+        if path not in self._public:
             refused = await self._key_refusal(head)
             if refused is not None:
                 return refused
             if path not in self._routes:
                 return problem("not_found", head.request_id)
-        if scope["method"] not in ("GET", "HEAD"):
+        if scope["method"] not in _METHODS:
             return problem("method_not_allowed", head.request_id)
         return None
 
@@ -149,7 +150,8 @@ class _Answer:
 def _syntax(scope: Any, head: RequestHead) -> tuple[str, str | None] | None:
     if head.hosts != 1 and not (head.hosts == 0 and scope["http_version"] == "1.0"):
         return "bad_request", "Send the Host header, once."
-    if head.has_body:
+    # a POST and its like are told that their method is wrong, which is what they must change
+    if head.has_body and scope["method"] in _METHODS:
         return "body_not_allowed", None
     if len(head.api_keys) > 1:
         return "bad_request", "The x-api-key header was sent more than once. Send it once."

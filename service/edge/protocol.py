@@ -4,6 +4,7 @@ uvicorn has no limit on the size of headers and none on the time that they take 
 """
 
 import asyncio
+import re
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -15,6 +16,10 @@ from service.telemetry import REJECTED, Telemetry
 
 # A connection that is idle when draining begins may have a request on its way; closing it at once would lose that.
 _IDLE_LINGER_SECONDS = 1.0
+# How long what a refused client still sends is thrown away: closing at once would reset the connection, and its
+# answer with it.
+_REFUSED_LINGER_SECONDS = 1.0
+_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}(?= )")
 
 
 class RequestRefused(Exception):  # noqa: N818 - raised inside the parser's callbacks to stop it
@@ -29,10 +34,12 @@ class EdgeProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._telemetry: Telemetry = self.app.telemetry
+        self._in_message = False
         self._in_head = False
         self._head_bytes = 0
         self._header_bytes = 0
-        self._head_alarm: asyncio.TimerHandle | None = None
+        self._other_method: str | None = None
+        self._alarm: asyncio.TimerHandle | None = None
         self._refusal: str | None = None
 
     # --- arrival -------------------------------------------------------------------------------------------------
@@ -53,17 +60,28 @@ class EdgeProtocol(HttpToolsProtocol):
             if self._head_bytes > limits.MOST_HEAD_BYTES:
                 self._refuse("headers_too_large")
                 return
+        if not self._in_message and not data.startswith((b"GET ", b"HEAD ")):
+            data = self._with_known_method(data)
         super().data_received(data)
-        if not self._in_head:
-            self._disarm()
-        elif self._head_alarm is None:
+        if self._alarm is None and self._refusal is None and (self._in_message or self._is_idle()):
             self._arm()
+
+    def _with_known_method(self, data: bytes) -> bytes:
+        """The parser knows some methods only; what it does not know is refused in the contract's order all the same."""
+        match = _METHOD.match(data)
+        if match is None:
+            return data
+        self._other_method = match[0].decode()
+        return b"OPTIONS" + data[match.end() :]
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or bool(self.cycle.response_complete)
 
     # --- parser callbacks ----------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head = True
+        self._in_message = self._in_head = True
         self._head_bytes = self._header_bytes = 0
 
     def on_url(self, url: bytes) -> None:
@@ -82,8 +100,15 @@ class EdgeProtocol(HttpToolsProtocol):
         if len(self.url) > 0 and self.url[:1] != b"/":
             raise self._stop("bad_request")  # absolute and authority forms are for proxies
         super().on_headers_complete()
+        if self._other_method is not None:
+            self.scope["method"], self._other_method = self._other_method, None
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False  # answered as HTTP, then closed: what follows is not HTTP
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._in_message = False
+        self._disarm()
 
     def _stop(self, code: str) -> RequestRefused:
         """Remembers why, since the parser reports only that a callback failed."""
@@ -105,14 +130,15 @@ class EdgeProtocol(HttpToolsProtocol):
         self._refusal = code
         self._disarm()
         self._telemetry.count(REJECTED, code)
-        if self.cycle is None or self.cycle.response_complete:
+        if self._is_idle():
             self._write_refusal()
         else:
             self.flow.pause_reading()  # an earlier request is under way: its answer goes first
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self._refusal is not None and not self.pipeline and not self.transport.is_closing():
+        # the cycle is that of the newest request: the refusal comes after all that were in order
+        if self._refusal is not None and self._is_idle() and not self.transport.is_closing():
             self._write_refusal()
 
     def _write_refusal(self) -> None:
@@ -126,40 +152,42 @@ class EdgeProtocol(HttpToolsProtocol):
         )
         for name, value in (*self.server_state.default_headers, *reply.headers, *extra):
             lines.append(b"%s: %s\r\n" % (name, value))
+        self._unset_keepalive_if_required()
         self.transport.write(b"".join([*lines, b"\r\n", reply.body]))
-        self.transport.close()
+        self.transport.write_eof()
+        self.loop.call_later(_REFUSED_LINGER_SECONDS, self.transport.close)
 
     # --- time ----------------------------------------------------------------------------------------------------
 
     def _arm(self) -> None:
-        self._head_alarm = self.loop.call_later(limits.HEAD_SECONDS, self._head_late)
+        self._alarm = self.loop.call_later(limits.HEAD_SECONDS, self._late)
 
     def _disarm(self) -> None:
-        if self._head_alarm is not None:
-            self._head_alarm.cancel()
-            self._head_alarm = None
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
 
-    def _head_late(self) -> None:
-        self._head_alarm = None
+    def _late(self) -> None:
+        self._alarm = None
         if self.transport.is_closing():
             return
         if self._in_head:
             self._refuse("request_timeout")
         else:
-            self.transport.close()  # silent since it was opened: there is nothing to answer
+            self.transport.close()  # silent, or sending a body long refused: there is nothing to answer
 
     # --- draining ------------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
         """Called by the server when it stops: what is under way is answered, then the connection is closed."""
-        if self.cycle is None or self.cycle.response_complete:
+        if self._is_idle():
             self.loop.call_later(_IDLE_LINGER_SECONDS, self._close_if_idle)
         else:
             self.cycle.keep_alive = False
 
     def _close_if_idle(self) -> None:
         if not self.transport.is_closing() and not self._in_head:
-            if self.cycle is None or self.cycle.response_complete:
+            if self._is_idle():
                 self.transport.close()
             else:
                 self.cycle.keep_alive = False

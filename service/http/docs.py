@@ -15,7 +15,7 @@ from service.http.errors import CODES
 from service.http.openapi import describe
 from service.http.reply import Reply
 
-PUBLIC_PREFIX = "/docs"
+PUBLIC_PATH = "/docs"
 
 
 def docs_routes() -> list[HTTPRouteHandler]:
@@ -27,7 +27,7 @@ def docs_routes() -> list[HTTPRouteHandler]:
         (b"x-content-type-options", b"nosniff"),
     )
 
-    @get(PUBLIC_PREFIX)
+    @get(PUBLIC_PATH)
     async def docs() -> ASGIApp:
         return Reply(200, headers, body, "answered")
 
@@ -59,7 +59,8 @@ def _operation(path: str, operation: dict[str, Any]) -> str:
     table = f"<table><tbody>{''.join(parameters)}</tbody></table>" if parameters else ""
     examples = operation["responses"]["200"]["content"]["application/json"].get("examples", {})
     shown = "".join(
-        f"<details><summary>Example: {escape(name.replace('_', ' '))}</summary><pre>{_pretty(example['value'])}</pre></details>"
+        f"<details><summary>Example: {escape(name.replace('_', ' '))}</summary>"
+        f"<pre>{_pretty(example['value'])}</pre></details>"
         for name, example in examples.items()
     )
     return (

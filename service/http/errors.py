@@ -54,7 +54,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class ApiError(Exception):
-    """Ends a request with the error of `code`. `headers` replace ``Cache-Control: no-store`` if they bring their own."""
+    """Ends a request with the error of `code`. A Cache-Control among `headers` replaces ``no-store``."""
 
     def __init__(
         self, code: str, detail: str | None = None, parameter: str | None = None, headers: tuple[Header, ...] = ()

@@ -59,8 +59,8 @@ def describe() -> Document:
         "info": {
             "title": "Population and housing forecasts",
             "version": "1",
-            "description": "Read-only. Every request needs the header x-api-key. The forecast body never changes in v1; "
-            "in all other bodies, ignore members that you do not know.",
+            "description": "Read-only. Every request needs the header x-api-key. The forecast body never changes in "
+            "v1; in all other bodies, ignore members that you do not know.",
         },
         "security": [{"apiKey": []}],
         "paths": {
@@ -103,7 +103,7 @@ def _forecast() -> Document:
         "responses": {
             "200": {
                 "description": "A match. zip_codes ascend by ZIP code, population by year.",
-                "headers": _header_refs(_KEPT + ("Content-Encoding",)),
+                "headers": _header_refs((*_KEPT, "Content-Encoding")),
                 "content": _content(
                     "ForecastBody",
                     {"zip_code": examples.FORECAST, "without_figures": examples.FORECAST_WITHOUT_FIGURES},
