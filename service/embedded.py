@@ -184,7 +184,7 @@ def runtime_folder(data: Path) -> Path:
     if base and os.access(base, os.W_OK | os.X_OK):
         return Path(base) / name
     folder = Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}"
-    if folder.exists():
+    if os.path.lexists(folder):
         status = folder.lstat()
         # anybody may write to /tmp: a folder that is not ours could hold a server that is not ours
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:

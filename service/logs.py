@@ -35,8 +35,9 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
-        extra = " ".join(f"{name}={value}" for name, value in _extra(record).items() if str(value) not in record.msg)
-        line = f"{time} {record.levelname.lower():7} {record.getMessage()}" + (f"  {extra}" if extra else "")
+        message = record.getMessage()
+        extra = " ".join(f"{name}={value}" for name, value in _extra(record).items() if str(value) not in message)
+        line = _printable(f"{time} {record.levelname.lower():7} {message}" + (f"  {extra}" if extra else ""))
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         colour = _COLOURS.get(record.levelname, "") if self._colour else ""
@@ -56,6 +57,11 @@ def configure(form: Literal["auto", "json", "text"], level: str) -> bool:
     for name in ("uvicorn.error", "uvicorn.access", "litestar"):
         logging.getLogger(name).setLevel(logging.ERROR)
     return as_json
+
+
+def _printable(line: str) -> str:
+    """`line` without what would forge lines or speak to the terminal: paths come from callers."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in line)
 
 
 def _extra(record: logging.LogRecord) -> dict[str, Any]:

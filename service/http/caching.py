@@ -47,12 +47,13 @@ def matches(if_none_match: bytes, etag: bytes) -> bool:
 
 
 def accepts_gzip(accept_encoding: bytes) -> bool:
-    """Whether gzip, or everything not named, is accepted with a weight above zero."""
+    """Whether gzip, or everything not named, is accepted, and the plain bytes are not preferred to it."""
     weights: dict[bytes, float] = {}
     for part in accept_encoding.lower().split(b","):
         coding, _, parameter = part.partition(b";")
         weights[coding.strip()] = _weight(parameter)
-    return weights.get(b"gzip", weights.get(b"x-gzip", weights.get(b"*", 0.0))) > 0
+    weight = weights.get(b"gzip", weights.get(b"x-gzip", weights.get(b"*", 0.0)))
+    return weight > 0 and weight >= weights.get(b"identity", 0.0)
 
 
 def cache_status(fetched: Fetched) -> bytes:

@@ -14,6 +14,9 @@ from service.http.errors import ApiError
 
 LOCATION_PARAMETERS = ("zip_code", "city_name", "state_code")
 _MOST_CHARACTERS = 100
+# Low enough that `zip` is told from nonsense; comparing costs time, so only the first names are.
+_SIMILARITY = 0.5
+_MOST_COMPARED = 10
 _ZIP = re.compile(r"([0-9]{5})(?:-[0-9]{4})?")
 _STATE = re.compile(r"[A-Za-z]{2}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -95,8 +98,8 @@ def _state(text: str) -> str:
 
 
 def _hint(unknown: list[str]) -> str | None:
-    for name in unknown:
-        close = get_close_matches(name[:50].lower(), LOCATION_PARAMETERS, n=1)
+    for name in unknown[:_MOST_COMPARED]:
+        close = get_close_matches(name[:50].lower(), LOCATION_PARAMETERS, n=1, cutoff=_SIMILARITY)
         if close:
             shown = "".join(character for character in name[:50] if character.isprintable())
             return (

@@ -140,14 +140,17 @@ class KeyStore:
         return revoked[0]
 
     async def all(self) -> AsyncIterator[ApiKey]:
-        """Every key, in no order. Raises StoreUnavailable."""
+        """Every key once, in no order. Raises StoreUnavailable."""
         cursor = 0
+        seen: set[bytes] = set()  # SCAN may return a name twice
         while True:
             cursor, names = await self._store.call(
                 lambda client, at=cursor: client.scan(at, match=f"{PREFIX}{{*", count=1000)  # type: ignore[misc]
             )
-            if names:
-                records = await self._store.call(lambda client, some=names: client.mget(some))  # type: ignore[misc]
+            new = [name for name in names if name not in seen]
+            seen.update(new)
+            if new:
+                records = await self._store.call(lambda client, some=new: client.mget(some))  # type: ignore[misc]
                 for record in records:
                     key = _decoded(record, ApiKey)
                     if key is not None:
@@ -177,9 +180,11 @@ class KeyStore:
 
         async def wait(client: Redis) -> None:
             try:
-                await client.execute_command("WAITAOF", 1, 0, _WAIT_MILLISECONDS)  # type: ignore[no-untyped-call]
+                reply = await client.execute_command("WAITAOF", 1, 0, _WAIT_MILLISECONDS)  # type: ignore[no-untyped-call]
             except ResponseError:
                 return  # older than 7.2, or without the file: then its own configuration decides
+            if not reply[0]:
+                raise StoreUnavailable("key store: the change is made, but its disk has not confirmed it; check it")
 
         await self._store.call(wait)
 

@@ -54,12 +54,15 @@ INVALID = Rejected("invalid")
 
 
 class _Verified:
-    __slots__ = ("checked_at", "fingerprint", "key", "recheck")
+    """`asked` numbers the look-up that `key` is from: an older one that ends later changes nothing."""
 
-    def __init__(self, fingerprint: bytes, key: ApiKey, checked_at: float) -> None:
+    __slots__ = ("asked", "checked_at", "fingerprint", "key", "recheck")
+
+    def __init__(self, fingerprint: bytes, key: ApiKey, checked_at: float, asked: int) -> None:
         self.fingerprint = fingerprint
         self.key = key
         self.checked_at = checked_at
+        self.asked = asked
         self.recheck: asyncio.Task[None] | None = None
 
 
@@ -76,6 +79,7 @@ class KeyVerifier:
         self._verified: dict[bytes, _Verified] = {}
         self._by_id: dict[str, _Verified] = {}
         self._changes = 0
+        self._asked = 0
         self._last_confirmed = -UNKNOWN_AFTER
 
     async def check(self, presented: str) -> Verdict:
@@ -115,7 +119,7 @@ class KeyVerifier:
         parts = form.parse(presented)
         if parts is None:
             return INVALID
-        sent, changes = self._clock(), self._changes
+        sent, changes, asked = self._clock(), self._changes, self._next_number()
         try:
             key = await self._find(parts.key_id)
         except StoreUnavailable as error:
@@ -127,9 +131,15 @@ class KeyVerifier:
             return INVALID
         if changes != self._changes:  # this reply may be from before the change
             sent -= WAIT_AFTER
-        self._keep(_Verified(fingerprint, key, sent))
+        kept = self._verified.get(fingerprint)
+        if kept is None or kept.asked < asked:
+            self._keep(_Verified(fingerprint, key, sent, asked))
         self._last_confirmed = sent
         return _judge(key)
+
+    def _next_number(self) -> int:
+        self._asked += 1
+        return self._asked
 
     async def _find(self, key_id: str) -> ApiKey | None:
         """Raises StoreUnavailable, also where the store is not the one our keys are in."""
@@ -153,15 +163,17 @@ class KeyVerifier:
         return known.recheck
 
     async def _recheck(self, known: _Verified) -> None:
-        sent, changes = self._clock(), self._changes
+        sent, changes, asked = self._clock(), self._changes, self._next_number()
         try:
             key = await self._find(known.key.key_id)
         except StoreUnavailable:
             return
+        if asked < known.asked:
+            return
         if key is None or not hmac.compare_digest(key.digest, known.key.digest):
             self._forget(known)
             return
-        known.key = key
+        known.key, known.asked = key, asked
         known.checked_at = sent if changes == self._changes else sent - WAIT_AFTER
         self._last_confirmed = sent
 

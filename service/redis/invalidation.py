@@ -12,19 +12,21 @@ from redis.asyncio import Connection
 from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 log = logging.getLogger("forecast.redis")
 
 _IDLE_SECONDS = 5.0
 _RECONNECT_SECONDS = 0.5
+_REFUSED_SECONDS = 60.0
+# What a URL may set for a pool, or otherwise than is right here.
+_NOT_FROM_URL = ("max_connections", "timeout", "decode_responses")
 
 
 class InvalidationListener:
     """Calls `invalidate` with each changed record's name, or with None when any may have changed.
 
-    `connected` tells whether pushes arrive at the moment. Servers without RESP3 tracking are left alone after one try
-    that they refuse.
+    `connected` tells whether pushes arrive at the moment. A server that refuses tracking is asked again after a minute.
     """
 
     def __init__(self, url: str, prefix: str, invalidate: Callable[[str | None], None], *, timeout: float) -> None:
@@ -46,26 +48,32 @@ class InvalidationListener:
     async def _run(self) -> None:
         while True:
             connection = self._connection()
+            pause = _RECONNECT_SECONDS
             try:
                 await self._listen(connection)
+            except ResponseError as error:
+                log.info("invalidation listener: changes are not pushed: %s", error)
+                pause = _REFUSED_SECONDS
             except (RedisError, OSError, TimeoutError, AssertionError) as error:
                 log.debug("invalidation listener: %s", error)
             finally:
                 self.connected = False
                 await connection.disconnect(nowait=True)
-            await asyncio.sleep(_RECONNECT_SECONDS)
+            await asyncio.sleep(pause)
 
     def _connection(self) -> Connection:
         options: dict[str, Any] = dict(parse_url(self._url))
         kind = options.pop("connection_class", Connection)
-        connection: Connection = kind(
-            **options,
-            protocol=3,
-            maint_notifications_config=None,
-            socket_timeout=self._timeout,
-            socket_connect_timeout=self._timeout,
-            retry=Retry(NoBackoff(), 0),
-        )
+        for name in _NOT_FROM_URL:
+            options.pop(name, None)
+        options |= {
+            "protocol": 3,
+            "maint_notifications_config": None,
+            "socket_timeout": self._timeout,
+            "socket_connect_timeout": self._timeout,
+            "retry": Retry(NoBackoff(), 0),
+        }
+        connection: Connection = kind(**options)
         return connection
 
     async def _listen(self, connection: Connection) -> None:
