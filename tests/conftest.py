@@ -1,0 +1,64 @@
+"""What many tests share: a real Valkey, a small published release, a worker that serves it."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config.settings import Settings
+from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, location, write_drop
+from tests.support.served import Served, served
+from tests.support.valkey import ValkeyProcess
+from warehouse.publish import publish
+from warehouse.releases import Catalog
+
+# Together large enough for gzip to be worth it.
+SPRINGFIELD = tuple(
+    location(str(zip_code), "Springfield", "IL", county_name="Sangamon County", county_fips_code="17167")
+    for zip_code in range(62701, 62709)
+)
+
+
+@pytest.fixture(scope="session")
+def short_folder() -> Iterator[Path]:
+    """A folder for all tests whose path leaves room for a socket's name."""
+    folder = Path(tempfile.mkdtemp(prefix="pf"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def valkey(short_folder: Path) -> Iterator[ValkeyProcess]:
+    """A server that nobody may stop: tests that hurt one start their own."""
+    server = ValkeyProcess(short_folder / "valkey").start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="session")
+def published(short_folder: Path) -> Path:
+    """A data folder with a release that nobody may replace."""
+    drop = write_drop(
+        short_folder / "drop",
+        locations=(*LOCATIONS, *SPRINGFIELD),
+        population=POPULATION,
+        housing=HOUSING,
+        aliases=ALIASES,
+    )
+    data = short_folder / "data"
+    assert publish(Catalog(data), [str(drop)], ("The tests",)).result == "published"
+    return data
+
+
+@pytest.fixture(scope="session")
+def settings(published: Path, valkey: ValkeyProcess) -> Settings:
+    return Settings(data_dir=str(published), keys_url=valkey.url, cache_url=valkey.url, keys_timeout=1, cache_timeout=1)
+
+
+@pytest.fixture(scope="session")
+def worker(settings: Settings) -> Iterator[Served]:
+    """The service with its defaults, for reading only; generous budgets, because test machines are busy."""
+    with served(settings) as running:
+        yield running

@@ -1,0 +1,295 @@
+"""Before the router: the order of checks, keys, methods, paths, and what every answer carries."""
+
+import asyncio
+import logging
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from config.settings import Settings
+from service.edge.gate import Gate
+from service.http.reply import JSON, Reply
+from service.keys import form
+from service.keys.record import ApiKey
+from service.keys.store import KeyStore
+from service.keys.verifier import KeyVerifier
+from service.telemetry import Telemetry
+from tests.support.served import FORECAST, Served, with_keys
+from tests.support.wire import Answer
+
+GOOD = f"{FORECAST}?zip_code=36436"
+METHODS = ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "get", "Head", "FOO", "M-SEARCH"]
+
+
+def problem(answer: Answer) -> tuple[int, str]:
+    """Status and code, having checked the members that every error has."""
+    body = answer.json()
+    assert list(body)[:6] == ["type", "title", "status", "detail", "code", "request_id"]
+    assert (body["type"], body["status"]) == ("about:blank", answer.status)
+    assert body["request_id"] == answer.header("x-request-id")
+    assert answer.header("content-type") == "application/json"
+    return answer.status, body["code"]
+
+
+# --- order of checks ---------------------------------------------------------------------------------------------
+
+
+def test_syntax_comes_before_the_key(worker: Served) -> None:
+    """A body is a 400 also without a key."""
+    with worker.wire() as wire:
+        head = worker.head(GOOD, key=None, Content_Length="1")
+        assert problem(wire.send(head + "x").answer()) == (400, "body_not_allowed")
+
+
+def test_the_key_comes_before_path_method_and_parameters(worker: Served) -> None:
+    """Without a key nobody learns which paths there are."""
+    for method in ("GET", "POST", "FOO"):
+        assert problem(worker.ask("/nowhere", method, key=None)) == (401, "missing_api_key")
+        assert problem(worker.ask(FORECAST, method, key=None)) == (401, "missing_api_key")
+
+
+def test_the_path_comes_before_the_method(worker: Served) -> None:
+    """There is no method to be wrong where there is nothing."""
+    assert problem(worker.ask("/nowhere", "POST")) == (404, "not_found")
+
+
+def test_the_method_comes_before_the_parameters(worker: Served) -> None:
+    """A POST with a bad query is a 405."""
+    assert problem(worker.ask(f"{FORECAST}?zip_code=1", "POST")) == (405, "method_not_allowed")
+
+
+def test_the_parameters_come_before_the_match(worker: Served) -> None:
+    """A ZIP code that matches nothing beside a malformed state is a 400."""
+    assert problem(worker.ask(f"{FORECAST}?zip_code=99999&state_code=1")) == (400, "invalid_parameter")
+
+
+# --- methods and paths -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("path", [GOOD, "/v1/", "/v1/openapi.json"])
+def test_other_methods_are_405_with_allow(worker: Served, method: str, path: str) -> None:
+    """Also those that frameworks answer on their own, and those that no parser knows."""
+    answer = worker.ask(path, method)
+    assert problem(answer) == (405, "method_not_allowed")
+    assert answer.header("allow") == "GET, HEAD"
+
+
+def test_a_post_with_a_body_is_told_that_its_method_is_wrong(worker: Served) -> None:
+    """The body is not what its sender must change; the connection goes on behind it."""
+    with worker.wire() as wire:
+        wire.send(worker.head(GOOD, "POST", Content_Type="application/json", Content_Length="2") + "{}")
+        assert problem(wire.answer()) == (405, "method_not_allowed")
+        assert wire.send(worker.head(GOOD)).answer().status == 200
+
+
+@pytest.mark.parametrize("path", [GOOD, f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=1", "/v1/", "/nowhere"])
+def test_head_answers_as_get_without_the_body(worker: Served, path: str) -> None:
+    """Same status, same headers, Content-Length included; the connection stays in step."""
+    varying = ("date", "x-request-id", "cache-status")
+    with worker.wire() as wire:
+        full = wire.send(worker.head(path)).answer()
+        bare = wire.send(worker.head(path, "HEAD")).answer(head_only=True)
+        assert bare.status == full.status
+        assert [pair for pair in bare.headers if pair[0] not in varying] == [
+            pair for pair in full.headers if pair[0] not in varying
+        ]
+        assert wire.send(worker.head(path)).answer().status == full.status
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/population-housing-forecast/?zip_code=36436", "/v1", "/v1/", "/v1/openapi.json/"]
+)
+def test_a_trailing_slash_answers_the_same(worker: Served, path: str) -> None:
+    """Never a redirect."""
+    without = worker.ask(path.replace("/?", "?").rstrip("/"))
+    answer = worker.ask(path)
+    assert (answer.status, answer.body) == (200, without.body)
+
+
+@pytest.mark.parametrize("path", ["/", "/v1//", "//v1", "/v2", "/v1/population-housing-forecast/x", "/docs", "/V1/"])
+def test_other_paths_are_404_and_name_the_index(worker: Served, path: str) -> None:
+    """With a good key, the detail says where to look."""
+    answer = worker.ask(path)
+    assert problem(answer) == (404, "not_found")
+    assert "/v1/" in answer.json()["detail"]
+
+
+# --- keys --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [GOOD, "/v1/", "/v1/openapi.json", "/nowhere"])
+def test_every_path_needs_a_key(worker: Served, path: str) -> None:
+    """Missing or empty, with the scheme in WWW-Authenticate that is ours alone."""
+    for answer in (worker.ask(path, key=None), worker.ask(path, key="  ")):
+        assert problem(answer) == (401, "missing_api_key")
+        assert answer.header("www-authenticate") == "ApiKey"
+        assert answer.header("cache-control") == "no-store"
+
+
+def test_a_key_in_the_query_string_does_not_count(worker: Served) -> None:
+    """It would end up in logs."""
+    assert problem(worker.ask(f"{GOOD}&x-api-key={worker.key}&api_key={worker.key}", key=None)) == (
+        401,
+        "missing_api_key",
+    )
+
+
+def test_a_key_in_another_header_does_not_count(worker: Served) -> None:
+    """There is no other authentication."""
+    assert problem(worker.ask(GOOD, key=None, Authorization=f"Bearer {worker.key}")) == (401, "missing_api_key")
+
+
+def test_two_key_headers_are_a_400(worker: Served) -> None:
+    """Also if both are the same good key: which one counts must never be a question."""
+    answer = worker.ask(GOOD, x_api_key=worker.key)
+    assert problem(answer) == (400, "bad_request")
+    assert "once" in answer.json()["detail"]
+
+
+def test_the_name_of_the_key_header_is_in_any_case_and_its_value_trimmed(worker: Served) -> None:
+    """As with every header."""
+    with worker.wire() as wire:
+        answer = wire.send(f"GET {GOOD} HTTP/1.1\r\nHost: a\r\nX-API-KEY: \t {worker.key} \t\r\n\r\n").answer()
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("damage", ["", "0", "truncated"])
+def test_whoever_has_no_right_secret_learns_only_that_the_key_is_not_known(worker: Served, damage: str) -> None:
+    """An unknown id, a mistyped key and a truncated one are told apart by nobody."""
+    presented = form.generate()[0]
+    presented = {"": presented, "0": presented[:-1] + "!", "truncated": presented[:40]}[damage]
+    answer = worker.ask(GOOD, key=presented)
+    assert problem(answer) == (401, "invalid_api_key")
+    assert presented not in answer.body.decode()
+
+
+async def test_an_expired_and_a_revoked_key_are_told_so_to_their_owner_alone(
+    worker: Served, settings: Settings
+) -> None:
+    """Only the right secret opens what became of a key."""
+
+    async def expired(store: KeyStore) -> tuple[str, ApiKey]:
+        return await store.issue("acme", "", datetime.now(UTC) - timedelta(seconds=1))
+
+    async def revoked(store: KeyStore) -> tuple[str, ApiKey]:
+        key, record = await store.issue("acme", "", None)
+        return key, await store.revoke(record.key_id)
+
+    for make, code in ((expired, "expired_api_key"), (revoked, "revoked_api_key")):
+        key, record = await with_keys(settings.keys_url, settings.data_path, make)
+        answer = await asyncio.to_thread(worker.ask, GOOD, key=key)
+        assert problem(answer) == (401, code)
+        guess = _with_other_secret(record.key_id)
+        assert problem(await asyncio.to_thread(worker.ask, GOOD, key=guess)) == (401, "invalid_api_key")
+
+
+def _with_other_secret(key_id: str) -> str:
+    """A key of perfect form for `key_id`, with a secret that is not its own."""
+    _, parts = form.generate()
+    body = f"{form.PREFIX}_{key_id}_{parts.secret}"
+    return f"{body}_{form._checksum(body)}"
+
+
+# --- what every answer carries -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sent", ["a", "A.b_c-9", "x" * 64])
+def test_a_usable_request_id_is_echoed(worker: Served, sent: str) -> None:
+    """In the header, and in the body of an error."""
+    assert worker.ask(GOOD, X_Request_Id=sent).header("x-request-id") == sent
+    assert worker.ask("/nowhere", X_Request_Id=sent).json()["request_id"] == sent
+
+
+@pytest.mark.parametrize("sent", ["", "x" * 65, "a b", "a,b", "<script>", "é"])
+def test_an_unusable_request_id_is_replaced(worker: Served, sent: str) -> None:
+    """What could not be logged or searched for safely gets one of ours."""
+    given = worker.ask(GOOD, X_Request_Id=sent).header("x-request-id")
+    assert given is not None
+    assert given != sent
+    assert len(given) == 32
+
+
+def test_two_request_ids_are_none(worker: Served) -> None:
+    """Which one counts must never be a question."""
+    with worker.wire() as wire:
+        head = (
+            f"GET {GOOD} HTTP/1.1\r\nHost: a\r\nx-api-key: {worker.key}\r\nX-Request-Id: a\r\nX-Request-Id: b\r\n\r\n"
+        )
+        assert wire.send(head).answer().header("x-request-id") not in ("a", "b", "a,b")
+
+
+def test_no_answer_names_its_server(worker: Served) -> None:
+    """Neither ours nor the parser's."""
+    answers = [worker.ask(GOOD), worker.ask("/nowhere"), worker.ask(GOOD, key=None), worker.ask("http://x/")]
+    assert all(answer.header("server") is None for answer in answers)
+
+
+# --- in isolation ------------------------------------------------------------------------------------------------
+
+
+class _Nobody(KeyVerifier):
+    def __init__(self) -> None:
+        """Never asked: the paths in these tests need no key."""
+
+
+async def _broken(scope: object, receive: object, send: object) -> None:
+    raise RuntimeError("secret of the inside")
+
+
+async def _through(gate: Gate, path: str, method: str = "GET") -> list[dict[str, object]]:
+    sent: list[dict[str, object]] = []
+
+    async def send(message: dict[str, object]) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": method, "path": path, "headers": [(b"host", b"a")], "http_version": "1.1"}
+    await gate(scope, None, send)
+    return sent
+
+
+async def test_an_exception_is_a_500_that_shows_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """The caller gets the request's id, the log gets the rest."""
+    gate = Gate(_broken, {}, _Nobody(), Telemetry(), public=("/open",))
+    start, body = await _through(gate, "/open")
+    assert start["status"] == 500
+    assert b"secret of the inside" not in bytes(str(body), "utf-8")
+    assert "secret of the inside" in caplog.text
+
+
+async def test_a_draining_gate_makes_every_answer_the_last_of_its_connection() -> None:
+    """So that clients come back on a connection to somebody else."""
+    gate = Gate(Reply(200, (JSON,), b"{}", "answered"), {}, _Nobody(), Telemetry(), public=("/open",))
+    assert (b"connection", b"close") not in (await _through(gate, "/open"))[0]["headers"]  # type: ignore[operator]
+    gate.draining = True
+    assert (b"connection", b"close") in (await _through(gate, "/open"))[0]["headers"]  # type: ignore[operator]
+
+
+async def test_answers_are_counted_by_area_status_and_outcome() -> None:
+    """A path that there is not never becomes a label of its own."""
+    telemetry = Telemetry()
+    gate = Gate(
+        Reply(200, (JSON,), b"{}", "answered"), {"/open": "index"}, _Nobody(), telemetry, public=("/open", "/x")
+    )
+    for path in ("/open", "/open/", "/x"):
+        await _through(gate, path)
+    await _through(gate, "/open", "POST")
+    counted = {labels: value for name, labels, value in telemetry.snapshot().counters if name == "forecast_requests"}
+    assert counted == {
+        ("index", "200", "answered"): 2,
+        ("none", "200", "answered"): 1,
+        ("index", "405", "method_not_allowed"): 1,
+    }
+
+
+@pytest.mark.parametrize(("setting", "logged"), [("off", 0), ("errors", 1), ("all", 2)])
+async def test_the_access_log_is_off_for_errors_or_for_all(
+    setting: str, logged: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Per setting; it names the path, never the query."""
+    caplog.set_level(logging.INFO, "forecast.access")
+    good = Gate(Reply(200, (), b"", "answered"), {}, _Nobody(), Telemetry(), public=("/x",), access_log=setting)  # type: ignore[arg-type]
+    bad = Gate(Reply(503, (), b"", "unavailable"), {}, _Nobody(), Telemetry(), public=("/x",), access_log=setting)  # type: ignore[arg-type]
+    await _through(good, "/x")
+    await _through(bad, "/x")
+    assert len([record for record in caplog.records if record.name == "forecast.access"]) == logged

@@ -1,0 +1,166 @@
+"""GET /v1/population-housing-forecast: what matches, what does not, and the exact bytes."""
+
+import pytest
+
+from tests.support.served import FORECAST, Served
+
+DICKINSON = (
+    b'{"total_results":1,"zip_codes":[{"location":{"zip_code":"36436","county_name":"Clarke County",'
+    b'"county_fips_code":"01025","city":"Dickinson, AL","state_code":"AL","latitude":31.7061,"longitude":-87.9999},'
+    b'"population":[{"year":2010,"tot_population":531},{"year":2023,"tot_population":783}],'
+    b'"housing":{"tot_home_available_2020":216,"tot_home_available_2021":333,"tot_home_available_2022":334,'
+    b'"tot_home_available_2023":281,"est_total_home_demand_2030":467}}]}'
+)
+WITHOUT_FIGURES = (
+    b'{"total_results":1,"zip_codes":[{"location":{"zip_code":"09001","county_name":null,"county_fips_code":null,'
+    b'"city":"APO, AE","state_code":"AE","latitude":null,"longitude":null},"population":[],'
+    b'"housing":{"tot_home_available_2020":null,"tot_home_available_2021":null,"tot_home_available_2022":null,'
+    b'"tot_home_available_2023":null,"est_total_home_demand_2030":null}}]}'
+)
+
+
+def zip_codes(worker: Served, **parameters: str) -> list[str]:
+    """What a query that must match finds; also holds total_results against it."""
+    answer = worker.forecast(**parameters)
+    assert answer.status == 200, answer.body
+    body = answer.json()
+    assert body["total_results"] == len(body["zip_codes"])
+    return [entry["location"]["zip_code"] for entry in body["zip_codes"]]
+
+
+def miss(worker: Served, **parameters: str) -> str:
+    """The detail of a query that must match nothing."""
+    answer = worker.forecast(**parameters)
+    assert (answer.status, answer.json()["code"]) == (404, "no_matching_records")
+    detail: str = answer.json()["detail"]
+    return detail
+
+
+def test_an_answer_is_exactly_the_documented_bytes(worker: Served) -> None:
+    """Members, their order, no spaces, integers without a point; population ascends by year."""
+    answer = worker.forecast(zip_code="36436")
+    assert answer.body == DICKINSON
+    assert answer.header("content-type") == "application/json"
+    assert answer.header("content-length") == str(len(DICKINSON))
+
+
+def test_a_zip_code_without_figures_is_a_match_with_nulls(worker: Served) -> None:
+    """No member is absent, and only those documented are null."""
+    assert worker.forecast(zip_code="09001").body == WITHOUT_FIGURES
+
+
+def test_a_city_answers_all_its_zip_codes_ascending(worker: Served) -> None:
+    """The whole match, never a page."""
+    assert zip_codes(worker, city_name="Los Angeles", state_code="CA") == ["90001", "90028"]
+    assert zip_codes(worker, city_name="Springfield", state_code="IL") == [str(code) for code in range(62701, 62709)]
+
+
+@pytest.mark.parametrize(
+    "given", ["36436", " 36436 ", "36436-1234", "\u00a036436"], ids=["plain", "spaces", "ZIP+4", "no-break space"]
+)
+def test_a_zip_code_may_have_spaces_around_it_and_four_more_digits(worker: Served, given: str) -> None:
+    """Values are trimmed, and of ZIP+4 the first five digits count."""
+    assert worker.forecast(zip_code=given).body == DICKINSON
+
+
+@pytest.mark.parametrize(
+    "city_name",
+    ["Saint Louis", "saint louis", "St. Louis", "St Louis", "StLouis", "SAINT  LOUIS", "st-louis", "Saint Louis, MO",
+     "saint louis,mo", " St. Louis , mo", "Saint Loüis", "Saínt Louis"],
+)  # fmt: skip
+def test_a_city_is_found_however_it_is_written(worker: Served, city_name: str) -> None:
+    """Case, spaces, accents, periods, hyphens, Saint or St, and the state that answers print behind it."""
+    assert zip_codes(worker, city_name=city_name, state_code="mo") == ["63101", "63102"]
+
+
+@pytest.mark.parametrize("city_name", ["O'Fallon", "O\u2019Fallon", "OFallon", "o fallon"])
+def test_apostrophes_do_not_matter(worker: Served, city_name: str) -> None:
+    """Straight, typographic or left out."""
+    assert zip_codes(worker, city_name=city_name, state_code="MO") == ["63366"]
+
+
+@pytest.mark.parametrize("space", ["+", "%20", "%20+%20"])
+def test_plus_and_percent_twenty_are_both_a_space(worker: Served, space: str) -> None:
+    """As forms and as URLs encode it."""
+    answer = worker.ask(f"{FORECAST}?city_name=Los{space}Angeles&state_code=CA")
+    assert answer.status == 200
+    assert answer.json()["total_results"] == 2
+
+
+def test_parameter_names_may_be_percent_encoded(worker: Served) -> None:
+    """An encoded name is the same name."""
+    assert worker.ask(f"{FORECAST}?zip%5Fcode=36436").body == DICKINSON
+
+
+def test_an_empty_value_counts_as_absent(worker: Served) -> None:
+    """An empty form field does not turn a good query into a bad one."""
+    assert worker.ask(f"{FORECAST}?zip_code=36436&city_name=&state_code=").body == DICKINSON
+
+
+def test_a_zip_code_in_the_city_asked_for_is_answered_alone(worker: Served) -> None:
+    """Both forms at once are conjunctive."""
+    assert zip_codes(worker, zip_code="63102", city_name="St. Louis", state_code="MO") == ["63102"]
+
+
+def test_a_zip_code_in_another_city_is_a_404_that_names_its_city(worker: Served) -> None:
+    """Both forms at once are conjunctive, and the detail tells which half is wrong."""
+    assert "Dickinson, AL" in miss(worker, zip_code="36436", city_name="Saint Louis", state_code="MO")
+
+
+def test_a_zip_code_with_a_state_is_answered_only_in_that_state(worker: Served) -> None:
+    """state_code beside zip_code is a condition, too."""
+    assert zip_codes(worker, zip_code="36436", state_code="al") == ["36436"]
+    assert "Dickinson, AL" in miss(worker, zip_code="36436", state_code="MO")
+
+
+def test_an_acceptable_alias_finds_its_zip_code_under_the_primary_name(worker: Served) -> None:
+    """Hollywood finds 90028, shown as Los Angeles, CA."""
+    answer = worker.forecast(city_name="Hollywood", state_code="CA")
+    assert [entry["location"]["city"] for entry in answer.json()["zip_codes"]] == ["Los Angeles, CA"]
+    assert zip_codes(worker, zip_code="90028", city_name="Hollywood", state_code="CA") == ["90028"]
+
+
+def test_an_unacceptable_alias_finds_nothing(worker: Served) -> None:
+    """The post office refuses that name; so do we."""
+    miss(worker, city_name="Tinseltown", state_code="CA")
+    miss(worker, zip_code="90028", city_name="Tinseltown", state_code="CA")
+
+
+def test_an_alias_of_one_zip_code_is_not_one_of_its_neighbour(worker: Served) -> None:
+    """Beside a zip_code only the aliases of that ZIP code count."""
+    assert "Los Angeles, CA" in miss(worker, zip_code="90001", city_name="Hollywood", state_code="CA")
+
+
+def test_a_state_that_does_not_exist_is_well_formed_and_matches_nothing(worker: Served) -> None:
+    """ZZ is two letters."""
+    miss(worker, city_name="Dickinson", state_code="ZZ")
+
+
+def test_a_miss_says_what_would_match(worker: Served) -> None:
+    """A similar name in the state, or the states that have the name."""
+    assert "Dickinson, AL" in miss(worker, city_name="Dickinso", state_code="AL")
+    assert "AL, ND" in miss(worker, city_name="Dickinson", state_code="CA")
+    assert "99999" in miss(worker, zip_code="99999")
+
+
+def test_a_miss_may_be_kept_like_an_answer(worker: Served) -> None:
+    """404 no_matching_records caches like a 200, of the same release."""
+    answer = worker.forecast(zip_code="99999")
+    assert answer.header("cache-control") == "private, max-age=60"
+    assert answer.header("vary") == "accept, accept-encoding, x-api-key"
+    assert answer.header("x-data-release") == worker.forecast(zip_code="36436").header("x-data-release")
+
+
+def test_unknown_parameters_and_spellings_share_one_entry(worker: Served) -> None:
+    """They are ignored and never split the cache: what one spelling filled is a hit for all others."""
+    first = worker.forecast(city_name="Dickinson", state_code="ND")
+    other = worker.ask(f"{FORECAST}?utm=1&state_code=nd&city_name=DICK-INSON&x=%FF")
+    assert other.header("cache-status") == "forecast; hit; detail=shared"
+    assert other.body == first.body
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/xml;q=1, */*;q=0", "nonsense"])
+def test_accept_never_causes_a_406(worker: Served, accept: str) -> None:
+    """The answer is JSON whatever was asked for."""
+    answer = worker.ask(f"{FORECAST}?zip_code=36436", Accept=accept)
+    assert (answer.status, answer.header("content-type")) == (200, "application/json")
