@@ -55,15 +55,18 @@ class EdgeProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refusal is not None:
             return  # nothing after a refused request is answered
-        if self._in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > limits.MOST_HEAD_BYTES:
-                self._refuse("headers_too_large")
-                return
         if not self._in_message and not data.startswith((b"GET ", b"HEAD ")):
             data = self._with_known_method(data)
         super().data_received(data)
-        if self._alarm is None and self._refusal is None and (self._in_message or self._is_idle()):
+        if self._refusal is not None:
+            return
+        if self._in_head:
+            # what precedes an empty line belongs to earlier requests
+            self._head_bytes += len(data) - (data.rfind(b"\r\n\r\n") + 4 if b"\r\n\r\n" in data else 0)
+            if self._head_bytes > limits.MOST_HEAD_BYTES:
+                self._refuse("headers_too_large")
+                return
+        if self._alarm is None and (self._in_message or self._is_idle()):
             self._arm()
 
     def _with_known_method(self, data: bytes) -> bytes:

@@ -14,6 +14,7 @@ from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from service.keys.verifier import KeyVerifier
 from service.telemetry import Telemetry
+from tests.support.asgi import exchange
 from tests.support.served import FORECAST, Served, with_keys
 from tests.support.wire import Answer
 
@@ -237,32 +238,21 @@ async def _broken(scope: object, receive: object, send: object) -> None:
     raise RuntimeError("secret of the inside")
 
 
-async def _through(gate: Gate, path: str, method: str = "GET") -> list[dict[str, object]]:
-    sent: list[dict[str, object]] = []
-
-    async def send(message: dict[str, object]) -> None:
-        sent.append(message)
-
-    scope = {"type": "http", "method": method, "path": path, "headers": [(b"host", b"a")], "http_version": "1.1"}
-    await gate(scope, None, send)
-    return sent
-
-
 async def test_an_exception_is_a_500_that_shows_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """The caller gets the request's id, the log gets the rest."""
     gate = Gate(_broken, {}, _Nobody(), Telemetry(), public=("/open",))
-    start, body = await _through(gate, "/open")
+    start, body = await exchange(gate, "/open")
     assert start["status"] == 500
-    assert b"secret of the inside" not in bytes(str(body), "utf-8")
+    assert b"secret of the inside" not in body
     assert "secret of the inside" in caplog.text
 
 
 async def test_a_draining_gate_makes_every_answer_the_last_of_its_connection() -> None:
     """So that clients come back on a connection to somebody else."""
     gate = Gate(Reply(200, (JSON,), b"{}", "answered"), {}, _Nobody(), Telemetry(), public=("/open",))
-    assert (b"connection", b"close") not in (await _through(gate, "/open"))[0]["headers"]  # type: ignore[operator]
+    assert (b"connection", b"close") not in (await exchange(gate, "/open"))[0]["headers"]
     gate.draining = True
-    assert (b"connection", b"close") in (await _through(gate, "/open"))[0]["headers"]  # type: ignore[operator]
+    assert (b"connection", b"close") in (await exchange(gate, "/open"))[0]["headers"]
 
 
 async def test_answers_are_counted_by_area_status_and_outcome() -> None:
@@ -272,8 +262,8 @@ async def test_answers_are_counted_by_area_status_and_outcome() -> None:
         Reply(200, (JSON,), b"{}", "answered"), {"/open": "index"}, _Nobody(), telemetry, public=("/open", "/x")
     )
     for path in ("/open", "/open/", "/x"):
-        await _through(gate, path)
-    await _through(gate, "/open", "POST")
+        await exchange(gate, path)
+    await exchange(gate, "/open", "POST")
     counted = {labels: value for name, labels, value in telemetry.snapshot().counters if name == "forecast_requests"}
     assert counted == {
         ("index", "200", "answered"): 2,
@@ -290,6 +280,6 @@ async def test_the_access_log_is_off_for_errors_or_for_all(
     caplog.set_level(logging.INFO, "forecast.access")
     good = Gate(Reply(200, (), b"", "answered"), {}, _Nobody(), Telemetry(), public=("/x",), access_log=setting)  # type: ignore[arg-type]
     bad = Gate(Reply(503, (), b"", "unavailable"), {}, _Nobody(), Telemetry(), public=("/x",), access_log=setting)  # type: ignore[arg-type]
-    await _through(good, "/x")
-    await _through(bad, "/x")
+    await exchange(good, "/x")
+    await exchange(bad, "/x")
     assert len([record for record in caplog.records if record.name == "forecast.access"]) == logged

@@ -91,7 +91,7 @@ def test_an_address_of_eight_kibibytes_is_answered(worker: Served, wire: Wire) -
 
 MALFORMED = {
     "bare line feeds": "GET {good} HTTP/1.1\nHost: a\nx-api-key: {key}\n\n",
-    "length and chunks": "GET {good} HTTP/1.1\r\n{head}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "length and chunks": "GET {good} HTTP/1.1\r\n{head}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
     "two lengths": "GET {good} HTTP/1.1\r\n{head}Content-Length: 0\r\nContent-Length: 1\r\n\r\n",
     "absolute form": "GET http://forecast.test{good} HTTP/1.1\r\n{head}\r\n",
     "CONNECT": "CONNECT forecast.test:443 HTTP/1.1\r\n{head}\r\n",

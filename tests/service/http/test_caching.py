@@ -1,0 +1,184 @@
+"""Validators, codings and cache headers of answers that may be kept."""
+
+import gzip
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from config.settings import Settings
+from service.cache.entry import CacheEntry
+from service.cache.read_through import Fetched
+from service.http.caching import CachePolicy, accepts_gzip, cache_status, etag_of, matches
+from service.http.head import RequestHead
+from tests.support.drops import HOUSING, LOCATIONS, people, write_drop
+from tests.support.served import FORECAST, Served, served
+from tests.support.wire import Answer
+from warehouse.publish import publish
+from warehouse.releases import Catalog
+
+SMALL = f"{FORECAST}?zip_code=36436"
+LARGE = f"{FORECAST}?city_name=Springfield&state_code=IL"
+
+
+def etag(answer: Answer) -> str:
+    value = answer.header("etag")
+    assert value is not None
+    return value
+
+
+def test_an_answer_carries_what_caches_need(worker: Served) -> None:
+    """A strong ETag, private and short-lived, and what it varies with."""
+    answer = worker.ask(SMALL)
+    assert etag(answer).startswith('"')
+    assert answer.header("cache-control") == "private, max-age=60"
+    assert answer.header("vary") == "accept, accept-encoding, x-api-key"
+    assert answer.header("x-data-release")
+
+
+def test_cache_status_tells_a_fill_from_a_hit(settings: Settings) -> None:
+    """RFC 9211: forwarded the first time, a hit from the shared cache the next."""
+    with served(settings) as fresh:
+        cold, warm = f"{FORECAST}?zip_code=63366", f"{FORECAST}?city_name=o-fallon&state_code=MO"
+        fresh.ask(cold)
+        first = fresh.ask(warm).header("cache-status")
+        assert first in ("forecast; fwd=uri-miss; detail=warehouse", "forecast; hit; detail=shared")
+        assert fresh.ask(warm).header("cache-status") == "forecast; hit; detail=shared"
+        assert fresh.ask(cold).header("cache-status") == "forecast; hit; detail=shared"
+
+
+@pytest.mark.parametrize(
+    ("tier", "bypassed", "said"),
+    [
+        ("shared", False, b"forecast; hit; detail=shared"),
+        ("warehouse", False, b"forecast; fwd=uri-miss; detail=warehouse"),
+        ("warehouse", True, b"forecast; fwd=bypass; detail=warehouse"),
+    ],
+)
+def test_cache_status_names_the_tier_and_the_reason(tier: str, bypassed: bool, said: bytes) -> None:
+    """A cache that could not be asked is a bypass, not a miss."""
+    entry = CacheEntry.of(b"{}")
+    assert cache_status(Fetched(entry, tier, bypassed)) == said  # type: ignore[arg-type]
+
+
+# --- If-None-Match -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["{0}", "W/{0}", '"other", {0}', '"a","b",  W/{0}', "*"])
+def test_a_caller_who_has_the_bytes_gets_a_304(worker: Served, form: str) -> None:
+    """Alone, weak, in a list, or as the asterisk; with all that a 304 must repeat, and no body."""
+    full = worker.ask(SMALL)
+    with worker.wire() as wire:
+        answer = wire.send(worker.head(SMALL, If_None_Match=form.format(etag(full)))).answer()
+        assert (answer.status, answer.header("content-length"), answer.header("content-type")) == (304, None, None)
+        for name in ("etag", "cache-control", "vary", "x-data-release"):
+            assert answer.header(name) == full.header(name)
+        # the connection is in step: no body was sent
+        assert wire.send(worker.head(SMALL)).answer().status == 200
+
+
+def test_if_none_match_may_be_sent_as_several_headers(worker: Served) -> None:
+    """A list is a list, however it is cut."""
+    tag = etag(worker.ask(SMALL))
+    with worker.wire() as wire:
+        head = worker.head(SMALL, If_None_Match='"other"')[:-2] + f"If-None-Match: {tag}\r\n\r\n"
+        assert wire.send(head).answer().status == 304
+
+
+@pytest.mark.parametrize("given", ['"other"', "W/", '""', "nonsense", ""])
+def test_a_caller_who_has_other_bytes_gets_them_all(worker: Served, given: str) -> None:
+    """Whatever else is in If-None-Match."""
+    assert worker.ask(SMALL, If_None_Match=given).status == 200
+
+
+def test_an_error_is_never_a_304(worker: Served) -> None:
+    """The asterisk means: if there is anything; there is not."""
+    assert worker.ask(f"{FORECAST}?zip_code=99999", If_None_Match="*").status == 404
+
+
+def test_weak_comparison_is_of_the_opaque_tag() -> None:
+    """RFC 9110, 8.8.3.2; part of a tag is none."""
+    assert matches(b'W/"a"', b'"a"')
+    assert not matches(b'"ab"', b'"a"')
+    assert not matches(b"a", b'"a"')
+
+
+# --- gzip --------------------------------------------------------------------------------------------------------
+
+
+def test_gzip_is_sent_where_it_is_asked_for_and_worth_it(worker: Served) -> None:
+    """It unpacks to the plain answer; its ETag is another, because the bytes are."""
+    plain, packed = worker.ask(LARGE), worker.ask(LARGE, Accept_Encoding="gzip, deflate, br")
+    assert (plain.header("content-encoding"), packed.header("content-encoding")) == (None, "gzip")
+    assert gzip.decompress(packed.body) == plain.body
+    assert len(packed.body) < len(plain.body)
+    assert packed.header("content-length") == str(len(packed.body))
+    assert etag(plain) != etag(packed)
+
+
+def test_a_small_answer_is_never_packed(worker: Served) -> None:
+    """It would save no packet."""
+    assert worker.ask(SMALL, Accept_Encoding="gzip").header("content-encoding") is None
+
+
+def test_each_coding_has_its_own_304(worker: Served) -> None:
+    """The ETag of one coding does not confirm the bytes of another."""
+    tags = {coding: etag(worker.ask(LARGE, Accept_Encoding=coding)) for coding in ("gzip", "identity")}
+    for coding, tag in tags.items():
+        for other in tags:
+            status = worker.ask(LARGE, Accept_Encoding=other, If_None_Match=tag).status
+            assert status == (304 if other == coding else 200)
+
+
+@pytest.mark.parametrize(
+    ("header", "accepted"),
+    [
+        (b"", False), (b"gzip", True), (b"GZIP", True), (b"x-gzip", True), (b"deflate, gzip", True), (b"*", True),
+        (b"br", False), (b"gzip;q=0", False), (b"gzip; q=0.000", False), (b"gzip;q=0.001", True),
+        (b"*;q=0", False), (b"gzip;q=0, *", False), (b"*;q=0, gzip", True), (b"identity", False),
+        (b"gzip;q=0.5, identity", False), (b"gzip;q=1.0, identity;q=0.5", True), (b"gzip, identity", True),
+        (b"gzip;q=nonsense", False), (b"gzip;level=9", True), (b";;,,", False),
+    ],
+)  # fmt: skip
+def test_accept_encoding_is_weighed(header: bytes, accepted: bool) -> None:
+    """RFC 9110, 12.5.3: zero forbids, the asterisk is everything not named, a preferred identity is preferred."""
+    assert accepts_gzip(header) is accepted
+
+
+# --- across releases ---------------------------------------------------------------------------------------------
+
+
+def test_an_answer_that_a_release_did_not_change_is_still_a_304(settings: Settings, tmp_path: Path) -> None:
+    """The ETag is of the bytes and not of the release; a changed answer has another."""
+    data = tmp_path / "data"
+    shutil.copytree(settings.data_path, data)
+    other = f"{FORECAST}?zip_code=63101"
+    with served(_in(settings, data)) as before:
+        tags = {target: etag(before.ask(target)) for target in (SMALL, other)}
+        release = before.ask(SMALL).header("x-data-release")
+    figures = [people("36436", 2010, 531), people("36436", 2023, 783), people("63101", 2023, 9999)]
+    drop = write_drop(tmp_path / "drop", locations=LOCATIONS, population=figures, housing=HOUSING)
+    assert publish(Catalog(data), [str(drop)], ("The tests",)).result == "published"
+    with served(_in(settings, data)) as after:
+        kept = after.ask(SMALL, If_None_Match=tags[SMALL])
+        assert (kept.status, kept.header("etag")) == (304, tags[SMALL])
+        assert kept.header("x-data-release") != release
+        assert after.ask(other, If_None_Match=tags[other]).status == 200
+
+
+def test_max_age_is_settable() -> None:
+    """Zero is a value, too."""
+    fetched = Fetched(CacheEntry.of(b"{}"), "shared", bypassed=False)
+    reply = CachePolicy(0).answer(RequestHead("r", 0.0), fetched, "r1", "answered")
+    assert (b"cache-control", b"private, max-age=0") in reply.headers
+
+
+def test_an_etag_is_a_digest_of_the_bytes() -> None:
+    """Equal bytes, equal tags; nothing else goes into it."""
+    one, same, other = CacheEntry.of(b"a"), CacheEntry.of(b"a"), CacheEntry.of(b"b")
+    assert etag_of(one, compressed=False) == etag_of(same, compressed=False) != etag_of(other, compressed=False)
+
+
+def _in(settings: Settings, data: Path) -> Settings:
+    return msgspec.structs.replace(settings, data_dir=str(data))

@@ -1,0 +1,82 @@
+"""Errors: stable codes, one form, nothing internal."""
+
+import json
+from http import HTTPStatus
+
+import pytest
+
+from service.http.errors import CODES, ApiError, of_exception, problem
+
+# As the contract lists them.
+DOCUMENTED = (
+    "bad_request",
+    "missing_parameter",
+    "invalid_parameter",
+    "duplicate_parameter",
+    "invalid_cursor",
+    "missing_api_key",
+    "invalid_api_key",
+    "expired_api_key",
+    "revoked_api_key",
+    "not_entitled",
+    "no_matching_records",
+    "not_found",
+    "method_not_allowed",
+    "request_timeout",
+    "body_not_allowed",
+    "uri_too_long",
+    "headers_too_large",
+    "rate_limited",
+    "quota_exhausted",
+    "unavailable",
+    "internal",
+)
+
+
+def test_the_codes_are_those_that_the_contract_documents() -> None:
+    """Partners branch on them: none may go, none may come unnoticed."""
+    assert sorted(CODES) == sorted(DOCUMENTED)
+
+
+@pytest.mark.parametrize("code", DOCUMENTED)
+def test_every_error_has_the_same_members(code: str) -> None:
+    """RFC 9457's, the code and the request's id; the title is the phrase of the status."""
+    reply = problem(code, "r1")
+    body = json.loads(reply.body)
+    assert list(body) == ["type", "title", "status", "detail", "code", "request_id"]
+    assert body["type"] == "about:blank"
+    assert body["title"] == HTTPStatus(reply.status).phrase
+    assert (body["status"], body["code"], body["request_id"]) == (reply.status, code, "r1")
+    assert body["detail"]
+    assert (b"content-type", b"application/json") in reply.headers
+    assert b": " not in reply.body.replace(body["detail"].encode(), b"")
+
+
+@pytest.mark.parametrize("code", DOCUMENTED)
+def test_every_status_has_the_headers_that_it_calls_for(code: str) -> None:
+    """Our own scheme with 401, the methods with 405, when to come back with 429 and 503; no error is stored."""
+    reply = problem(code, "r1")
+    headers = dict(reply.headers)
+    assert headers[b"cache-control"] == b"no-store"
+    assert headers.get(b"www-authenticate") == (b"ApiKey" if reply.status == 401 else None)
+    assert headers.get(b"allow") == (b"GET, HEAD" if reply.status == 405 else None)
+    assert (b"retry-after" in headers) is (reply.status in (429, 503))
+
+
+def test_a_parameter_at_fault_is_named() -> None:
+    """It is the last member, and absent otherwise."""
+    assert list(json.loads(problem("invalid_parameter", "r1", parameter="zip_code").body))[-1] == "parameter"
+
+
+def test_a_cache_control_of_its_own_replaces_no_store() -> None:
+    """There is one Cache-Control in every answer."""
+    reply = problem("no_matching_records", "r1", headers=((b"cache-control", b"private"),))
+    assert [value for name, value in reply.headers if name == b"cache-control"] == [b"private"]
+
+
+def test_an_api_error_says_what_it_is_and_nothing_else_says_anything() -> None:
+    """An exception's text is for the log alone."""
+    assert json.loads(of_exception(ApiError("not_found", "Look elsewhere."), "r1").body)["detail"] == "Look elsewhere."
+    reply = of_exception(ValueError("/etc/secret"), "r1")
+    assert reply.status == 500
+    assert b"secret" not in reply.body

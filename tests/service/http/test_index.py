@@ -1,0 +1,50 @@
+"""GET /v1/: the release, its sources, its areas."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from config.settings import Settings
+from service.http.areas import AREAS
+from tests.support.served import FORECAST, Served, served
+from warehouse.releases import Catalog
+
+
+def test_the_index_names_release_sources_and_areas(worker: Served, published: Path) -> None:
+    """In the contract's order; instants are RFC 3339 in UTC."""
+    answer = worker.ask("/v1/")
+    body = answer.json()
+    manifest = Catalog(published).current()
+    assert (answer.status, answer.header("content-type")) == (200, "application/json")
+    assert list(body) == ["version", "release", "attribution", "areas"]
+    assert body["version"] == "v1"
+    assert body["release"]["id"] == manifest.id == answer.header("x-data-release")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", body["release"]["published_at"])
+    assert body["attribution"] == ["The tests"]
+    assert [area["name"] for area in body["areas"]] == ["forecast"]
+    assert body["areas"][0]["query_forms"] == [["zip_code"], ["city_name", "state_code"]]
+
+
+def test_every_area_that_is_listed_can_be_asked(worker: Served) -> None:
+    """Its path takes its query forms: without one it is a 400, not a 404."""
+    for area in worker.ask("/v1/").json()["areas"]:
+        assert worker.ask(area["path"]).json()["code"] == "missing_parameter"
+    assert [area.path for area in AREAS] == [FORECAST]
+
+
+def test_an_area_that_is_not_there_is_a_404(worker: Served) -> None:
+    """Development projects, for example."""
+    assert worker.ask("/v1/development-projects").json()["code"] == "not_found"
+
+
+def test_before_the_first_release_every_endpoint_but_the_description_is_a_503(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """With Retry-After; a good key is still told from a bad one."""
+    with served(msgspec.structs.replace(settings, data_dir=str(tmp_path / "empty"))) as empty:
+        for target in ("/v1/", f"{FORECAST}?zip_code=36436"):
+            answer = empty.ask(target)
+            assert (answer.status, answer.json()["code"], answer.header("retry-after")) == (503, "unavailable", "1")
+        assert empty.ask("/v1/openapi.json").status == 200
+        assert empty.ask("/v1/", key="nonsense").status == 401

@@ -1,0 +1,142 @@
+"""Strictness: every 400 names its code, the parameter at fault, and what to do."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.http.errors import ApiError
+from service.http.query import LocationQuery, parse_location
+from tests.support.served import FORECAST, Served
+
+TOO_LONG = "x" * 101
+
+
+def refusal(query: str | bytes) -> ApiError:
+    with pytest.raises(ApiError) as caught:
+        parse_location(query if isinstance(query, bytes) else query.encode())
+    return caught.value
+
+
+def outcome(query: bytes) -> tuple[LocationQuery | None, ApiError | None]:
+    try:
+        return parse_location(query), None
+    except ApiError as error:
+        return None, error
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "parameter", "says"),
+    [
+        ("", "missing_parameter", None, "zip_code"),
+        ("zip_code=", "missing_parameter", None, "zip_code"),
+        ("zip_code=+%20", "missing_parameter", None, "zip_code"),
+        ("&&=&", "missing_parameter", None, "city_name and state_code"),
+        ("city_name=Dickinson", "missing_parameter", "state_code", "state_code=AL"),
+        ("city_name=Dickinson&state_code=", "missing_parameter", "state_code", "state_code=AL"),
+        ("city_name=Dickinson&zip_code=36436", "missing_parameter", "state_code", "state_code=AL"),
+        ("state_code=AL", "missing_parameter", "city_name", "city_name"),
+        ("zip_code=501", "invalid_parameter", "zip_code", "00501"),
+        ("zip_code=1", "invalid_parameter", "zip_code", "00001"),
+        ("zip_code=364361", "invalid_parameter", "zip_code", "five digits"),
+        ("zip_code=36436-12", "invalid_parameter", "zip_code", "five digits"),
+        ("zip_code=902101234", "invalid_parameter", "zip_code", "five digits"),
+        ("zip_code=abcde", "invalid_parameter", "zip_code", "five digits"),
+        ("zip_code=%D9%A3%D9%A6%D9%A4%D9%A3%D9%A6", "invalid_parameter", "zip_code", "five digits"),
+        ("zip_code=36436&state_code=A", "invalid_parameter", "state_code", "two letters"),
+        ("zip_code=36436&state_code=ALA", "invalid_parameter", "state_code", "two letters"),
+        ("zip_code=36436&state_code=A1", "invalid_parameter", "state_code", "two letters"),
+        ("zip_code=36436&state_code=%C3%A9%C3%A9", "invalid_parameter", "state_code", "two letters"),
+        ("zip_code=36436&zip_code=36436", "duplicate_parameter", "zip_code", "twice"),
+        ("zip_code=&zip_code=36436", "duplicate_parameter", "zip_code", "twice"),
+        ("city_name=a&city%5Fname=b", "duplicate_parameter", "city_name", "twice"),
+        ("zip_code=%FF", "invalid_parameter", "zip_code", "UTF-8"),
+        ("city_name=%C3%28&state_code=AL", "invalid_parameter", "city_name", "UTF-8"),
+        ("city_name=a%00&state_code=AL", "invalid_parameter", "city_name", "control"),
+        ("city_name=a%0A&state_code=AL", "invalid_parameter", "city_name", "control"),
+        ("city_name=a%C2%85b&state_code=AL", "invalid_parameter", "city_name", "control"),
+        (f"city_name={TOO_LONG}&state_code=AL", "invalid_parameter", "city_name", "100"),
+        (f"zip_code={TOO_LONG}", "invalid_parameter", "zip_code", "100"),
+    ],
+)
+def test_what_is_not_safe_to_guess_is_a_400(query: str, code: str, parameter: str | None, says: str) -> None:
+    """With its code, the parameter at fault, and a detail that helps."""
+    error = refusal(query)
+    assert (error.code, error.parameter) == (code, parameter)
+    assert says in (error.detail or "zip_code, or city_name and state_code")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("zip", "zip_code"), ("zipcode", "zip_code"), ("ZIP_CODE", "zip_code"), ("zip-code", "zip_code"),
+     ("city", "city_name"), ("cityname", "city_name"), ("state", "state_code"), ("statecode", "state_code")],
+)  # fmt: skip
+def test_an_unknown_parameter_alone_is_told_the_nearest_known_one(given: str, meant: str) -> None:
+    """A misspelt name leaves the query empty; the 400 says which was meant."""
+    error = refusal(f"{given}=36436")
+    assert error.code == "missing_parameter"
+    assert f"no parameter {given}: did you mean {meant}?" in (error.detail or "")
+
+
+def test_a_hint_shows_nothing_unprintable() -> None:
+    """It is the caller's text, and may end up on a terminal."""
+    assert "no parameter zipcode:" in (refusal("zip%1B%0Acode=1").detail or "")
+
+
+@pytest.mark.parametrize(
+    ("query", "parsed"),
+    [
+        ("zip_code=36436", LocationQuery("36436", None, None)),
+        ("zip_code=00501-0001", LocationQuery("00501", None, None)),
+        ("zip_code=+36436+", LocationQuery("36436", None, None)),
+        ("city_name=Los+Angeles&state_code=ca", LocationQuery(None, "Los Angeles", "CA")),
+        ("city_name=%20Los%20Angeles%20&state_code=+cA", LocationQuery(None, "Los Angeles", "CA")),
+        ("x=1&zip_code=36436&x=2&y", LocationQuery("36436", None, None)),
+        ("zip_code=36436&x=%FF%00", LocationQuery("36436", None, None)),
+        (f"zip_code=36436&x={TOO_LONG}", LocationQuery("36436", None, None)),
+        (f"city_name={'x' * 100}&state_code=AL", LocationQuery(None, "x" * 100, "AL")),
+        ("city_name=a%26b%3Dc&state_code=ZZ", LocationQuery(None, "a&b=c", "ZZ")),
+    ],
+)
+def test_what_is_safe_is_forgiven(query: str, parsed: LocationQuery) -> None:
+    """Trimmed, in any case; unknown parameters are ignored, whatever they hold."""
+    assert parse_location(query.encode()) == parsed
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_break_the_parser(query: bytes) -> None:
+    """Every query string is a valid query or a documented 400."""
+    parsed, error = outcome(query)
+    if error is not None:
+        assert error.code in ("missing_parameter", "invalid_parameter", "duplicate_parameter")
+    if parsed is not None:
+        assert parsed.zip_code or (parsed.city_name and parsed.state_code)
+
+
+@given(st.text(min_size=1, max_size=100).filter(lambda text: text.strip() == text))
+def test_any_text_survives_encoding_or_is_refused(text: str) -> None:
+    """What arrives is what was meant: percent-encoding is undone exactly once."""
+    query = "city_name=" + "".join(f"%{byte:02x}" for byte in text.encode("utf-8", "surrogatepass")) + "&state_code=AL"
+    parsed, error = outcome(query.encode())
+    if error is not None:
+        assert error.parameter == "city_name"
+    if parsed is not None:
+        assert parsed.city_name == text
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "parameter"),
+    [
+        ("", "missing_parameter", None),
+        ("city_name=Dickinson&zip_code=36436", "missing_parameter", "state_code"),
+        ("zip_code=501", "invalid_parameter", "zip_code"),
+        ("zip_code=36436&zip_code=36436", "duplicate_parameter", "zip_code"),
+    ],
+)
+def test_a_400_has_the_members_of_every_error(worker: Served, query: str, code: str, parameter: str | None) -> None:
+    """`parameter` comes last, and only where one is at fault."""
+    answer = worker.ask(f"{FORECAST}?{query}")
+    body = answer.json()
+    members = ["type", "title", "status", "detail", "code", "request_id", *(["parameter"] if parameter else [])]
+    assert (answer.status, list(body), body["code"]) == (400, members, code)
+    assert body.get("parameter") == parameter
+    assert answer.header("cache-control") == "no-store"
