@@ -1,33 +1,52 @@
 """What this process may use: processors and memory, from the cgroup where there is one."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 _CGROUP = Path("/sys/fs/cgroup")
+_MEMBERSHIP = Path("/proc/self/cgroup")
 
 
-def processors(cgroup: Path = _CGROUP) -> int:
-    """Processors that this process may use, at least 1: its affinity, cut to the cgroup's quota (v2, then v1)."""
+def processors(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
+    """Processors that this process may use, at least 1: its affinity, cut to the least quota of its cgroups."""
     available = len(os.sched_getaffinity(0))
-    quota = _quota(cgroup)
-    return max(1, min(available, int(quota))) if quota else max(1, available)
+    quotas = [quota for folder in _folders("cpu", cgroup, membership) if (quota := _quota(folder)) is not None]
+    return max(1, int(min([available, *quotas])))
 
 
-def memory(cgroup: Path = _CGROUP) -> int:
-    """Bytes of memory that this process may use: the machine's, cut to the cgroup's limit (v2, then v1)."""
+def memory(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
+    """Bytes of memory that this process may use: the machine's, cut to the least limit of its cgroups."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        limit = _read(cgroup / name)
-        if limit.isdigit():
-            return min(total, int(limit))
-    return total
+    limits = [
+        int(limit)
+        for folder in _folders("memory", cgroup, membership)
+        for name in ("memory.max", "memory.limit_in_bytes")  # v2, v1
+        if (limit := _read(folder / name)).isdigit()
+    ]
+    return min([total, *limits])
 
 
-def _quota(cgroup: Path) -> float | None:
-    limit, _, period = _read(cgroup / "cpu.max").partition(" ")
-    if limit.isdigit() and period.isdigit():
-        return int(limit) / int(period)
-    limit, period = _read(cgroup / "cpu/cpu.cfs_quota_us"), _read(cgroup / "cpu/cpu.cfs_period_us")
+def _folders(controller: str, cgroup: Path, membership: Path) -> Iterator[Path]:
+    """The cgroups that limit this process, v2 and v1. In a container its own is the root of what it sees; under
+    systemd it is far below, and every level above it limits too."""
+    yield cgroup
+    yield cgroup / controller
+    for line in _read(membership).splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers and controller not in controllers.split(","):
+            continue
+        root = cgroup / controller if controllers else cgroup
+        parts = [part for part in path.split("/") if part not in ("", "..")]
+        for depth in range(1, len(parts) + 1):
+            yield root.joinpath(*parts[:depth])
+
+
+def _quota(folder: Path) -> float | None:
+    limit, _, period = _read(folder / "cpu.max").partition(" ")  # v2
+    if not limit:
+        limit, period = _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")  # v1
     if limit.isdigit() and period.isdigit() and int(period):
         return int(limit) / int(period)
     return None
@@ -36,5 +55,5 @@ def _quota(cgroup: Path) -> float | None:
 def _read(path: Path) -> str:
     try:
         return path.read_text().strip()
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return ""

@@ -1,24 +1,17 @@
-"""Typed settings: a TOML file, then ``FORECAST_*`` variables, then what a command was told.
+"""Every setting is a field of `Settings`; its type, bounds and description are all there is to declare.
 
-Every setting is a field of `Settings`; its type, bounds and description are all there is to declare.
-Unknown names and bad values are a `SettingsError` that names them. Every setting marked secret can be read from a
-file through ``<NAME>_FILE``.
+`config.loading` finds their values.
 """
 
-import os
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 from msgspec import Meta
 
+from config.urls import EMBEDDED, HIDDEN, mask_url
+
 PREFIX = "FORECAST_"
-EMBEDDED = "embedded"
-# Kubernetes injects these into every pod beside a service named "forecast"; they are never ours.
-FOREIGN_PREFIXES = ("FORECAST_PORT", "FORECAST_SERVICE_")
 
 _SECRET = {"secret": True}
 _URL = {"secret": True, "url": True}
@@ -111,36 +104,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.data_dir)
 
 
-class Loaded(msgspec.Struct, frozen=True):
-    """Settings with the place each value came from, by name."""
-
-    settings: Settings
-    sources: dict[str, str]
-
-
-def load(
-    environ: Mapping[str, str] | None = None,
-    overrides: Mapping[str, object] | None = None,
-    checkout: Path | None = None,
-) -> Loaded:
-    """Settings in force: defaults, then the TOML file of ``FORECAST_CONFIG``, then variables, then `overrides`.
-
-    `overrides` are a command's own options by setting name; None means not given. `checkout` is where the default
-    data folder lies if the program runs from a checkout.
-
-    Raises:
-        SettingsError: naming every unknown name, or the first bad value.
-    """
-    environ = os.environ if environ is None else environ
-    values: dict[str, object] = {"data_dir": str(default_data_dir(environ, checkout or _checkout()))}
-    sources = dict.fromkeys(names(), "default")
-    for layer in (_from_toml(environ), _from_environment(environ), _from_options(overrides or {})):
-        for name, value, source in layer:
-            values[name] = _convert(name, value, source)
-            sources[name] = source
-    return Loaded(Settings(**values), sources)  # type: ignore[arg-type]
-
-
 def names() -> tuple[str, ...]:
     return Settings.__struct_fields__
 
@@ -153,134 +116,21 @@ def is_secret(name: str) -> bool:
     return bool((_meta(name).extra or {}).get("secret"))
 
 
+def is_url(name: str) -> bool:
+    return bool((_meta(name).extra or {}).get("url"))
+
+
+def type_of(name: str) -> Any:
+    return Settings.__annotations__[name]
+
+
 def masked(name: str, value: object) -> object:
     """`value` as it may be shown: a secret never is, of a URL only its password is hidden."""
     if value is None or not is_secret(name):
         return value
-    if (_meta(name).extra or {}).get("url"):
-        return mask_url(str(value))
-    return "********"
-
-
-def mask_url(url: str) -> str:
-    """`url` without its password and without its query, which can carry one too."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "********"
-    if not parts.scheme:
-        return url if url == EMBEDDED else "********"
-    user, at, host = parts.netloc.rpartition("@")
-    user = f"{user.partition(':')[0]}:********" if ":" in user else user
-    return urlunsplit((parts.scheme, f"{user}{at}{host}", parts.path, "********" if parts.query else "", ""))
-
-
-def default_data_dir(environ: Mapping[str, str], checkout: Path | None) -> Path:
-    """``.forecast`` of the checkout that the program runs from, else the user's data folder (XDG)."""
-    if checkout is not None:
-        return checkout / ".forecast"
-    base = environ.get("XDG_DATA_HOME") or str(Path(environ.get("HOME", "/")) / ".local" / "share")
-    return Path(base) / "forecast"
-
-
-def _checkout() -> Path | None:
-    root = Path(__file__).resolve().parent.parent
-    return root if (root / "pyproject.toml").is_file() and (root / "service").is_dir() else None
+    return mask_url(str(value)) if is_url(name) else HIDDEN
 
 
 def _meta(name: str) -> Meta:
-    annotation = Settings.__annotations__[name]
-    meta: Meta = annotation.__metadata__[0]
+    meta: Meta = type_of(name).__metadata__[0]
     return meta
-
-
-type_of: Callable[[str], Any] = Settings.__annotations__.__getitem__
-
-
-def _convert(name: str, value: object, source: str) -> object:
-    if name == "attribution" and isinstance(value, str):
-        value = [part.strip() for part in value.split("|") if part.strip()]
-    if isinstance(value, str) and not value.strip():
-        raise SettingsError(f"{source}: is empty; remove it to use the default of {name}")
-    try:
-        # lax only for text: a variable has no types, a TOML file has
-        converted: object = msgspec.convert(value, type_of(name), strict=not isinstance(value, str))
-    except msgspec.ValidationError as error:
-        shown = "" if is_secret(name) else f", got {value!r}"
-        raise SettingsError(f"{source}: {error}{shown} ({describe(name)})") from None
-    if name == "data_dir":
-        converted = str(Path(str(converted)).expanduser().absolute())
-    return converted
-
-
-def _from_toml(environ: Mapping[str, str]) -> Iterator[tuple[str, object, str]]:
-    location = environ.get(f"{PREFIX}CONFIG")
-    if not location:
-        return
-    try:
-        content = tomllib.loads(Path(location).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{PREFIX}CONFIG: cannot read {location}: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{location}: not TOML: {error}") from None
-    unknown = [key for key in content if _owner(key) is None]
-    if unknown:
-        raise SettingsError(_unknown(unknown, location))
-    for key, value in content.items():
-        name = _owner(key) or key
-        source = f"{location}: {key}"
-        yield (name, value, source) if key == name else (name, _read_secret(str(value), source), source)
-
-
-def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, object, str]]:
-    ours = {
-        key: key.removeprefix(PREFIX).lower()
-        for key in sorted(environ)
-        if key.startswith(PREFIX) and not key.startswith(FOREIGN_PREFIXES) and key != f"{PREFIX}CONFIG"
-    }
-    unknown = [key for key, short in ours.items() if _owner(short) is None]
-    if unknown:
-        raise SettingsError(_unknown(unknown, "the environment"))
-    for key, short in ours.items():
-        name = _owner(short) or short
-        if short == name:
-            yield name, environ[key], key
-        elif f"{PREFIX}{name.upper()}" in environ:
-            raise SettingsError(f"{key} and {PREFIX}{name.upper()} are both set; keep one")
-        else:
-            yield name, _read_secret(environ[key], key), key
-
-
-def _from_options(overrides: Mapping[str, object]) -> Iterator[tuple[str, object, str]]:
-    for name, value in overrides.items():
-        if value is not None:
-            yield name, value, "the command line"
-
-
-def _owner(key: str) -> str | None:
-    """The setting that `key` sets: itself, or a secret's name behind ``_file``."""
-    if key in names():
-        return key
-    name = key.removesuffix("_file")
-    return name if name in names() and is_secret(name) else None
-
-
-def _read_secret(location: str, source: str) -> str:
-    try:
-        value = Path(location).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{source}: cannot read {location}: {error}") from None
-    if not value:
-        raise SettingsError(f"{source}: {location} is empty")
-    return value
-
-
-def _unknown(keys: list[str], place: str) -> str:
-    from difflib import get_close_matches
-
-    hints = []
-    for key in keys:
-        close = get_close_matches(key.removeprefix(PREFIX).lower(), names(), n=1)
-        hint = f" (did you mean {PREFIX}{close[0].upper()}?)" if close else ""
-        hints.append(f"{key}{hint}")
-    return f"unknown setting in {place}: {', '.join(hints)}; `forecast config` lists those there are"

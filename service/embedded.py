@@ -23,7 +23,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from config.settings import EMBEDDED, Settings, SettingsError
+from config.settings import Settings, SettingsError
+from config.urls import EMBEDDED
 
 Role = Literal["keys", "cache"]
 ROLES: tuple[Role, ...] = ("keys", "cache")

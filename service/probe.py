@@ -10,7 +10,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
-from config.settings import mask_url
+from config.urls import mask_url
 
 _SECONDS = 1.0
 

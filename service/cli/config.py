@@ -1,22 +1,24 @@
 """forecast config"""
 
 import click
+from rich.markup import escape
 
 from config import settings as configuration
-from service.cli.output import json_option, load_settings, print_json, reports_errors, stdout, table
+from service.cli.output import default_settings, json_option, load_settings, print_json, reports_errors, stdout
 
 
 @click.command()
+@click.option("--defaults", is_flag=True, help="Show the defaults, whatever is set.")
 @json_option
 @reports_errors
-def config(as_json: bool) -> None:
+def config(defaults: bool, as_json: bool) -> None:
     """Show every setting in force and where its value came from; secrets are masked.
 
     \b
     forecast config
     FORECAST_WORKERS=4 forecast config --json
     """
-    loaded = load_settings()
+    loaded = default_settings() if defaults else load_settings()
     rows = [
         (
             name,
@@ -30,11 +32,11 @@ def config(as_json: bool) -> None:
         members = ("name", "value", "source", "description")
         print_json([dict(zip(members, row, strict=True)) | {"variable": _variable(row[0])} for row in rows])
         return
-    shown = table("setting", "value", "from")
+    console = stdout()
     for name, value, source, description in rows:
-        shown.add_row(_variable(name), _text(value), source)
-        shown.add_row(f"  [dim]{description}[/dim]", "", "")
-    stdout().print(shown)
+        origin = "" if source == "default" else f"  [yellow]({escape(source)})[/yellow]"
+        console.print(f"[bold]{_variable(name)}[/bold] = {escape(_text(value))}{origin}", soft_wrap=True)
+        console.print(f"    [dim]{escape(description)}[/dim]", soft_wrap=True)
 
 
 def _variable(name: str) -> str:
@@ -46,4 +48,4 @@ def _text(value: object) -> str:
         return "-"
     if isinstance(value, bool):
         return str(value).lower()
-    return "\n".join(value) if isinstance(value, tuple) else str(value)
+    return " | ".join(value) if isinstance(value, tuple) else str(value)

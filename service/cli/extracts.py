@@ -4,6 +4,7 @@ import sys
 
 import click
 import msgspec
+from rich.markup import escape
 
 from config.settings import Settings
 from service.cli import findings
@@ -48,9 +49,12 @@ def publish_drop(paths: tuple[str, ...], as_json: bool) -> None:
         behind = _await_instances(settings, outcome, tell)
     if as_json:
         print_json(_as_json(outcome, behind))
+        _warn_behind(behind)
     else:
         _print_outcome(outcome, behind)
     if outcome.result == "refused":
+        if as_json:
+            click.echo(f"forecast: refused: {outcome.report.summary()}", err=True)
         sys.exit(FAILED)
 
 
@@ -158,8 +162,8 @@ def _print_outcome(outcome: Outcome, behind: list[InstanceRecord]) -> None:
 def _warn_behind(behind: list[InstanceRecord]) -> None:
     for record in behind:
         stderr().print(
-            f"[yellow]warning[/] instance {record.pid} on {record.host} does not serve it after "
-            f"{_SERVED_WITHIN_SECONDS:g} s: see {record.operator_url}/health/ready"
+            f"[yellow]warning[/] instance {record.pid} on {escape(record.host)} does not serve it after "
+            f"{_SERVED_WITHIN_SECONDS:g} s: see {escape(record.operator_url)}/health/ready"
         )
 
 

@@ -43,7 +43,7 @@ def print_manifest(console: Console, manifest: Manifest, *, current: bool) -> No
 def progress(console: Console) -> Iterator[Progress]:
     """Tells each step, in a terminal only."""
     if not console.is_terminal:
-        yield lambda step, /: None
+        yield lambda _step, /: None
         return
     with console.status("starting") as status:
         yield lambda step, /: status.update(escape(step))

@@ -7,7 +7,9 @@ from typing import TypeVar
 
 import click
 import msgspec
+from rich.markup import escape
 
+from config.settings import SettingsError
 from service.cli.durations import FutureTime
 from service.cli.output import fail, json_option, load_settings, print_json, reports_errors, stderr, stdout, table
 from service.embedded import borrowed
@@ -55,7 +57,7 @@ def issue(partner: str, label: str, expires: datetime | None, as_json: bool) -> 
     if as_json:
         print_json({"key": presented, **msgspec.structs.asdict(KeyView.of(key))})
         return
-    stderr().print(f"Key [bold]{key.key_id}[/bold] for {partner}. It is not shown again:")
+    stderr().print(f"Key [bold]{key.key_id}[/bold] for {escape(partner)}. It is not shown again:")
     click.echo(presented)
 
 
@@ -86,7 +88,8 @@ def list_keys(partner: str | None, status: str | None, as_json: bool) -> None:
     shown = table("key id", "partner", "label", "status", "created", "expires")
     for view in views:
         status_text = f"[{_COLOURS[view.status]}]{view.status}[/]"
-        shown.add_row(view.key_id, view.partner, view.label, status_text, _day(view.created_at), _day(view.expires_at))
+        texts = (view.key_id, escape(view.partner), escape(view.label), status_text)
+        shown.add_row(*texts, _day(view.created_at), _day(view.expires_at))
     stdout().print(shown if views else "No keys.")
 
 
@@ -100,13 +103,17 @@ def revoke(key_id: str, as_json: bool) -> None:
     \b
     forecast keys revoke 0B1zQmX4ktLw
     """
+    whole = form.parse(key_id)
+    if whole is not None:  # and is not repeated: it may be good
+        fail(f"this is a whole key; revoke it by its id, {whole.key_id}", as_json=as_json)
     if not form.is_key_id(key_id):
-        fail(f"{key_id!r} is no key id: `forecast keys list` shows them", as_json=as_json)
+        shown = "this" if key_id.startswith(form.PREFIX) else repr(key_id)
+        fail(f"{shown} is no key id: `forecast keys list` shows them", as_json=as_json)
     key = _with_store(lambda store: store.revoke(key_id))
     if as_json:
         print_json(KeyView.of(key))
         return
-    stdout().print(f"Revoked {key.key_id} of {key.partner}.")
+    stdout().print(f"Revoked {key.key_id} of {escape(key.partner)}.")
 
 
 @keys.command(name="adopt-store")
@@ -116,7 +123,12 @@ def revoke(key_id: str, as_json: bool) -> None:
 @json_option
 @reports_errors
 def adopt_store(as_json: bool) -> None:
-    """Accept the key store as it is, after its keys were lost or the pepper was changed on purpose."""
+    """Accept the key store as it is, after its keys were lost or the pepper was changed on purpose.
+
+    \b
+    forecast keys adopt-store
+    forecast keys adopt-store --yes --json
+    """
     _with_store(lambda store: store.adopt())
     if as_json:
         print_json({"adopted": True})
@@ -131,7 +143,7 @@ def _with_store(work: Callable[[KeyStore], Awaitable[T]]) -> T:
     with borrowed(settings, ("keys",)) as urls:
         problem = check_answers_redis(urls["keys"])
         if problem is not None:
-            fail(f"FORECAST_KEYS_URL: {problem}")
+            raise SettingsError(f"FORECAST_KEYS_URL: {problem}")
 
         async def run() -> T:
             redis = RedisStore(

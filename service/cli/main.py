@@ -1,8 +1,11 @@
 """The `forecast` command: its groups, each imported only when it is asked for."""
 
 from importlib import import_module
+from typing import Any
 
 import click
+
+from service.cli.output import print_json_error
 
 _COMMANDS = {
     "serve": ("service.cli.serve", "serve"),
@@ -13,7 +16,16 @@ _COMMANDS = {
 }
 
 
-class _Lazy(click.Group):
+class _Commands(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        as_json = "--json" in ctx.args  # wrong usage is noticed before the command itself could look
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            if as_json:
+                print_json_error(error.format_message())
+            raise
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(_COMMANDS)
 
@@ -25,7 +37,7 @@ class _Lazy(click.Group):
         return command
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="population-housing-forecast", prog_name="forecast")
 def main() -> None:
     """Population and housing forecasts from a data warehouse, over HTTP.

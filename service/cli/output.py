@@ -1,17 +1,19 @@
 """What commands print: results on standard output, everything else on standard error, errors in one line."""
 
 import functools
+import os
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn, ParamSpec
+from typing import NoReturn, ParamSpec
 
 import click
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from config import settings as configuration
-from config.settings import Loaded, SettingsError
+from config import loading
+from config.loading import Loaded
+from config.settings import PREFIX, SettingsError
 from service.embedded import EmbeddedError
 from service.keys.store import KeyStoreError
 from service.redis.client import StoreUnavailable
@@ -20,7 +22,6 @@ from warehouse.errors import BusyError, WarehouseError
 P = ParamSpec("P")
 
 FAILED = 1
-USAGE = 2
 LOST = 3
 WIDTH = 100
 
@@ -39,8 +40,16 @@ def print_json(value: object) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
+def print_json_error(message: str) -> None:
+    print_json({"error": {"message": message}})
+
+
 def load_settings(overrides: dict[str, object] | None = None) -> Loaded:
-    return configuration.load(overrides=overrides)
+    return loading.load(overrides=overrides)
+
+
+def default_settings() -> Loaded:
+    return loading.load({name: value for name, value in os.environ.items() if not name.startswith(PREFIX)})
 
 
 def table(*columns: str, numeric: tuple[str, ...] = ()) -> Table:
@@ -61,19 +70,24 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             fail(str(error), LOST, as_json=bool(kwargs.get("as_json")))
         except (SettingsError, WarehouseError, KeyStoreError, StoreUnavailable, EmbeddedError) as error:
             fail(str(error), FAILED, as_json=bool(kwargs.get("as_json")))
+        except BrokenPipeError:
+            raise  # whoever read our output has left, and click ends quietly
+        except OSError as error:  # a full disk, a folder that became unreadable: no defect of ours
+            where = f"{error.filename}: " if error.filename else ""
+            fail(f"{where}{error.strerror or error}", FAILED, as_json=bool(kwargs.get("as_json")))
 
     return wrapped
 
 
-def fail(message: str, code: int = FAILED, *, as_json: bool = False, **details: Any) -> NoReturn:
+def fail(message: str, code: int = FAILED, *, as_json: bool = False) -> NoReturn:
     if as_json:
-        print_json({"error": {"message": message, **details}})
+        print_json_error(message)
     click.echo(f"forecast: {message}", err=True)
     sys.exit(code)
 
 
 def _console(*, stderr: bool) -> Console:
-    console = Console(stderr=stderr, highlight=False, soft_wrap=False)
+    console = Console(stderr=stderr, highlight=False, emoji=False)
     # wide enough for a table in a pipe, never wider than a page
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     return console

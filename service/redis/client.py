@@ -12,7 +12,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from config.settings import mask_url
+from config.urls import mask_url
 from service.redis.breaker import CircuitBreaker
 
 log = logging.getLogger("forecast.redis")

@@ -1,0 +1,181 @@
+"""The settings in force: defaults, then a TOML file, then ``FORECAST_*`` variables, then what a command was told.
+
+Unknown names and bad values are a `SettingsError` that names them. Every setting marked secret can be read from a
+file through ``<NAME>_FILE``.
+"""
+
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+import msgspec
+
+from config.settings import PREFIX, Settings, SettingsError, describe, is_secret, is_url, names, type_of
+from config.urls import EMBEDDED, url_problem
+
+# Kubernetes injects these into every pod beside a service named "forecast"; they are never ours.
+FOREIGN_PREFIXES = ("FORECAST_PORT", "FORECAST_SERVICE_")
+
+_CONFIG = f"{PREFIX}CONFIG"
+_FILE = "_file"
+
+# A setting's name, its value as found, and where it was found.
+Found = Iterator[tuple[str, object, str]]
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """Settings with the place each value came from, by name."""
+
+    settings: Settings
+    sources: dict[str, str]
+
+
+def load(
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+    checkout: Path | None = None,
+) -> Loaded:
+    """Settings in force. Secrets' files are read.
+
+    `overrides` are a command's own options by setting name; None means not given. `checkout` is where the default
+    data folder lies if the program runs from a checkout.
+
+    Raises:
+        SettingsError: naming every unknown name, or the first bad value.
+    """
+    environ = os.environ if environ is None else environ
+    values: dict[str, object] = {"data_dir": str(default_data_dir(environ, checkout or _checkout()))}
+    sources = dict.fromkeys(names(), "default")
+    for layer in (_from_toml(environ), _from_environment(environ), _from_options(overrides or {})):
+        for name, value, source in layer:
+            values[name] = _convert(name, value, source)
+            sources[name] = source
+    return Loaded(Settings(**values), sources)  # type: ignore[arg-type]  # each converted to its field's type above
+
+
+def default_data_dir(environ: Mapping[str, str], checkout: Path | None) -> Path:
+    """``.forecast`` of the checkout that the program runs from, else the user's data folder (XDG)."""
+    if checkout is not None:
+        return checkout / ".forecast"
+    base = environ.get("XDG_DATA_HOME") or str(Path(environ.get("HOME", "/")) / ".local" / "share")
+    return Path(base) / "forecast"
+
+
+def _checkout() -> Path | None:
+    root = Path(__file__).resolve().parent.parent
+    return root if (root / "pyproject.toml").is_file() and (root / "service").is_dir() else None
+
+
+def _from_toml(environ: Mapping[str, str]) -> Found:
+    location = environ.get(_CONFIG)
+    if location is None:
+        return
+    if not location.strip():
+        raise SettingsError(f"{_CONFIG}: is empty; remove it, or name a TOML file")
+    try:
+        content = tomllib.loads(Path(location).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{_CONFIG}: cannot read {location}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{location}: not TOML: not UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{location}: not TOML: {error}") from None
+    yield from _named(content, f"{location}: ", "")
+
+
+def _from_environment(environ: Mapping[str, str]) -> Found:
+    ours = {
+        key.removeprefix(PREFIX).lower(): environ[key]
+        for key in sorted(environ)
+        if key.startswith(PREFIX) and not key.startswith(FOREIGN_PREFIXES) and key != _CONFIG
+    }
+    yield from _named(ours, "", PREFIX)
+
+
+def _from_options(overrides: Mapping[str, object]) -> Found:
+    for name, value in overrides.items():
+        if value is not None:
+            yield name, value, "the command line"
+
+
+def _named(found: Mapping[str, object], place: str, prefix: str) -> Found:
+    """What one source sets. `place` goes before a key in messages, `prefix` is part of the keys as written there."""
+
+    def written(key: str) -> str:
+        return f"{prefix}{key.upper()}" if prefix else key
+
+    unknown = [key for key in found if _owner(key) is None]
+    if unknown:
+        hints = ", ".join(f"{written(key)}{_hint(key, written)}" for key in unknown)
+        raise SettingsError(
+            f"{place}unknown setting{'s' if len(unknown) > 1 else ''} {hints}; "
+            "`forecast config --defaults` lists those there are"
+        )
+    for key, value in found.items():
+        name = _owner(key) or key
+        source = f"{place}{written(key)}"
+        if key == name:
+            yield name, value, source
+        elif name in found:
+            raise SettingsError(f"{source} and {written(name)} are both set; keep one")
+        else:
+            yield name, _read_secret(value, source), source
+
+
+def _owner(key: str) -> str | None:
+    """The setting that `key` sets: itself, or a secret's name behind ``_file``."""
+    if key in names():
+        return key
+    name = key.removesuffix(_FILE)
+    return name if name in names() and is_secret(name) else None
+
+
+def _hint(key: str, written: Callable[[str], str]) -> str:
+    known = [*names(), *(f"{name}{_FILE}" for name in names() if is_secret(name))]
+    close = get_close_matches(key.lower(), known, n=1)
+    return f" (did you mean {written(close[0])}?)" if close else ""
+
+
+def _read_secret(location: object, source: str) -> str:
+    if not isinstance(location, str) or not location.strip():
+        raise SettingsError(f"{source}: must be the path of a file")
+    try:
+        value = Path(location).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise SettingsError(f"{source}: cannot read {location}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{source}: {location} is not text in UTF-8") from None
+    if not value:
+        raise SettingsError(f"{source}: {location} is empty")
+    return value
+
+
+def _convert(name: str, value: object, source: str) -> object:
+    # lax only for text: a variable has no types, a TOML file has
+    text = isinstance(value, str)
+    if isinstance(value, str):
+        value = value.strip()  # what editors and shells leave behind
+        if not value:
+            raise SettingsError(f"{source}: is empty; remove it to use the default of {name}")
+        if name == "attribution":
+            value = [part.strip() for part in value.split("|") if part.strip()]
+    try:
+        converted: object = msgspec.convert(value, type_of(name), strict=not text)
+    except msgspec.ValidationError as error:
+        problem = str(error).replace(", got `str`", "") if text else str(error)
+        shown = "" if is_secret(name) else f", got {value!r}"
+        raise SettingsError(f"{source}: {problem}{shown} ({describe(name)})") from None
+    if is_url(name) and converted != EMBEDDED:
+        problem_of_url = url_problem(str(converted))
+        if problem_of_url is not None:
+            raise SettingsError(f"{source}: {problem_of_url}")
+    return _absolute(str(converted), source) if name == "data_dir" else converted
+
+
+def _absolute(path: str, source: str) -> str:
+    try:
+        return str(Path(path).expanduser().absolute())
+    except RuntimeError:
+        raise SettingsError(f"{source}: {path} names a user that there is not") from None
