@@ -19,7 +19,8 @@ def url_problem(url: str) -> str | None:
     except ValueError:
         host, parts = None, urlsplit("")
     if scheme == "unix":
-        return None if parts.path.startswith("/") else "needs an absolute path: unix:///run/redis.sock"
+        # a second host-like part would be dropped by the client, and another path tried
+        return None if parts.path.startswith("/") and host is None else "needs an absolute path: unix:///run/redis.sock"
     if host is None or "@" in parts.path + parts.query or parts.fragment:
         return (
             "needs a host and a numeric port: redis://user:password@host:6379/0, with special characters of the "

@@ -139,8 +139,8 @@ def adopt_store(as_json: bool) -> None:
 def _with_store(work: Callable[[KeyStore], Awaitable[T]]) -> T:
     """Runs `work` on the key store of the settings; the embedded one is started for it if nobody runs it."""
     settings = load_settings().settings
-    secret = pepper.obtain(settings.keys_pepper, settings.data_path)
     with borrowed(settings, ("keys",)) as urls:
+        secret = pepper.obtain(settings.keys_pepper, settings.data_path)
         problem = check_answers_redis(urls["keys"])
         if problem is not None:
             raise SettingsError(f"FORECAST_KEYS_URL: {problem}")

@@ -1,0 +1,253 @@
+"""Where settings come from, which of them wins, and what is said about a bad one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.loading import default_data_dir, load
+from config.settings import DEFAULT_ATTRIBUTION, SettingsError
+
+SECRET = "hunter2-and-a-few-more-characters"
+
+
+def toml(folder: Path, content: str) -> dict[str, str]:
+    """An environment that names a TOML file with `content`."""
+    path = folder / "forecast.toml"
+    path.write_text(content)
+    return {"FORECAST_CONFIG": str(path)}
+
+
+def refusal(environ: dict[str, str]) -> str:
+    """What loading `environ` is refused with; one line that never shows a secret."""
+    with pytest.raises(SettingsError) as caught:
+        load(environ)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert SECRET not in message
+    return message
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "value"),
+    [
+        ("WORKERS", "4", 4),
+        ("WORKERS", " 4\n", 4),
+        ("DRAIN", "2.5", 2.5),
+        ("DRAIN", "3", 3.0),
+        ("DOCS", "true", True),
+        ("DOCS", "0", False),
+        ("LOG_FORMAT", "json", "json"),
+        ("LISTEN_HOST", "::", "::"),
+        ("ATTRIBUTION", "A one | B two|", ("A one", "B two")),
+        ("KEYS_URL", "rediss://u:p@h:6380/2", "rediss://u:p@h:6380/2"),
+        ("KEYS_URL", "embedded", "embedded"),
+        ("LOOKUP_MEMORY", "134217728", 134_217_728),
+    ],
+)
+def test_a_variable_is_read_as_its_setting_s_type(variable: str, text: str, value: object) -> None:
+    """Numbers, booleans, choices, lists and URLs are parsed from text; blanks around them do not matter."""
+    loaded = load({f"FORECAST_{variable}": text})
+    assert getattr(loaded.settings, variable.lower()) == value
+    assert loaded.sources[variable.lower()] == f"FORECAST_{variable}"
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "said"),
+    [
+        ("WORKERS", "many", "Expected `int | null`, got 'many'"),
+        ("WORKERS", "0", ">= 1"),
+        ("WORKERS", "2.5", "Expected `int | null`, got '2.5'"),
+        ("LISTEN_PORT", "65536", "<= 65535, got '65536'"),
+        ("DRAIN", "nan", "got 'nan'"),
+        ("DRAIN", "-1", ">= 0"),
+        ("DOCS", "maybe", "Expected `bool`, got 'maybe'"),
+        ("LOG_FORMAT", "xml", "Invalid enum value 'xml'"),
+        ("DATA_DIR", "~nobody-of-this-name/data", "names a user that there is not"),
+        ("KEYS_URL", "localhost:6379", "must be redis://, rediss:// or unix://, or `embedded`"),
+        ("CACHE_URL", f"redis://u:{SECRET}#@h", "percent-encoded"),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(variable: str, text: str, said: str) -> None:
+    """A value of the wrong type or out of bounds is an error that names the variable, the value and what is right."""
+    message = refusal({f"FORECAST_{variable}": text})
+    assert message.startswith(f"FORECAST_{variable}: ")
+    assert said in message
+
+
+@pytest.mark.parametrize("text", ["", "  "])
+@pytest.mark.parametrize("variable", ["WORKERS", "KEYS_URL", "KEYS_PEPPER", "ATTRIBUTION", "CONFIG"])
+def test_an_empty_variable_is_refused(variable: str, text: str) -> None:
+    """An empty variable is somebody's mistake (a substitution that found nothing), not a wish for the default."""
+    message = refusal({f"FORECAST_{variable}": text})
+    assert message.startswith(f"FORECAST_{variable}: is empty; remove it")
+
+
+def test_a_toml_file_has_types(tmp_path: Path) -> None:
+    """In TOML a number is a number: text there is still read, but true is no worker count."""
+    environ = toml(tmp_path, 'workers = 4\ndrain = 3\ndocs = true\nattribution = ["A", "B"]\nkeys_url = "redis://h"\n')
+    settings = load(environ).settings
+    assert (settings.workers, settings.drain, settings.docs) == (4, 3.0, True)
+    assert (settings.attribution, settings.keys_url) == (("A", "B"), "redis://h")
+    assert "workers: Expected `int | null`, got `bool`" in refusal(toml(tmp_path, "workers = true"))
+
+
+def test_a_toml_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Missing, not text, not TOML: each is an error that names the file."""
+    missing = tmp_path / "missing.toml"
+    assert f"cannot read {missing}: No such file" in refusal({"FORECAST_CONFIG": str(missing)})
+    assert "forecast.toml: not TOML" in refusal(toml(tmp_path, "workers 4"))
+    (tmp_path / "forecast.toml").write_bytes(b"\xff\xfe")
+    assert "forecast.toml: not TOML" in refusal({"FORECAST_CONFIG": str(tmp_path / "forecast.toml")})
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def test_unknown_names_are_errors_with_hints() -> None:
+    """Every unknown variable is named, at once, with the known one that it resembles."""
+    message = refusal({"FORECAST_WORKER": "4", "FORECAST_KEY_URL_FILE": "x", "FORECAST_QZX": "1"})
+    assert "unknown settings FORECAST_KEY_URL_FILE (did you mean FORECAST_KEYS_URL_FILE?)" in message
+    assert "FORECAST_WORKER (did you mean FORECAST_WORKERS?)" in message
+    assert ", FORECAST_QZX, " in message
+
+
+def test_unknown_names_in_toml_are_hinted_as_toml_spells_them(tmp_path: Path) -> None:
+    """A hint for a file is a name that works in a file."""
+    message = refusal(toml(tmp_path, "worker = 4\n[redis]\nurl = 'x'\n"))
+    assert "forecast.toml: unknown settings worker (did you mean workers?), redis" in message
+
+
+def test_what_kubernetes_injects_is_not_ours() -> None:
+    """Variables that Kubernetes makes for a service named forecast are no settings and no mistakes."""
+    injected = {
+        "FORECAST_PORT": "tcp://10.0.0.1:8000",
+        "FORECAST_PORT_8000_TCP": "tcp://10.0.0.1:8000",
+        "FORECAST_PORT_8000_TCP_ADDR": "10.0.0.1",
+        "FORECAST_SERVICE_HOST": "10.0.0.1",
+        "FORECAST_SERVICE_PORT": "8000",
+        "FORECAST_SERVICE_PORT_PARTNERS": "8000",
+    }
+    assert load(injected) == load({})
+
+
+def test_other_programs_variables_do_not_matter() -> None:
+    """Only names that begin with FORECAST_ are looked at, in that case."""
+    assert load({"WORKERS": "x", "forecast_workers": "x", "FORECASTER_X": "1", "PATH": "/bin"}) == load({})
+
+
+# --- secrets in files ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["keys_url", "cache_url", "keys_pepper"])
+def test_every_secret_can_come_from_a_file(name: str, tmp_path: Path) -> None:
+    """`<NAME>_FILE` names a file with the secret, as a variable and in TOML; the line's end is not part of it."""
+    secret = SECRET if name == "keys_pepper" else f"redis://:{SECRET}@h"
+    file = tmp_path / "secret"
+    file.write_text(f"{secret}\n")
+    variable = f"FORECAST_{name.upper()}_FILE"
+    loaded = load({variable: str(file)})
+    assert getattr(loaded.settings, name) == secret
+    assert loaded.sources[name] == variable
+    assert getattr(load(toml(tmp_path, f'{name}_file = "{file}"')).settings, name) == secret
+
+
+def test_only_secrets_come_from_files() -> None:
+    """A `_FILE` form of a setting that is no secret is an unknown name."""
+    assert "FORECAST_WORKERS_FILE (did you mean FORECAST_WORKERS?)" in refusal({"FORECAST_WORKERS_FILE": "/x"})
+
+
+def test_a_secret_set_twice_is_refused(tmp_path: Path) -> None:
+    """The value and its file in one place: nobody can tell which was meant, so neither is taken."""
+    both = {"FORECAST_KEYS_PEPPER": SECRET, "FORECAST_KEYS_PEPPER_FILE": "/x"}
+    assert refusal(both) == "FORECAST_KEYS_PEPPER_FILE and FORECAST_KEYS_PEPPER are both set; keep one"
+    message = refusal(toml(tmp_path, f'keys_pepper = "{SECRET}"\nkeys_pepper_file = "/x"'))
+    assert message.endswith("keys_pepper_file and keys_pepper are both set; keep one")
+
+
+def test_a_secret_s_file_that_is_no_use_is_named(tmp_path: Path) -> None:
+    """Missing, empty, not text, no path at all: each is an error that names the variable."""
+    empty, binary, missing = tmp_path / "empty", tmp_path / "binary", tmp_path / "missing"
+    empty.write_text(" \n")
+    binary.write_bytes(b"\xff\xfe")
+    for location, said in (
+        (str(missing), f"cannot read {missing}: No such file or directory"),
+        (str(empty), f"{empty} is empty"),
+        (str(binary), f"{binary} is not text in UTF-8"),
+        ("", "must be the path of a file"),
+    ):
+        message = refusal({"FORECAST_KEYS_PEPPER_FILE": location})
+        assert message == f"FORECAST_KEYS_PEPPER_FILE: {said}"
+    assert "keys_pepper_file: must be the path of a file" in refusal(toml(tmp_path, "keys_pepper_file = 5"))
+
+
+def test_a_bad_secret_from_a_file_is_not_repeated(tmp_path: Path) -> None:
+    """A malformed URL in a file is refused in the file's variable's name, without its content."""
+    file = tmp_path / "secret"
+    file.write_text(f"h:{SECRET}@6379")
+    assert refusal({"FORECAST_KEYS_URL_FILE": str(file)}).startswith("FORECAST_KEYS_URL_FILE: must be redis://")
+
+
+# --- which one wins --------------------------------------------------------------------------------------------------
+
+
+def test_options_win_over_variables_over_the_file_over_defaults(tmp_path: Path) -> None:
+    """Each layer overrides the one below, setting by setting, and the source of each value is told."""
+    environ = toml(tmp_path, "workers = 2\ndrain = 2\nmax_age = 2\n")
+    environ |= {"FORECAST_DRAIN": "3", "FORECAST_MAX_AGE": "3"}
+    options: dict[str, Any] = {"max_age": 4, "workers": None}
+    loaded = load(environ, options)
+    settings = loaded.settings
+    assert (settings.keep_alive, settings.workers, settings.drain, settings.max_age) == (75, 2, 3.0, 4)
+    assert loaded.sources["keep_alive"] == "default"
+    assert loaded.sources["workers"] == f"{tmp_path}/forecast.toml: workers"
+    assert loaded.sources["drain"] == "FORECAST_DRAIN"
+    assert loaded.sources["max_age"] == "the command line"
+
+
+def test_a_bad_option_is_refused_like_a_bad_variable() -> None:
+    """What a command was told is held to the same bounds."""
+    with pytest.raises(SettingsError, match="the command line: Expected `int` <= 65535"):
+        load({}, {"listen_port": 70_000})
+
+
+def test_a_file_s_secret_and_a_variable_s_do_not_collide(tmp_path: Path) -> None:
+    """A secret's file named in TOML gives way to a variable with the value: another layer, not twice the same."""
+    (tmp_path / "pepper").write_text("the pepper of the file")
+    environ = toml(tmp_path, f'keys_pepper_file = "{tmp_path}/pepper"') | {"FORECAST_KEYS_PEPPER": SECRET}
+    assert load(environ).settings.keys_pepper == SECRET
+
+
+# --- defaults --------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_needs_to_be_set() -> None:
+    """Without any variable the servers are embedded, both listeners on this machine alone, the sources named."""
+    settings = load({}).settings
+    assert (settings.keys_url, settings.cache_url, settings.embedded_allowed) == ("embedded", "embedded", True)
+    assert (settings.listen_host, settings.operator_host) == ("127.0.0.1", "127.0.0.1")
+    assert settings.attribution == DEFAULT_ATTRIBUTION
+    assert set(load({}).sources.values()) == {"default"}
+
+
+def test_a_checkout_keeps_its_data_to_itself(tmp_path: Path) -> None:
+    """Run from a checkout, the data folder is in it, wherever the command is run."""
+    assert load({}, checkout=tmp_path).settings.data_path == tmp_path / ".forecast"
+
+
+def test_an_installation_keeps_its_data_with_the_user_s() -> None:
+    """Installed elsewhere, the data folder is where XDG says, else under the home folder."""
+    assert default_data_dir({"HOME": "/home/a"}, None) == Path("/home/a/.local/share/forecast")
+    assert default_data_dir({"HOME": "/home/a", "XDG_DATA_HOME": "/d"}, None) == Path("/d/forecast")
+    assert default_data_dir({"HOME": "/home/a", "XDG_DATA_HOME": ""}, None) == Path("/home/a/.local/share/forecast")
+
+
+def test_the_data_folder_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative folder is the current one's; ~ is the user's home."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/a")
+    assert load({"FORECAST_DATA_DIR": "data"}).settings.data_path == tmp_path / "data"
+    assert load({"FORECAST_DATA_DIR": "~/data"}).settings.data_path == Path("/home/a/data")
