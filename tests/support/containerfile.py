@@ -1,0 +1,29 @@
+"""The Containerfile as its instructions, read once for all tests of it."""
+
+import re
+import shlex
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def stages() -> list[list[tuple[str, str]]]:
+    """The instructions of each stage of the Containerfile, continued lines joined."""
+    text = re.sub(r"^\s*#.*\n", "", (ROOT / "config" / "Containerfile").read_text(), flags=re.MULTILINE)
+    found: list[list[tuple[str, str]]] = []
+    for line in text.replace("\\\n", "").splitlines():
+        instruction, _, arguments = line.strip().partition(" ")
+        if instruction == "FROM":
+            found.append([])
+        if instruction:
+            found[-1].append((instruction, arguments.strip()))
+    return found
+
+
+def final(instruction: str) -> list[str]:
+    """The arguments of an instruction of the image that is shipped."""
+    return [arguments for name, arguments in stages()[-1] if name == instruction]
+
+
+def image_environment() -> dict[str, str]:
+    return dict(word.split("=", 1) for line in final("ENV") for word in shlex.split(line))
