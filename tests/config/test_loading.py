@@ -122,7 +122,7 @@ def test_unknown_names_in_toml_are_hinted_as_toml_spells_them(tmp_path: Path) ->
 
 
 def test_what_kubernetes_injects_is_not_ours() -> None:
-    """Variables that Kubernetes makes for a service named forecast are no settings and no mistakes, like those of others."""
+    """Variables that Kubernetes makes for a service named forecast are no settings, like those of others."""
     injected = {
         "FORECAST_PORT": "tcp://10.0.0.1:8000",
         "FORECAST_PORT_8000_TCP": "tcp://10.0.0.1:8000",

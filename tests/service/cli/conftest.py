@@ -1,0 +1,75 @@
+"""The command line as a person or a script meets it: arguments in; exit code, standard output and error out."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from service.cli import main
+from tests.support.drops import write_drop
+
+
+@dataclass(frozen=True)
+class Done:
+    """What one command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    def error(self) -> str:
+        """The message of a failure: one line on standard error, the same as JSON on standard output if asked."""
+        line = self.err.strip()
+        assert "\n" not in line
+        message = line.removeprefix("forecast: ")
+        assert message != line
+        assert self.out == "" or self.json == {"error": {"message": message}}
+        return message
+
+
+@dataclass
+class Cli:
+    """Runs commands in this process, on a data folder of the test's and with nothing set but `settings`."""
+
+    data: Path
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, *arguments: str, typed: str | None = None, **settings: object) -> Done:
+        given = self.settings | {name: str(value) for name, value in settings.items()}
+        env: dict[str, str | None] = {f"FORECAST_{name.upper()}": value for name, value in given.items()}
+        result = CliRunner().invoke(main, arguments, input=typed, env={"FORECAST_DATA_DIR": str(self.data)} | env)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception  # a traceback, where a person would see it
+        return Done(result.exit_code, result.stdout, result.stderr)
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder whose path leaves room for a socket's name."""
+    folder = Path(tempfile.mkdtemp(prefix="pf"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def cli(short: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    for name in list(os.environ):
+        if name.startswith("FORECAST_"):
+            monkeypatch.delenv(name)
+    return Cli(short / "data")
+
+
+@pytest.fixture
+def drop(tmp_path: Path) -> Path:
+    return write_drop(tmp_path / "drop")

@@ -1,0 +1,49 @@
+"""forecast config: what is in force, where it came from, and no secret."""
+
+from pathlib import Path
+
+from config.settings import names
+from tests.service.cli.conftest import Cli
+
+SECRET = "hunter2-and-a-few-more-characters"
+
+
+def test_every_setting_is_listed_as_json(cli: Cli) -> None:
+    """Name, variable, value, source and description of each, in the order of their declaration."""
+    listed = cli("config", "--json", workers="3").json
+    assert [entry["name"] for entry in listed] == list(names())
+    by_name = {entry["name"]: entry for entry in listed}
+    assert set(by_name["workers"]) == {"name", "variable", "value", "source", "description"}
+    assert by_name["workers"]["value"] == 3
+    assert by_name["workers"]["source"] == by_name["workers"]["variable"] == "FORECAST_WORKERS"
+    assert by_name["drain"]["source"] == "default"
+
+
+def test_every_setting_is_listed_for_a_person(cli: Cli) -> None:
+    """One line per setting that can be copied into an environment, and below it what it is."""
+    done = cli("config", workers="3")
+    assert done.code == 0
+    assert "FORECAST_WORKERS = 3  (FORECAST_WORKERS)" in done.out
+    assert f"FORECAST_DATA_DIR = {cli.data}" in done.out
+    assert all(f"FORECAST_{name.upper()} = " in done.out for name in names())
+
+
+def test_no_secret_is_shown(cli: Cli, tmp_path: Path) -> None:
+    """The pepper and the passwords of URLs are masked in both forms, wherever they came from."""
+    (tmp_path / "url").write_text(f"redis://u:{SECRET}@[fd00::1]:6379/0")
+    for form in ((), ("--json",)):
+        done = cli(
+            "config", *form, keys_pepper=SECRET, keys_url_file=tmp_path / "url", cache_url=f"redis://:{SECRET}@h"
+        )
+        assert done.code == 0
+        assert SECRET not in done.out
+        assert "redis://u:********@[fd00::1]:6379/0" in done.out
+        assert "redis://:********@h" in done.out
+
+
+def test_defaults_are_shown_whatever_is_set(cli: Cli) -> None:
+    """Who misspelt a setting can look up what there is, although nothing else works."""
+    assert cli("config", wrkrs="3").code == 1
+    done = cli("config", "--defaults", "--json", wrkrs="3", drain="x")
+    assert done.code == 0
+    assert {entry["source"] for entry in done.json} == {"default"}

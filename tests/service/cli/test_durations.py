@@ -1,0 +1,48 @@
+"""Times as people type them, for `--expires`."""
+
+from datetime import UTC, datetime, timedelta
+
+import click
+import pytest
+
+from service.cli.durations import FutureTime
+
+
+def parse(text: str) -> datetime:
+    return FutureTime().convert(text, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("30m", timedelta(minutes=30)),
+        ("12h", timedelta(hours=12)),
+        ("90d", timedelta(days=90)),
+        ("2w", timedelta(weeks=2)),
+    ],
+)
+def test_a_span_counts_from_now(text: str, span: timedelta) -> None:
+    """A number and a unit are that long from now."""
+    before = datetime.now(UTC).replace(microsecond=0)
+    assert before + span <= parse(text) <= datetime.now(UTC) + span
+
+
+def test_a_date_is_its_first_moment_in_utc() -> None:
+    """A date, a time and a time with an offset are taken as written; without an offset they are UTC."""
+    assert parse("2999-01-31") == datetime(2999, 1, 31, tzinfo=UTC)
+    assert parse("2999-01-31T12:00") == datetime(2999, 1, 31, 12, tzinfo=UTC)
+    assert parse("2999-01-31T12:00+02:00") == datetime(2999, 1, 31, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["2020-01-01", "0d", "0m"])
+def test_what_is_past_is_refused(text: str) -> None:
+    """A key that never worked helps nobody."""
+    with pytest.raises(click.BadParameter, match="is past"):
+        parse(text)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "90", "90 d", "-1d", "1.5d", "2999-13-01", "999999w", "9999999d"])
+def test_what_is_no_time_is_refused_with_examples(text: str) -> None:
+    """What is neither a span nor a date says how to write one."""
+    with pytest.raises(click.BadParameter, match="is no time: give 90d, 12h or 2027-01-31"):
+        parse(text)

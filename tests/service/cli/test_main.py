@@ -1,0 +1,116 @@
+"""Every command: its help, its examples, and what it says to wrong usage."""
+
+import shlex
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from service.cli import main
+from tests.service.cli.conftest import Cli
+
+WITHOUT_JSON = {("serve",), ("demo",)}  # they run until they are stopped
+
+
+def walk(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from walk(found, (*path, name))
+
+
+COMMANDS = dict(walk(main))
+LEAVES = [path for path, command in COMMANDS.items() if not isinstance(command, click.Group)]
+
+
+def examples(path: tuple[str, ...]) -> list[list[str]]:
+    """The arguments of each example in the help of a command; variables before it and a pipe after it are left out."""
+    found = []
+    for line in (COMMANDS[path].help or "").splitlines():
+        words = line.strip().replace("KEY=$(", "").split("|")[0].split("  ")[0].strip()
+        while words.partition(" ")[0].startswith("FORECAST_") and "=" in words.partition(" ")[0]:
+            words = words.partition(" ")[2]
+        if words.startswith("forecast "):
+            found.append(shlex.split(words)[1:])
+    return found
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_every_command_has_help_with_examples(cli: Cli, path: tuple[str, ...], flag: str) -> None:
+    """Help says what the command does, and shows at least one line to copy that is about this command."""
+    done = cli(*path, flag)
+    assert done.code == 0
+    assert done.out.startswith("Usage: ")
+    assert done.err == ""
+    assert any(tuple(example[: len(path)]) == path for example in examples(path))
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_example_is_right(path: tuple[str, ...]) -> None:
+    """An example parses: its command exists and takes those options and arguments."""
+    for words in examples(path):
+        arguments, command = list(words), COMMANDS[()]
+        while isinstance(command, click.Group):
+            found = command.get_command(click.Context(command), arguments.pop(0))
+            assert found is not None, words
+            command = found
+        # without callbacks: a confirmation would ask
+        command.make_parser(click.Context(command)).parse_args(arguments)
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_every_command_that_ends_can_print_json(cli: Cli, path: tuple[str, ...]) -> None:
+    """Scripts can read every result; commands that serve have none."""
+    assert ("--json" in cli(*path, "--help").out) is (path not in WITHOUT_JSON)
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_an_unknown_option_is_wrong_usage(cli: Cli, path: tuple[str, ...]) -> None:
+    """Exit code 2, and the usage on standard error alone."""
+    done = cli(*path, "--no-such-option")
+    assert done.code == 2
+    assert done.out == ""
+    assert "No such option '--no-such-option'" in done.err
+    assert done.err.startswith("Usage: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("keys", "issue", "--json"), "Missing option '--partner'"),
+        (("keys", "list", "--json", "--status", "lost"), "'lost' is not one of"),
+        (("keys", "revoke", "--json"), "Missing argument 'KEY_ID'"),
+        (("extracts", "publish", "--json"), "Missing argument 'PATHS...'"),
+        (("extracts", "nothing", "--json"), "No such command 'nothing'"),
+    ],
+)
+def test_wrong_usage_is_json_too(cli: Cli, arguments: tuple[str, ...], said: str) -> None:
+    """A script that asked for JSON gets it also when it called wrongly."""
+    done = cli(*arguments)
+    assert done.code == 2
+    assert said in done.json["error"]["message"]
+    assert said in done.err
+
+
+@pytest.mark.parametrize("path", [(), ("keys",), ("extracts",)], ids=["forecast", "keys", "extracts"])
+def test_a_group_alone_shows_its_help(cli: Cli, path: tuple[str, ...]) -> None:
+    """Without a command, the commands that there are; wrong usage all the same."""
+    done = cli(*path)
+    assert done.code == 2
+    assert "Commands:" in done.err
+
+
+def test_an_unknown_command_is_wrong_usage(cli: Cli) -> None:
+    """Exit code 2, with the name that is unknown."""
+    done = cli("cache", "flush")
+    assert done.code == 2
+    assert "No such command 'cache'" in done.err
+
+
+def test_the_version_is_told(cli: Cli) -> None:
+    """One line."""
+    assert cli("--version").out.startswith("forecast, version ")

@@ -1,0 +1,106 @@
+"""Failures that a person can do something about: one line, an exit code, no traceback, JSON where it was asked for."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.service.cli.conftest import Cli
+
+KEY_ID = "0B1zQmX4ktLw"
+OF_KEYS = [("keys", "list"), ("keys", "issue", "--partner", "acme"), ("keys", "revoke", KEY_ID)]
+OF_KEYS += [("keys", "adopt-store", "--yes")]
+OF_DATA = [("extracts", "list"), ("extracts", "show"), ("extracts", "rollback"), ("extracts", "publish", "{drop}")]
+ALL = [("config",), *OF_KEYS, *OF_DATA]
+
+named = pytest.mark.parametrize("arguments", ALL, ids=" ".join)
+as_json = pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
+
+
+def filled(arguments: tuple[str, ...], drop: Path) -> list[str]:
+    return [word.format(drop=drop) for word in arguments]
+
+
+@named
+@as_json
+def test_an_unknown_setting_is_one_line(
+    cli: Cli, drop: Path, arguments: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    """Every command refuses a misspelt setting by name, before it does anything."""
+    done = cli(*filled(arguments, drop), *more, worker="4")
+    assert done.code == 1
+    assert "unknown setting FORECAST_WORKER (did you mean FORECAST_WORKERS?)" in done.error()
+    assert bool(done.out) is bool(more)
+    assert not cli.data.exists()
+
+
+@pytest.mark.parametrize("arguments", [*OF_KEYS, *OF_DATA], ids=" ".join)
+@as_json
+def test_a_data_folder_that_cannot_be_is_one_line(
+    cli: Cli, drop: Path, arguments: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    """A file where the data folder should be: the line names it."""
+    cli.data.write_text("in the way")
+    done = cli(*filled(arguments, drop), *more)
+    assert done.code == 1
+    assert str(cli.data) in done.error()
+    assert bool(done.out) is bool(more)
+
+
+def test_what_no_part_foresaw_about_a_file_is_one_line(cli: Cli, drop: Path) -> None:
+    """An operating system's refusal that nothing below translated names the file and the reason."""
+    (cli.data / "publish.lock").mkdir(parents=True)
+    assert cli("extracts", "publish", str(drop), "--json").error().endswith("publish.lock: Is a directory")
+
+
+@pytest.fixture
+def other_protocol() -> Iterator[int]:
+    """The port of a server that is no Redis."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.recv(1024)
+                        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.mark.parametrize("arguments", OF_KEYS, ids=" ".join)
+@as_json
+def test_a_url_that_answers_another_protocol_is_told(
+    cli: Cli, other_protocol: int, arguments: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    """The wrong port in a URL is told as that, with the URL and without its password."""
+    done = cli(*arguments, *more, keys_url=f"redis://u:hunter2@127.0.0.1:{other_protocol}")
+    assert done.code == 1
+    where = f"FORECAST_KEYS_URL: redis://u:********@127.0.0.1:{other_protocol}"
+    assert done.error() == f"{where} answers, but does not speak Redis's protocol"
+    assert bool(done.out) is bool(more)
+
+
+@pytest.mark.parametrize("arguments", OF_KEYS, ids=" ".join)
+def test_a_store_that_is_away_is_told(cli: Cli, arguments: tuple[str, ...]) -> None:
+    """Nobody listens: one line, exit code 1."""
+    done = cli(*arguments, "--json", keys_url=f"unix://{cli.data}/nobody.sock")
+    assert done.code == 1
+    assert done.error().startswith("key store: ")
+
+
+@pytest.mark.parametrize("url", ["localhost:6379", "http://u:hunter2@h", "redis://u:hunter2/@h", "redis://h:port"])
+def test_a_malformed_url_is_told_and_never_repeated(cli: Cli, url: str) -> None:
+    """What is wrong with the URL, not the URL: nobody knows which part of it the password is."""
+    done = cli("keys", "list", "--json", keys_url=url)
+    assert done.code == 1
+    assert done.error().startswith("FORECAST_KEYS_URL: ")
+    assert "hunter2" not in done.out + done.err
