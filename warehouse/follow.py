@@ -78,7 +78,7 @@ class ReleaseFollower:
             if self.problem != str(error):
                 expected = isinstance(error, WarehouseError)
                 trace = None if expected else error
-                log.error("cannot open the current release: %s", error, exc_info=trace)  # noqa: TRY400 - ours need no trace
+                log.error("cannot open the current release: %s", error, exc_info=trace)
             self.problem = str(error)
             return
         before, self.current, self.problem = self.current, opened, None

@@ -1,0 +1,141 @@
+"""Two releases side by side: what was gained, lost and changed, and by how much.
+
+Publishing holds a drop against the current release with it (drift.py), and `diff` shows it.
+"""
+
+from pathlib import Path
+
+import duckdb
+import msgspec
+
+from warehouse import sql
+from warehouse.build import table_file
+from warehouse.tables import HOUSING_FIGURES
+
+_MOVERS = 10
+_SAMPLES = 5
+
+
+class FigureChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure over the whole country. Totals are None where no ZIP code has the figure."""
+
+    figure: str
+    old_total: int | None
+    new_total: int | None
+    old_count: int
+    new_count: int
+    changed: int
+    gained: int
+    lost: int
+
+    @property
+    def drift(self) -> float | None:
+        """Relative change of the total, None where one side has none."""
+        if not self.old_total or self.new_total is None:
+            return None
+        return (self.new_total - self.old_total) / self.old_total
+
+
+class Mover(msgspec.Struct, frozen=True):
+    zip_code: str
+    figure: str
+    old: int
+    new: int
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """ZIP codes with a location: how many, and by state how many came and went."""
+
+    old_count: int
+    new_count: int
+    gained: dict[str, int]
+    lost: dict[str, int]
+    gained_samples: tuple[str, ...]
+    lost_samples: tuple[str, ...]
+    changed: int
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """`rows` is by table: (old, new), None where a release lacks the table."""
+
+    rows: dict[str, tuple[int | None, int | None]]
+    places: Places
+    figures: tuple[FigureChange, ...]
+    movers: tuple[Mover, ...]
+    changed_zip_codes: int
+
+
+def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> Comparison:
+    """What changed from the normalised tables in folder `old` to those in `new`."""
+    pair_figures(connection, old, new)
+    figures = tuple(
+        FigureChange(
+            figure=figure,
+            old_total=old_total,
+            new_total=new_total,
+            old_count=old_count,
+            new_count=new_count,
+            changed=changed,
+            gained=gained,
+            lost=lost,
+        )
+        for figure, old_total, new_total, old_count, new_count, changed, gained, lost in connection.execute(
+            sql.statement("figure_totals")
+        ).fetchall()
+    )
+    movers = connection.execute(sql.statement("largest_movers"), [_MOVERS]).fetchall()
+    return Comparison(
+        rows=_rows(connection, old, new),
+        places=_places(connection, old, new),
+        figures=figures,
+        movers=tuple(Mover(*row) for row in movers),
+        changed_zip_codes=_number(connection, sql.statement("changed_zip_codes")),
+    )
+
+
+def pair_figures(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> None:
+    """Leaves the temporary table `paired_figures` behind: every figure of both, side by side."""
+    for view, folder in (("old_figures", old), ("new_figures", new)):
+        text = sql.statement(
+            "figures_view",
+            view=view,
+            population=sql.rows_of(table_file(folder, "population")),
+            housing=sql.rows_of(table_file(folder, "housing")),
+            figures=", ".join(HOUSING_FIGURES),
+        )
+        connection.execute(text)
+    connection.execute(sql.statement("paired_figures"))
+
+
+def _places(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> Places:
+    before, after = (sql.rows_of(table_file(folder, "locations")) for folder in (old, new))
+    by_state = connection.execute(sql.statement("locations_gained_and_lost", old=before, new=after)).fetchall()
+    return Places(
+        old_count=_number(connection, sql.statement("count_rows", rows=before)),
+        new_count=_number(connection, sql.statement("count_rows", rows=after)),
+        gained={state: gained for state, gained, _ in by_state if gained},
+        lost={state: lost for state, _, lost in by_state if lost},
+        gained_samples=_samples(connection, after, before),
+        lost_samples=_samples(connection, before, after),
+        changed=_number(connection, sql.statement("locations_changed", old=before, new=after)),
+    )
+
+
+def _samples(connection: duckdb.DuckDBPyConnection, one: str, other: str) -> tuple[str, ...]:
+    rows = connection.execute(sql.statement("location_samples", one=one, other=other), [_SAMPLES]).fetchall()
+    return tuple(row[0] for row in rows)
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dict[str, tuple[int | None, int | None]]:
+    names = sorted({path.stem for folder in (old, new) for path in folder.glob("*.parquet")})
+    return {name: (_count(connection, old, name), _count(connection, new, name)) for name in names}
+
+
+def _count(connection: duckdb.DuckDBPyConnection, folder: Path, name: str) -> int | None:
+    path = table_file(folder, name)
+    return _number(connection, sql.statement("count_rows", rows=sql.rows_of(path))) if path.exists() else None
+
+
+def _number(connection: duckdb.DuckDBPyConnection, text: str) -> int:
+    row = connection.execute(text).fetchone()
+    return int(row[0]) if row else 0
