@@ -19,7 +19,7 @@ from service.supervisor import StartError, serve
 from warehouse.durable import write_atomically
 from warehouse.errors import NoReleaseError, WarehouseError
 from warehouse.illustrative import make_drops
-from warehouse.publish import publish
+from warehouse.publish import Options, publish
 from warehouse.releases import Catalog, Manifest
 
 _PORTS_TO_TRY = 50
@@ -69,7 +69,7 @@ def _release(settings: Settings, folder: Path, say: Say) -> Manifest:
         return catalog.current()
     except NoReleaseError:
         say("publishing the first drop")
-    outcome = publish(catalog, [str(folder / "drops" / "first")], settings.attribution, say)
+    outcome = publish(catalog, [str(folder / "drops" / "first")], Options(attribution=settings.attribution), say)
     if outcome.manifest is None:
         raise WarehouseError(f"the demo's drop was refused: {outcome.report.summary()}; remove {folder} and try again")
     return outcome.manifest

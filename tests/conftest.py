@@ -11,7 +11,7 @@ from config.settings import Settings
 from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, location, write_drop
 from tests.support.served import Served, served
 from tests.support.valkey import ValkeyProcess
-from warehouse.publish import publish
+from warehouse.publish import Options, publish
 from warehouse.releases import Catalog
 
 # Together large enough for gzip to be worth it.
@@ -48,7 +48,7 @@ def published(short_folder: Path) -> Path:
         aliases=ALIASES,
     )
     data = short_folder / "data"
-    assert publish(Catalog(data), [str(drop)], ("The tests",)).result == "published"
+    assert publish(Catalog(data), [str(drop)], Options(attribution=("The tests",))).result == "published"
     return data
 
 

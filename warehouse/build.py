@@ -12,7 +12,7 @@ from warehouse import sql
 from warehouse.areas import forecast
 from warehouse.durable import checksum
 from warehouse.extracts import Extract
-from warehouse.findings import SEVERITIES, Report
+from warehouse.findings import SEVERITIES, Acceptance, Report
 from warehouse.releases import BUILDER_VERSION, FINDINGS, FileInfo, Manifest, TableInfo
 from warehouse.tables import Table
 
@@ -71,7 +71,12 @@ def content_of(connection: duckdb.DuckDBPyConnection, table: Table, path: Path) 
 
 
 def build(
-    connection: duckdb.DuckDBPyConnection, tables: Path, out: Path, contents: Contents, report: Report
+    connection: duckdb.DuckDBPyConnection,
+    tables: Path,
+    out: Path,
+    contents: Contents,
+    report: Report,
+    acceptance: Acceptance | None = None,
 ) -> Manifest:
     """Writes everything that a release needs beside its tables, except the manifest, into `out`."""
     keys = forecast.build(connection, tables, out)
@@ -89,6 +94,7 @@ def build(
         tables=contents.tables,
         files={name: _file_info(out / name) for name in (forecast.ENTRIES, forecast.KEY_SET)},
         findings={severity: report.count(severity) for severity in SEVERITIES},
+        acceptance=acceptance,
     )
 
 

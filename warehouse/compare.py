@@ -6,63 +6,14 @@ Publishing holds a drop against the current release with it (drift.py), and `dif
 from pathlib import Path
 
 import duckdb
-import msgspec
 
 from warehouse import sql
 from warehouse.build import table_file
+from warehouse.comparison import Comparison, FigureChange, Mover, Places
 from warehouse.tables import HOUSING_FIGURES
 
 _MOVERS = 10
 _SAMPLES = 5
-
-
-class FigureChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure over the whole country. Totals are None where no ZIP code has the figure."""
-
-    figure: str
-    old_total: int | None
-    new_total: int | None
-    old_count: int
-    new_count: int
-    changed: int
-    gained: int
-    lost: int
-
-    @property
-    def drift(self) -> float | None:
-        """Relative change of the total, None where one side has none."""
-        if not self.old_total or self.new_total is None:
-            return None
-        return (self.new_total - self.old_total) / self.old_total
-
-
-class Mover(msgspec.Struct, frozen=True):
-    zip_code: str
-    figure: str
-    old: int
-    new: int
-
-
-class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """ZIP codes with a location: how many, and by state how many came and went."""
-
-    old_count: int
-    new_count: int
-    gained: dict[str, int]
-    lost: dict[str, int]
-    gained_samples: tuple[str, ...]
-    lost_samples: tuple[str, ...]
-    changed: int
-
-
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """`rows` is by table: (old, new), None where a release lacks the table."""
-
-    rows: dict[str, tuple[int | None, int | None]]
-    places: Places
-    figures: tuple[FigureChange, ...]
-    movers: tuple[Mover, ...]
-    changed_zip_codes: int
 
 
 def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> Comparison:

@@ -13,8 +13,10 @@ import msgspec
 
 from warehouse.errors import DropError
 from warehouse.findings import Finding
+from warehouse.rules.all import found
 
 _MAGIC = b"PAR1"
+_PERMISSIONS = "check its permissions"
 _SMALLEST = 12  # two markers and the length of the footer
 
 
@@ -79,7 +81,7 @@ def _expand(given: str) -> list[tuple[Path, Path]]:
 def _walk(root: Path, ignored: list[str], findings: list[Finding]) -> Iterator[DropFile]:
     def unreadable(error: OSError) -> None:
         label = str(Path(error.filename).relative_to(root))
-        findings.append(_error("unreadable-file", label, f"cannot be read: {error.strerror}", "check its permissions"))
+        findings.append(_error("unreadable-file", label, f"cannot be read: {error.strerror}", remedy=_PERMISSIONS))
 
     walk: Iterable[tuple[str, list[str], list[str]]] = os.walk(root, onerror=unreadable)
     for folder, folders, names in walk:
@@ -90,9 +92,7 @@ def _walk(root: Path, ignored: list[str], findings: list[Finding]) -> Iterator[D
             if _is_ignored(name):
                 ignored.append(label + "/" * (name in folders))
             elif not _is_inside(path, root):
-                findings.append(
-                    _error("link-out-of-drop", label, "is a link that leads out of the drop", "copy what it leads to")
-                )
+                findings.append(_error("link-out-of-drop", label, "is a link that leads out of the drop"))
             elif name not in folders:
                 yield from _checked(path, label, findings, explicit=False)
         folders[:] = [name for name in folders if not _is_ignored(name)]
@@ -111,7 +111,7 @@ def _checked(path: Path, label: str, findings: list[Finding], *, explicit: bool)
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for its writer
-            findings.append(_error("unreadable-file", label, "is not a regular file", "drop Parquet files"))
+            findings.append(_error("unreadable-file", label, "is not a regular file", remedy="drop Parquet files"))
             return
         size = status.st_size
         with path.open("rb") as stream:
@@ -119,26 +119,17 @@ def _checked(path: Path, label: str, findings: list[Finding], *, explicit: bool)
             stream.seek(max(0, size - 4))
             tail = stream.read(4)
     except OSError as error:
-        findings.append(_error("unreadable-file", label, f"cannot be read: {error.strerror}", "check its permissions"))
+        findings.append(_error("unreadable-file", label, f"cannot be read: {error.strerror}", remedy=_PERMISSIONS))
         return
     if head == _MAGIC and tail == _MAGIC and size >= _SMALLEST:
         yield DropFile(path.absolute(), label, _partitions(path, label))
     elif head == _MAGIC:
-        findings.append(
-            _error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker", "export it again")
-        )
+        findings.append(_error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker"))
     elif explicit or label.lower().endswith((".parquet", ".parq", ".pq")):
         what = "is empty" if size == 0 else f"is not Parquet (it begins with {head!r})"
-        findings.append(_error("not-parquet", label, what, "export the table as Parquet"))
+        findings.append(_error("not-parquet", label, what))
     else:
-        findings.append(
-            Finding(
-                severity="warning",
-                rule="ignored-file",
-                message=f"{label} is not Parquet and was passed over",
-                file=label,
-            )
-        )
+        findings.append(found("foreign-file", f"{label} is not Parquet and was passed over", file=label))
 
 
 def _is_ignored(name: str) -> bool:
@@ -163,14 +154,9 @@ def _told_apart(files: Collection[DropFile]) -> tuple[DropFile, ...]:
 
 
 def _passed_over(ignored: list[str]) -> Finding:
-    return Finding(
-        severity="info",
-        rule="ignored-file",
-        message=f"passed over {len(ignored)} file(s) that begin with _ or . or end in .crc",
-        count=len(ignored),
-        samples=tuple(ignored[:5]),
-    )
+    message = f"passed over {len(ignored)} file(s) that begin with _ or . or end in .crc"
+    return found("ignored-file", message, count=len(ignored), samples=tuple(ignored[:5]))
 
 
-def _error(rule: str, label: str, what: str, remedy: str) -> Finding:
-    return Finding(severity="error", rule=rule, message=f"{label} {what}", file=label, remedy=remedy)
+def _error(rule: str, label: str, what: str, **members: str) -> Finding:
+    return found(rule, f"{label} {what}", file=label, **members)

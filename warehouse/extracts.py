@@ -11,8 +11,10 @@ import msgspec
 from warehouse import sql
 from warehouse.drop import Drop, DropFile
 from warehouse.findings import Finding
-from warehouse.tables import LOCATIONS, POPULATION, TABLES, WIDE_POPULATION, Table
+from warehouse.rules.all import found
+from warehouse.tables import HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION, TABLES, WIDE_POPULATION, Table
 
+_HOUSING_FIGURE = re.compile(r"(tot_home_available|est_total_home_demand)_[0-9]{4}")
 _HEADERLESS = re.compile(r"_?col_?[0-9]+")
 
 
@@ -54,14 +56,14 @@ def recognise(connection: duckdb.DuckDBPyConnection, drop: Drop) -> Recognised:
             reason = str(error).strip().splitlines()[0]
             findings.append(_unreadable(file.label, reason))
             continue
-        found, problem = _match(file, columns)
+        extract, problem = _match(file, columns)
         if problem is not None:
             findings.append(problem)
-        elif found is not None and (ambiguous := sorted(twice & found.used)):
-            findings.append(_ambiguous(found, ambiguous))
-        elif found is not None:
-            extracts.append(found)
-            findings.extend(_notes(found))
+        if extract is not None and (ambiguous := sorted(twice & extract.used)):
+            findings.append(_ambiguous(extract, ambiguous))
+        elif extract is not None:
+            extracts.append(extract)
+            findings.extend(_notes(extract))
     return Recognised(tuple(extracts), tuple(findings))
 
 
@@ -87,13 +89,8 @@ def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract
     years = _year_columns(columns)
     own = [name for name, (_, kind) in columns.items() if kind != "PARTITION"]
     if all(_HEADERLESS.fullmatch(name) for name in own):
-        return None, Finding(
-            severity="error",
-            rule="unrecognised-file",
-            message=f"{file.label} has no column names ({', '.join(own[:3])}, ...)",
-            file=file.label,
-            remedy="unload with headers (Snowflake: HEADER = TRUE)",
-        )
+        message = f"{file.label} has no column names ({', '.join(own[:3])}, ...)"
+        return None, found("unrecognised-file", message, file=file.label)
     table = max(TABLES, key=lambda table: _rank(table, columns, years))
     score = _score(table, columns, years)
     long = {"year", "tot_population"} <= set(columns)
@@ -101,22 +98,23 @@ def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract
     missing = _missing(table, columns, years)
     if not missing:
         return Extract(file, table, columns, wide), None
+    if table is HOUSING and set(missing) < set(HOUSING_FIGURES):
+        return Extract(file, table, columns, wide), _missing_figure(file, missing)
     rule = "missing-column" if score >= 0.5 else "unrecognised-file"
     message = (
         f"{file.label} looks like {table.name} but lacks {_listed(missing)}"
         if rule == "missing-column"
         else f"{file.label} matches no table; the nearest is {table.name}, of which it lacks {_listed(missing)}"
     )
-    return None, Finding(
-        severity="error",
-        rule=rule,
-        message=message,
+    return None, found(
+        rule,
+        message,
         table=table.name,
         file=file.label,
         column=missing[0] if len(missing) == 1 else None,
         count=len(missing),
         samples=tuple(f"has {name}" for name in list(columns)[:5]),
-        remedy=_similar(missing, columns),
+        remedy=_similar(missing, set(columns) - set(table.column_names)),
     )
 
 
@@ -158,14 +156,24 @@ def _notes(extract: Extract) -> list[Finding]:
     used = extract.used
     all_years = [name for name in extract.columns if WIDE_POPULATION.fullmatch(name)]
     shadowed = [name for name in all_years if extract.years and name not in used]
-    ignored = [name for name in extract.columns if name not in used and name not in shadowed]
+    unnamed = [name for name in extract.columns if extract.table is HOUSING and _is_unnamed_figure(name)]
+    ignored = [name for name in extract.columns if name not in used and name not in (*shadowed, *unnamed)]
     notes = []
+    if unnamed:
+        notes.append(
+            found(
+                "not-in-v1",
+                f"figure(s) that answers of v1 do not name were ignored: {', '.join(unnamed)}",
+                table=extract.table.name,
+                file=extract.file.label,
+                count=len(unnamed),
+            )
+        )
     if shadowed:
         notes.append(
-            Finding(
-                severity="warning",
-                rule="year-in-both",
-                message=f"{len(shadowed)} year(s) are there as CENSUS and as FX; the CENSUS column was taken",
+            found(
+                "year-in-both",
+                f"{len(shadowed)} year(s) are there as CENSUS and as FX; the CENSUS column was taken",
                 table=extract.table.name,
                 file=extract.file.label,
                 count=len(shadowed),
@@ -174,10 +182,9 @@ def _notes(extract: Extract) -> list[Finding]:
         )
     if ignored:
         notes.append(
-            Finding(
-                severity="info",
-                rule="ignored-column",
-                message=f"column(s) that nothing needs were ignored: {', '.join(ignored)}",
+            found(
+                "ignored-column",
+                f"column(s) that nothing needs were ignored: {', '.join(ignored)}",
                 table=extract.table.name,
                 file=extract.file.label,
                 count=len(ignored),
@@ -186,34 +193,35 @@ def _notes(extract: Extract) -> list[Finding]:
     return notes
 
 
+def _is_unnamed_figure(name: str) -> bool:
+    return _HOUSING_FIGURE.fullmatch(name) is not None and name not in HOUSING_FIGURES
+
+
 def _listed(names: list[str]) -> str:
     return f"column {names[0]}" if len(names) == 1 else f"columns {', '.join(names)}"
 
 
+def _missing_figure(file: DropFile, missing: list[str]) -> Finding:
+    message = f"{file.label} looks like housing but lacks {_listed(missing)}, which answers name"
+    return found("missing-figure", message, table=HOUSING.name, file=file.label, column=missing[0], count=len(missing))
+
+
 def _similar(missing: list[str], columns: Iterable[str]) -> str:
-    have = list(columns)
+    have = sorted(columns)
     hints = [f"{name}: is it {close[0]}?" for name in missing if (close := get_close_matches(name, have, n=1))]
     return "; ".join(["export the missing columns under these names", *hints])
 
 
 def _ambiguous(extract: Extract, names: list[str]) -> Finding:
-    return Finding(
-        severity="error",
-        rule="ambiguous-column",
-        message=f"{extract.file.label} has {_listed(names)} more than once, told apart by case or spaces alone",
+    return found(
+        "ambiguous-column",
+        f"{extract.file.label} has {_listed(names)} more than once, told apart by case or spaces alone",
         table=extract.table.name,
         file=extract.file.label,
         column=names[0],
         count=len(names),
-        remedy="export each column once",
     )
 
 
 def _unreadable(label: str, reason: str) -> Finding:
-    return Finding(
-        severity="error",
-        rule="unreadable-file",
-        message=f"{label} cannot be read as Parquet: {reason}",
-        file=label,
-        remedy="export it again",
-    )
+    return found("unreadable-file", f"{label} cannot be read as Parquet: {reason}", file=label)

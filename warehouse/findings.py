@@ -1,8 +1,12 @@
 """What validation has to say about a drop."""
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Literal
 
 import msgspec
+
+from warehouse.comparison import Comparison
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -11,7 +15,8 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that is wrong, or worth knowing, about a drop.
 
-    `count` is the number of rows (or columns, or files) concerned; `samples` shows at most five of them.
+    `count` is the number of rows (or columns, or files) concerned; `samples` shows at most five of them. `accepted` is
+    the reason that somebody gave for letting an error through; it is a warning then.
     """
 
     severity: Severity
@@ -23,12 +28,23 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     count: int = 1
     samples: tuple[str, ...] = ()
     remedy: str | None = None
+    accepted: str | None = None
 
 
-class Report(msgspec.Struct, frozen=True):
-    """All findings of one drop, worst first."""
+class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody let the findings of some rules through."""
+
+    rules: tuple[str, ...]
+    reason: str
+    by: str
+    at: datetime
+
+
+class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All findings of one drop, worst first, and how it compares with the release that was current."""
 
     findings: tuple[Finding, ...]
+    comparison: Comparison | None = None
 
     @property
     def refused(self) -> bool:
@@ -46,5 +62,17 @@ class Report(msgspec.Struct, frozen=True):
         return ", ".join(parts) or "no findings"
 
 
-def report(findings: list[Finding]) -> Report:
-    return Report(tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))))
+def report(findings: Iterable[Finding], comparison: Comparison | None = None) -> Report:
+    return Report(tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))), comparison)
+
+
+def accept(findings: Iterable[Finding], acceptance: Acceptance | None) -> list[Finding]:
+    """The findings, those of accepted rules as warnings that say why."""
+    if acceptance is None:
+        return list(findings)
+    return [
+        msgspec.structs.replace(finding, severity="warning", accepted=acceptance.reason)
+        if finding.rule in acceptance.rules and finding.severity == "error"
+        else finding
+        for finding in findings
+    ]

@@ -1,4 +1,4 @@
-"""A drop becomes the current release: collect, recognise, stage, validate, build, switch. Or it is refused, whole."""
+"""A drop becomes the current release: read, compare, build, warm, switch. Or it is refused, whole."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -10,99 +10,152 @@ import msgspec
 
 from config import resources
 from warehouse import build, sql
-from warehouse.drop import Drop, collect
-from warehouse.errors import CatalogError, NoReleaseError
-from warehouse.extracts import Recognised, recognise
-from warehouse.findings import Finding, Report, report
+from warehouse.compare import compare
+from warehouse.comparison import Comparison
+from warehouse.drift import drift_findings
+from warehouse.errors import CatalogError, DropError, NoReleaseError
+from warehouse.findings import Acceptance, Report, accept, report
+from warehouse.intake import Before, Progress, Read, Request
+from warehouse.reader import Reader, read_apart
 from warehouse.releases import Catalog, Manifest, TableInfo
-from warehouse.staging import stage, staged_name
-from warehouse.tables import LOCATIONS, TABLES, Table, table
-from warehouse.validation import validate
+from warehouse.rules.all import Limits, check_overrides, found
+from warehouse.tables import TABLES, table
 
 _MEMORY = 512 << 20
 
-Progress = Callable[[str], None]
+Warm = Callable[[Path, Manifest, Progress], str | None]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How to publish. `attribution` is for extracts that name no sources; `withdrawn` are tables to leave out."""
+
+    attribution: tuple[str, ...] = ()
+    limits: dict[str, float] = {}
+    withdrawn: tuple[str, ...] = ()
+    acceptance: Acceptance | None = None
+
+    def check(self) -> None:
+        """Raises WarehouseError where a limit, an accepted rule or a withdrawn table does not exist."""
+        Limits(self.limits)
+        check_overrides(self.acceptance.rules if self.acceptance else ())
+        optional = [one.name for one in TABLES if not one.needed]
+        for name in self.withdrawn:
+            if name not in optional:
+                raise DropError(f"{name} cannot be withdrawn: only {', '.join(optional)} can")
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """`manifest` is that of the release that is current now, None if the drop was refused and nothing is."""
+    """`manifest` is that of the release that is current now, None if there is none. `passed`: checked, and good."""
 
-    result: Literal["published", "already_current", "refused"]
+    result: Literal["published", "already_current", "refused", "passed"]
     report: Report
     manifest: Manifest | None
 
 
 def publish(
-    catalog: Catalog, paths: Sequence[str], attribution: tuple[str, ...], progress: Progress = lambda _: None
+    catalog: Catalog,
+    paths: Sequence[str],
+    options: Options = Options(),  # noqa: B008 - frozen
+    progress: Progress = lambda _: None,
+    *,
+    warm: Warm | None = None,
+    reader: Reader = read_apart,
 ) -> Outcome:
     """Publishes the drop at `paths`, or refuses it and leaves everything as it was.
+
+    `warm` is called with the next release before it becomes current; what it returns is a warning.
 
     Raises:
         DropError: if the paths bring no Parquet file.
         BusyError: if another publisher is at work.
         CatalogError: if the data folder cannot be written.
     """
-    drop = collect(paths)
+    options.check()
     with catalog.publishing() as staged:
-        try:
-            return _Publication(catalog, staged, attribution, progress).run(drop)
-        except duckdb.Error as error:  # of the drop's own errors each is a finding
-            raise CatalogError(f"the release cannot be built: {str(error).strip().splitlines()[0]}") from None
+        return _Publication(catalog, staged, options, progress, reader).run(paths, warm)
+
+
+def check(
+    catalog: Catalog,
+    paths: Sequence[str],
+    options: Options = Options(),  # noqa: B008 - frozen
+    progress: Progress = lambda _: None,
+    *,
+    reader: Reader = read_apart,
+) -> Outcome:
+    """Everything that publishing would say, without publishing. Raises as `publish`, except BusyError."""
+    options.check()
+    with catalog.examining() as staged:
+        return _Publication(catalog, staged, options, progress, reader).examine(paths)[0]
 
 
 class _Publication:
-    """One drop on its way, under the publish lock."""
+    """One drop on its way."""
 
-    def __init__(self, catalog: Catalog, staged: Path, attribution: tuple[str, ...], progress: Progress) -> None:
+    def __init__(self, catalog: Catalog, staged: Path, options: Options, progress: Progress, reader: Reader) -> None:
         self._catalog = catalog
         self._staged = staged
         self._tables = staged / "tables"
-        self._attribution = attribution
-        self._progress = progress
-
-    def run(self, drop: Drop) -> Outcome:
         self._tables.mkdir()
-        current = self._current()
-        with duckdb.connect() as connection:
-            self._limit(connection)
-            recognised = recognise(connection, drop)
-            marks = build.marks(connection, recognised.extracts)
-            illustrative = bool(marks[build.ILLUSTRATIVE_MARK])
-            # made-up figures are never mixed with real ones, nor compared with them
-            before = current if current and current.illustrative == illustrative else None
-            tables, carried, summary = self._examine(connection, recognised, before)
-            if summary.refused:
-                return Outcome(result="refused", report=summary, manifest=current)
-            locations = self._locations(tables, carried) or ""
-            brought = build.write_tables(
-                connection, self._tables, tables, recognised.extracts, locations, self._progress
-            )
-            lines = (line for mark in marks[build.ATTRIBUTION_MARK] for line in mark.split("|") if line)
-            attribution = tuple(dict.fromkeys(lines)) or self._attribution
-            contents = build.Contents(brought | carried, attribution, illustrative)
-            if before and before.id.endswith(f"-{contents.digest}"):
-                return Outcome(result="already_current", report=summary, manifest=before)
-            self._progress("encoding entries")
-            manifest = build.build(connection, self._tables, self._staged, contents, summary)
-        self._progress("switching")
-        self._catalog.adopt(self._staged, manifest)
-        self._catalog.switch(manifest.id)
-        return Outcome(result="published", report=summary, manifest=manifest)
+        self._options = options
+        self._limits = Limits(options.limits)
+        self._progress = progress
+        self._reader = reader
 
-    def _examine(
-        self, connection: duckdb.DuckDBPyConnection, recognised: Recognised, before: Manifest | None
-    ) -> tuple[list[Table], dict[str, TableInfo], Report]:
-        """Stages and validates; returns the tables that the drop brings, those it keeps, and all findings."""
-        tables, findings = stage(connection, recognised.extracts, self._progress)
-        findings = [*recognised.findings, *findings]
-        broken = {finding.table for finding in findings if finding.severity == "error"}
-        carried = self._carry(connection, before, {table.name for table in tables})
-        findings += _missing_tables({table.name for table in tables} | set(carried), broken)
-        if kept := sorted(set(carried) - broken):
-            findings.append(_carried_note(kept, before))
-        self._progress("validating")
-        findings += validate(connection, tables, self._locations(tables, carried), broken)
-        return tables, carried, report(findings)
+    def run(self, paths: Sequence[str], warm: Warm | None) -> Outcome:
+        outcome, contents = self.examine(paths)
+        if outcome.result != "passed":
+            return outcome
+        self._progress("encoding entries")
+        with self._connection() as connection:
+            manifest = build.build(
+                connection, self._tables, self._staged, contents, outcome.report, self._options.acceptance
+            )
+        self._catalog.adopt(self._staged, manifest)
+        findings = outcome.report.findings
+        trouble = warm(self._catalog.folder(manifest.id), manifest, self._progress) if warm else None
+        if trouble is not None:
+            findings = (found("not-warmed", trouble), *findings)
+        self._progress("switching")
+        self._catalog.switch(manifest.id)
+        return Outcome(result="published", report=report(findings, outcome.report.comparison), manifest=manifest)
+
+    def examine(self, paths: Sequence[str]) -> tuple[Outcome, build.Contents]:
+        """Reads the drop and holds it against the current release; `passed` if it may be published."""
+        current = self._current()
+        read = self._read(paths, current)
+        before = current if current and current.illustrative == read.illustrative else None
+        attribution = read.attribution or self._options.attribution
+        with self._connection() as connection:
+            tables = read.tables | self._carry(connection, before, read.kept)
+            contents = build.Contents(tables, attribution, read.illustrative)
+            comparison = self._compare(connection, before, tables)
+        findings = [*read.findings, *(drift_findings(comparison, self._limits) if comparison else ())]
+        summary = report(accept(findings, self._options.acceptance), comparison)
+        if summary.refused:
+            return Outcome(result="refused", report=summary, manifest=current), contents
+        if before and before.id.endswith(f"-{contents.digest}"):
+            return Outcome(result="already_current", report=summary, manifest=before), contents
+        return Outcome(result="passed", report=summary, manifest=current), contents
+
+    def _read(self, paths: Sequence[str], current: Manifest | None) -> Read:
+        before = None
+        if current is not None:
+            folder = str(self._catalog.folder(current.id) / "tables")
+            before = Before(current.id, current.illustrative, folder, tuple(sorted(current.tables)))
+        request = Request(
+            paths=tuple(paths),
+            out=str(self._tables),
+            before=before,
+            withdrawn=self._options.withdrawn,
+            limits=self._options.limits,
+        )
+        read = self._reader(request, self._progress)
+        if read.no_drop is not None:
+            raise DropError(read.no_drop)
+        if read.failure is not None:
+            raise CatalogError(read.failure)
+        return read
 
     def _current(self) -> Manifest | None:
         try:
@@ -111,7 +164,7 @@ class _Publication:
             return None
 
     def _carry(
-        self, connection: duckdb.DuckDBPyConnection, before: Manifest | None, brought: set[str]
+        self, connection: duckdb.DuckDBPyConnection, before: Manifest | None, kept: Sequence[str]
     ) -> dict[str, TableInfo]:
         """Copies the tables that the drop does not bring from the release before.
 
@@ -119,9 +172,9 @@ class _Publication:
             CatalogError: if one of them is not what was published.
         """
         carried = {}
-        for name, info in before.tables.items() if before else ():
-            if before is None or name in brought:
-                continue
+        for name in kept if before else ():
+            assert before is not None  # noqa: S101 - nothing is kept from nothing
+            info = before.tables[name]
             source = build.table_file(self._catalog.folder(before.id) / "tables", name)
             copy = build.table_file(self._tables, name)
             try:
@@ -134,21 +187,31 @@ class _Publication:
             carried[name] = msgspec.structs.replace(info, carried_from=info.carried_from or before.id)
         return carried
 
-    def _locations(self, tables: list[Table], carried: dict[str, TableInfo]) -> str | None:
-        """SQL that the locations in effect can be read from."""
-        if LOCATIONS in tables:
-            return staged_name(LOCATIONS)
-        path = build.table_file(self._tables, LOCATIONS.name)
-        return sql.rows_of(path) if LOCATIONS.name in carried else None
+    def _compare(
+        self, connection: duckdb.DuckDBPyConnection, before: Manifest | None, tables: dict[str, TableInfo]
+    ) -> Comparison | None:
+        """Against the current release, if the drop has what there is to compare."""
+        needed = {one.name for one in TABLES if one.needed}
+        if before is None or not needed <= set(tables):
+            return None
+        self._progress("comparing")
+        try:
+            return compare(connection, self._catalog.folder(before.id) / "tables", self._tables)
+        except duckdb.Error as error:
+            where = self._catalog.folder(before.id)
+            raise CatalogError(f"{where} cannot be compared with: {str(error).strip().splitlines()[0]}") from None
 
-    def _limit(self, connection: duckdb.DuckDBPyConnection) -> None:
-        text = sql.statement(
-            "limit_publisher",
-            memory=str(_MEMORY),
-            threads=str(resources.processors()),
-            folder=sql.quoted(str(self._staged.parent)),
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        connection = duckdb.connect()
+        connection.execute(
+            sql.statement(
+                "limit_publisher",
+                memory=str(_MEMORY),
+                threads=str(resources.processors()),
+                folder=sql.quoted(str(self._staged.parent)),
+            )
         )
-        connection.execute(text)
+        return connection
 
 
 def roll_back(catalog: Catalog, release: str | None = None) -> Manifest:
@@ -172,27 +235,3 @@ def _previous(catalog: Catalog) -> str:
     if pointer.previous is None:
         raise CatalogError("there was no release before the current one")
     return pointer.previous
-
-
-def _missing_tables(have: set[str], broken: set[str | None]) -> list[Finding]:
-    """Tables that a release needs and neither the drop nor the release before has."""
-    return [
-        Finding(
-            severity="error",
-            rule="missing-table",
-            message=f"the drop has no {table.name}, and there is no release to keep it from",
-            table=table.name,
-            remedy=f"add the file with {', '.join(table.column_names[:3])}, ...",
-        )
-        for table in TABLES
-        if table.needed and table.name not in have | broken
-    ]
-
-
-def _carried_note(carried: Sequence[str], before: Manifest | None) -> Finding:
-    return Finding(
-        severity="info",
-        rule="carried-table",
-        message=f"not in the drop, kept from {before.id if before else ''}: {', '.join(carried)}",
-        count=len(carried),
-    )

@@ -6,6 +6,7 @@
 """
 
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ import msgspec
 
 from warehouse.durable import checksum, clear_aside, exclusive, sync, sync_tree, write_atomically
 from warehouse.errors import BusyError, CatalogError, NoReleaseError
-from warehouse.findings import Report
+from warehouse.findings import Acceptance, Report
 
 FINDINGS = "findings.json"
 _MANIFEST = "manifest.json"
@@ -53,6 +54,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     tables: dict[str, TableInfo]
     files: dict[str, FileInfo]
     findings: dict[str, int]
+    acceptance: Acceptance | None = None
 
 
 class Pointer(msgspec.Struct, frozen=True):
@@ -120,6 +122,19 @@ class Catalog:
             except CatalogError:
                 continue
         return found
+
+    @contextmanager
+    def examining(self) -> Iterator[Path]:
+        """Yields an empty folder of its own, removed again at the end; takes no lock.
+
+        Raises:
+            CatalogError: if the folder cannot be written.
+        """
+        try:
+            with tempfile.TemporaryDirectory(prefix="forecast-check-") as folder:
+                yield Path(folder)
+        except OSError as error:
+            raise CatalogError(f"cannot write a temporary folder: {error.strerror or error}") from None
 
     @contextmanager
     def publishing(self) -> Iterator[Path]:

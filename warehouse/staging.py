@@ -11,6 +11,7 @@ import duckdb
 from warehouse import sql
 from warehouse.extracts import Extract
 from warehouse.findings import Finding
+from warehouse.rules.all import found
 from warehouse.tables import Kind, Table
 
 _FAMILIES = {
@@ -128,7 +129,10 @@ def _insert_part(
 
 def _source(extract: Extract, name: str) -> tuple[str, str]:
     """SQL expression and type of a column of the file; a partition folder's value is a text literal."""
-    own, kind = extract.columns[name]
+    # a figure that the whole file lacks is NULL in every row, if that was accepted
+    own, kind = extract.columns.get(name, ("NULL", ""))
+    if not kind:
+        return "NULL::VARCHAR", "VARCHAR"
     if kind == "PARTITION":
         literal = extract.file.partitions.get(name, "").replace("'", "''")
         return f"'{literal}'::VARCHAR", kind
@@ -159,11 +163,5 @@ def _definition(table: Table) -> str:
 
 def _broken(extract: Extract, error: duckdb.Error) -> Finding:
     reason = str(error).strip().splitlines()[0]
-    return Finding(
-        severity="error",
-        rule="unreadable-file",
-        message=f"{extract.file.label} breaks off while it is read: {reason}",
-        table=extract.table.name,
-        file=extract.file.label,
-        remedy="export it again",
-    )
+    message = f"{extract.file.label} breaks off while it is read: {reason}"
+    return found("unreadable-file", message, table=extract.table.name, file=extract.file.label)

@@ -8,7 +8,9 @@ import duckdb
 from warehouse import sql
 from warehouse.findings import Finding
 from warehouse.names import fold_city
-from warehouse.rules import MEANINGS, RULES, Rule
+from warehouse.rules.all import found
+from warehouse.rules.rows import MEANINGS, ROW_RULES
+from warehouse.rules.rule import Rule
 from warehouse.staging import staged_name
 from warehouse.tables import LOCATIONS, Column, Table
 
@@ -28,8 +30,8 @@ def validate(
         if not _rows(connection, table):
             findings += [] if table.name in broken else [_empty(table)]
             continue
-        for rule in RULES:
-            if rule.name == "orphan-rows" and locations is None:
+        for rule in ROW_RULES:
+            if rule.statement is None or (rule.name == "orphan-rows" and locations is None):
                 continue
             for column in rule.concerns(table):
                 findings.extend(_apply(connection, rule, table, column, locations or ""))
@@ -47,7 +49,7 @@ def _apply(
     maximum = column.maximum if column and column.maximum is not None else 1e18
     name = column.name if column else ""
     text = sql.statement(
-        rule.statement,
+        rule.statement or "",
         staged=staged_name(table),
         column=name,
         identity=_identity(table, name),
@@ -60,24 +62,22 @@ def _apply(
         locations=locations,
     )
     for file, count, samples in connection.execute(text).fetchall():
-        yield Finding(
-            severity=rule.severity,
-            rule=rule.name,
-            message=rule.message.format(
+        yield found(
+            rule.name,
+            rule.message.format(
                 count=f"{count:,}",
                 table=table.name,
                 column=name,
                 key=" and ".join(table.key),
                 meaning=MEANINGS[column.kind] if column else "",
-                minimum=minimum,
-                maximum=maximum,
+                minimum=f"{minimum:,.0f}",
+                maximum=f"{maximum:,.0f}",
             ),
             table=table.name,
             file=file,
             column=name or None,
             count=int(count),
             samples=tuple(str(sample) for sample in samples),
-            remedy=rule.remedy,
         )
 
 
@@ -93,13 +93,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, table: Table) -> int:
 
 
 def _empty(table: Table) -> Finding:
-    return Finding(
-        severity="error",
-        rule="empty-table",
-        message=f"{table.name} has no row in any of its files",
-        table=table.name,
-        remedy="leave the file out to keep the table of the current release",
-    )
+    return found("empty-table", f"{table.name} has no row in any of its files", table=table.name)
 
 
 def _confusable_cities(connection: duckdb.DuckDBPyConnection, locations: str) -> list[Finding]:
@@ -110,14 +104,12 @@ def _confusable_cities(connection: duckdb.DuckDBPyConnection, locations: str) ->
     if not confusable:
         return []
     return [
-        Finding(
-            severity="warning",
-            rule="confusable-cities",
-            message=f"{len(confusable)} group(s) of cities answer to the same query, because their names fold alike",
+        found(
+            "confusable-cities",
+            f"{len(confusable)} group(s) of cities answer to the same query, because their names fold alike",
             table=LOCATIONS.name,
             column="city_name",
             count=len(confusable),
             samples=tuple(confusable[:5]),
-            remedy="spell one city one way",
         )
     ]

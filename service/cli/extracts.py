@@ -10,7 +10,7 @@ from config.settings import Settings
 from service.cli import findings
 from service.cli.output import FAILED, json_option, load_settings, print_json, reports_errors, stderr, stdout, table
 from warehouse.instances import InstanceRecord, wait_until_served
-from warehouse.publish import Outcome, publish, roll_back
+from warehouse.publish import Options, Outcome, publish, roll_back
 from warehouse.releases import Catalog, Manifest
 
 _SERVED_WITHIN_SECONDS = 2.0
@@ -45,7 +45,7 @@ def publish_drop(paths: tuple[str, ...], as_json: bool) -> None:
     catalog = Catalog(settings.data_path)
     console = stderr()
     with findings.progress(console) as tell:
-        outcome = publish(catalog, paths, settings.attribution, tell)
+        outcome = publish(catalog, paths, Options(attribution=settings.attribution), tell)
         behind = _await_instances(settings, outcome, tell)
     if as_json:
         print_json(_as_json(outcome, behind))

@@ -80,7 +80,7 @@ def main() -> int:
 def _publish(folder: Path) -> tuple[str, Path, Path]:
     """An illustrative release; files of the hot ZIP codes and of all others."""
     make_drops(folder / "drops")
-    outcome = publish(Catalog(folder / "data"), [str(folder / "drops" / "first")], ())
+    outcome = publish(Catalog(folder / "data"), [str(folder / "drops" / "first")])
     assert outcome.manifest is not None
     places = pq.read_table(folder / "drops" / "first" / "US_HOUSING_FORECAST.parquet")
     zips = places.column("ZIP_CODE").to_pylist()

@@ -106,7 +106,7 @@ def test_text_beside_the_data_is_passed_over_with_a_warning(tmp_path: Path) -> N
     (tmp_path / "README.md").write_text("figures of October")
     found = collect([str(tmp_path)])
     assert labels(found) == ["a.parquet"]
-    warning = finding(report(list(found.findings)), "ignored-file")
+    warning = finding(report(list(found.findings)), "foreign-file")
     assert (warning.severity, warning.file) == ("warning", "README.md")
 
 

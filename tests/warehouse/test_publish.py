@@ -25,6 +25,7 @@ from tests.support.drops import (
 )
 from tests.warehouse.helpers import contents, entries, figures, publish
 from warehouse import publish as publisher
+from warehouse.intake import read
 from warehouse.releases import Catalog
 
 
@@ -143,7 +144,7 @@ def test_an_instant_is_the_same_day_wherever_it_is_published(catalog: Catalog, t
     write_table(folder / "p.parquet", [project("A-1", start_date=started)], {"start_date": pa.timestamp("us", "UTC")})
     code = (
         "import sys; from pathlib import Path; from warehouse.publish import publish; "
-        "from warehouse.releases import Catalog; publish(Catalog(Path(sys.argv[1])), [sys.argv[2]], ())"
+        "from warehouse.releases import Catalog; publish(Catalog(Path(sys.argv[1])), [sys.argv[2]])"
     )
     west = {**os.environ, "TZ": "America/Los_Angeles"}
     subprocess.run([sys.executable, "-c", code, str(catalog.data), str(folder)], check=True, env=west)
@@ -153,7 +154,7 @@ def test_an_instant_is_the_same_day_wherever_it_is_published(catalog: Catalog, t
 
 def test_steps_are_told_as_they_begin(catalog: Catalog, drop: Path) -> None:
     told: list[str] = []
-    publisher.publish(catalog, [str(drop)], (), told.append)
+    publisher.publish(catalog, [str(drop)], progress=told.append, reader=read)
     assert told[0] == "reading zip_city_aliases.parquet"
     assert told[-1] == "switching"
     assert {"validating", "writing population", "encoding entries"} <= set(told)

@@ -24,7 +24,7 @@ from tests.support.drops import (
     write_table,
 )
 from tests.warehouse.helpers import errors, examine, finding
-from warehouse.rules import RULES
+from warehouse.rules.rows import ROW_RULES as RULES
 
 AT = "36436"
 

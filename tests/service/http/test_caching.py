@@ -15,7 +15,7 @@ from service.http.head import RequestHead
 from tests.support.drops import HOUSING, LOCATIONS, people, write_drop
 from tests.support.served import FORECAST, Served, served
 from tests.support.wire import Answer
-from warehouse.publish import publish
+from warehouse.publish import Options, publish
 from warehouse.releases import Catalog
 
 SMALL = f"{FORECAST}?zip_code=36436"
@@ -159,7 +159,7 @@ def test_an_answer_that_a_release_did_not_change_is_still_a_304(settings: Settin
         release = before.ask(SMALL).header("x-data-release")
     figures = [people("36436", 2010, 531), people("36436", 2023, 783), people("63101", 2023, 9999)]
     drop = write_drop(tmp_path / "drop", locations=LOCATIONS, population=figures, housing=HOUSING)
-    assert publish(Catalog(data), [str(drop)], ("The tests",)).result == "published"
+    assert publish(Catalog(data), [str(drop)], Options(attribution=("The tests",))).result == "published"
     with served(_in(settings, data)) as after:
         kept = after.ask(SMALL, If_None_Match=tags[SMALL])
         assert (kept.status, kept.header("etag")) == (304, tags[SMALL])

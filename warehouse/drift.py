@@ -1,0 +1,112 @@
+"""Holds a comparison with the current release against the limits of the drift rules."""
+
+from collections.abc import Iterator
+
+from warehouse.comparison import Comparison, FigureChange
+from warehouse.findings import Finding
+from warehouse.rules.all import Limits, found
+
+# Tables whose rows are not figures, so that losing many is told by their number alone.
+_COUNTED = ("aliases", "development_projects")
+
+
+def drift_findings(comparison: Comparison, limits: Limits) -> list[Finding]:
+    """What came, went or moved beyond the limits, and in one line what changed at all."""
+    return [
+        *_vanished(comparison),
+        *_places(comparison, limits),
+        *_coverage(comparison, limits),
+        *_totals(comparison, limits),
+        *_rows(comparison, limits),
+        _summary(comparison),
+    ]
+
+
+def _vanished(comparison: Comparison) -> Iterator[Finding]:
+    gone = [change.figure for change in comparison.figures if change.old_count and not change.new_count]
+    if gone:
+        yield found(
+            "vanished-figure",
+            f"{len(gone)} figure(s) that the current release has are gone: {', '.join(gone)}",
+            count=len(gone),
+            samples=tuple(gone[:5]),
+        )
+
+
+def _places(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+    places = comparison.places
+    if not places.old_count:
+        return
+    for rule, by_state, samples in (
+        ("zip-codes-lost", places.lost, places.lost_samples),
+        ("zip-codes-gained", places.gained, places.gained_samples),
+    ):
+        number = sum(by_state.values())
+        share = number / places.old_count
+        if share > limits[rule]:
+            verb = "gone" if rule == "zip-codes-lost" else "new"
+            yield found(
+                rule,
+                f"{number:,} of {places.old_count:,} ZIP codes are {verb} ({share:.1%}, limit {limits[rule]:.1%})",
+                table="locations",
+                column="zip_code",
+                count=number,
+                samples=samples,
+            )
+
+
+def _coverage(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+    for change in comparison.figures:
+        if not change.old_count or not change.new_count:
+            continue
+        share = change.lost / change.old_count
+        if share > limits["coverage-lost"]:
+            yield found(
+                "coverage-lost",
+                f"{change.lost:,} of {change.old_count:,} ZIP codes lost their {change.figure} "
+                f"({share:.1%}, limit {limits['coverage-lost']:.1%})",
+                column=change.figure,
+                count=change.lost,
+            )
+
+
+def _totals(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+    for change in comparison.figures:
+        drift = change.drift
+        if drift is not None and abs(drift) > limits["total-drift"]:
+            yield found(
+                "total-drift",
+                f"the national total of {change.figure} goes from {change.old_total:,} to {change.new_total:,} "
+                f"({drift:+.1%}, limit {limits['total-drift']:.1%})",
+                column=change.figure,
+                samples=_movers_of(comparison, change),
+            )
+
+
+def _movers_of(comparison: Comparison, change: FigureChange) -> tuple[str, ...]:
+    movers = [mover for mover in comparison.movers if mover.figure == change.figure]
+    return tuple(f"{mover.zip_code}: {mover.old:,} to {mover.new:,}" for mover in movers[:5])
+
+
+def _rows(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+    for name in _COUNTED:
+        old, new = comparison.rows.get(name, (None, None))
+        if old and new is not None and (old - new) / old > limits["rows-lost"]:
+            share = (old - new) / old
+            yield found(
+                "rows-lost",
+                f"{name} goes from {old:,} to {new:,} rows ({-share:+.1%}, limit {limits['rows-lost']:.1%})",
+                table=name,
+                count=old - new,
+            )
+
+
+def _summary(comparison: Comparison) -> Finding:
+    places = comparison.places
+    gained, lost = sum(places.gained.values()), sum(places.lost.values())
+    return found(
+        "changed-figures",
+        f"against the current release: {gained:,} ZIP codes new, {lost:,} gone, {places.changed:,} moved or renamed, "
+        f"{comparison.changed_zip_codes:,} with other figures",
+        count=comparison.changed_zip_codes,
+    )

@@ -1,0 +1,45 @@
+"""All rules by name, their limits in force, and the making of findings."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from warehouse.errors import WarehouseError
+from warehouse.findings import Finding
+from warehouse.rules.drift import DRIFT_RULES
+from warehouse.rules.files import COLUMN_RULES, FILE_RULES
+from warehouse.rules.rows import ROW_RULES
+from warehouse.rules.rule import Rule
+
+RULES: dict[str, Rule] = {rule.name: rule for rule in (*FILE_RULES, *COLUMN_RULES, *ROW_RULES, *DRIFT_RULES)}
+
+
+def found(name: str, message: str, **members: Any) -> Finding:
+    """A finding of rule `name`, with the rule's severity, and its remedy unless `members` bring another."""
+    rule = RULES[name]
+    return Finding(severity=rule.severity, rule=name, message=message, **{"remedy": rule.remedy, **members})
+
+
+class Limits:
+    """The limits in force: those that were set, else those of the rules."""
+
+    def __init__(self, settings: Mapping[str, float] | None = None) -> None:
+        """Raises WarehouseError where a limit is set that no rule has."""
+        limited = [rule.name for rule in RULES.values() if rule.limit is not None]
+        unknown = sorted(set(settings or ()) - set(limited))
+        if unknown:
+            raise WarehouseError(f"no limit is called {unknown[0]}: there are {', '.join(limited)}")
+        self._set = dict(settings or {})
+
+    def __getitem__(self, name: str) -> float:
+        limit = self._set.get(name, RULES[name].limit)
+        if limit is None:
+            raise KeyError(name)
+        return limit
+
+
+def check_overrides(names: tuple[str, ...]) -> None:
+    """Raises WarehouseError where a rule that cannot be accepted is named."""
+    possible = [rule.name for rule in RULES.values() if rule.override]
+    for name in names:
+        if name not in possible:
+            raise WarehouseError(f"{name} cannot be accepted: only {', '.join(possible)} can")

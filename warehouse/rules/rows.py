@@ -1,0 +1,150 @@
+"""Rules on the rows of staged tables; most are SQL (rules.sql)."""
+
+from collections.abc import Callable, Sequence
+
+from warehouse.rules.rule import CORRECT, Rule
+from warehouse.tables import ALIASES, POPULATION, Column, Table
+
+MEANINGS = {
+    "zip": "five-digit ZIP codes",
+    "fips": "five-digit FIPS codes",
+    "state": "two-letter state codes",
+    "text": "text",
+    "integer": "whole numbers",
+    "real": "finite numbers",
+    "date": "dates",
+}
+
+
+def _every(table: Table) -> Sequence[Column | None]:
+    return table.columns
+
+
+def _required(table: Table) -> Sequence[Column | None]:
+    return [column for column in table.columns if column.required]
+
+
+def _bounded(table: Table) -> Sequence[Column | None]:
+    return [column for column in table.columns if column.maximum is not None]
+
+
+def _unknowable(table: Table) -> Sequence[Column | None]:
+    return [column for column in table.columns if column.unknown_below is not None]
+
+
+def _optional(table: Table) -> Sequence[Column | None]:
+    return [column for column in table.columns if not column.required and table is not POPULATION]
+
+
+def _alias_names(table: Table) -> Sequence[Column | None]:
+    return [table.column("city_name")] if table is ALIASES else []
+
+
+def _once(*tables: str) -> Callable[[Table], Sequence[Column | None]]:
+    return lambda table: [None] if not tables or table.name in tables else []
+
+
+ROW_RULES: tuple[Rule, ...] = (
+    Rule(
+        name="empty-table",
+        severity="error",
+        about="A table must have rows.",
+        remedy="leave the file out to keep the table of the current release",
+    ),
+    Rule(
+        name="unreadable-value",
+        severity="error",
+        about="Every value must be what its column means: ZIP codes of five digits, whole numbers without a fraction.",
+        remedy=CORRECT,
+        statement="rule_unreadable_value",
+        message="{count} value(s) of {table}.{column} are not {meaning}",
+        concerns=_every,
+    ),
+    Rule(
+        name="missing-value",
+        severity="error",
+        about="Columns that every row needs must have a value in every row.",
+        remedy="every row needs one",
+        statement="rule_missing_value",
+        message="{count} row(s) of {table} have no {column}",
+        concerns=_required,
+    ),
+    Rule(
+        name="out-of-range",
+        severity="error",
+        about="Figures and coordinates must be possible: not negative, not absurd.",
+        remedy=CORRECT,
+        statement="rule_out_of_range",
+        message="{count} value(s) of {table}.{column} are outside {minimum} to {maximum}",
+        concerns=_bounded,
+    ),
+    Rule(
+        name="duplicate-key",
+        severity="error",
+        about="No two rows may share their key: ZIP code, ZIP code and year, project.",
+        remedy="one row for each; was a file dropped twice?",
+        statement="rule_duplicate_key",
+        message="{count} rows of {table} share their {key}",
+        concerns=_once(),
+    ),
+    Rule(
+        name="unknown-status",
+        severity="error",
+        about="An alias is primary, acceptable or unacceptable.",
+        remedy="primary, acceptable or unacceptable",
+        statement="rule_unknown_status",
+        message="{count} row(s) of {table} have an unknown usps_status",
+        concerns=_once("aliases"),
+    ),
+    Rule(
+        name="orphan-rows",
+        severity="warning",
+        about="Figures and aliases of a ZIP code without a location are left out.",
+        remedy="add them to the locations, if they exist",
+        statement="rule_orphan_rows",
+        message="{count} ZIP code(s) of {table} have no location and were left out",
+        concerns=_once("population", "housing", "aliases"),
+    ),
+    Rule(
+        name="empty-figure",
+        severity="warning",
+        about="Rows of the long population shape without a figure are left out.",
+        remedy="leave the rows out of the export",
+        statement="rule_empty_figure",
+        message="{count} row(s) of {table} have no tot_population; those years were left out",
+        concerns=_once("population"),
+    ),
+    Rule(
+        name="blank-alias",
+        severity="warning",
+        about="Aliases without a name are left out.",
+        remedy="leave the rows out of the export",
+        statement="rule_missing_value",
+        message="{count} row(s) of {table} have no {column} and were left out",
+        concerns=_alias_names,
+    ),
+    Rule(
+        name="empty-column",
+        severity="warning",
+        about="A column without any value is published as null.",
+        remedy="check the export, if figures were expected",
+        statement="rule_empty_column",
+        message="no row of {table} has a {column}; it is published as null",
+        concerns=_optional,
+    ),
+    Rule(
+        name="unknown-figure",
+        severity="warning",
+        about="Negative unit counts of projects mean unknown and are published as null.",
+        remedy="leave unknown figures empty",
+        statement="rule_unknown_figure",
+        message="{count} negative value(s) of {table}.{column} are published as null",
+        concerns=_unknowable,
+    ),
+    Rule(
+        name="confusable-cities",
+        severity="warning",
+        about="Two cities of a state whose names fold alike answer to the same query.",
+        remedy="spell one city one way",
+    ),
+)
