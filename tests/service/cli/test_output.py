@@ -14,7 +14,7 @@ KEY_ID = "0B1zQmX4ktLw"
 OF_KEYS = [("keys", "list"), ("keys", "issue", "--partner", "acme"), ("keys", "revoke", KEY_ID)]
 OF_KEYS += [("keys", "adopt-store", "--yes")]
 OF_DATA = [("extracts", "list"), ("extracts", "show"), ("extracts", "rollback"), ("extracts", "publish", "{drop}")]
-ALL = [("config",), *OF_KEYS, *OF_DATA]
+ALL = [("config",), ("serve",), ("demo",), *OF_KEYS, *OF_DATA]
 
 named = pytest.mark.parametrize("arguments", ALL, ids=" ".join)
 as_json = pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
