@@ -180,11 +180,12 @@ def test_a_secret_s_file_that_is_no_use_is_named(tmp_path: Path) -> None:
     assert "keys_pepper_file: must be the path of a file" in refusal(toml(tmp_path, "keys_pepper_file = 5"))
 
 
-def test_a_bad_secret_from_a_file_is_not_repeated(tmp_path: Path) -> None:
-    """A malformed URL in a file is refused in the file's variable's name, without its content."""
+def test_a_bad_secret_is_not_repeated(tmp_path: Path) -> None:
+    """A malformed URL in a file, or a pepper of another type, is refused by name and without its content."""
     file = tmp_path / "secret"
     file.write_text(f"h:{SECRET}@6379")
     assert refusal({"FORECAST_KEYS_URL_FILE": str(file)}).startswith("FORECAST_KEYS_URL_FILE: must be redis://")
+    assert "1234567890" not in refusal(toml(tmp_path, "keys_pepper = 1234567890"))
 
 
 # --- which one wins --------------------------------------------------------------------------------------------------
