@@ -21,6 +21,14 @@ SPRINGFIELD = tuple(
 )
 
 
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder whose path leaves room for a socket's name."""
+    folder = Path(tempfile.mkdtemp(prefix="pf"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
 def short_folder() -> Iterator[Path]:
     """A folder for all tests whose path leaves room for a socket's name."""

@@ -3,7 +3,6 @@
 import contextlib
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,13 +55,6 @@ class Server:
 def program(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
-
-
-@pytest.fixture
-def short() -> Iterator[Path]:
-    """A folder whose path leaves room for a socket's name."""
-    with tempfile.TemporaryDirectory(prefix="pf") as folder:
-        yield Path(folder)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """A small published release, two real Redis that a test can hurt, and a key."""
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,14 +25,6 @@ class Site:
         done = forecast(self.env, "extracts", "publish", str(drop))
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
-
-
-@pytest.fixture
-def short() -> Iterator[Path]:
-    """A folder whose path leaves room for a socket's name."""
-    folder = Path(tempfile.mkdtemp(prefix="pf"))
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,14 +49,6 @@ class Cli:
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception  # a traceback, where a person would see it
         return Done(result.exit_code, result.stdout, result.stderr)
-
-
-@pytest.fixture
-def short() -> Iterator[Path]:
-    """A folder whose path leaves room for a socket's name."""
-    folder = Path(tempfile.mkdtemp(prefix="pf"))
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

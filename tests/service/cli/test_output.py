@@ -1,6 +1,8 @@
 """Failures that a person can do something about: one line, an exit code, no traceback, JSON where it was asked for."""
 
 import contextlib
+import errno
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -50,10 +52,16 @@ def test_a_data_folder_that_cannot_be_is_one_line(
     assert bool(done.out) is bool(more)
 
 
-def test_what_no_part_foresaw_about_a_file_is_one_line(cli: Cli, drop: Path) -> None:
-    """An operating system's refusal that nothing below translated names the file and the reason."""
-    (cli.data / "publish.lock").mkdir(parents=True)
-    assert cli("extracts", "publish", str(drop), "--json").error().endswith("publish.lock: Is a directory")
+def test_a_refusal_of_the_system_s_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nothing below translated, a full disk for one, names the file and the reason."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/data/current.json")
+
+    monkeypatch.setattr("service.cli.extracts.roll_back", full)
+    done = cli("extracts", "rollback", "--json")
+    assert done.code == 1
+    assert done.error() == "/data/current.json: No space left on device"
 
 
 @pytest.fixture
