@@ -59,6 +59,12 @@ def collect(paths: Sequence[str]) -> Drop:
     return Drop(_told_apart(files.values()), tuple(findings))
 
 
+def check_paths(paths: Sequence[str]) -> None:
+    """Raises DropError for a path where nothing is; reads no file."""
+    for given in paths:
+        _expand(given)
+
+
 def _expand(given: str) -> list[tuple[Path, Path]]:
     """The files and folders meant by `given`, each with the part of its path that decides whether it is ignored."""
     path = Path(given).expanduser()

@@ -12,6 +12,7 @@ from config import resources
 from warehouse import build, sql
 from warehouse.compare import compare
 from warehouse.comparison import Comparison
+from warehouse.drop import check_paths
 from warehouse.drift import drift_findings
 from warehouse.errors import CatalogError, DropError, NoReleaseError
 from warehouse.findings import Acceptance, Report, accept, report
@@ -71,6 +72,7 @@ def publish(
         CatalogError: if the data folder cannot be written.
     """
     options.check()
+    check_paths(paths)
     with catalog.publishing() as staged:
         return _Publication(catalog, staged, options, progress, reader).run(paths, warm)
 
@@ -85,6 +87,7 @@ def check(
 ) -> Outcome:
     """Everything that publishing would say, without publishing. Raises as `publish`, except BusyError."""
     options.check()
+    check_paths(paths)
     with catalog.examining() as staged:
         return _Publication(catalog, staged, options, progress, reader).examine(paths)[0]
 

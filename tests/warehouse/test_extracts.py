@@ -78,7 +78,7 @@ def test_figures_with_location_columns_but_a_figure_missing_are_no_locations(tmp
     described = location("36436", "Dickinson", "AL")
     rows = without(beside(HOUSING, described), "tot_home_available_2021")
     write_table(tmp_path / "a.parquet", rows)
-    found = finding(report(list(recognised(tmp_path).findings)), "missing-column")
+    found = finding(report(list(recognised(tmp_path).findings)), "missing-figure")
     assert (found.table, found.file, found.column) == ("housing", "a.parquet", "tot_home_available_2021")
 
 
@@ -93,7 +93,7 @@ def test_locations_with_a_postal_status_are_still_locations(tmp_path: Path) -> N
         (LOCATIONS, "locations", "latitude"),
         (POPULATION, "population", "zip_code"),
         (WIDE_POPULATION, "population", "ZIP_CODE"),
-        (HOUSING, "housing", "est_total_home_demand_2030"),
+        (HOUSING, "housing", "zip_code"),
         (ALIASES, "aliases", "state_code"),
         ([project("A-1")], "development_projects", "total_units"),
     ],
@@ -103,6 +103,22 @@ def test_a_missing_column_is_an_error_that_names_it(tmp_path: Path, rows: Rows, 
     found = finding(report(list(recognised(tmp_path).findings)), "missing-column")
     assert (found.severity, found.table, found.file) == ("error", table, "a.parquet")
     assert found.column == column.lower()
+
+
+def test_a_missing_housing_figure_is_an_error_of_its_own(tmp_path: Path) -> None:
+    """The rest of the file is read, so that everything else that is wrong is told as well."""
+    write_table(tmp_path / "a.parquet", without(HOUSING, "est_total_home_demand_2030"))
+    found = recognised(tmp_path)
+    missing = finding(report(list(found.findings)), "missing-figure")
+    assert (missing.severity, missing.table, missing.column) == ("error", "housing", "est_total_home_demand_2030")
+    assert [extract.table.name for extract in found.extracts] == ["housing"]
+
+
+def test_a_housing_year_that_answers_do_not_name_is_told(tmp_path: Path) -> None:
+    write_table(tmp_path / "a.parquet", beside(HOUSING, {"tot_home_available_2024": 5, "updated_at": "x"}))
+    found = report(list(recognised(tmp_path).findings))
+    assert "tot_home_available_2024" in finding(found, "not-in-v1").message
+    assert "tot_home_available_2024" not in finding(found, "ignored-column").message
 
 
 def test_a_misspelt_column_is_an_error_that_names_the_nearest(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 CREATE OR REPLACE TEMP VIEW {view} AS
 SELECT zip_code, 'population ' || year AS figure, tot_population AS value FROM {population}
 UNION ALL
-SELECT zip_code, name AS figure, value FROM (UNPIVOT {housing} ON {figures} INTO NAME name VALUE value)
+SELECT zip_code, name AS figure, value FROM (SELECT zip_code, {figures} FROM {housing})
+UNPIVOT (value FOR name IN ({figures}))
 
 -- name: paired_figures
 -- The figures of two releases side by side; NULL where one has none.
@@ -40,7 +41,7 @@ WHERE o.zip_code IS NULL OR n.zip_code IS NULL GROUP BY 1 ORDER BY 1
 
 -- name: location_samples
 -- ZIP codes that only the first of the two has.
-SELECT zip_code FROM {one} ANTI JOIN {other} USING (zip_code) ORDER BY zip_code LIMIT ?
+SELECT zip_code FROM {one} AS one ANTI JOIN {other} AS other USING (zip_code) ORDER BY zip_code LIMIT ?
 
 -- name: locations_changed
 -- ZIP codes whose place was renamed or moved: city, state, county or coordinates.
