@@ -12,8 +12,8 @@ from config import resources
 from warehouse import build, sql
 from warehouse.compare import compare
 from warehouse.comparison import Comparison
-from warehouse.drop import check_paths
 from warehouse.drift import drift_findings
+from warehouse.drop import check_paths
 from warehouse.errors import CatalogError, DropError, NoReleaseError
 from warehouse.findings import Acceptance, Report, accept, report
 from warehouse.intake import Before, Progress, Read, Request

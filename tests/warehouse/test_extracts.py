@@ -115,7 +115,7 @@ def test_a_missing_housing_figure_is_an_error_of_its_own(tmp_path: Path) -> None
 
 
 def test_a_housing_year_that_answers_do_not_name_is_told(tmp_path: Path) -> None:
-    write_table(tmp_path / "a.parquet", beside(HOUSING, {"tot_home_available_2024": 5, "updated_at": "x"}))
+    write_table(tmp_path / "a.parquet", beside(HOUSING, {"tot_home_available_2024": "5", "updated_at": "x"}))
     found = report(list(recognised(tmp_path).findings))
     assert "tot_home_available_2024" in finding(found, "not-in-v1").message
     assert "tot_home_available_2024" not in finding(found, "ignored-column").message
