@@ -1,6 +1,7 @@
 """Look-ups in the files of one release: locked-down DuckDB, a cursor per query, a deadline, a bounded queue."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +15,7 @@ from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
 # One query keeps a processor busy; a second thread only covers the moments in which the first waits for the disk.
 _THREADS = 2
 _INTERRUPT_EVERY = 0.02
+_CLOSED = "the release was closed"
 
 
 class Engine:
@@ -36,13 +38,14 @@ class Engine:
         self._timeout = timeout
         self._queue = queue
         self._observe = observe
-        self._under_way: set[Future[list[bytes]]] = set()
+        self._under_way: dict[Future[list[bytes]], _Query] = {}
         self._text = sql.statement("entries_by_zip_code", file=sql.rows_of(entries))
         self._connection = duckdb.connect()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="warehouse")
         try:
-            folder = sql.quoted(str(entries.parent))
-            self._connection.execute(sql.statement("lock_down", memory=str(memory), folder=folder))
+            folder, pattern = (sql.quoted(name) for name in (str(entries.parent), sql.pattern(entries.parent)))
+            text = sql.statement("lock_down", memory=str(memory), folder=folder, pattern=pattern)
+            self._connection.execute(text)
             self._connection.execute(self._text, [["00000"]]).fetchall()  # opens the file, caches its footer
         except duckdb.Error as error:
             self.close()
@@ -57,15 +60,15 @@ class Engine:
             LookupFailure: if the query failed or found fewer entries than asked for.
         """
         # one whose caller has gone counts until it ends: it holds a thread, and keeps its deadline
-        self._under_way = {future for future in self._under_way if not future.done()}
+        self._under_way = {future: query for future, query in self._under_way.items() if not future.done()}
         if len(self._under_way) >= self._queue:
             raise LookupBusy(f"{len(self._under_way)} look-ups wait for the warehouse already")
         query = _Query(self._connection, self._text, list(zip_codes), time.monotonic() + self._timeout)
         try:
             future = self._threads.submit(query.run, self._observe)
         except RuntimeError:
-            raise LookupFailure("the release was closed") from None
-        self._under_way.add(future)
+            raise LookupFailure(_CLOSED) from None
+        self._under_way[future] = query
         loop = asyncio.get_running_loop()
         alarm = loop.call_later(self._timeout, _expire, query, future, loop)
         try:
@@ -75,9 +78,19 @@ class Engine:
                 alarm.cancel()
 
     def close(self) -> None:
-        """What runs comes to its end; what waits fails, because its connection is gone."""
+        """Look-ups that run or wait fail. Returns at once."""
+        for query in self._under_way.values():
+            query.closed = True
         # not cancel_futures: to whoever waits, a cancelled future looks like its own task being cancelled
         self._threads.shutdown(wait=False)
+        # aside, because a connection waits at its end until no query runs, and would hold up the event loop
+        threading.Thread(target=self._end, args=[dict(self._under_way)], name="close warehouse").start()
+
+    def _end(self, under_way: dict[Future[list[bytes]], "_Query"]) -> None:
+        while running := [query for future, query in under_way.items() if not future.done()]:
+            for query in running:
+                query.interrupt()
+            time.sleep(_INTERRUPT_EVERY)
         self._connection.close()
 
 
@@ -90,6 +103,7 @@ class _Query:
         self._zip_codes = zip_codes
         self._deadline = deadline
         self._cursor: duckdb.DuckDBPyConnection | None = None
+        self.closed = False
 
     def run(self, observe: Callable[[float], None]) -> list[bytes]:
         started = time.monotonic()
@@ -97,8 +111,12 @@ class _Query:
             raise LookupTimeout("the deadline passed while the look-up waited")
         try:
             self._cursor = self._connection.cursor()
+            if self.closed:
+                raise LookupFailure(_CLOSED)
             rows = self._cursor.execute(self._text, [self._zip_codes]).fetchall()
         except duckdb.InterruptException:
+            if self.closed:
+                raise LookupFailure(_CLOSED) from None
             raise LookupTimeout("the look-up did not end before its deadline") from None
         except duckdb.Error as error:
             raise LookupFailure(_first_line(error)) from None

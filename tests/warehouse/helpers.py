@@ -1,5 +1,7 @@
 """What tests of the warehouse ask of drops, reports and releases."""
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +92,18 @@ def contents(folder: Path) -> dict[str, bytes]:
     """Every file below `folder`, except the lock that publishers leave."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.name != "publish.lock")
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Waits for what will happen; how soon it does changes nothing."""
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.005)  # noqa: ASYNC110 - what is waited for knows nothing of tests, and sets no event
+
+
+def shorten(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
 
 
 def flip_byte(path: Path, at: int | None = None) -> None:

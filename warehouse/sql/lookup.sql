@@ -4,14 +4,15 @@ SELECT entry FROM {file}
 WHERE zip_code IN (SELECT unnest(?::VARCHAR[])) ORDER BY zip_code
 
 -- name: lock_down
--- A look-up connection may read the files of one release and change nothing, least of all these settings.
+-- A look-up connection may read the files of one release and change nothing, least of all these settings. The folder is
+-- there twice, because a path with escaped glob characters is checked as it is written.
 SET memory_limit = '{memory}B';
 SET threads = 1;
 SET temp_directory = '';
 SET parquet_metadata_cache = true;
 SET autoinstall_known_extensions = false;
 SET autoload_known_extensions = false;
-SET allowed_directories = ['{folder}'];
+SET allowed_directories = ['{folder}', '{pattern}'];
 SET enable_external_access = false;
 SET lock_configuration = true;
 

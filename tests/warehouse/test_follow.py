@@ -1,0 +1,210 @@
+"""The current release is followed; one that cannot be opened changes nothing."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.drops import people, write_drop
+from tests.warehouse.helpers import flip_byte, publish, until
+from warehouse import follow
+from warehouse.engine import Engine
+from warehouse.errors import LookupFailure
+from warehouse.follow import OpenRelease, ReleaseFollower
+from warehouse.keyset import Match
+from warehouse.publish import roll_back
+from warehouse.releases import Catalog
+
+Publish = Callable[[int], str]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests wait for what happens; nothing depends on how soon."""
+    monkeypatch.setattr(follow, "POLL_SECONDS", 0.01)
+
+
+@pytest.fixture
+def release(catalog: Catalog, tmp_path: Path) -> Publish:
+    """Publishes a release in which 36436 has so many people, and returns its id."""
+
+    def made(figure: int) -> str:
+        drop = write_drop(tmp_path / f"drop-{figure}", population=[people("36436", 2023, figure)])
+        manifest = publish(catalog, drop).manifest
+        assert manifest is not None
+        return manifest.id
+
+    return made
+
+
+def open_engine(path: Path) -> Engine:
+    return Engine(path, memory=64 << 20, timeout=30, queue=8)
+
+
+@pytest.fixture
+async def follower(catalog: Catalog) -> AsyncIterator[ReleaseFollower]:
+    made = ReleaseFollower(catalog.data, open_engine)
+    yield made
+    await made.stop()
+
+
+def serves(follower: ReleaseFollower, release: str) -> Callable[[], bool]:
+    return lambda: follower.current is not None and follower.current.id == release
+
+
+async def people_of(opened: OpenRelease | None) -> int:
+    assert opened is not None
+    found = opened.keys.resolve("36436", None, None)
+    assert isinstance(found, Match)
+    (entry,) = await opened.engine.entries(found.zip_codes)
+    return int(entry.split(b'"tot_population":')[1].split(b"}")[0])
+
+
+async def test_the_current_release_is_open_when_starting_returns(follower: ReleaseFollower, release: Publish) -> None:
+    made = release(5)
+    await follower.start()
+    assert serves(follower, made)()
+    assert follower.problem is None
+    assert await people_of(follower.current) == 5
+
+
+async def test_an_empty_data_folder_is_no_problem_and_the_first_release_is_found(
+    follower: ReleaseFollower, release: Publish
+) -> None:
+    await follower.start()
+    assert (follower.current, follower.problem) == (None, None)
+    await until(serves(follower, release(5)))
+
+
+async def test_a_new_release_is_switched_to(follower: ReleaseFollower, release: Publish) -> None:
+    release(5)
+    await follower.start()
+    await until(serves(follower, release(6)))
+    assert await people_of(follower.current) == 6
+
+
+async def test_rolling_back_is_followed(follower: ReleaseFollower, release: Publish, catalog: Catalog) -> None:
+    first, second = release(5), release(6)
+    await follower.start()
+    assert serves(follower, second)()
+    roll_back(catalog)
+    await until(serves(follower, first))
+    assert await people_of(follower.current) == 5
+
+
+async def test_whoever_took_the_old_release_still_gets_its_answers(follower: ReleaseFollower, release: Publish) -> None:
+    """A request fixes its release once, and may be under way during the switch."""
+    release(5)
+    await follower.start()
+    taken = follower.current
+    await until(serves(follower, release(6)))
+    assert await people_of(taken) == 5
+
+
+async def test_each_switch_is_told_once(catalog: Catalog, release: Publish) -> None:
+    told: list[str] = []
+    follower = ReleaseFollower(catalog.data, open_engine, lambda opened: told.append(opened.id))
+    first = release(5)
+    await follower.start()
+    second = release(6)
+    await until(serves(follower, second))
+    assert told == [first, second]
+    await follower.stop()
+
+
+async def test_a_listener_that_fails_does_not_end_the_following(
+    catalog: Catalog, release: Publish, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(_: OpenRelease) -> None:
+        raise ValueError("no")
+
+    follower = ReleaseFollower(catalog.data, open_engine, fails)
+    release(5)
+    await follower.start()
+    await until(serves(follower, release(6)))
+    await until(serves(follower, release(7)))
+    assert "not everything was told" in caplog.text
+    await follower.stop()
+
+
+@pytest.mark.parametrize("file", ["forecast.parquet", "forecast.keys", "manifest.json"])
+async def test_a_damaged_release_is_not_switched_to_and_is_called_a_problem(
+    follower: ReleaseFollower, release: Publish, catalog: Catalog, file: str
+) -> None:
+    """The old one goes on answering; the next good one is switched to."""
+    first, second = release(5), release(6)
+    roll_back(catalog)
+    await follower.start()
+    flip_byte(catalog.folder(second).joinpath(file), at=0)
+    catalog.switch(second)
+    await until(lambda: follower.problem is not None)
+    assert file in (follower.problem or "")
+    assert serves(follower, first)()
+    assert await people_of(follower.current) == 5
+    third = _repair(catalog, first, release)
+    await until(serves(follower, third))
+    assert follower.problem is None
+
+
+def _repair(catalog: Catalog, good: str, release: Publish) -> str:
+    roll_back(catalog, good)
+    return release(7)
+
+
+async def test_returning_to_the_release_that_answers_ends_the_problem(
+    follower: ReleaseFollower, release: Publish, catalog: Catalog
+) -> None:
+    first = release(5)
+    await follower.start()
+    pointer = (catalog.data / "current.json").read_bytes()
+    (catalog.data / "current.json").write_bytes(b"\xff")
+    await until(lambda: follower.problem is not None)
+    assert "current.json" in (follower.problem or "")
+    assert serves(follower, first)()
+    (catalog.data / "current.json").write_bytes(pointer)
+    await until(lambda: follower.problem is None)
+
+
+async def test_a_problem_is_logged_once_not_at_every_look(
+    follower: ReleaseFollower, catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    catalog.data.mkdir()
+    (catalog.data / "current.json").write_bytes(b"{")
+    looks = 0
+    pointer = catalog.pointer
+
+    def counted() -> object:
+        nonlocal looks
+        looks += 1
+        return pointer()
+
+    follower._catalog.pointer = counted  # type: ignore[method-assign, assignment]
+    with caplog.at_level(logging.ERROR):
+        await follower.start()
+        await until(lambda: looks > 3)
+    assert len(caplog.records) == 1
+
+
+async def test_the_old_release_is_closed_after_a_while_and_at_the_end(
+    follower: ReleaseFollower, release: Publish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files and threads of releases that nobody asks any more must not add up."""
+    monkeypatch.setattr(follow, "_RETIRE_AFTER", 0.01)
+    release(5)
+    await follower.start()
+    first = follower.current
+    await until(serves(follower, release(6)))
+    await until(lambda: not follower._retired)
+    with pytest.raises(LookupFailure):
+        await people_of(first)
+    monkeypatch.setattr(follow, "_RETIRE_AFTER", 3600)
+    second = follower.current
+    await until(serves(follower, release(7)))
+    assert await people_of(second) == 6
+    third = follower.current
+    await follower.stop()
+    for closed in (second, third):
+        with pytest.raises(LookupFailure):
+            await people_of(closed)

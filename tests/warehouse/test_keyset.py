@@ -1,0 +1,187 @@
+"""What a query matches, decided in memory."""
+
+import msgspec
+import pytest
+
+from warehouse.keyset import KeySet, KeySetBuilder, Match, OtherCity, UnknownCity, UnknownZip
+
+PLACES = (
+    ("36436", "Dickinson", "AL"),
+    ("36545", "Jackson", "AL"),
+    ("58601", "Dickinson", "ND"),
+    ("63102", "Saint Louis", "MO"),
+    ("63101", "Saint Louis", "MO"),
+    ("63366", "O Fallon", "MO"),
+    ("90028", "Los Angeles", "CA"),
+    ("90001", "Los Angeles", "CA"),
+    ("91601", "North Hollywood", "CA"),
+    ("00501", "Holtsville", "NY"),
+    ("20001", "Washington", "DC"),
+)
+ALIASES = (
+    ("90028", "Hollywood", "CA"),
+    ("90001", "Dickinson", "CA"),
+    ("36545", "Dickinson", "AL"),
+    ("63101", "Downtown, MO", "MO"),
+    ("99999", "Nowhere", "CA"),
+)
+
+
+@pytest.fixture(params=["built", "decoded"])
+def keys(request: pytest.FixtureRequest) -> KeySet:
+    """A key set just built, and the same after it was written and read."""
+    builder = KeySetBuilder()
+    for zip_code, city, state in PLACES:
+        builder.add(zip_code, f"{city}, {state}", state, has_figures=zip_code not in ("00501", "63102"))
+    for alias in ALIASES:
+        builder.add_alias(*alias)
+    built = builder.build()
+    return built if request.param == "built" else KeySet.decoded(built.encoded())
+
+
+def test_a_zip_code_matches_itself(keys: KeySet) -> None:
+    assert keys.resolve("00501", None, None) == Match("zip:00501", ("00501",))
+
+
+def test_an_unknown_zip_code_is_named(keys: KeySet) -> None:
+    assert keys.resolve("99999", None, None) == UnknownZip("99999")
+
+
+def test_a_city_matches_all_its_zip_codes_in_order(keys: KeySet) -> None:
+    assert keys.resolve(None, "Saint Louis", "MO") == Match("city:MO:stlouis", ("63101", "63102"))
+
+
+@pytest.mark.parametrize(
+    ("spelling", "state", "zips"),
+    [
+        ("st. louis", "MO", ("63101", "63102")),
+        ("SAINT  LOUIS", "MO", ("63101", "63102")),
+        ("Saint Louis, MO", "MO", ("63101", "63102")),
+        ("O’Fallon", "MO", ("63366",)),
+        ("washington, dc", "DC", ("20001",)),
+        ("Dickinson", "ND", ("58601",)),
+    ],
+)
+def test_equal_spellings_are_one_query(keys: KeySet, spelling: str, state: str, zips: tuple[str, ...]) -> None:
+    """The canonical form is part of the cache key: a spelling must not split it."""
+    city = next(name for zip_code, name, _ in PLACES if zip_code in zips)
+    found = keys.resolve(None, spelling, state)
+    assert found == keys.resolve(None, city, state)
+    assert isinstance(found, Match)
+    assert found.zip_codes == zips
+
+
+def test_cities_of_one_name_are_different_queries(keys: KeySet) -> None:
+    north, south = keys.resolve(None, "Dickinson", "ND"), keys.resolve(None, "Dickinson", "AL")
+    assert isinstance(north, Match)
+    assert isinstance(south, Match)
+    assert north.query != south.query
+
+
+def test_a_city_of_another_state_is_no_match(keys: KeySet) -> None:
+    found = keys.resolve(None, "Dickinson, ND", "AL")
+    assert isinstance(found, UnknownCity)
+
+
+def test_an_alias_is_consulted_where_no_city_has_the_name(keys: KeySet) -> None:
+    assert keys.resolve(None, "hollywood", "CA") == Match("city:CA:hollywood", ("90028",))
+    assert keys.resolve(None, "Downtown", "MO") == Match("city:MO:downtown", ("63101",))
+
+
+def test_an_alias_never_changes_the_answer_of_a_city(keys: KeySet) -> None:
+    """Dickinson is also an alias of Jackson's ZIP code."""
+    assert keys.resolve(None, "Dickinson", "AL") == Match("city:AL:dickinson", ("36436",))
+
+
+def test_an_alias_of_a_place_that_is_not_there_matches_nothing(keys: KeySet) -> None:
+    assert isinstance(keys.resolve(None, "Nowhere", "CA"), UnknownCity)
+
+
+def test_a_zip_code_in_the_city_given_is_the_zip_code(keys: KeySet) -> None:
+    alone = keys.resolve("63101", None, None)
+    assert keys.resolve("63101", "St Louis", "MO") == alone
+    assert keys.resolve("63101", None, "MO") == alone
+    assert keys.resolve("63101", "Saint Louis, MO", "MO") == alone
+
+
+def test_an_alias_of_a_zip_code_counts_as_its_city(keys: KeySet) -> None:
+    """Even where another ZIP code is the city of that name."""
+    assert keys.resolve("90028", "Hollywood", "CA") == keys.resolve("90028", None, None)
+    assert keys.resolve("36545", "Dickinson", "AL") == keys.resolve("36545", None, None)
+
+
+@pytest.mark.parametrize(
+    ("zip_code", "city", "state", "real"),
+    [
+        ("36436", "Jackson", "AL", "Dickinson, AL"),
+        ("36436", "Dickinson", "ND", "Dickinson, AL"),
+        ("36436", None, "ND", "Dickinson, AL"),
+        ("90001", "Hollywood", "CA", "Los Angeles, CA"),
+        ("36436", "Atlantis", "ZZ", "Dickinson, AL"),
+    ],
+)
+def test_a_zip_code_in_another_city_is_no_match_and_says_where_it_is(
+    keys: KeySet, zip_code: str, city: str | None, state: str, real: str
+) -> None:
+    assert keys.resolve(zip_code, city, state) == OtherCity(zip_code, real)
+
+
+def test_an_unknown_zip_code_is_unknown_in_every_city(keys: KeySet) -> None:
+    assert keys.resolve("99999", "Dickinson", "AL") == UnknownZip("99999")
+
+
+def test_hints_are_cities_that_begin_alike_and_states_that_have_the_name(keys: KeySet) -> None:
+    assert keys.resolve(None, "Dickinsonn", "AL") == UnknownCity("Dickinsonn", "AL", ("Dickinson, AL",), ())
+    assert keys.resolve(None, "Dickinson", "MO") == UnknownCity("Dickinson", "MO", (), ("AL", "ND"))
+    assert keys.resolve(None, "Los Alamos", "CA") == UnknownCity("Los Alamos", "CA", ("Los Angeles, CA",), ())
+
+
+def test_hints_are_at_most_three() -> None:
+    builder = KeySetBuilder()
+    for number in range(9):
+        builder.add(f"1000{number}", f"Springfield {number}, IL", "IL", has_figures=True)
+    found = builder.build().resolve(None, "Springfield", "IL")
+    assert isinstance(found, UnknownCity)
+    assert found.similar == ("Springfield 0, IL", "Springfield 1, IL", "Springfield 2, IL")
+
+
+@pytest.mark.parametrize("name", ["", "-", "Xy", "北京", "Zzyzx"])
+def test_a_name_like_no_other_has_no_hints(keys: KeySet, name: str) -> None:
+    assert keys.resolve(None, name, "AL") == UnknownCity(name, "AL", (), ())
+
+
+def test_an_unknown_state_is_no_match(keys: KeySet) -> None:
+    assert keys.resolve(None, "Dickinson", "ZZ") == UnknownCity("Dickinson", "ZZ", (), ("AL", "ND"))
+
+
+def test_unknown_names_leave_no_trace(keys: KeySet) -> None:
+    """Made-up names must not make the key set grow."""
+    before = keys.encoded()
+    for number in range(50):
+        keys.resolve(f"{number:05}", None, None)
+        keys.resolve(None, f"city {number}", f"{number:02}")
+    assert keys.encoded() == before
+
+
+def test_answers_without_figures_are_told_apart(keys: KeySet) -> None:
+    assert keys.has_figures(("36436",))
+    assert not keys.has_figures(("00501",))
+    assert keys.has_figures(("63101", "63102"))
+
+
+def test_zip_codes_and_cities_are_counted(keys: KeySet) -> None:
+    assert (keys.zip_count, keys.city_count) == (11, 9)
+
+
+def test_a_query_without_a_city_and_state_is_a_mistake_of_the_caller(keys: KeySet) -> None:
+    for query in ((None, None, None), (None, "Dickinson", None), (None, None, "AL")):
+        with pytest.raises(ValueError, match="neither"):
+            keys.resolve(*query)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x93", b"\x93\x80\x80", b"not a key set", b"\x93\x81\xa1\xff\x93\xa1a\xa1b\xc3\x80\x80"]
+)
+def test_damaged_bytes_are_a_decode_error(data: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        KeySet.decoded(data)
