@@ -97,8 +97,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 async def until(condition: Callable[[], bool]) -> None:
     """Waits for what will happen; how soon it does changes nothing."""
     async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.005)  # noqa: ASYNC110 - what is waited for knows nothing of tests, and sets no event
+        while not condition():  # noqa: ASYNC110 - what is waited for sets no event
+            await asyncio.sleep(0.005)
 
 
 def shorten(path: Path) -> None:

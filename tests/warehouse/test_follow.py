@@ -1,6 +1,5 @@
 """The current release is followed; one that cannot be opened changes nothing."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

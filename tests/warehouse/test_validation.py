@@ -1,16 +1,12 @@
-"""Every rule fires on what it is there for, and says where that is."""
+"""All that is wrong with a drop is found, counted and named at once."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.support.drops import (
-    ALIASES,
     HOUSING,
     LOCATIONS,
     POPULATION,
