@@ -42,7 +42,8 @@ def _create(path: Path) -> None:
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{_FILE}.{os.getpid()}")
+    # not named after the process: a container's is always the same, and one that was killed here leaves its file
+    aside = path.with_name(f".{_FILE}.{secrets.token_hex(8)}")
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as stream:

@@ -1,0 +1,65 @@
+"""The envelope: what is served is exactly what was stored for this very question."""
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.cache.entry import CacheEntry, decode, encode
+from service.cache.key import cache_key
+
+KEY = cache_key("r1", "forecast", "zip:36436").digest
+OTHER = cache_key("r1", "forecast", "zip:00501").digest
+SMALL = CacheEntry.of(b'{"total_results":1}')
+LARGE = CacheEntry.of(b'{"total_results":1}' * 200)
+
+
+@given(st.binary(max_size=4000))
+def test_what_was_stored_comes_back(body: bytes) -> None:
+    """Body, packed body and validator."""
+    entry = CacheEntry.of(body)
+    assert decode(encode(entry, KEY), KEY) == entry
+
+
+@given(st.sampled_from([SMALL, LARGE]), st.data())
+def test_any_flipped_byte_is_a_miss(entry: CacheEntry, data: st.DataObject) -> None:
+    """Wherever it is, and whatever it becomes: never a wrong answer."""
+    stored = bytearray(encode(entry, KEY))
+    stored[data.draw(st.integers(0, len(stored) - 1))] ^= data.draw(st.integers(1, 255))
+    assert decode(bytes(stored), KEY) is None
+
+
+@given(st.sampled_from([SMALL, LARGE]), st.data())
+def test_a_truncated_or_extended_entry_is_a_miss(entry: CacheEntry, data: st.DataObject) -> None:
+    """Also if nothing else is wrong with it."""
+    stored = encode(entry, KEY)
+    assert decode(stored[: data.draw(st.integers(0, len(stored) - 1))], KEY) is None
+    assert decode(stored + data.draw(st.binary(min_size=1, max_size=20)), KEY) is None
+
+
+@given(st.binary(max_size=200))
+def test_bytes_that_are_no_entry_are_a_miss(data: bytes) -> None:
+    """Somebody else's data in the same Redis."""
+    assert decode(data, KEY) is None
+
+
+def test_an_entry_of_another_key_is_a_miss() -> None:
+    """A reply that belongs to another request is undamaged, and still wrong."""
+    assert decode(encode(SMALL, OTHER), KEY) is None
+
+
+def test_an_entry_of_another_format_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version of the code may mean something else by it."""
+    stored = encode(SMALL, KEY)
+    monkeypatch.setattr("service.cache.entry.FORMAT_VERSION", 2)
+    assert decode(stored, KEY) is None
+
+
+def test_only_large_bodies_are_packed() -> None:
+    """Below one packet there is nothing to win; the same body always packs to the same bytes."""
+    assert SMALL.gzipped == b""
+    assert gzip.decompress(LARGE.gzipped) == LARGE.body
+    assert CacheEntry.of(LARGE.body) == LARGE
+    assert CacheEntry.of(b"x" * 1399).gzipped == b""
+    assert CacheEntry.of(b"x" * 1400).gzipped

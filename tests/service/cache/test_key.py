@@ -1,0 +1,27 @@
+"""The names of cached answers."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.cache.key import cache_key
+
+_PART = st.text(st.characters(exclude_characters="\n"), max_size=12)
+
+
+def test_a_name_has_the_format_and_the_release_in_it() -> None:
+    """So a switch needs no flush, and two versions of the code share nothing."""
+    assert re.fullmatch(r"c:1:r1:[0-9a-f]{32}", cache_key("r1", "forecast", "zip:36436").name)
+
+
+@given(st.tuples(_PART, _PART, _PART), st.tuples(_PART, _PART, _PART))
+def test_different_questions_have_different_keys(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
+    """Whatever release, area and query are made of: no two run into each other."""
+    assert (cache_key(*one).digest == cache_key(*other).digest) is (one == other)
+    assert (cache_key(*one).name == cache_key(*other).name) is (one == other)
+
+
+def test_the_same_query_of_two_releases_has_two_digests() -> None:
+    """An entry filed under a wrong name is noticed by its digest."""
+    assert cache_key("r1", "forecast", "q").digest != cache_key("r2", "forecast", "q").digest

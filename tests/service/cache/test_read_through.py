@@ -1,0 +1,128 @@
+"""The read-through: shared cache, one fill for all who wait, store; and always an answer."""
+
+import asyncio
+import socket
+
+import pytest
+from fakeredis import FakeAsyncRedis
+
+from service.cache.key import cache_key
+from service.cache.read_through import ReadThrough
+from service.cache.shared import SharedCache
+from service.redis.client import RedisStore, open_client
+from tests.support.waiting import eventually
+
+KEY = cache_key("r1", "forecast", "zip:36436")
+BODY = b'{"total_results":1}'
+
+
+class Warehouse:
+    """Counts fills; each takes a few turns of the loop, as a real one takes time."""
+
+    def __init__(self, body: bytes = BODY) -> None:
+        self.body = body
+        self.fills = 0
+        self.error: Exception | None = None
+
+    async def __call__(self) -> bytes:
+        self.fills += 1
+        await asyncio.sleep(0.01)
+        if self.error is not None:
+            raise self.error
+        return self.body
+
+
+class Scene:
+    def __init__(self, client: FakeAsyncRedis) -> None:
+        self.client = client
+        self.lookups: list[tuple[str, str]] = []
+        self.cache = self.another_worker()
+
+    def another_worker(self) -> ReadThrough:
+        shared = SharedCache(RedisStore("cache", "redis://fake", self.client), 60)
+        return ReadThrough(shared, lambda tier, outcome, _: self.lookups.append((tier, outcome)))
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene(FakeAsyncRedis())
+
+
+async def _stored(scene: Scene, *, instead_of: bytes | None = None) -> None:
+    async def stored() -> bool:
+        return await scene.client.get(KEY.name) != instead_of
+
+    await eventually(stored)
+
+
+async def test_concurrent_cold_requests_fill_once(scene: Scene) -> None:
+    """Exactly once, and all get the same bytes."""
+    warehouse = Warehouse()
+    fetched = await asyncio.gather(*(scene.cache.get(KEY, warehouse) for _ in range(200)))
+    assert {one.entry.body for one in fetched} == {BODY}
+    assert warehouse.fills == 1
+
+
+async def test_what_one_worker_filled_is_a_hit_for_the_next(scene: Scene) -> None:
+    """From the shared cache, without a fill."""
+    first = await scene.cache.get(KEY, Warehouse())
+    await _stored(scene)
+    warehouse = Warehouse(b"never")
+    second = await scene.another_worker().get(KEY, warehouse)
+    assert (first.tier, second.tier, second.entry, warehouse.fills) == ("warehouse", "shared", first.entry, 0)
+    assert scene.lookups == [("shared", "miss"), ("warehouse", "hit"), ("shared", "hit")]
+
+
+async def test_the_first_caller_may_go_away(scene: Scene) -> None:
+    """The others get their answer from the fill that it began."""
+    warehouse = Warehouse()
+    callers = [asyncio.create_task(scene.cache.get(KEY, warehouse)) for _ in range(5)]
+    await eventually(lambda: warehouse.fills == 1)
+    callers[0].cancel()
+    fetched = await asyncio.gather(*callers[1:])
+    assert {one.entry.body for one in fetched} == {BODY}
+    assert warehouse.fills == 1
+
+
+async def test_an_error_reaches_everyone_and_is_not_kept(scene: Scene) -> None:
+    """Nothing of it is stored; the next request fills."""
+    warehouse = Warehouse()
+    warehouse.error = ValueError("broken")
+    results = await asyncio.gather(*(scene.cache.get(KEY, warehouse) for _ in range(5)), return_exceptions=True)
+    assert [str(result) for result in results] == ["broken"] * 5
+    assert warehouse.fills == 1
+    assert await scene.client.get(KEY.name) is None
+    warehouse.error = None
+    assert (await scene.cache.get(KEY, warehouse)).entry.body == BODY
+    assert scene.lookups[-1] == ("warehouse", "hit")
+
+
+async def test_a_damaged_entry_is_filled_again(scene: Scene) -> None:
+    """And replaced."""
+    await scene.client.set(KEY.name, b"nonsense")
+    fetched = await scene.cache.get(KEY, Warehouse())
+    assert (fetched.entry.body, fetched.tier, fetched.bypassed) == (BODY, "warehouse", False)
+    await _stored(scene, instead_of=b"nonsense")
+    assert (await scene.another_worker().get(KEY, Warehouse(b"never"))).entry.body == BODY
+
+
+async def test_without_redis_the_warehouse_still_answers() -> None:
+    """As a bypass, and many at once still fill once."""
+    with socket.socket() as bound:  # bound and not listening: nobody is there, and nobody else comes
+        bound.bind(("127.0.0.1", 0))
+        url = f"redis://127.0.0.1:{bound.getsockname()[1]}/0"
+        store = RedisStore("cache", url, open_client(url, timeout=0.05))
+        cache, warehouse = ReadThrough(SharedCache(store, 60)), Warehouse()
+        fetched = await asyncio.gather(*(cache.get(KEY, warehouse) for _ in range(20)))
+        await store.stop()
+    assert {(one.entry.body, one.tier, one.bypassed) for one in fetched} == {(BODY, "warehouse", True)}
+    assert warehouse.fills == 1
+
+
+async def test_a_large_answer_is_packed_without_holding_the_loop(scene: Scene) -> None:
+    """Others go on meanwhile, and the packed bytes are stored with it."""
+    fetched = await scene.cache.get(KEY, Warehouse(BODY * 20_000))
+    await _stored(scene)
+    again = await scene.another_worker().get(KEY, Warehouse(b"never"))
+    assert again.entry == fetched.entry
+    assert 0 < len(again.entry.gzipped) < len(again.entry.body)

@@ -1,0 +1,80 @@
+"""The pepper: configured, or created once and never lost unnoticed."""
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from config.settings import SettingsError
+from service.keys import pepper
+
+
+def test_a_configured_pepper_is_used_as_it_is(tmp_path: Path) -> None:
+    """And no file is made."""
+    assert pepper.obtain("x" * 16, tmp_path) == b"x" * 16
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_short_configured_pepper_is_refused(tmp_path: Path) -> None:
+    """The message names the setting and shows nothing of the value."""
+    with pytest.raises(SettingsError, match="FORECAST_KEYS_PEPPER") as caught:
+        pepper.obtain("quite-short", tmp_path)
+    assert "quite-short" not in str(caught.value)
+
+
+def test_a_pepper_is_created_once_and_kept_private(tmp_path: Path) -> None:
+    """Also where the data folder does not exist yet; nothing else is left behind."""
+    data = tmp_path / "data"
+    first = pepper.obtain(None, data)
+    assert len(first) == 64
+    assert pepper.obtain(None, data) == first
+    assert stat.S_IMODE((data / "pepper").stat().st_mode) == 0o600
+    assert [path.name for path in data.iterdir()] == ["pepper"]
+
+
+def test_whoever_comes_second_gets_the_first_ones(tmp_path: Path) -> None:
+    """However many begin at once: two peppers would void the keys of one of them."""
+    found: list[bytes] = []
+    start = threading.Barrier(8)
+
+    def obtain() -> None:
+        start.wait()
+        found.append(pepper.obtain(None, tmp_path))
+
+    threads = [threading.Thread(target=obtain) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert len(set(found)) == 1
+
+
+def test_what_a_killed_process_left_behind_is_no_obstacle(tmp_path: Path) -> None:
+    """In a container the next process has the same number."""
+    (tmp_path / f".pepper.{os.getpid()}").write_text("")
+    assert pepper.obtain(None, tmp_path)
+
+
+def test_a_damaged_pepper_is_an_error_and_not_replaced(tmp_path: Path) -> None:
+    """A new one would silently void every key."""
+    (tmp_path / "pepper").write_text("")
+    with pytest.raises(SettingsError, match="restore it"):
+        pepper.obtain(None, tmp_path)
+    assert (tmp_path / "pepper").read_text() == ""
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
+    """Not a traceback."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingsError, match="cannot read or create the pepper"):
+        pepper.obtain(None, tmp_path / "file" / "data")
+
+
+def test_a_fingerprint_tells_peppers_apart_and_reveals_none() -> None:
+    """It lies beside the keys."""
+    one, other = pepper.fingerprint(b"one pepper of ours"), pepper.fingerprint(b"another pepper")
+    assert one == pepper.fingerprint(b"one pepper of ours") != other
+    assert "pepper" not in one

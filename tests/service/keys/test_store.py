@@ -1,0 +1,106 @@
+"""The key store's records and sentinel. What real servers do with them is in tests/contract."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from service.keys import form
+from service.keys.store import CONTROL, SEEN, ForeignStoreError, KeyStoreError, key_id_of, record_name
+from service.redis.client import StoreUnavailable
+from tests.support.key_store import HeldKeyStore
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[HeldKeyStore]:
+    made = HeldKeyStore(tmp_path)
+    yield made
+    await made.client.aclose()
+
+
+def test_a_record_is_named_after_its_key_and_found_by_its_name() -> None:
+    """With a hash tag, so that what belongs to a key can lie together in a cluster."""
+    assert record_name("abc") == "k:{abc}"
+    assert key_id_of("k:{abc}") == "abc"
+    assert [key_id_of(name) for name in (CONTROL, "k:abc", "x:{abc}", "")] == [None] * 4
+
+
+async def test_the_secret_is_nowhere_in_the_store(store: HeldKeyStore) -> None:
+    """Neither whole nor in part of the record."""
+    presented, key = await store.issue("acme", "", None)
+    parts = form.parse(presented)
+    assert parts is not None
+    for name in await store.client.keys("*"):
+        record = await store.client.get(name)
+        assert isinstance(record, bytes)
+        assert parts.secret.encode() not in record
+    assert parts.secret not in repr(key)
+
+
+async def test_nothing_in_the_store_expires(store: HeldKeyStore) -> None:
+    """An expired key is told so, which needs its record."""
+    await store.issue("acme", "", None)
+    assert [await store.client.ttl(name) for name in await store.client.keys("*")] == [-1, -1]
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"not json", b"[1]", b'{"key_id": 1}'])
+async def test_a_damaged_record_is_unavailable_and_not_a_missing_key(store: HeldKeyStore, damage: bytes) -> None:
+    """503 for its owner, never 401."""
+    _, key = await store.issue("acme", "", None)
+    await store.client.set(record_name(key.key_id), damage)
+    with pytest.raises(StoreUnavailable, match="damaged"):
+        await store.find(key.key_id)
+
+
+async def test_a_record_of_another_type_is_unavailable(store: HeldKeyStore) -> None:
+    """The server's refusal, not an exception of the client."""
+    await store.client.rpush(record_name("0" * 12), "x")
+    with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
+        await store.find("0" * 12)
+
+
+async def test_an_empty_store_is_a_beginning_until_keys_were_seen(store: HeldKeyStore, tmp_path: Path) -> None:
+    """After that it is a loss, also for a process that starts later."""
+    store.check_control((await store.find("0" * 12)).control)
+    await store.issue("acme", "", None)
+    assert (tmp_path / SEEN).exists()
+    await store.client.flushall()
+    for later in (store, HeldKeyStore(tmp_path)):
+        with pytest.raises(ForeignStoreError, match="restore its backup"):
+            later.check_control((await later.find("0" * 12)).control)
+        with pytest.raises(ForeignStoreError):
+            await later.issue("acme", "", None)
+
+
+async def test_keys_of_another_pepper_are_foreign(store: HeldKeyStore, tmp_path: Path) -> None:
+    """Nothing is issued beside them."""
+    await store.issue("acme", "", None)
+    other = HeldKeyStore(tmp_path, b"another pepper of ours")
+    with pytest.raises(ForeignStoreError, match="another pepper"):
+        other.check_control((await store.find("0" * 12)).control)
+
+
+async def test_adopting_a_store_makes_it_ours(store: HeldKeyStore) -> None:
+    """What was lost stays lost; new keys can be issued."""
+    await store.issue("acme", "", None)
+    await store.client.flushall()
+    await store.adopt()
+    _, key = await store.issue("acme", "", None)
+    assert (await store.find(key.key_id)).key == key
+
+
+async def test_revoking_an_unknown_key_says_how_to_find_one(store: HeldKeyStore) -> None:
+    """And writes nothing."""
+    with pytest.raises(KeyStoreError, match="keys list"):
+        await store.revoke("0" * 12)
+    assert await store.client.keys("*") == []
+
+
+async def test_a_read_only_data_folder_is_no_obstacle(tmp_path: Path) -> None:
+    """The process itself remembers that keys were seen."""
+    (tmp_path / "file").write_text("")
+    store = HeldKeyStore(tmp_path / "file" / "data")
+    await store.issue("acme", "", None)
+    with pytest.raises(ForeignStoreError):
+        store.check_control(None)
+    await store.client.aclose()

@@ -1,0 +1,32 @@
+"""The circuit breaker."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.redis.breaker import FAILURES_TO_OPEN, CircuitBreaker
+
+
+@given(st.lists(st.booleans(), max_size=60))
+def test_it_is_open_after_failures_in_a_row_until_the_next_success(outcomes: list[bool]) -> None:
+    """And tells of every change, once."""
+    told: list[bool] = []
+    breaker = CircuitBreaker(told.append)
+    row, expected, changes = 0, False, []
+    for good in outcomes:
+        before = expected
+        row = 0 if good else row + 1
+        expected = False if good else expected or row >= FAILURES_TO_OPEN
+        changes += [good] if expected != before else []
+        (breaker.success if good else breaker.failure)()
+        assert breaker.is_open is expected
+    assert told == changes
+
+
+def test_one_lost_packet_opens_nothing() -> None:
+    """Nor do two, if something is answered in between."""
+    breaker = CircuitBreaker()
+    for _ in range(10):
+        breaker.failure()
+        breaker.failure()
+        breaker.success()
+    assert not breaker.is_open

@@ -1,0 +1,171 @@
+"""One Redis with a budget: every call ends within it, whatever becomes of the server."""
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import BlockingConnectionPool, Redis
+
+from service.redis.breaker import FAILURES_TO_OPEN
+from service.redis.client import RedisStore, StoreUnavailable, open_client
+from tests.support.valkey import ValkeyProcess
+from tests.support.waiting import eventually
+
+BUDGET = 0.05
+# What a busy machine may add to one call.
+SLACK = 0.15
+RECOVERY = 2.0
+
+
+@pytest.fixture
+def dead_port() -> Iterator[int]:
+    """Bound, so that nobody else can listen on it, and not listening."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+@pytest.fixture
+def black_hole() -> Iterator[int]:
+    """Accepts connections and never says anything."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(64)
+        yield listening.getsockname()[1]
+
+
+@pytest.fixture
+def server(short_folder: Path) -> Iterator[ValkeyProcess]:
+    """One that a test may hurt."""
+    process = ValkeyProcess(short_folder / "hurt").start()
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+async def store(server: ValkeyProcess) -> AsyncIterator[RedisStore]:
+    made = _store(server.url)
+    await made.start()
+    assert made.healthy
+    yield made
+    await made.stop()
+
+
+def _store(url: str, retries: int = 0) -> RedisStore:
+    return RedisStore("cache", url, open_client(url, timeout=BUDGET, retries=retries))
+
+
+async def _seconds_of_failing(store: RedisStore) -> float:
+    began = time.perf_counter()
+    with pytest.raises(StoreUnavailable):
+        await store.call(lambda client: client.get("x"))
+    return time.perf_counter() - began
+
+
+async def _answers(store: RedisStore) -> bool:
+    try:
+        await store.call(lambda client: client.get("x"))
+    except StoreUnavailable:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("retries", "budget"), [(0, BUDGET), (1, 2 * BUDGET)])
+@pytest.mark.parametrize("kind", ["dead_port", "black_hole"])
+async def test_a_server_that_is_not_there_costs_no_more_than_the_budget(
+    kind: str, retries: int, budget: float, request: pytest.FixtureRequest
+) -> None:
+    """Per try; and after a few failures nothing at all, because nobody asks any more."""
+    store = _store(f"redis://127.0.0.1:{request.getfixturevalue(kind)}/0", retries)
+    for _ in range(FAILURES_TO_OPEN):
+        assert await _seconds_of_failing(store) < budget + SLACK
+    assert await _seconds_of_failing(store) < 0.01
+    assert not store.healthy
+    await store.stop()
+
+
+async def test_a_server_without_a_socket_costs_nothing_either(tmp_path: Path) -> None:
+    """The embedded one before it starts."""
+    store = _store(f"unix://{tmp_path}/none")
+    assert await _seconds_of_failing(store) < BUDGET + SLACK
+    await store.stop()
+
+
+async def test_a_stalled_server_costs_the_budget_and_comes_back(server: ValkeyProcess, store: RedisStore) -> None:
+    """Stopped in mid-conversation; within 2 s of going on it is used again, and answers what was asked."""
+    await store.call(lambda client: client.set("x", b"1"))
+    server.stall()
+    try:
+        for _ in range(FAILURES_TO_OPEN):
+            assert await _seconds_of_failing(store) < BUDGET + SLACK
+        assert await _seconds_of_failing(store) < 0.01
+        assert not store.healthy
+    finally:
+        server.go_on()
+    await eventually(lambda: _answers(store), RECOVERY)
+    assert store.healthy
+    assert await store.call(lambda client: client.get("x")) == b"1"
+
+
+async def test_a_server_that_is_replaced_is_used_again(server: ValkeyProcess, store: RedisStore) -> None:
+    """Killed, and started again at the same place: within 2 s."""
+    server.kill()
+    for _ in range(FAILURES_TO_OPEN):
+        assert await _seconds_of_failing(store) < BUDGET + SLACK
+    server.start()
+    await eventually(lambda: _answers(store), RECOVERY)
+
+
+async def test_a_server_that_comes_after_us_is_found_without_a_request(short_folder: Path) -> None:
+    """It is watched for, so that health is true of now."""
+    server = ValkeyProcess(short_folder / "late")
+    store = _store(server.url)
+    await store.start()
+    assert not store.healthy
+    server.start()
+    try:
+        await eventually(lambda: store.healthy, RECOVERY)
+    finally:
+        await store.stop()
+        server.kill()
+
+
+async def test_an_outage_is_logged_once_with_its_end(
+    server: ValkeyProcess, store: RedisStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not per request; and where it was."""
+    caplog.set_level(logging.INFO, "forecast.redis")
+    server.kill()
+    for _ in range(10):
+        await _seconds_of_failing(store)
+    server.start()
+    await eventually(lambda: store.healthy, RECOVERY)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert str(server.socket) in caplog.text
+
+
+async def test_more_calls_than_connections_wait_for_one_and_open_nothing(server: ValkeyProcess) -> None:
+    """Our own pool being empty is no outage of the server."""
+    pool = BlockingConnectionPool.from_url(server.url, max_connections=1, timeout=BUDGET, socket_timeout=5)
+    store = RedisStore("cache", server.url, Redis.from_pool(pool))
+
+    async def slow(client: Redis) -> object:
+        return await client.execute_command("BLPOP", "never", 0.5)  # type: ignore[no-untyped-call]
+
+    holding = asyncio.create_task(store.call(slow))
+    await asyncio.sleep(0)
+    results = await asyncio.gather(*(_answers(store) for _ in range(FAILURES_TO_OPEN + 2)))
+    assert results == [False] * (FAILURES_TO_OPEN + 2)
+    await holding
+    assert await _answers(store)
+    await store.stop()
+
+
+def test_a_url_that_is_none_is_an_error_at_once() -> None:
+    """When the instance starts, not with the first request."""
+    with pytest.raises(ValueError, match="Redis URL"):
+        open_client("http://example.test", timeout=BUDGET)

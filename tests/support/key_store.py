@@ -1,0 +1,43 @@
+"""A key store without a server, whose answers a test can hold back, and a clock that a test can turn."""
+
+import asyncio
+from pathlib import Path
+
+from fakeredis import FakeAsyncRedis
+
+from service.keys.store import Found, KeyStore
+from service.redis.client import RedisStore, StoreUnavailable
+
+PEPPER = b"pepper of the tests"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class HeldKeyStore(KeyStore):
+    """`asked` counts look-ups. While `away`, they fail; while `holding`, each one's answer, as of when it was asked,
+    waits in `held` to be let go."""
+
+    def __init__(self, data: Path, pepper: bytes = PEPPER) -> None:
+        self.client = FakeAsyncRedis()
+        super().__init__(RedisStore("key store", "redis://fake", self.client), pepper, data)
+        self.asked = 0
+        self.away = False
+        self.holding = False
+        self.held: list[asyncio.Future[None]] = []
+
+    async def find(self, key_id: str) -> Found:
+        self.asked += 1
+        if self.away:
+            raise StoreUnavailable("key store is away")
+        found = await super().find(key_id)
+        if self.holding:
+            let_go: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.held.append(let_go)
+            await let_go
+        return found
