@@ -1,0 +1,87 @@
+"""The servers that one suite of behaviours runs over: a double without a server, a Valkey, and Debian's Redis."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fakeredis import FakeAsyncRedis, FakeServer
+from redis import Redis as BlockingRedis
+from redis.asyncio import Redis
+
+from service.embedded import server_program
+from service.redis.client import RedisStore, open_client
+from tests.support.valkey import ValkeyProcess
+
+DEBIAN = "redis-server"
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One server, emptied for each test. `process` is None for the double."""
+
+    process: ValkeyProcess | None
+    double: FakeServer
+
+    @property
+    def url(self) -> str:
+        return self.process.url if self.process else "redis://double"
+
+    def client(self, timeout: float = 2.0) -> Redis:
+        """With a generous budget: these tests are about behaviour, and test machines are busy."""
+        return open_client(self.url, timeout=timeout) if self.process else FakeAsyncRedis(server=self.double)
+
+    def store(self, timeout: float = 2.0) -> RedisStore:
+        return RedisStore("a store", self.url, self.client(timeout))
+
+    def command(self, *words: str | bytes) -> object:
+        """Sends a command from elsewhere."""
+        assert self.process is not None
+        with BlockingRedis.from_url(self.url) as client:
+            return client.execute_command(*words)
+
+
+def _program(name: str) -> str:
+    if name == "valkey":
+        return server_program()
+    found = shutil.which(DEBIAN)
+    if found is None:
+        pytest.skip(f"{DEBIAN} is not on the PATH")
+    return found
+
+
+@pytest.fixture(scope="session", params=["valkey", DEBIAN])
+def process(request: pytest.FixtureRequest, short_folder: Path) -> Iterator[ValkeyProcess]:
+    program = _program(request.param)
+    server = ValkeyProcess(short_folder / f"contract-{request.param}", appendonly=True, program=program).start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def real(process: ValkeyProcess) -> Backend:
+    """A real server."""
+    backend = Backend(process, FakeServer())
+    backend.command("FLUSHALL")
+    return backend
+
+
+@pytest.fixture(scope="session", params=["double", "valkey", DEBIAN])
+def _any_process(request: pytest.FixtureRequest, short_folder: Path) -> Iterator[ValkeyProcess | None]:
+    if request.param == "double":
+        yield None
+        return
+    folder = short_folder / f"any-{request.param}"
+    server = ValkeyProcess(folder, appendonly=True, program=_program(request.param)).start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def backend(_any_process: ValkeyProcess | None) -> Backend:
+    """Any of the servers."""
+    backend = Backend(_any_process, FakeServer())
+    if _any_process:
+        backend.command("FLUSHALL")
+    return backend

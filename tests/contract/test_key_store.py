@@ -1,0 +1,165 @@
+"""KeyStore over every server: what is issued is found, what is revoked stays revoked, and both survive."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from service.embedded import server_program
+from service.keys import form
+from service.keys.record import ApiKey
+from service.keys.store import CONTROL, ForeignStoreError, KeyStore, KeyStoreError, record_name
+from service.redis.client import RedisStore, StoreUnavailable, open_client
+from tests.contract.conftest import Backend
+from tests.support.key_store import PEPPER
+from tests.support.valkey import ValkeyProcess
+
+
+@pytest.fixture
+async def redis(backend: Backend) -> AsyncIterator[RedisStore]:
+    store = backend.store(timeout=5)
+    yield store
+    await store.stop()
+
+
+@pytest.fixture
+def keys(redis: RedisStore, tmp_path: Path) -> KeyStore:
+    return KeyStore(redis, PEPPER, tmp_path)
+
+
+async def _listed(keys: KeyStore) -> list[ApiKey]:
+    return [key async for key in keys.all()]
+
+
+async def test_an_issued_key_is_found_by_its_id(keys: KeyStore) -> None:
+    """With everything that it was issued with, and a digest that proves its secret."""
+    expires = datetime.now(UTC).replace(microsecond=0) + timedelta(days=90)
+    presented, key = await keys.issue("acme", "batch", expires)
+    found = await keys.find(key.key_id)
+    assert found.key == key
+    assert (key.partner, key.label, key.expires_at, key.revoked_at) == ("acme", "batch", expires, None)
+    parts = form.parse(presented)
+    assert parts is not None
+    assert (parts.key_id, form.digest(parts.secret, PEPPER)) == (key.key_id, key.digest)
+    keys.check_control(found.control)
+
+
+async def test_an_unknown_id_is_not_found(keys: KeyStore) -> None:
+    """While the sentinel is."""
+    await keys.issue("acme", "", None)
+    found = await keys.find("0" * 12)
+    assert found.key is None
+    keys.check_control(found.control)
+
+
+async def test_a_revoked_key_is_revoked_once(keys: KeyStore) -> None:
+    """Revoking again keeps the first time; other keys are as they were."""
+    (_, key), (_, other) = await keys.issue("acme", "", None), await keys.issue("acme", "", None)
+    revoked = await keys.revoke(key.key_id)
+    assert revoked.revoked_at is not None
+    assert await keys.revoke(key.key_id) == revoked
+    assert (await keys.find(key.key_id)).key == revoked
+    assert (await keys.find(other.key_id)).key == other
+
+
+async def test_revoking_from_two_places_at_once_loses_nothing(backend: Backend, keys: KeyStore, tmp_path: Path) -> None:
+    """Both are told the same, and the record is whole."""
+    _, key = await keys.issue("acme", "", None)
+    second = backend.store(timeout=5)
+    both = await asyncio.gather(
+        *(store.revoke(key.key_id) for store in (keys, KeyStore(second, PEPPER, tmp_path)) for _ in range(5))
+    )
+    assert {msgspec.structs.replace(one, revoked_at=None) for one in both} == {key}
+    assert (await keys.find(key.key_id)).key in both
+    await second.stop()
+
+
+async def test_revoking_an_unknown_key_fails_and_writes_nothing(keys: KeyStore) -> None:
+    """No record comes from nowhere."""
+    with pytest.raises(KeyStoreError, match="no key"):
+        await keys.revoke("0" * 12)
+    assert await _listed(keys) == []
+
+
+async def test_all_keys_are_listed_once(redis: RedisStore, keys: KeyStore) -> None:
+    """More than one page of them; the sentinel is none, nor is what else lies there."""
+    _, key = await keys.issue("acme", "", None)
+    records = {
+        record_name(f"{number:012}"): msgspec.json.encode(msgspec.structs.replace(key, key_id=f"{number:012}"))
+        for number in range(2500)
+    }
+    await redis.call(lambda client: client.mset(records))
+    await redis.call(lambda client: client.set("something else", "x"))
+    listed = [one.key_id for one in await _listed(keys)]
+    assert sorted(listed) == sorted([key.key_id, *(f"{number:012}" for number in range(2500))])
+
+
+async def test_the_sentinel_is_set_once_however_many_begin(backend: Backend, tmp_path: Path) -> None:
+    """Keys that are issued at the same time agree on it."""
+    stores = [backend.store(timeout=5) for _ in range(4)]
+    await asyncio.gather(*(KeyStore(store, PEPPER, tmp_path).issue("acme", "", None) for store in stores))
+    keys = KeyStore(stores[0], PEPPER, tmp_path)
+    keys.check_control((await keys.find("0" * 12)).control)
+    assert len(await _listed(keys)) == 4
+    for store in stores:
+        await store.stop()
+
+
+async def test_a_store_that_lost_everything_is_foreign_until_it_is_adopted(redis: RedisStore, keys: KeyStore) -> None:
+    """It refuses to issue; after adopting, it issues."""
+    await keys.issue("acme", "", None)
+    await redis.call(lambda client: client.flushall())
+    with pytest.raises(ForeignStoreError):
+        await keys.issue("acme", "", None)
+    await keys.adopt()
+    _, key = await keys.issue("acme", "", None)
+    assert await _listed(keys) == [key]
+
+
+async def test_a_record_that_is_none_is_unavailable(redis: RedisStore, keys: KeyStore) -> None:
+    """Damaged, or of another type: nothing is known about the key."""
+    for write in (
+        lambda client: client.set(record_name("0" * 12), "damaged"),
+        lambda client: client.lpush(record_name("1" * 12), "x"),
+    ):
+        await redis.call(write)
+    for key_id in ("0" * 12, "1" * 12):
+        with pytest.raises(StoreUnavailable):
+            await keys.find(key_id)
+
+
+@pytest.mark.parametrize("change", ["issue", "revoke"])
+async def test_what_was_issued_or_revoked_survives_a_killed_server(short_folder: Path, change: str) -> None:
+    """It is on disk when the call returns: the server is killed in the same moment."""
+    server = ValkeyProcess(short_folder / f"killed-{change}", appendonly=True, program=server_program()).start()
+    store = RedisStore("key store", server.url, open_client(server.url, timeout=5, retries=1))
+    keys = KeyStore(store, PEPPER, short_folder / f"killed-{change}-data")
+    try:
+        _, key = await keys.issue("acme", "", None)
+        if change == "revoke":
+            key = await keys.revoke(key.key_id)
+        server.kill()
+        server.start()
+        assert (await keys.find(key.key_id)).key == key
+    finally:
+        await store.stop()
+        server.kill()
+
+
+async def test_a_change_that_the_disk_does_not_confirm_is_not_called_done(short_folder: Path) -> None:
+    """WAITAOF says so: here a server that never writes its file to the disk."""
+    folder = short_folder / "unsynced"
+    server = ValkeyProcess(folder, appendonly=True, program=server_program()).start()
+    store = RedisStore("key store", server.url, open_client(server.url, timeout=5))
+    keys = KeyStore(store, PEPPER, folder / "data")
+    try:
+        await store.call(lambda client: client.config_set("appendfsync", "no"))
+        with pytest.raises(StoreUnavailable, match="disk"):
+            await keys.issue("acme", "", None)
+        assert await store.call(lambda client: client.exists(CONTROL))
+    finally:
+        await store.stop()
+        server.kill()
