@@ -1,0 +1,74 @@
+"""The instance's metrics, as Prometheus reads them."""
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.operators.metrics import render
+from service.operators.state import InstanceState
+from service.telemetry import COUNTERS, HISTOGRAMS, REQUEST_SECONDS, REQUESTS, Snapshot, Telemetry
+from tests.service.operators.test_state import WELL, but, instance
+
+
+def samples(state: InstanceState, sums: Snapshot) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """Every sample by name and labels; fails if one is there twice."""
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+    for family in text_string_to_metric_families(render(state, sums).decode()):
+        for sample in family.samples:
+            key = (sample.name, tuple(sorted(sample.labels.items())))
+            assert key not in found
+            found[key] = sample.value
+    return found
+
+
+def test_counters_have_their_labels() -> None:
+    """And end in _total."""
+    telemetry = Telemetry()
+    telemetry.count(REQUESTS, "forecast", "200", "answered")
+    labels = (("area", "forecast"), ("outcome", "answered"), ("status", "200"))
+    assert samples(instance(WELL), telemetry.snapshot())["forecast_requests_total", labels] == 1
+
+
+def test_buckets_are_cumulative() -> None:
+    """Each counts all that was not slower; the last is the number of all."""
+    telemetry = Telemetry()
+    for seconds in (0.0001, 0.003, 0.003, 60):
+        telemetry.observe(REQUEST_SECONDS, seconds, "forecast")
+    found = samples(instance(WELL), telemetry.snapshot())
+
+    def bucket(bound: str) -> float:
+        return found["forecast_request_seconds_bucket", (("area", "forecast"), ("le", bound))]
+
+    assert [bucket(bound) for bound in ("0.0001", "0.0025", "0.005", "5.0", "+Inf")] == [1, 1, 3, 3, 4]
+    assert found["forecast_request_seconds_count", (("area", "forecast"),)] == 4
+    assert abs(found["forecast_request_seconds_sum", (("area", "forecast"),)] - 60.0061) < 1e-9
+
+
+def test_gauges_are_of_the_whole_instance() -> None:
+    """A store is up if every worker reaches it; releases are counted by worker."""
+    found = samples(instance(WELL, but(cache_up=False, release="r2", push_connected=False), None), Snapshot())
+    assert found["forecast_workers", ()] == 2
+    assert found["forecast_workers_wanted", ()] == 3
+    assert found["forecast_ready", ()] == 1
+    assert found["forecast_store_up", (("store", "keys"),)] == 1
+    assert found["forecast_store_up", (("store", "cache"),)] == 0
+    assert found["forecast_revocation_push_connections", ()] == 1
+    assert found["forecast_release", (("illustrative", "false"), ("release", "r1"))] == 1
+    assert found["forecast_release", (("illustrative", "false"), ("release", "r2"))] == 1
+
+
+def test_an_instance_that_is_not_there_yet_has_metrics() -> None:
+    """Nothing is up, nothing fails."""
+    found = samples(instance(None), Snapshot())
+    assert found["forecast_ready", ()] == 0
+    assert found["forecast_store_up", (("store", "keys"),)] == 0
+
+
+def test_a_foreign_key_store_is_a_metric() -> None:
+    """To be alarmed by."""
+    assert samples(instance(but(keys_problem="another pepper")), Snapshot())["forecast_key_store_foreign", ()] == 1
+    assert samples(instance(WELL), Snapshot())["forecast_key_store_foreign", ()] == 0
+
+
+def test_every_family_is_declared_before_anything_happens() -> None:
+    """So that dashboards and alarms find their names."""
+    text = render(instance(WELL), Snapshot()).decode()
+    assert all(f"# TYPE {family.name}" in text for family in (*COUNTERS, *HISTOGRAMS))

@@ -1,0 +1,78 @@
+"""Readiness: 503 only while nobody could be answered; all else is degraded, with its reasons."""
+
+import msgspec
+import pytest
+
+from service.control import Report
+from service.operators.state import InstanceState, Readiness, WorkerState, readiness
+from service.telemetry import Snapshot
+
+WELL = Report(
+    release="r1",
+    release_problem=None,
+    published_at=1.0,
+    illustrative=False,
+    keys_up=True,
+    cache_up=True,
+    push_connected=True,
+    can_verify=True,
+    keys_problem=None,
+    telemetry=Snapshot(),
+)
+
+
+def instance(*reports: Report | None, draining: bool = False, wanted: int | None = None) -> InstanceState:
+    workers = tuple(WorkerState(100 + number, report, 1 << 20) for number, report in enumerate(reports))
+    return InstanceState(workers=workers, wanted_workers=wanted or len(reports), restarts=0, draining=draining)
+
+
+def but(**changes: object) -> Report:
+    return msgspec.structs.replace(WELL, **changes)
+
+
+def test_an_instance_that_lacks_nothing_is_ready() -> None:
+    """With the releases that it serves."""
+    assert readiness(instance(WELL, but(release="r2"))) == Readiness("ready", (), ("r1", "r2"))
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (instance(WELL, draining=True), "draining"),
+        (instance(None, None), "starting"),
+        (instance(wanted=1), "starting"),
+        (instance(but(release=None)), "no release was published yet"),
+        (instance(but(release=None, release_problem="the manifest is damaged")), "no release: the manifest is damaged"),
+        (instance(but(keys_up=False, can_verify=False)), "the key store is away and no key is remembered"),
+        (instance(but(can_verify=False, keys_problem="another pepper")), "another pepper"),
+    ],
+)
+def test_an_instance_that_can_answer_nobody_is_unavailable(state: InstanceState, reason: str) -> None:
+    """And says what an operator must mend."""
+    found = readiness(state)
+    assert (found.status, found.reasons) == ("unavailable", (reason,))
+
+
+@pytest.mark.parametrize(
+    ("state", "part"),
+    [
+        (instance(WELL, but(keys_up=False)), "key store is away"),
+        (instance(WELL, but(cache_up=False)), "shared cache is away"),
+        (instance(WELL, but(release_problem="cannot open r2")), "cannot open r2"),
+        (instance(WELL, but(keys_problem="another pepper")), "another pepper"),
+        (instance(WELL, None), "1 of 2 workers serve"),
+        (instance(WELL, but(can_verify=False, keys_up=False)), "key store is away"),
+        (instance(WELL, but(release=None, release_problem="slow disk")), "slow disk"),
+    ],
+)
+def test_an_instance_that_can_answer_somebody_is_degraded(state: InstanceState, part: str) -> None:
+    """A balancer goes on sending to it; the reason is there to read."""
+    found = readiness(state)
+    assert found.status == "degraded"
+    assert any(part in reason for reason in found.reasons)
+
+
+def test_a_reason_that_all_workers_have_is_said_once() -> None:
+    """However many they are."""
+    found = readiness(instance(*(but(release_problem="cannot open r2") for _ in range(8))))
+    assert found.reasons == ("cannot open r2",)
