@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.drops import HOUSING, write_table
 from warehouse import sql
-from warehouse.rules import RULES
+from warehouse.rules.rows import ROW_RULES as RULES
 from warehouse.tables import TABLES
 
 
