@@ -161,6 +161,8 @@ def _convert(name: str, value: object, source: str) -> object:
             raise SettingsError(f"{source}: is empty; remove it to use the default of {name}")
         if name == "attribution":
             value = [part.strip() for part in value.split("|") if part.strip()]
+        elif name == "limits":
+            value = _pairs(value, source)
     try:
         converted: object = msgspec.convert(value, type_of(name), strict=not text)
     except msgspec.ValidationError as error:
@@ -172,6 +174,24 @@ def _convert(name: str, value: object, source: str) -> object:
         if problem_of_url is not None:
             raise SettingsError(f"{source}: {problem_of_url}")
     return _absolute(str(converted), source) if name == "data_dir" else converted
+
+
+def _pairs(text: str, source: str) -> dict[str, str]:
+    """``name=value`` pairs between commas; a value may be a percentage."""
+    pairs = {}
+    for part in text.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (name and equals and value):
+            raise SettingsError(f"{source}: {part.strip()!r} is not name=value")
+        pairs[name] = _share(value, source) if value.endswith("%") else value
+    return pairs
+
+
+def _share(percentage: str, source: str) -> str:
+    try:
+        return repr(float(percentage[:-1]) / 100)
+    except ValueError:
+        raise SettingsError(f"{source}: {percentage!r} is no percentage") from None
 
 
 def _absolute(path: str, source: str) -> str:

@@ -94,6 +94,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Literal["off", "errors", "all"], Meta(description="Requests logged: none, those answered 5xx, or all.")
     ] = "errors"
 
+    limits: Annotated[
+        dict[str, Annotated[float, Meta(ge=0)]],
+        Meta(description="Limits of publishing rules, like `total-drift=0.1, zip-codes-lost=0.05`."),
+    ] = {}
+    keep_releases: Annotated[
+        int, Meta(ge=2, le=10_000, description="Releases kept by publishing; one in use is never retired.")
+    ] = 10
+    warm: Annotated[
+        Literal["all", "asked", "off"],
+        Meta(description="What of a new release is in the cache before it goes live: `asked` is what is asked for."),
+    ] = "all"
+
     attribution: Annotated[
         tuple[str, ...],
         Meta(description="Sources named by a release whose extracts name none; `|` between them."),

@@ -80,13 +80,16 @@ class EmbeddedServers:
             return
         self.tend()
         deadline = time.monotonic() + _START_SECONDS
-        while not all(_answers(self._socket(role)) for role in self._roles):
+        while not self.answers():
             dead = [role for role, process in self._processes.items() if process.poll() is not None]
             if dead:
                 raise EmbeddedError(f"the embedded server for {dead[0]} did not start; see {self._log(dead[0])}")
             if time.monotonic() > deadline:
                 raise EmbeddedError(f"the embedded servers of {self._data} do not answer")
             time.sleep(0.01)
+
+    def answers(self) -> bool:
+        return all(_answers(self._socket(role)) for role in self._roles)
 
     def tend(self) -> list[Role]:
         """Starts what is not running, without waiting; returns what it started. Call from the main thread."""
@@ -171,6 +174,14 @@ def borrowed(settings: Settings, needed: tuple[Role, ...] = ROLES) -> Iterator[d
         yield resolved(settings, servers)
     finally:
         servers.stop()
+
+
+def running_url(settings: Settings, role: Role) -> str | None:
+    """Where the server of `role` is, None if it is embedded and nobody runs it."""
+    if role not in wanted(settings):
+        return resolved(settings, EmbeddedServers(settings.data_path, ()))[role]
+    servers = EmbeddedServers(settings.data_path, (role,))
+    return servers.url(role) if servers.answers() else None
 
 
 def resolved(settings: Settings, servers: EmbeddedServers) -> dict[Role, str]:

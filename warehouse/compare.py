@@ -3,6 +3,8 @@
 Publishing holds a drop against the current release with it (drift.py), and `diff` shows it.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -10,6 +12,8 @@ import duckdb
 from warehouse import sql
 from warehouse.build import table_file
 from warehouse.comparison import Comparison, FigureChange, Mover, Places
+from warehouse.errors import CatalogError
+from warehouse.releases import Catalog
 from warehouse.tables import HOUSING_FIGURES
 
 _MOVERS = 10
@@ -42,6 +46,42 @@ def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> Comp
         movers=tuple(Mover(*row) for row in movers),
         changed_zip_codes=_number(connection, sql.statement("changed_zip_codes")),
     )
+
+
+def compare_releases(catalog: Catalog, old: str, new: str) -> Comparison:
+    """What changed from release `old` to release `new`. Raises CatalogError if one is unknown or damaged."""
+    folders = _table_folders(catalog, old, new)
+    with _reading(old, new) as connection:
+        return compare(connection, *folders)
+
+
+def write_release_changes(catalog: Catalog, old: str, new: str, out: Path) -> int:
+    """Writes every figure that differs into `out`; returns how many. Raises CatalogError, also if it cannot write."""
+    folders = _table_folders(catalog, old, new)
+    with _reading(old, new) as connection:
+        return write_changes(connection, *folders, out)
+
+
+def _table_folders(catalog: Catalog, old: str, new: str) -> tuple[Path, Path]:
+    old_folder, new_folder = (catalog.folder(catalog.manifest(release).id) / "tables" for release in (old, new))
+    return old_folder, new_folder
+
+
+@contextmanager
+def _reading(old: str, new: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    try:
+        with duckdb.connect() as connection:
+            yield connection
+    except duckdb.Error as error:
+        raise CatalogError(f"{old} and {new} cannot be compared: {str(error).strip().splitlines()[0]}") from None
+
+
+def write_changes(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, out: Path) -> int:
+    """Writes every figure that differs into `out`, CSV or Parquet by its ending; returns how many there are."""
+    pair_figures(connection, old, new)
+    form = "csv" if out.suffix.lower() == ".csv" else "parquet"
+    text = sql.statement("write_changed_figures", path=sql.quoted(str(out)), form=form)
+    return _number(connection, text)
 
 
 def pair_figures(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> None:

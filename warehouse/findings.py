@@ -63,7 +63,12 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def report(findings: Iterable[Finding], comparison: Comparison | None = None) -> Report:
-    return Report(tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))), comparison)
+    return Report(tuple(sorted(findings, key=_gravity)), comparison)
+
+
+def _gravity(finding: Finding) -> tuple[int, bool]:
+    # a figure that vanished without anybody meaning it is easily overlooked among warnings
+    return SEVERITIES.index(finding.severity), finding.rule != "vanished-figure"
 
 
 def accept(findings: Iterable[Finding], acceptance: Acceptance | None) -> list[Finding]:

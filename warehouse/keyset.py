@@ -6,6 +6,7 @@ cannot grow anything.
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Iterator
 
 import msgspec
 
@@ -84,6 +85,15 @@ class KeySet:
     @property
     def city_count(self) -> int:
         return sum(len(cities) for cities in self._stored.cities.values())
+
+    def matches(self) -> Iterator[Match]:
+        """Every canonical query that there is, each once: ZIP codes, cities, then aliases that no city hides."""
+        for zip_code in self._zips:
+            yield Match(f"zip:{zip_code}", (zip_code,))
+        for state in sorted({*self._stored.cities, *self._stored.aliases}):
+            names = {**self._stored.aliases.get(state, {}), **self._stored.cities.get(state, {})}
+            for name, zip_codes in names.items():
+                yield Match(f"city:{state}:{name}", zip_codes)
 
     def has_figures(self, zip_codes: tuple[str, ...]) -> bool:
         return any(self._zips[zip_code].has_figures for zip_code in zip_codes)

@@ -113,12 +113,19 @@ class Catalog:
             raise NoReleaseError("nothing was published yet: run `forecast extracts publish PATH`")
         return self.manifest(pointer.release)
 
+    def names(self) -> list[str]:
+        """The ids of all releases, damaged ones too, newest first."""
+        return sorted((folder.name for folder in self.releases.glob("*/")), reverse=True)
+
+    def has(self, release: str) -> bool:
+        return release in self.names()
+
     def all(self) -> list[Manifest]:
         """Every readable release, newest first; a damaged one is left out."""
         found = []
-        for folder in sorted(self.releases.glob("*/"), reverse=True):
+        for name in self.names():
             try:
-                found.append(self.manifest(folder.name))
+                found.append(self.manifest(name))
             except CatalogError:
                 continue
         return found

@@ -1,37 +1,50 @@
-"""forecast extracts"""
+"""forecast extracts: what looks at drops. What looks at releases is in releases.py."""
 
 import sys
+from pathlib import Path
 
 import click
 import msgspec
-from rich.markup import escape
 
 from config.settings import Settings
 from service.cli import findings
 from service.cli.output import FAILED, json_option, load_settings, print_json, reports_errors, stderr, stdout, table
-from warehouse.instances import InstanceRecord, wait_until_served
-from warehouse.publish import Options, Outcome, publish, roll_back
-from warehouse.releases import Catalog, Manifest
-
-_SERVED_WITHIN_SECONDS = 2.0
+from service.cli.releases import diff, list_releases, retire_releases, rollback, show, warn_behind
+from service.publishing import Published, options_of, publish_and_wait
+from warehouse.publish import Options, Outcome, check
+from warehouse.releases import Catalog
+from warehouse.rules.all import RULES, Limits
+from warehouse.rules.rule import Rule
 
 
 @click.group()
 def extracts() -> None:
-    """Publish drops of Parquet extracts; list, show and roll back releases.
+    """Publish drops of Parquet extracts; list, compare and roll back releases.
 
     \b
+    forecast extracts check drops/2026-10
     forecast extracts publish drops/2026-10
     forecast extracts list
     forecast extracts rollback
     """
 
 
+for _command in (list_releases, show, rollback, diff, retire_releases):
+    extracts.add_command(_command)
+
+
 @extracts.command(name="publish")
 @click.argument("paths", nargs=-1, required=True)
+@click.option("--drop-table", "withdrawn", multiple=True, metavar="TABLE", help="Leave out a table that would be kept.")
+@click.option(
+    "--accept", "accepted", multiple=True, metavar="RULE", help="Let findings of RULE through; needs --reason."
+)
+@click.option("--reason", default="", help="Why they are let through; kept in the release's manifest.")
 @json_option
 @reports_errors
-def publish_drop(paths: tuple[str, ...], as_json: bool) -> None:
+def publish_drop(
+    paths: tuple[str, ...], withdrawn: tuple[str, ...], accepted: tuple[str, ...], reason: str, as_json: bool
+) -> None:
     """Validate the drop at PATHS (folders, files, globs) and make it the current release.
 
     Prints the release's id. A table that the drop does not bring stays as it is. With any error nothing changes: all
@@ -40,161 +53,132 @@ def publish_drop(paths: tuple[str, ...], as_json: bool) -> None:
     \b
     forecast extracts publish drops/2026-10
     forecast extracts publish zip_locations.parquet 'parts/housing-*.parquet'
+    forecast extracts publish drops/2026-10 --accept total-drift --reason "2030 census base"
     """
     settings = load_settings().settings
-    catalog = Catalog(settings.data_path)
-    console = stderr()
-    with findings.progress(console) as tell:
-        outcome = publish(catalog, paths, Options(attribution=settings.attribution), tell)
-        behind = _await_instances(settings, outcome, tell)
+    options = _options(settings, withdrawn, accepted, reason)
+    with findings.progress(stderr()) as tell:
+        published = publish_and_wait(settings, paths, options, tell)
     if as_json:
-        print_json(_as_json(outcome, behind))
-        _warn_behind(behind)
+        print_json(_as_json(published.outcome) | _aftermath(published))
     else:
-        _print_outcome(outcome, behind)
-    if outcome.result == "refused":
-        if as_json:
-            click.echo(f"forecast: refused: {outcome.report.summary()}", err=True)
-        sys.exit(FAILED)
+        _print_outcome(published.outcome)
+        _print_aftermath(published)
+    warn_behind(list(published.behind))
+    _end(published.outcome, as_json=as_json)
 
 
-@extracts.command(name="list")
+@extracts.command(name="check")
+@click.argument("paths", nargs=-1, required=True)
+@click.option("--drop-table", "withdrawn", multiple=True, metavar="TABLE", help="Leave out a table that would be kept.")
+@click.option("--accept", "accepted", multiple=True, metavar="RULE", help="Let findings of RULE through.")
+@click.option(
+    "--html", "html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report with charts here."
+)
 @json_option
 @reports_errors
-def list_releases(as_json: bool) -> None:
-    """List the releases that there are, newest first.
+def check_drop(
+    paths: tuple[str, ...], withdrawn: tuple[str, ...], accepted: tuple[str, ...], html: Path | None, as_json: bool
+) -> None:
+    """Say everything that publishing the drop at PATHS would say, and change nothing.
+
+    Exit codes: 0 it could be published, 1 it would be refused, 2 wrong usage.
 
     \b
-    forecast extracts list
-    forecast extracts list --json
-    """
-    catalog = Catalog(load_settings().settings.data_path)
-    pointer = catalog.pointer()
-    current, previous = (pointer.release, pointer.previous) if pointer else (None, None)
-    releases = catalog.all()
-    if as_json:
-        print_json([_summary(manifest, current) for manifest in releases])
-        return
-    shown = table(
-        "release", "published (UTC)", "ZIP codes", "cities", "warnings", "", numeric=("ZIP codes", "cities", "warnings")
-    )
-    for manifest in releases:
-        marks = [mark for mark, holds in _marks(manifest, current, previous) if holds]
-        shown.add_row(
-            manifest.id,
-            f"{manifest.published_at:%Y-%m-%d %H:%M:%S}",
-            f"{manifest.zip_codes:,}",
-            f"{manifest.cities:,}",
-            str(manifest.findings.get("warning", 0)),
-            " ".join(marks),
-        )
-    stdout().print(shown if releases else "No releases yet: run `forecast extracts publish PATH`.")
-
-
-@extracts.command()
-@click.argument("release", required=False)
-@json_option
-@reports_errors
-def show(release: str | None, as_json: bool) -> None:
-    """Show a release (default: the current one): its tables, where they came from, and its findings.
-
-    \b
-    forecast extracts show
-    forecast extracts show 20261005T090000Z-0123456789ab
-    """
-    catalog = Catalog(load_settings().settings.data_path)
-    current = catalog.current().id if release is None else None
-    manifest = catalog.manifest(release or current or "")
-    pointer = catalog.pointer()
-    is_current = bool(pointer and pointer.release == manifest.id)
-    report = catalog.findings(manifest.id)
-    if as_json:
-        print_json({"current": is_current, "manifest": manifest, "findings": report.findings})
-        return
-    findings.print_manifest(stdout(), manifest, current=is_current)
-    findings.print_report(stdout(), report)
-
-
-@extracts.command()
-@click.argument("release", required=False)
-@json_option
-@reports_errors
-def rollback(release: str | None, as_json: bool) -> None:
-    """Make RELEASE current again; without it, the one that was current before this one.
-
-    \b
-    forecast extracts rollback
-    forecast extracts rollback 20261005T090000Z-0123456789ab
+    forecast extracts check drops/2026-10
+    forecast extracts check drops/2026-10 --html report.html
     """
     settings = load_settings().settings
-    manifest = roll_back(Catalog(settings.data_path), release)
-    behind = wait_until_served(settings.data_path, manifest.id, _SERVED_WITHIN_SECONDS)
+    options = options_of(settings, withdrawn, accepted, "checked")
+    with findings.progress(stderr()) as tell:
+        outcome = check(Catalog(settings.data_path), paths, options, tell)
+    if html is not None:
+        findings.write_html(html, outcome, " ".join(paths))
     if as_json:
-        print_json({"release": manifest.id, "behind": [_instance(record) for record in behind]})
+        print_json(_as_json(outcome))
+    else:
+        _print_outcome(outcome)
+    _end(outcome, as_json=as_json)
+
+
+@extracts.command()
+@json_option
+@reports_errors
+def rules(as_json: bool) -> None:
+    """List the rules that drops are held to, with the limits in force.
+
+    Limits are set with FORECAST_LIMITS, like `total-drift=10%, zip-codes-lost=0.05`.
+    """
+    limits = Limits(load_settings().settings.limits)
+    if as_json:
+        print_json([_rule_as_json(rule, limits) for rule in RULES.values()])
         return
-    click.echo(manifest.id)
-    _warn_behind(behind)
+    shown = table("rule", "severity", "limit", "what it says", numeric=("limit",))
+    for rule in RULES.values():
+        accepted = " [dim](--accept)[/dim]" if rule.override else ""
+        severity = findings.severity_markup(rule.severity)
+        shown.add_row(rule.name, severity, _limit_text(rule, limits), rule.about + accepted)
+    stdout().print(shown)
 
 
-def _await_instances(settings: Settings, outcome: Outcome, tell: findings.Progress) -> list[InstanceRecord]:
-    if outcome.result == "refused" or outcome.manifest is None:
-        return []
-    return wait_until_served(settings.data_path, outcome.manifest.id, _SERVED_WITHIN_SECONDS, tell)
+def _options(settings: Settings, withdrawn: tuple[str, ...], accepted: tuple[str, ...], reason: str) -> Options:
+    if accepted and not reason.strip():
+        raise click.UsageError("--accept needs --reason: it is kept in the release's manifest")
+    return options_of(settings, withdrawn, accepted, reason.strip())
 
 
-def _print_outcome(outcome: Outcome, behind: list[InstanceRecord]) -> None:
+def _print_outcome(outcome: Outcome) -> None:
     console = stderr()
-    if outcome.result == "refused":
-        kept = f"{outcome.manifest.id} stays current" if outcome.manifest else "nothing is published"
-        console.print(f"[bold red]Refused[/]: {outcome.report.summary()}; {kept}.\n")
-    elif outcome.result == "already_current":
-        console.print(f"[green]Already current[/]: {outcome.report.summary()}.\n")
-    elif outcome.manifest is not None:
-        manifest = outcome.manifest
-        size = f"{manifest.zip_codes:,} ZIP codes, {manifest.cities:,} cities"
-        console.print(f"[bold green]Published[/]: {size}; {outcome.report.summary()}.\n")
+    console.print(findings.headline(outcome))
+    if outcome.report.comparison is not None:
+        findings.print_comparison(console, outcome.report.comparison)
     findings.print_report(console, outcome.report)
-    _warn_behind(behind)
-    if outcome.result != "refused" and outcome.manifest is not None:
+    if outcome.result in ("published", "already_current") and outcome.manifest is not None:
         click.echo(outcome.manifest.id)
 
 
-def _warn_behind(behind: list[InstanceRecord]) -> None:
-    for record in behind:
-        stderr().print(
-            f"[yellow]warning[/] instance {record.pid} on {escape(record.host)} does not serve it after "
-            f"{_SERVED_WITHIN_SECONDS:g} s: see {escape(record.operator_url)}/health/ready"
-        )
+def _print_aftermath(published: Published) -> None:
+    if published.retired:
+        stderr().print(f"[dim]retired {len(published.retired)}: {', '.join(published.retired)}[/dim]")
 
 
-def _as_json(outcome: Outcome, behind: list[InstanceRecord]) -> dict[str, object]:
+def _end(outcome: Outcome, *, as_json: bool) -> None:
+    if outcome.result != "refused":
+        return
+    if as_json:
+        click.echo(f"forecast: refused: {outcome.report.summary()}", err=True)
+    sys.exit(FAILED)
+
+
+def _as_json(outcome: Outcome) -> dict[str, object]:
     return {
         "result": outcome.result,
         "release": outcome.manifest.id if outcome.manifest else None,
         "findings": outcome.report.findings,
-        "behind": [_instance(record) for record in behind],
+        "comparison": outcome.report.comparison,
     }
 
 
-def _instance(record: InstanceRecord) -> dict[str, object]:
-    return msgspec.structs.asdict(record)
-
-
-def _summary(manifest: Manifest, current: str | None) -> dict[str, object]:
+def _aftermath(published: Published) -> dict[str, object]:
     return {
-        "id": manifest.id,
-        "published_at": manifest.published_at,
-        "current": manifest.id == current,
-        "illustrative": manifest.illustrative,
-        "zip_codes": manifest.zip_codes,
-        "cities": manifest.cities,
-        "findings": manifest.findings,
+        "behind": [msgspec.structs.asdict(record) for record in published.behind],
+        "retired": published.retired,
     }
 
 
-def _marks(manifest: Manifest, current: str | None, previous: str | None) -> list[tuple[str, bool]]:
-    return [
-        ("[green]current[/green]", manifest.id == current),
-        ("[dim]previous[/dim]", manifest.id == previous),
-        ("[yellow]illustrative[/yellow]", manifest.illustrative),
-    ]
+def _rule_as_json(rule: Rule, limits: Limits) -> dict[str, object]:
+    return {
+        "name": rule.name,
+        "severity": rule.severity,
+        "about": rule.about,
+        "remedy": rule.remedy,
+        "limit": limits[rule.name] if rule.limit is not None else None,
+        "unit": rule.unit if rule.limit is not None else None,
+        "accept": rule.override,
+    }
+
+
+def _limit_text(rule: Rule, limits: Limits) -> str:
+    if rule.limit is None:
+        return ""
+    return f"{limits[rule.name]:,.0f} rows" if rule.unit == "rows" else f"{limits[rule.name]:.1%}"

@@ -74,6 +74,15 @@ def body(entries: Sequence[bytes]) -> bytes:
     return _encoder.encode(_EncodedBody(len(entries), [msgspec.Raw(entry) for entry in entries]))
 
 
+def answers(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Every answer that the release in `folder` can give: canonical query and encoded body."""
+    keys = KeySet.decoded((folder / KEY_SET).read_bytes())
+    table = pq.read_table(folder / ENTRIES)
+    entries = dict(zip(table["zip_code"].to_pylist(), table["entry"].to_pylist(), strict=True))
+    for match in keys.matches():
+        yield match.query, body([entries[zip_code] for zip_code in match.zip_codes])
+
+
 def build(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> KeySet:
     """Writes the area's serving files into `out` from the normalised tables of a release; returns its key set."""
     keys = KeySetBuilder()

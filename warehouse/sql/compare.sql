@@ -23,10 +23,10 @@ FROM paired_figures GROUP BY figure ORDER BY figure
 SELECT zip_code, figure, old, new FROM paired_figures
 WHERE old <> new ORDER BY abs(new - old) DESC, zip_code, figure LIMIT ?
 
--- name: changed_figures
--- Every figure that differs, for a file: ZIP code, figure, both values.
-SELECT zip_code, figure, old, new FROM paired_figures
-WHERE old IS DISTINCT FROM new ORDER BY zip_code, figure
+-- name: write_changed_figures
+-- Every figure that differs, into a file: ZIP code, figure, both values.
+COPY (SELECT zip_code, figure, old, new FROM paired_figures
+      WHERE old IS DISTINCT FROM new ORDER BY zip_code, figure) TO '{path}' (FORMAT {form})
 
 -- name: changed_zip_codes
 -- How many ZIP codes have any figure that differs.
@@ -48,12 +48,6 @@ SELECT zip_code FROM {one} AS one ANTI JOIN {other} AS other USING (zip_code) OR
 SELECT count(*) FROM {old} o JOIN {new} n USING (zip_code)
 WHERE (o.city_name, o.state_code, o.county_name, o.county_fips_code, o.latitude, o.longitude)
       IS DISTINCT FROM (n.city_name, n.state_code, n.county_name, n.county_fips_code, n.latitude, n.longitude)
-
--- name: keys_gained_and_lost
--- For a table with a key of its own: rows gained, lost, and changed in any column.
-SELECT count(*) FILTER (o.{key} IS NULL), count(*) FILTER (n.{key} IS NULL),
-       count(*) FILTER (o.{key} IS NOT NULL AND n.{key} IS NOT NULL AND o IS DISTINCT FROM n)
-FROM {old} o FULL JOIN {new} n ON o.{key} = n.{key}
 
 -- name: count_rows
 -- Rows of a table.

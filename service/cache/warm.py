@@ -1,0 +1,93 @@
+"""Puts the answers of a release into the shared cache before it goes live, so that the hit rate does not dip."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+import msgspec
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from service.cache import entry as envelope
+from service.cache.entry import CacheEntry
+from service.cache.key import cache_key
+
+# Few enough that Redis serves others in between.
+_BATCH = 200
+_REPLY_SECONDS = 2.0
+
+T = TypeVar("T")
+Answer = tuple[str, bytes]
+
+
+class WarmError(Exception):
+    """The cache was away, refused, or took too long; what was stored until then stays."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to warm: the `answers` of `release` in `area`, for `ttl` seconds, within `seconds`.
+
+    With `asked_of`, only those whose answer of that release is in the cache: what partners asked for lately.
+    """
+
+    release: str
+    area: str
+    ttl: int
+    seconds: float
+    asked_of: str | None = None
+
+
+def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callable[[int], None]) -> int:
+    """Stores the answers; returns how many. `progress` is told how many were looked at.
+
+    Raises:
+        WarmError: if that could not be done whole.
+    """
+    deadline = time.monotonic() + plan.seconds
+    client = Redis.from_url(
+        url,
+        socket_timeout=_REPLY_SECONDS,
+        socket_connect_timeout=_REPLY_SECONDS,
+        retry=Retry(NoBackoff(), 0),
+        protocol=2,
+    )
+    stored = seen = 0
+    try:
+        with client:
+            for batch in _batches(answers, _BATCH):
+                if time.monotonic() > deadline:
+                    raise WarmError(f"warming took longer than {plan.seconds:g} s; {stored:,} answers are in the cache")
+                stored += _store(client, plan, _asked(client, plan, batch))
+                seen += len(batch)
+                progress(seen)
+    except (RedisError, OSError) as error:
+        raise WarmError(f"the cache took {stored:,} answers, then: {error}") from None
+    return stored
+
+
+def _asked(client: Redis, plan: Plan, batch: list[Answer]) -> list[Answer]:
+    if plan.asked_of is None:
+        return batch
+    with client.pipeline(transaction=False) as pipeline:
+        for query, _ in batch:
+            pipeline.exists(cache_key(plan.asked_of, plan.area, query).name)
+        known = pipeline.execute()
+    return [answer for answer, there in zip(batch, known, strict=True) if there]
+
+
+def _store(client: Redis, plan: Plan, batch: list[Answer]) -> int:
+    with client.pipeline(transaction=False) as pipeline:
+        for query, body in batch:
+            key = cache_key(plan.release, plan.area, query)
+            pipeline.set(key.name, envelope.encode(CacheEntry.of(body), key.digest), ex=plan.ttl)
+        pipeline.execute()
+    return len(batch)
+
+
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch

@@ -1,0 +1,178 @@
+"""forecast extracts: what looks at releases. What looks at drops is in extracts.py."""
+
+from pathlib import Path
+
+import click
+import msgspec
+from rich.markup import escape
+
+from service.cli import findings
+from service.cli.output import json_option, load_settings, print_json, reports_errors, stderr, stdout, table
+from service.publishing import SERVED_WITHIN_SECONDS
+from warehouse.compare import compare_releases, write_release_changes
+from warehouse.instances import InstanceRecord, wait_until_served
+from warehouse.publish import roll_back
+from warehouse.releases import Catalog, Manifest
+from warehouse.retire import retire, retire_all_but
+
+_FORMS = (".csv", ".parquet")
+
+
+@click.command(name="list")
+@json_option
+@reports_errors
+def list_releases(as_json: bool) -> None:
+    """List the releases that there are, newest first.
+
+    \b
+    forecast extracts list
+    forecast extracts list --json
+    """
+    catalog = Catalog(load_settings().settings.data_path)
+    pointer = catalog.pointer()
+    current, previous = (pointer.release, pointer.previous) if pointer else (None, None)
+    releases = catalog.all()
+    if as_json:
+        print_json([_summary(manifest, current) for manifest in releases])
+        return
+    shown = table(
+        "release", "published (UTC)", "ZIP codes", "cities", "warnings", "", numeric=("ZIP codes", "cities", "warnings")
+    )
+    for manifest in releases:
+        marks = [mark for mark, holds in _marks(manifest, current, previous) if holds]
+        shown.add_row(
+            manifest.id,
+            f"{manifest.published_at:%Y-%m-%d %H:%M:%S}",
+            f"{manifest.zip_codes:,}",
+            f"{manifest.cities:,}",
+            str(manifest.findings.get("warning", 0)),
+            " ".join(marks),
+        )
+    stdout().print(shown if releases else "No releases yet: run `forecast extracts publish PATH`.")
+
+
+@click.command()
+@click.argument("release", required=False)
+@json_option
+@reports_errors
+def show(release: str | None, as_json: bool) -> None:
+    """Show a release (default: the current one): its tables, where they came from, and its findings.
+
+    \b
+    forecast extracts show
+    forecast extracts show 20261005T090000Z-0123456789ab
+    """
+    catalog = Catalog(load_settings().settings.data_path)
+    current = catalog.current().id if release is None else None
+    manifest = catalog.manifest(release or current or "")
+    pointer = catalog.pointer()
+    is_current = bool(pointer and pointer.release == manifest.id)
+    report = catalog.findings(manifest.id)
+    if as_json:
+        print_json({"current": is_current, "manifest": manifest, "findings": report.findings})
+        return
+    findings.print_manifest(stdout(), manifest, current=is_current)
+    findings.print_report(stdout(), report)
+
+
+@click.command()
+@click.argument("release", required=False)
+@json_option
+@reports_errors
+def rollback(release: str | None, as_json: bool) -> None:
+    """Make RELEASE current again; without it, the one that was current before this one.
+
+    \b
+    forecast extracts rollback
+    forecast extracts rollback 20261005T090000Z-0123456789ab
+    """
+    settings = load_settings().settings
+    manifest = roll_back(Catalog(settings.data_path), release)
+    behind = wait_until_served(settings.data_path, manifest.id, SERVED_WITHIN_SECONDS)
+    if as_json:
+        print_json({"release": manifest.id, "behind": [msgspec.structs.asdict(record) for record in behind]})
+        return
+    click.echo(manifest.id)
+    warn_behind(behind)
+
+
+@click.command()
+@click.argument("old")
+@click.argument("new", required=False)
+@click.option(
+    "--to", "to", type=click.Path(dir_okay=False, path_type=Path), help="Also write every change: .csv or .parquet."
+)
+@json_option
+@reports_errors
+def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
+    """Compare release OLD with NEW (default: the current one): places, national totals, largest movers.
+
+    \b
+    forecast extracts diff 20261005T090000Z-0123456789ab
+    forecast extracts diff OLD NEW --to changes.csv
+    """
+    if to is not None and to.suffix.lower() not in _FORMS:
+        raise click.UsageError(f"--to must end in {' or '.join(_FORMS)}")
+    catalog = Catalog(load_settings().settings.data_path)
+    names = (old, new or catalog.current().id)
+    comparison = compare_releases(catalog, *names)
+    written = write_release_changes(catalog, *names, to) if to is not None else None
+    if as_json:
+        print_json({"old": names[0], "new": names[1], "comparison": comparison, "written": written})
+        return
+    stdout().print(f"[bold]{names[0]}[/bold] → [bold]{names[1]}[/bold]\n")
+    findings.print_comparison(stdout(), comparison)
+    if written is not None:
+        stdout().print(f"{written:,} changed figures written to {escape(str(to))}")
+
+
+@click.command(name="retire")
+@click.argument("releases", nargs=-1)
+@click.option("--keep", type=click.IntRange(min=1), help="Instead of naming releases: keep this many of the newest.")
+@json_option
+@reports_errors
+def retire_releases(releases: tuple[str, ...], keep: int | None, as_json: bool) -> None:
+    """Remove releases for good; never the current one, the one to roll back to, or one that an instance serves.
+
+    Publishing does the same on its own: it keeps FORECAST_KEEP_RELEASES.
+
+    \b
+    forecast extracts retire 20261005T090000Z-0123456789ab
+    forecast extracts retire --keep 5
+    """
+    if bool(releases) == (keep is not None):
+        raise click.UsageError("name releases, or give --keep N")
+    catalog = Catalog(load_settings().settings.data_path)
+    gone = retire(catalog, releases) if keep is None else retire_all_but(catalog, keep)
+    if as_json:
+        print_json({"retired": gone})
+        return
+    stdout().print("\n".join(gone) if gone else "Nothing to retire.")
+
+
+def warn_behind(behind: list[InstanceRecord]) -> None:
+    for record in behind:
+        stderr().print(
+            f"[yellow]warning[/] instance {record.pid} on {escape(record.host)} does not serve it after "
+            f"{SERVED_WITHIN_SECONDS:g} s: see {escape(record.operator_url)}/health/ready"
+        )
+
+
+def _summary(manifest: Manifest, current: str | None) -> dict[str, object]:
+    return {
+        "id": manifest.id,
+        "published_at": manifest.published_at,
+        "current": manifest.id == current,
+        "illustrative": manifest.illustrative,
+        "zip_codes": manifest.zip_codes,
+        "cities": manifest.cities,
+        "findings": manifest.findings,
+    }
+
+
+def _marks(manifest: Manifest, current: str | None, previous: str | None) -> list[tuple[str, bool]]:
+    return [
+        ("[green]current[/green]", manifest.id == current),
+        ("[dim]previous[/dim]", manifest.id == previous),
+        ("[yellow]illustrative[/yellow]", manifest.illustrative),
+    ]

@@ -1,0 +1,105 @@
+"""Publishing as the command line and the inbox do it: settings obeyed, the cache warmed, old releases retired."""
+
+import getpass
+import os
+import socket
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from config.settings import Settings
+from service import embedded
+from service.cache.warm import Plan, WarmError, warm
+from service.http.areas import FORECAST
+from warehouse.areas import forecast
+from warehouse.errors import WarehouseError
+from warehouse.findings import Acceptance
+from warehouse.instances import InstanceRecord, wait_until_served
+from warehouse.publish import Options, Outcome, publish
+from warehouse.releases import Catalog, Manifest
+from warehouse.retire import retire_all_but
+
+SERVED_WITHIN_SECONDS = 2.0
+_WARM_SECONDS = 60.0
+
+Progress = Callable[[str], None]
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """`behind`: live instances that do not serve the release yet. `retired`: releases that were removed."""
+
+    outcome: Outcome
+    behind: tuple[InstanceRecord, ...] = ()
+    retired: tuple[str, ...] = ()
+
+
+def options_of(
+    settings: Settings, withdrawn: Sequence[str] = (), accepted: Sequence[str] = (), reason: str = ""
+) -> Options:
+    acceptance = None
+    if accepted:
+        by = f"{_user()}@{socket.gethostname()}"
+        now = datetime.now(UTC).replace(microsecond=0)
+        acceptance = Acceptance(rules=tuple(accepted), reason=reason, by=by, at=now)
+    return Options(
+        attribution=settings.attribution,
+        limits=settings.limits,
+        withdrawn=tuple(withdrawn),
+        acceptance=acceptance,
+    )
+
+
+def publish_and_wait(settings: Settings, paths: Sequence[str], options: Options, progress: Progress) -> Published:
+    """Publishes, waits for the live instances, and retires what is surplus. Raises as `warehouse.publish.publish`."""
+    catalog = Catalog(settings.data_path)
+    previous = _current(catalog)
+
+    def warmed(folder: Path, manifest: Manifest, tell: Progress) -> str | None:
+        return warm_release(settings, folder, manifest, previous, tell)
+
+    outcome = publish(catalog, paths, options, progress, warm=warmed)
+    if outcome.manifest is None or outcome.result == "refused":
+        return Published(outcome=outcome)
+    behind = wait_until_served(settings.data_path, outcome.manifest.id, SERVED_WITHIN_SECONDS, progress)
+    retired: list[str] = []
+    if outcome.result == "published":
+        try:
+            retired = retire_all_but(catalog, settings.keep_releases)
+        except WarehouseError:
+            retired = []  # another publisher was quicker, and retires as well
+    return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))
+
+
+def warm_release(
+    settings: Settings, folder: Path, manifest: Manifest, previous: str | None, progress: Progress
+) -> str | None:
+    """Puts the release into the cache as `settings.warm` says; returns why that was not done whole, if so."""
+    url = embedded.running_url(settings, "cache") if settings.warm != "off" else None
+    if url is None:
+        return None  # nothing to warm: an embedded cache begins empty with the next instance
+    plan = Plan(
+        release=manifest.id,
+        area=FORECAST.name,
+        ttl=settings.cache_ttl,
+        seconds=_WARM_SECONDS,
+        asked_of=previous if settings.warm == "asked" else None,
+    )
+    try:
+        warm(url, plan, forecast.answers(folder), lambda seen: progress(f"warming the cache: {seen:,} answers"))
+    except WarmError as error:
+        return str(error)
+    return None
+
+
+def _current(catalog: Catalog) -> str | None:
+    pointer = catalog.pointer()
+    return pointer.release if pointer else None
+
+
+def _user() -> str:
+    try:
+        return os.environ.get("SUDO_USER") or getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
