@@ -1,6 +1,7 @@
 """Look-ups: right, bounded in time and number, and locked in."""
 
 import asyncio
+import shutil
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -20,10 +21,19 @@ from warehouse.releases import Catalog
 ENDLESS = "SELECT encode(count(*)::VARCHAR) FROM range(1000000) a, range(1000000) b WHERE a.range + b.range > len(?)"
 
 
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of one release, for all tests of this module."""
+    folder = tmp_path_factory.mktemp("engine")
+    catalog = Catalog(folder / "data")
+    publish(catalog, write_drop(folder / "drop"))
+    return catalog.folder(catalog.current().id)
+
+
 @pytest.fixture
-def file(catalog: Catalog, drop: Path) -> Path:
-    publish(catalog, drop)
-    return catalog.folder(catalog.current().id) / forecast.ENTRIES
+def file(published: Path, tmp_path: Path) -> Path:
+    """The entries of a release of the test's own."""
+    return Path(shutil.copytree(published, tmp_path / "release")) / forecast.ENTRIES
 
 
 def opened(file: Path, timeout: float = 30, queue: int = 8) -> Engine:

@@ -92,7 +92,7 @@ def test_neither_nan_nor_infinity_can_be_in_an_entry(catalog: Catalog, drop: Pat
 
 def test_the_file_of_entries_is_sorted_in_small_groups(catalog: Catalog, tmp_path: Path) -> None:
     """A look-up reads one group; groups must not overlap."""
-    places = [location(f"{number:05}", "Town", "AL") for number in reversed(range(10, 1300))]
+    places = [location(f"{number:05}", "Town", "AL") for number in reversed(range(10000, 11290))]
     publish(catalog, write_drop(tmp_path / "drop", locations=[*LOCATIONS, *places]))
     file = pq.ParquetFile(catalog.folder(catalog.current().id) / forecast.ENTRIES)
     groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
