@@ -51,7 +51,7 @@ class Examined:
 
 
 def examine(*paths: Path) -> Examined:
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     recognised = recognise(connection, collect([str(path) for path in paths]))
     tables, findings = stage(connection, recognised.extracts)
     locations = staged_name(LOCATIONS) if LOCATIONS in tables else None
