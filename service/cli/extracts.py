@@ -107,7 +107,9 @@ def check_drop(
 def rules(as_json: bool) -> None:
     """List the rules that drops are held to, with the limits in force.
 
-    Limits are set with FORECAST_LIMITS, like `total-drift=10%, zip-codes-lost=0.05`.
+    \b
+    forecast extracts rules
+    FORECAST_LIMITS='total-drift=10%, zip-codes-lost=0.05' forecast extracts rules
     """
     limits = Limits(load_settings().settings.limits)
     if as_json:

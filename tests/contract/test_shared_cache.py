@@ -57,10 +57,12 @@ async def test_two_releases_share_nothing(cache: SharedCache) -> None:
     assert (await cache.get(cache_key("r2", "forecast", "zip:36436"))).outcome == "miss"
 
 
-async def test_a_value_of_another_type_is_a_bypass(redis: RedisStore, cache: SharedCache) -> None:
-    """The server refuses; the request goes on."""
+async def test_a_value_of_another_type_is_a_miss(redis: RedisStore, cache: SharedCache) -> None:
+    """It is no entry; the next one that is stored takes its place."""
     await redis.call(lambda client: client.lpush(KEY.name, "x"))
-    assert (await cache.get(KEY)).outcome == "unavailable"
+    assert (await cache.get(KEY)).outcome == "miss"
+    assert await cache.put(KEY, CacheEntry.of(b"{}"))
+    assert (await cache.get(KEY)).outcome == "hit"
 
 
 async def test_many_at_once_get_each_their_own(cache: SharedCache) -> None:

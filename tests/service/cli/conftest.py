@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from service.cli import main
 from tests.support.drops import write_drop
+from tests.support.instance import NO_DRIFT_LIMITS
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class Cli:
     def __call__(self, *arguments: str, typed: str | None = None, **settings: object) -> Done:
         given = self.settings | {name: str(value) for name, value in settings.items()}
         env: dict[str, str | None] = {f"FORECAST_{name.upper()}": value for name, value in given.items()}
-        result = CliRunner().invoke(main, arguments, input=typed, env={"FORECAST_DATA_DIR": str(self.data)} | env)
+        base = {"FORECAST_DATA_DIR": str(self.data), "FORECAST_LIMITS": NO_DRIFT_LIMITS}
+        result = CliRunner().invoke(main, arguments, input=typed, env=base | env)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception  # a traceback, where a person would see it
         return Done(result.exit_code, result.stdout, result.stderr)

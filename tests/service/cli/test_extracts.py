@@ -42,7 +42,7 @@ def test_publish_as_json(cli: Cli, drop: Path) -> None:
     """The result, the release, every finding, and the instances that did not follow."""
     done = cli("extracts", "publish", str(drop), "--json")
     assert done.code == 0
-    assert set(done.json) == {"result", "release", "findings", "behind"}
+    assert set(done.json) == {"result", "release", "findings", "comparison", "behind", "retired"}
     assert done.json["result"] == "published"
     assert [done.json["release"]] == current(cli)
     assert done.json["behind"] == []
