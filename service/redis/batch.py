@@ -39,11 +39,13 @@ class BatchedGet:
             values = await self._store.call(lambda client: client.mget(names))
             if len(values) != len(names):
                 raise StoreUnavailable(f"{self._store.name}: {len(names)} keys asked for, {len(values)} answered")
-        except StoreUnavailable as error:
+        except BaseException as error:  # whatever it is, nobody may be left waiting
             for _, reply in batch:
                 if not reply.done():
                     reply.set_exception(StoreUnavailable(str(error)))
-            return
+            if isinstance(error, StoreUnavailable):
+                return
+            raise
         for (_, reply), value in zip(batch, values, strict=True):
             if not reply.done():
                 reply.set_result(value if isinstance(value, bytes) else None)

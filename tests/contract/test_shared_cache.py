@@ -58,11 +58,11 @@ async def test_two_releases_share_nothing(cache: SharedCache) -> None:
 
 
 async def test_a_value_of_another_type_is_a_miss(redis: RedisStore, cache: SharedCache) -> None:
-    """It is no entry; the next one that is stored takes its place."""
+    """And is replaced."""
     await redis.call(lambda client: client.lpush(KEY.name, "x"))
     assert (await cache.get(KEY)).outcome == "miss"
-    assert await cache.put(KEY, CacheEntry.of(b"{}"))
-    assert (await cache.get(KEY)).outcome == "hit"
+    assert await cache.put(KEY, SMALL)
+    assert (await cache.get(KEY)).entry == SMALL
 
 
 async def test_many_at_once_get_each_their_own(cache: SharedCache) -> None:

@@ -1,0 +1,148 @@
+"""Verified keys while the store is away, is not ours, or says that something changed."""
+
+import asyncio
+
+import pytest
+
+from service.keys import form
+from service.keys.store import CONTROL, record_name
+from tests.support.verifying import Scene
+
+# --- the store is away -------------------------------------------------------------------------------------------
+
+
+async def test_while_the_store_is_away_a_key_is_good_for_a_minute(scene: Scene) -> None:
+    """After that nothing can be said about it: never that it is invalid."""
+    await scene.verified()
+    scene.store.away = True
+    scene.clock.now += 59.9
+    assert await scene.outcome() == "accepted"
+    assert scene.verifier.remembers_somebody
+    scene.clock.now += 0.1
+    assert await scene.outcome() == "unknown"
+    assert not scene.verifier.remembers_somebody
+
+
+async def test_a_key_that_nobody_verified_yet_is_unknown_while_the_store_is_away(scene: Scene) -> None:
+    """503, not 401."""
+    scene.store.away = True
+    assert await scene.outcome() == "unknown"
+    assert not scene.verifier.remembers_somebody
+
+
+async def test_a_store_that_comes_back_is_asked_at_once(scene: Scene) -> None:
+    """By the next request."""
+    await scene.verified()
+    scene.store.away = True
+    scene.clock.now += 61
+    assert await scene.outcome() == "unknown"
+    scene.store.away = False
+    assert await scene.outcome() == "accepted"
+
+
+@pytest.mark.parametrize("loss", ["emptied", "another pepper"])
+async def test_a_foreign_store_is_unknown_and_an_alarm(
+    scene: Scene, loss: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every key missing, or none matching, is our mistake: 503 for all, 401 for nobody."""
+    await scene.verified()
+    control = await scene.store.client.get(CONTROL)
+    assert isinstance(control, bytes)
+    if loss == "emptied":
+        await scene.store.client.flushall()
+    else:
+        await scene.store.client.set(CONTROL, control.replace(b'fingerprint":"', b'fingerprint":"0'))
+    for presented in (form.generate()[0], form.generate()[0]):
+        assert await scene.outcome(presented) == "unknown"
+    assert scene.verifier.problem
+    assert len(caplog.records) == 1, "said once, not per request"
+    scene.clock.now += 5
+    assert await scene.outcome() == "accepted", "a remembered key goes on for its minute"
+    await scene.store.client.set(CONTROL, control)
+    assert await scene.outcome(form.generate()[0]) == "invalid"
+    assert scene.verifier.problem is None
+
+
+# --- pushed changes ----------------------------------------------------------------------------------------------
+
+
+async def test_a_pushed_revocation_takes_effect_with_the_next_request(scene: Scene) -> None:
+    """Whatever the age."""
+    await scene.verified()
+    await scene.revoke(push=True)
+    assert await scene.outcome() == "revoked"
+
+
+async def test_the_name_of_another_record_changes_nothing(scene: Scene) -> None:
+    """Nor does the sentinel's, nor one that is no record."""
+    await scene.verified()
+    for name in (record_name("0" * 12), CONTROL, "", "k:{"):
+        scene.verifier.invalidate(name)
+    assert await scene.outcome() == "accepted"
+    await scene.settle()
+    assert scene.store.asked == 0
+
+
+async def test_a_push_while_the_store_is_away_keeps_the_key_for_its_minute(scene: Scene) -> None:
+    """What was known keeps its age; nobody can say better."""
+    await scene.verified()
+    scene.store.away = True
+    scene.verifier.invalidate(record_name(scene.key.key_id))
+    assert await scene.outcome() == "accepted"
+
+
+async def test_after_a_lost_connection_every_key_is_checked_again(scene: Scene) -> None:
+    """None means that any record may have changed; requests do not wait for it."""
+    await scene.verified()
+    await scene.revoke(push=False)
+    scene.verifier.invalidate(None)
+    assert await scene.outcome() == "accepted"
+    await scene.settle()
+    assert await scene.outcome() == "revoked"
+
+
+async def test_an_answer_from_before_a_push_is_asked_for_again(scene: Scene) -> None:
+    """A first look-up was under way when the key was revoked: its answer is not trusted by the next request."""
+    scene.store.holding = True
+    checking = asyncio.create_task(scene.outcome())
+    await scene.settle()
+    await scene.revoke(push=True)
+    scene.store.holding = False
+    scene.store.held[0].set_result(None)
+    assert await checking == "accepted"
+    assert await scene.outcome() == "revoked"
+
+
+async def test_an_old_answer_never_undoes_a_newer_one(scene: Scene) -> None:
+    """A re-check from before a revocation ends after the one from behind it, and the store goes away."""
+    await scene.verified()
+    scene.store.holding = True
+    scene.clock.now += 3
+    await scene.outcome()
+    await scene.settle()
+    await scene.revoke(push=True)
+    await scene.settle()
+    old, new = scene.store.held
+    new.set_result(None)
+    await scene.settle()
+    old.set_result(None)
+    await scene.settle()
+    scene.store.away = True
+    assert await scene.outcome() == "revoked"
+
+
+async def test_an_old_first_answer_never_undoes_a_newer_one(scene: Scene) -> None:
+    """The same for two first look-ups that overtake each other."""
+    scene.store.holding = True
+    before = asyncio.create_task(scene.outcome())
+    await scene.settle()
+    await scene.revoke(push=True)
+    behind = asyncio.create_task(scene.outcome())
+    await scene.settle()
+    old, new = scene.store.held
+    new.set_result(None)
+    assert await behind == "revoked"
+    old.set_result(None)
+    await before
+    scene.store.away = True
+    assert await scene.outcome() == "revoked"

@@ -1,0 +1,45 @@
+"""A verifier with one good key, a store that a test holds, and a clock that it turns."""
+
+import asyncio
+
+from service.keys.record import ApiKey
+from service.keys.store import record_name
+from service.keys.verifier import Accepted, KeyVerifier, Rejected, Unknown
+from tests.support.key_store import PEPPER, Clock, HeldKeyStore
+
+
+class Scene:
+    """One store, one verifier, one key that is good."""
+
+    def __init__(self, store: HeldKeyStore, presented: str, key: ApiKey) -> None:
+        self.store = store
+        self.clock = Clock()
+        self.verifier = KeyVerifier(store, PEPPER, self.clock)
+        self.presented = presented
+        self.key = key
+
+    async def outcome(self, presented: str | None = None) -> str:
+        """`accepted`, the reason of a rejection, or `unknown`."""
+        match await self.verifier.check(presented or self.presented):
+            case Accepted():
+                return "accepted"
+            case Rejected(reason, _):
+                return reason
+            case Unknown():
+                return "unknown"
+
+    async def verified(self) -> None:
+        assert await self.outcome() == "accepted"
+        self.store.asked = 0
+
+    async def settle(self) -> None:
+        """Lets everything that can go on without the test go on."""
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+    async def revoke(self, *, push: bool) -> None:
+        holding, self.store.holding = self.store.holding, False
+        await self.store.revoke(self.key.key_id)
+        self.store.holding = holding
+        if push:
+            self.verifier.invalidate(record_name(self.key.key_id))
