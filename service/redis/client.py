@@ -14,6 +14,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from config.urls import mask_url
 from service.redis.breaker import CircuitBreaker
+from service.redis.tasks import end
 
 log = logging.getLogger("forecast.redis")
 
@@ -64,9 +65,7 @@ class RedisStore:
         self._probe = asyncio.create_task(self._keep_probing(), name=f"probe {self.name}")
 
     async def stop(self) -> None:
-        if self._probe is not None:
-            self._probe.cancel()
-            await asyncio.gather(self._probe, return_exceptions=True)
+        await end(self._probe)
         await self._client.aclose(close_connection_pool=True)
 
     async def call(self, command: Callable[[Redis], Awaitable[T]]) -> T:

@@ -14,6 +14,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 
+from service.redis.tasks import end
+
 log = logging.getLogger("forecast.redis")
 
 _IDLE_SECONDS = 5.0
@@ -41,9 +43,7 @@ class InvalidationListener:
         self._task = asyncio.create_task(self._run(), name="listen for invalidations")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
 
     async def _run(self) -> None:
         while True:

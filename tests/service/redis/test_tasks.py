@@ -1,0 +1,88 @@
+"""Stopping always ends, at whatever moment of a conversation it comes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from service.redis import client, invalidation
+from service.redis.client import RedisStore, open_client
+from service.redis.invalidation import InvalidationListener
+from service.redis.tasks import end
+
+TIMEOUT = 0.02
+
+
+@pytest.fixture
+async def silent() -> AsyncIterator[str]:
+    """The URL of a server that never answers."""
+    talking: set[asyncio.Task[None]] = set()
+
+    async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talking.add(asyncio.create_task(read(reader, writer)))
+
+    listening = await asyncio.start_server(connected, "127.0.0.1", 0)
+    yield f"redis://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    listening.close()
+    await asyncio.gather(*talking)
+
+
+@pytest.fixture(autouse=True)
+def restless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tries follow each other closely, so that few moments lie between two."""
+    monkeypatch.setattr(invalidation, "_RECONNECT_SECONDS", 0.005)
+    monkeypatch.setattr(client, "PROBE_SECONDS", 0.005)
+
+
+async def test_a_task_that_swallows_a_cancellation_is_cancelled_again() -> None:
+    """As often as it takes."""
+    swallowed = 0
+
+    async def stubborn() -> None:
+        nonlocal swallowed
+        while True:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                swallowed += 1
+                if swallowed == 3:
+                    raise
+
+    task = asyncio.create_task(stubborn())
+    await asyncio.sleep(0)
+    await asyncio.wait_for(end(task), 2)
+    assert (swallowed, task.cancelled()) == (3, True)
+
+
+async def test_no_task_has_ended_already() -> None:
+    """What was never started needs no stopping."""
+    await end(None)
+
+
+async def test_a_listener_stops_at_any_moment(silent: str) -> None:
+    """A server that does not answer must not keep a worker from ending."""
+
+    async def live(seconds: float) -> None:
+        listener = InvalidationListener(silent, "k:", lambda _: None, timeout=TIMEOUT)
+        listener.start()
+        await asyncio.sleep(seconds)
+        await listener.stop()
+
+    for batch in range(8):
+        await asyncio.wait_for(asyncio.gather(*(live((number + batch / 8) * 0.002) for number in range(25))), 5)
+
+
+async def test_a_store_stops_at_any_moment(silent: str) -> None:
+    """While it probes, too."""
+
+    async def live(seconds: float) -> None:
+        store = RedisStore("cache", silent, open_client(silent, timeout=TIMEOUT))
+        await store.start()
+        await asyncio.sleep(seconds)
+        await store.stop()
+
+    await asyncio.wait_for(asyncio.gather(*(live(number * 0.0005) for number in range(200))), 5)
