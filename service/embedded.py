@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from fcntl import LOCK_EX, LOCK_NB, flock
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from hashlib import blake2b
 from importlib import resources
 from importlib.util import find_spec
@@ -78,9 +78,11 @@ class EmbeddedServers:
         """
         if not self._roles:
             return
-        self.tend()
         deadline = time.monotonic() + _START_SECONDS
+        self.tend()
         while not self.answers():
+            if not self.owned:
+                self.tend()  # whoever owned them until now may have just stopped them
             dead = [role for role, process in self._processes.items() if process.poll() is not None]
             if dead:
                 raise EmbeddedError(f"the embedded server for {dead[0]} did not start; see {self._log(dead[0])}")
@@ -169,11 +171,33 @@ def borrowed(settings: Settings, needed: tuple[Role, ...] = ROLES) -> Iterator[d
     """URLs for a command that needs the servers for a moment: used if they run, else started and stopped again."""
     roles = tuple(role for role in wanted(settings) if role in needed)
     servers = EmbeddedServers(settings.data_path, roles)
-    try:
-        servers.ensure()
+    if not roles:
         yield resolved(settings, servers)
+        return
+    with _users(settings.data_path) as users:
+        try:
+            servers.ensure()
+            yield resolved(settings, servers)
+        finally:
+            if servers.owned:
+                # other commands use what this one started: it stops when the last of them is done
+                flock(users, LOCK_EX)
+            servers.stop()
+
+
+@contextlib.contextmanager
+def _users(data: Path) -> Iterator[int]:
+    """Marks this command as one that uses borrowed servers; waits while their owner is stopping them."""
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(data / "embedded.users", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise EmbeddedError(f"cannot write the data folder {data}: {error.strerror}") from None
+    try:
+        flock(descriptor, LOCK_SH)
+        yield descriptor
     finally:
-        servers.stop()
+        os.close(descriptor)
 
 
 def running_url(settings: Settings, role: Role) -> str | None:

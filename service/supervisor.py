@@ -70,6 +70,7 @@ class Supervisor:
             StartError: if a port is taken, the data folder cannot be written, or a Redis URL cannot be right.
         """
         settings = self._settings
+        embedded.wanted(settings)  # before anything is bound: a forgotten URL is what the operator must hear of
         with contextlib.ExitStack() as stack:
             self._partners = stack.enter_context(_bind(settings.listen_host, settings.listen_port, "listen_port"))
             self._operators = stack.enter_context(

@@ -1,9 +1,11 @@
 """What happens when processes of an instance die, or are told to stop."""
 
+import json
 import os
 import signal
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -73,23 +75,44 @@ def test_a_second_instance_takes_over_the_embedded_servers(short: Path) -> None:
         assert second.zip_code(key).status_code == 200
 
 
+def test_commands_at_once_share_the_embedded_servers(short: Path) -> None:
+    """Whichever starts them, stops them only when the last command that uses them is done."""
+    env = environment(short / "data")
+    with ThreadPoolExecutor(6) as commands:
+        keys = list(commands.map(lambda number: issue_key(env, f"partner {number}"), range(12)))
+    listed = json.loads(forecast(env, "keys", "list", "--json").stdout)
+    assert len(set(keys)) == len(listed) == 12
+
+
 def test_sigterm_finishes_what_is_under_way_and_says_close(instance: Instance, published: Site) -> None:
     """A kept-alive connection gets its next answer, with Connection: close; readiness turns 503; the exit code is 0."""
     host, port = httpx.URL(instance.partners).host, httpx.URL(instance.partners).port
     request = f"GET {FORECAST}?zip_code=36436 HTTP/1.1\r\nHost: x\r\nx-api-key: {published.key}\r\n\r\n".encode()
     with socket.create_connection((host, port or 80), timeout=5) as connection:
         connection.sendall(request)
-        assert b"connection: close" not in connection.recv(65536).lower()
+        assert b"connection: close" not in whole_answer(connection).lower()
         half = len(request) // 2
         connection.sendall(request[:half])
         instance.process.send_signal(signal.SIGTERM)
         until(lambda: instance.ready().status_code == 503, 2)
         connection.sendall(request[half:])
-        answer = connection.recv(65536)
+        answer = whole_answer(connection)
         assert answer.startswith(b"HTTP/1.1 200")
         assert b"connection: close" in answer.lower()
         assert connection.recv(10) == b""
     assert instance.stop() == 0
+
+
+def whole_answer(connection: socket.socket) -> bytes:
+    """One answer with its body; the two can arrive apart."""
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        answer += connection.recv(65536)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].split()[0])
+    while len(body) < length:
+        body += connection.recv(65536)
+    return head + b"\r\n\r\n" + body
 
 
 def test_a_stop_takes_no_longer_than_the_drain_time(published: Site, short: Path) -> None:
