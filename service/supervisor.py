@@ -14,10 +14,12 @@ import uvicorn
 import uvloop
 
 from config.settings import Settings
+from config.sizing import worker_count
 from service import embedded
-from service.app import Endpoints, worker_count
+from service.app import Endpoints
 from service.control import Orders
-from service.embedded import EmbeddedError, EmbeddedServers
+from service.embedded import EmbeddedServers
+from service.embedded_runtime import EmbeddedError
 from service.keys import pepper
 from service.operators.app import build_operators_app
 from service.operators.state import InstanceState, WorkerState
@@ -119,6 +121,7 @@ class Supervisor:
         keepers = [asyncio.create_task(self._keep_worker(), name="keep a worker") for _ in range(self._wanted)]
         tending = asyncio.create_task(self._tend(), name="tend")
         await self._stopping.wait()
+        self._partners.close()  # or the kernel goes on accepting what no worker will read
         await self._stop_workers(keepers)
         tending.cancel()
         operators.should_exit = True
@@ -157,7 +160,7 @@ class Supervisor:
         pending = {task for task in keepers if not task.done()}
         if pending:
             # the workers' own deadline, and a moment for them to notice it
-            _, pending = await asyncio.wait(pending, timeout=self._settings.drain + 1)
+            _, pending = await asyncio.wait(pending, timeout=self._settings.drain + 2)
         for worker in list(self._workers):
             worker.signal(signal.SIGKILL)
         for task in pending:

@@ -22,6 +22,8 @@ from service.edge.protocol import EdgeProtocol
 log = logging.getLogger("forecast.worker")
 
 _PR_SET_PDEATHSIG = 1
+# A connection that the kernel accepted and nobody reads is reset when the listener closes, its request lost.
+_LAME_DUCK_SECONDS = 1.0
 
 
 class _Server(uvicorn.Server):
@@ -62,8 +64,10 @@ class Worker:
                 self._send_report()
 
     def _drain(self) -> None:
+        """Every answer says close from now on; new connections are taken until balancers had time to look away."""
         self._app.gate.draining = True
-        self._server.should_exit = True
+        delay = min(_LAME_DUCK_SECONDS, self._settings.drain / 2)
+        asyncio.get_running_loop().call_later(delay, setattr, self._server, "should_exit", True)
 
     def _send_report(self) -> None:
         if not self._started:

@@ -12,7 +12,7 @@ Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is wrong, or worth knowing, about a drop.
 
     `count` is the number of rows (or columns, or files) concerned; `samples` shows at most five of them. `accepted` is

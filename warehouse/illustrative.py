@@ -3,7 +3,9 @@
 Every file carries the mark in its footer, so whatever release it ends up in is marked illustrative.
 """
 
+import errno
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from pathlib import Path
@@ -55,15 +57,20 @@ def make_drops(folder: Path, progress: Callable[[str], None] = lambda _: None) -
         return
     progress("reading ZIP codes, cities and counties")
     places = read_places()
-    aside = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(aside, ignore_errors=True)
-    progress(f"making up figures for {len(places):,} ZIP codes")
-    _write_drop(aside / "first", places, growth=1.0, last_year=2035)
-    progress("making a newer drop")
-    _write_drop(aside / "second", places, growth=1.01, last_year=2036)
-    progress("making a bad drop")
-    _spoil(aside / "second", aside / "bad")
-    aside.rename(folder)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+        aside = Path(temporary) / folder.name
+        progress(f"making up figures for {len(places):,} ZIP codes")
+        _write_drop(aside / "first", places, growth=1.0, last_year=2035)
+        progress("making a newer drop")
+        _write_drop(aside / "second", places, growth=1.01, last_year=2036)
+        progress("making a bad drop")
+        _spoil(aside / "second", aside / "bad")
+        try:
+            aside.rename(folder)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+            progress("another demo was quicker; using its drops")
 
 
 def read_places() -> list[Place]:

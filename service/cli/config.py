@@ -4,7 +4,11 @@ import click
 from rich.markup import escape
 
 from config import settings as configuration
+from config.loading import Loaded
+from config.sizing import lookup_memory, worker_count
+from config.urls import HIDDEN
 from service.cli.output import default_settings, json_option, load_settings, print_json, reports_errors, stdout
+from service.keys import pepper
 
 
 @click.command()
@@ -19,15 +23,7 @@ def config(defaults: bool, as_json: bool) -> None:
     FORECAST_WORKERS=4 forecast config --json
     """
     loaded = default_settings() if defaults else load_settings()
-    rows = [
-        (
-            name,
-            configuration.masked(name, getattr(loaded.settings, name)),
-            loaded.sources[name],
-            configuration.describe(name),
-        )
-        for name in configuration.names()
-    ]
+    rows = [(name, *_in_force(loaded, name), configuration.describe(name)) for name in configuration.names()]
     if as_json:
         members = ("name", "value", "source", "description")
         print_json([dict(zip(members, row, strict=True)) | {"variable": _variable(row[0])} for row in rows])
@@ -37,6 +33,19 @@ def config(defaults: bool, as_json: bool) -> None:
         origin = "" if source == "default" else f"  [yellow]({escape(source)})[/yellow]"
         console.print(f"[bold]{_variable(name)}[/bold] = {escape(_text(value))}{origin}", soft_wrap=True)
         console.print(f"    [dim]{escape(description)}[/dim]", soft_wrap=True)
+
+
+def _in_force(loaded: Loaded, name: str) -> tuple[object, str]:
+    """The value that is used and where it came from, also where a setting leaves it to the machine."""
+    settings, source = loaded.settings, loaded.sources[name]
+    value = getattr(settings, name)
+    if value is None and name == "workers":
+        return worker_count(settings), "the processors of this machine"
+    if value is None and name == "lookup_memory":
+        return lookup_memory(settings), "the memory of this machine"
+    if value is None and name == "keys_pepper" and pepper.file_of(settings.data_path).exists():
+        return HIDDEN, f"the file {pepper.file_of(settings.data_path)}"
+    return configuration.masked(name, value), source
 
 
 def _variable(name: str) -> str:

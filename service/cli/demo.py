@@ -1,5 +1,7 @@
 """forecast demo"""
 
+import shlex
+
 import click
 from rich.console import Console
 from rich.markup import escape
@@ -27,7 +29,8 @@ def demo(as_json: bool) -> None:
     log_json = logs.configure("json" if as_json else loaded.settings.log_format, loaded.settings.log_level)
     console = stderr()
     # elsewhere than in the default folder, the other terminal has to be told where
-    prefix = "" if loaded.sources["data_dir"] == "default" else f"FORECAST_DATA_DIR={loaded.settings.data_dir} "
+    elsewhere = f"FORECAST_DATA_DIR={shlex.quote(loaded.settings.data_dir)} "
+    prefix = "" if loaded.sources["data_dir"] == "default" else elsewhere
     try:
         run_demo(
             loaded.settings,

@@ -1,6 +1,7 @@
 """forecast keys"""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TypeVar
@@ -54,11 +55,22 @@ def issue(partner: str, label: str, expires: datetime | None, as_json: bool) -> 
     if not partner:
         raise click.UsageError("--partner is empty")
     presented, key = _with_store(lambda store: store.issue(partner, label, expires))
+    try:
+        _hand_over(presented, KeyView.of(key), as_json=as_json)
+    except OSError as error:
+        revoke_it = f"it works, but nobody has it: forecast keys revoke {key.key_id}"
+        fail(f"key {key.key_id} could not be shown ({error.strerror}); {revoke_it}")
+
+
+def _hand_over(presented: str, key: KeyView, *, as_json: bool) -> None:
+    """Shows the key, and makes sure that it arrived."""
     if as_json:
-        print_json({"key": presented, **msgspec.structs.asdict(KeyView.of(key))})
+        print_json({"key": presented, **msgspec.structs.asdict(key)})
+        sys.stdout.flush()
         return
-    stderr().print(f"Key [bold]{key.key_id}[/bold] for {escape(partner)}. It is not shown again:")
+    stderr().print(f"Key [bold]{key.key_id}[/bold] for {escape(key.partner)}. It is not shown again:")
     click.echo(presented)
+    sys.stdout.flush()
 
 
 @keys.command(name="list")

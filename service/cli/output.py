@@ -14,7 +14,7 @@ from rich.table import Table
 from config import loading
 from config.loading import Loaded
 from config.settings import PREFIX, SettingsError
-from service.embedded import EmbeddedError
+from service.embedded_runtime import EmbeddedError
 from service.keys.store import KeyStoreError
 from service.redis.client import StoreUnavailable
 from warehouse.errors import BusyError, WarehouseError
@@ -66,6 +66,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
+            sys.stdout.flush()  # a full disk must be met here and not when the interpreter ends
         except BusyError as error:
             fail(str(error), LOST, as_json=bool(kwargs.get("as_json")))
         except (SettingsError, WarehouseError, KeyStoreError, StoreUnavailable, EmbeddedError) as error:

@@ -4,6 +4,7 @@ It wraps the framework: application middleware does not run for unknown paths an
 """
 
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
@@ -18,6 +19,8 @@ from service.telemetry import KEY_CHECKS, REQUEST_SECONDS, REQUESTS, Telemetry
 log = logging.getLogger("forecast.access")
 
 _METHODS = ("GET", "HEAD")
+# RFC 9110 7.2: a host name or address, and a port; what else is in it has no business here
+_HOST = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=-]*(:[0-9]*)?|\[[0-9A-Fa-f:.]+\](:[0-9]*)?")
 
 Application = Callable[[Any, Any, Send], Awaitable[None]]
 
@@ -98,6 +101,11 @@ class Gate:
         self.telemetry.count(KEY_CHECKS, outcome)
         return problem(code, head.request_id)
 
+    def log_refusal(self, reply: Reply, request_id: str) -> None:
+        """A request that the protocol refused before there was anything to route."""
+        if self._access_log == "all":
+            log.info("refused %d", reply.status, extra={"request_id": request_id, "outcome": reply.outcome})
+
     def finished(self, scope: Any, head: RequestHead, area: str, status: int, outcome: str) -> None:
         seconds = time.perf_counter() - head.started
         self.telemetry.count(REQUESTS, area, str(status), outcome)
@@ -151,6 +159,10 @@ def _syntax(scope: Any, head: RequestHead) -> tuple[str, str | None] | None:
     if head.hosts != 1 and not (head.hosts == 0 and scope["http_version"] == "1.0"):
         return "bad_request", "Send the Host header, once."
     # a POST and its like are told that their method is wrong, which is what they must change
+    if head.host is not None and _HOST.fullmatch(head.host) is None:
+        return "bad_request", "The Host header is not a host name or address."
+    if scope["http_version"] not in ("1.0", "1.1"):
+        return "bad_request", "Only HTTP/1.0 and HTTP/1.1 are spoken here."
     if head.has_body and scope["method"] in _METHODS:
         return "body_not_allowed", None
     if len(head.api_keys) > 1:

@@ -19,6 +19,7 @@ _IDLE_LINGER_SECONDS = 1.0
 # How long what a refused client still sends is thrown away: closing at once would reset the connection, and its
 # answer with it.
 _REFUSED_LINGER_SECONDS = 1.0
+_ABSOLUTE = re.compile(rb"https?://[^/?#]", re.IGNORECASE)
 _METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}(?= )")
 
 
@@ -100,8 +101,8 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        if len(self.url) > 0 and self.url[:1] != b"/":
-            raise self._stop("bad_request")  # absolute and authority forms are for proxies
+        if self.url[:1] != b"/" and not _ABSOLUTE.match(self.url):
+            raise self._stop("bad_request")  # the authority form is for proxies; the absolute one RFC 9112 asks for
         super().on_headers_complete()
         if self._other_method is not None:
             self.scope["method"], self._other_method = self._other_method, None
@@ -147,6 +148,7 @@ class EdgeProtocol(HttpToolsProtocol):
     def _write_refusal(self) -> None:
         request_id = new_request_id()
         reply = problem(self._refusal or "bad_request", request_id)
+        self.app.log_refusal(reply, request_id)
         lines = [STATUS_LINE[reply.status]]
         extra = (
             (b"x-request-id", request_id.encode()),

@@ -98,6 +98,8 @@ def of_exception(error: Exception, request_id: str) -> Reply:
     """The answer for an exception: an ApiError says what it is; of anything else nothing is shown."""
     if isinstance(error, ApiError):
         return problem(error.code, request_id, error.detail, error.parameter, error.headers)
+    if 400 <= getattr(error, "status_code", 500) < 500:  # the framework's own word for what a client did wrong
+        return problem("bad_request", request_id)
     return problem("internal", request_id)
 
 

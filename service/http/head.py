@@ -17,6 +17,7 @@ class RequestHead(msgspec.Struct):
     started: float
     api_keys: tuple[bytes, ...] = ()
     hosts: int = 0
+    host: bytes | None = None
     has_body: bool = False
     accept_encoding: bytes = b""
     if_none_match: bytes = b""
@@ -36,6 +37,7 @@ def read_head(headers: list[tuple[bytes, bytes]], started: float) -> RequestHead
             head.api_keys = (*head.api_keys, value)
         elif name == b"host":
             head.hosts += 1
+            head.host = value
         elif name == b"accept-encoding":
             head.accept_encoding = head.accept_encoding + b"," + value if head.accept_encoding else value
         elif name == b"if-none-match":

@@ -22,7 +22,7 @@ def obtain(configured: str | None, data: Path) -> bytes:
         if len(configured) < _LEAST_CHARACTERS:
             raise SettingsError(f"FORECAST_KEYS_PEPPER: needs at least {_LEAST_CHARACTERS} characters")
         return configured.encode()
-    path = data / _FILE
+    path = file_of(data)
     try:
         _create(path)
         pepper = path.read_text(encoding="ascii").strip()
@@ -31,6 +31,11 @@ def obtain(configured: str | None, data: Path) -> bytes:
     if len(pepper) < _LEAST_CHARACTERS:
         raise SettingsError(f"the pepper {path} is damaged: restore it from a backup, or no key can be verified")
     return pepper.encode()
+
+
+def file_of(data: Path) -> Path:
+    """Where the pepper of a data folder lies, if none is configured."""
+    return data / _FILE
 
 
 def fingerprint(pepper: bytes) -> str:

@@ -6,6 +6,7 @@ that nothing can be said about it, which is no fault of its owner.
 """
 
 import asyncio
+import contextlib
 import hmac
 import logging
 import os
@@ -30,6 +31,7 @@ UNKNOWN_AFTER = 60.0
 _WAIT_SECONDS = 0.25
 _MOST_VERIFIED = 100_000
 _NOBODY = "0" * 64
+_NO_KEY = "none"
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -109,6 +111,11 @@ class KeyVerifier:
             changed.checked_at = min(changed.checked_at, self._clock() - WAIT_AFTER)
             changed.recheck = None
             self._start_recheck(changed)
+
+    async def look(self) -> None:
+        """Looks whether the store is the one that our keys are in, so that a loss is told before a partner meets it."""
+        with contextlib.suppress(StoreUnavailable):
+            await self._find(_NO_KEY)
 
     @property
     def remembers_somebody(self) -> bool:

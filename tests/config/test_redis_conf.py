@@ -12,7 +12,7 @@ import yaml
 from redis import Redis
 from redis.exceptions import OutOfMemoryError, RedisError
 
-from service.embedded import server_program
+from service.embedded_runtime import server_program
 from tests.support.containerfile import ROOT
 
 SERVICES = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]

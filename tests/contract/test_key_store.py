@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.embedded import server_program
+from service.embedded_runtime import server_program
 from service.keys import form
 from service.keys.record import ApiKey
 from service.keys.store import CONTROL, ForeignStoreError, KeyStore, KeyStoreError, record_name

@@ -11,8 +11,9 @@ import pytest
 from redis import Redis
 
 from config.settings import Settings, SettingsError
-from service import embedded
-from service.embedded import ROLES, EmbeddedError, EmbeddedServers, borrowed, resolved, runtime_folder, wanted
+from service import embedded, embedded_runtime
+from service.embedded import ROLES, EmbeddedServers, borrowed, resolved, wanted
+from service.embedded_runtime import EmbeddedError, answers_ping, runtime_folder, server_program
 from tests.contract.conftest import DEBIAN
 from tests.support.instance import until
 
@@ -93,7 +94,7 @@ def test_a_killed_server_is_started_again_by_its_owner(servers: EmbeddedServers)
     servers._processes["keys"].kill()
     servers._processes["keys"].wait()
     assert servers.tend() == ["keys"]
-    until(lambda: embedded._answers(servers._socket("keys")), 10)
+    until(lambda: answers_ping(servers._socket("keys")), 10)
     assert ask(servers, "keys", "GET", "x") == b"1"
 
 
@@ -199,20 +200,20 @@ def test_a_planted_folder_is_refused(
 
 def test_a_server_on_the_path_is_used_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """And without either, the error says what to install."""
-    monkeypatch.setattr(embedded, "find_spec", lambda _: None)
+    monkeypatch.setattr(embedded_runtime, "find_spec", lambda _: None)
     found = shutil.which("valkey-server") or shutil.which(DEBIAN)
     if found is None:
         pytest.skip(f"neither valkey-server nor {DEBIAN} is on the PATH")
-    assert embedded.server_program() == found
+    assert server_program() == found
     monkeypatch.setenv("PATH", "")
     with pytest.raises(EmbeddedError, match="pip install"):
-        embedded.server_program()
+        server_program()
 
 
 def test_what_is_no_server_does_not_answer(short_folder: Path) -> None:
     """A socket on which nobody listens, and none at all."""
     path = short_folder / "silent"
-    assert not embedded._answers(str(path))
+    assert not answers_ping(str(path))
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(path))
-        assert not embedded._answers(str(path))
+        assert not answers_ping(str(path))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from service.embedded import EmbeddedServers, runtime_folder
+from service.embedded import EmbeddedServers
+from service.embedded_runtime import runtime_folder
 from service.keys import form
 from tests.service.cli.conftest import Cli
 

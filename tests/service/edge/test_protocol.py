@@ -23,7 +23,6 @@ MALFORMED = {
     "bare line feeds": "GET {good} HTTP/1.1\nHost: a\nx-api-key: {key}\n\n",
     "length and chunks": "GET {good} HTTP/1.1\r\n{head}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
     "two lengths": "GET {good} HTTP/1.1\r\n{head}Content-Length: 0\r\nContent-Length: 1\r\n\r\n",
-    "absolute form": "GET http://forecast.test{good} HTTP/1.1\r\n{head}\r\n",
     "CONNECT": "CONNECT forecast.test:443 HTTP/1.1\r\n{head}\r\n",
     "OPTIONS *": "OPTIONS * HTTP/1.1\r\n{head}\r\n",
     "HTTP/2 preface": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -42,6 +41,28 @@ def test_a_malformed_request_is_a_400_and_the_end(worker: Served, wire: Wire, ki
     head = f"Host: a\r\nx-api-key: {worker.key}\r\n"
     wire.send(MALFORMED[kind].format(good=GOOD, key=worker.key, head=head).encode("latin-1"))
     refused(wire, 400, "bad_request")
+
+
+def test_the_absolute_form_is_answered_as_the_origin_form(worker: Served, wire: Wire) -> None:
+    """RFC 9112 3.2.2 asks servers to accept it."""
+    head = f"Host: a\r\nx-api-key: {worker.key}\r\n"
+    answer = wire.send(f"GET http://forecast.test{GOOD} HTTP/1.1\r\n{head}\r\n".encode()).answer()
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("host", ["a b/c", "x/", "x?y", "x#y", "é", "http://x", "<script>", "x:y"])
+def test_a_host_that_is_none_is_a_400(worker: Served, wire: Wire, host: str) -> None:
+    """And not the framework's trouble with it."""
+    head = f"GET {GOOD} HTTP/1.1\r\nHost: {host}\r\nx-api-key: {worker.key}\r\n\r\n"
+    answer = wire.send(head.encode()).answer()
+    assert (answer.status, answer.json()["code"]) == (400, "bad_request")
+    assert "Host" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8000", "[::1]:8000", "api.example.com", "a_b"])
+def test_hosts_as_they_are_are_fine(worker: Served, wire: Wire, host: str) -> None:
+    head = f"GET {GOOD} HTTP/1.1\r\nHost: {host}\r\nx-api-key: {worker.key}\r\n\r\n"
+    assert wire.send(head.encode()).answer().status == 200
 
 
 @pytest.mark.parametrize("hosts", ["", "Host: a\r\nHost: a\r\n", "Host: a\r\nHost: b\r\n"])
