@@ -48,10 +48,6 @@ def openapi_route() -> HTTPRouteHandler:
 
 def describe() -> Document:
     (_, _, _), schemas = msgspec.json.schema_components((ForecastBody, Index, Problem), ref_template=_REF)
-    for schema in schemas.values():
-        # every member of an answer is always there; what can be null says so in its type
-        if "properties" in schema and schema.get("title") != "Problem":
-            schema["required"] = list(schema["properties"])
     schemas["Problem"]["properties"]["code"] = {"type": "string", "enum": list(CODES)}
     _sharpen(schemas)
     return {

@@ -10,6 +10,7 @@ import pytest
 
 from service.embedded_runtime import server_program
 from service.keys import form
+from service.keys import store as key_store
 from service.keys.record import ApiKey
 from service.keys.store import CONTROL, ForeignStoreError, KeyStore, KeyStoreError, record_name
 from service.redis.client import RedisStore, StoreUnavailable, open_client
@@ -55,11 +56,12 @@ async def test_an_unknown_id_is_not_found(keys: KeyStore) -> None:
     keys.check_control(found.control)
 
 
-async def test_a_revoked_key_is_revoked_once(keys: KeyStore) -> None:
+async def test_a_revoked_key_is_revoked_once(keys: KeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Revoking again keeps the first time; other keys are as they were."""
     (_, key), (_, other) = await keys.issue("acme", "", None), await keys.issue("acme", "", None)
     revoked = await keys.revoke(key.key_id)
     assert revoked.revoked_at is not None
+    monkeypatch.setattr(key_store, "_now", lambda: datetime.now(UTC) + timedelta(days=1))
     assert await keys.revoke(key.key_id) == revoked
     assert (await keys.find(key.key_id)).key == revoked
     assert (await keys.find(other.key_id)).key == other

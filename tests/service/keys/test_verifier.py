@@ -116,6 +116,22 @@ async def test_age_counts_from_when_the_look_up_was_sent(scene: Scene) -> None:
     assert scene.store.asked == 2
 
 
+async def test_the_age_after_a_re_check_counts_from_when_it_was_sent(scene: Scene) -> None:
+    """Its reply, too, may be under way for long."""
+    await scene.verified()
+    scene.store.holding = True
+    scene.clock.now += 3
+    await scene.outcome()
+    await scene.settle()
+    scene.clock.now += 3
+    scene.store.holding = False
+    scene.store.held[0].set_result(None)
+    await scene.settle()
+    await scene.outcome()
+    await scene.settle()
+    assert scene.store.asked == 2
+
+
 async def test_a_re_check_makes_a_key_young_again(scene: Scene) -> None:
     """The age is that of the newest look-up."""
     await scene.verified()

@@ -156,10 +156,12 @@ async def test_more_calls_than_connections_wait_for_one_and_open_nothing(server:
     async def slow(client: Redis) -> object:
         return await client.execute_command("BLPOP", "never", 0.5)  # type: ignore[no-untyped-call]
 
+    assert await _answers(store)
     holding = asyncio.create_task(store.call(slow))
     await asyncio.sleep(0)
     results = await asyncio.gather(*(_answers(store) for _ in range(FAILURES_TO_OPEN + 2)))
     assert results == [False] * (FAILURES_TO_OPEN + 2)
+    assert store.healthy
     await holding
     assert await _answers(store)
     await store.stop()
