@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import queue
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -75,48 +76,44 @@ async def _issue(store: KeyStore) -> tuple[str, ApiKey]:
     return await store.issue("acme", "", None)
 
 
+async def _serve(settings: Settings, stop: asyncio.Event, ready: Callable[[Served], None]) -> None:
+    app = WorkerApp(settings, Endpoints(settings.keys_url, settings.cache_url, PEPPER), lambda _: None)
+    server = worker._Server(worker._uvicorn_config(app, settings))
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(128)
+        listening.setblocking(False)
+        key, _ = await with_keys(settings.keys_url, settings.data_path, _issue)
+        await app.start()
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        ready(Served(app, listening.getsockname()[1], key, asyncio.get_running_loop()))
+        await stop.wait()
+        server.should_exit = True
+        await serving
+        await app.stop()
+
+
 @contextlib.contextmanager
 def served(settings: Settings) -> Iterator[Served]:
     """Serves with `settings`; whose URLs must be those of running servers."""
-    ready = threading.Event()
-    box: list[Served] = []
-    failure: list[BaseException] = []
+    results: queue.Queue[Served | BaseException] = queue.Queue()
     stop = asyncio.Event()
-
-    async def serve() -> None:
-        endpoints = Endpoints(settings.keys_url, settings.cache_url, PEPPER)
-        app = WorkerApp(settings, endpoints, lambda _: None)
-        server = worker._Server(worker._uvicorn_config(app, settings))
-        with socket.socket() as listening:
-            listening.bind(("127.0.0.1", 0))
-            listening.listen(128)
-            listening.setblocking(False)
-            key, _ = await with_keys(settings.keys_url, settings.data_path, _issue)
-            await app.start()
-            serving = asyncio.create_task(server.serve(sockets=[listening]))
-            box.append(Served(app, listening.getsockname()[1], key, asyncio.get_running_loop()))
-            ready.set()
-            await stop.wait()
-            server.should_exit = True
-            await serving
-            await app.stop()
 
     def run() -> None:
         try:
-            uvloop.run(serve())
+            uvloop.run(_serve(settings, stop, results.put))
         except BaseException as error:
-            failure.append(error)
-        finally:
-            ready.set()
+            results.put(error)
 
     thread = threading.Thread(target=run, name="worker of the tests")
     thread.start()
+    running = results.get(timeout=_START_SECONDS)
+    if isinstance(running, BaseException):
+        raise running
     try:
-        assert ready.wait(_START_SECONDS)
-        assert box, failure
-        yield box[0]
+        yield running
     finally:
-        if box:
-            box[0]._loop.call_soon_threadsafe(stop.set)
+        running._loop.call_soon_threadsafe(stop.set)
         thread.join(_START_SECONDS)
-        assert not failure, failure
+        assert not thread.is_alive()
+        assert results.empty(), results.get()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from service.cache.key import cache_key
 
-_PART = st.text(st.characters(exclude_characters="\n"), max_size=12)
+_PART = st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=12)
 
 
 def test_a_name_has_the_format_and_the_release_in_it() -> None:

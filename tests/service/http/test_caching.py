@@ -12,7 +12,8 @@ from service.cache.entry import CacheEntry
 from service.cache.read_through import Fetched
 from service.http.caching import CachePolicy, accepts_gzip, cache_status, etag_of, matches
 from service.http.head import RequestHead
-from tests.support.drops import HOUSING, LOCATIONS, people, write_drop
+from tests.conftest import SPRINGFIELD
+from tests.support.drops import LOCATIONS, POPULATION, people, write_drop
 from tests.support.served import FORECAST, Served, served
 from tests.support.wire import Answer
 from warehouse.publish import Options, publish
@@ -157,8 +158,8 @@ def test_an_answer_that_a_release_did_not_change_is_still_a_304(settings: Settin
     with served(_in(settings, data)) as before:
         tags = {target: etag(before.ask(target)) for target in (SMALL, other)}
         release = before.ask(SMALL).header("x-data-release")
-    figures = [people("36436", 2010, 531), people("36436", 2023, 783), people("63101", 2023, 9999)]
-    drop = write_drop(tmp_path / "drop", locations=LOCATIONS, population=figures, housing=HOUSING)
+    figures = [row for row in POPULATION if row["zip_code"] != "63101"] + [people("63101", 2023, 2621)]
+    drop = write_drop(tmp_path / "drop", locations=(*LOCATIONS, *SPRINGFIELD), population=figures)
     assert publish(Catalog(data), [str(drop)], Options(attribution=("The tests",))).result == "published"
     with served(_in(settings, data)) as after:
         kept = after.ask(SMALL, If_None_Match=tags[SMALL])
