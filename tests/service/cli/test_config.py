@@ -46,4 +46,5 @@ def test_defaults_are_shown_whatever_is_set(cli: Cli) -> None:
     assert cli("config", wrkrs="3").code == 1
     done = cli("config", "--defaults", "--json", wrkrs="3", drain="x")
     assert done.code == 0
-    assert {entry["source"] for entry in done.json} == {"default"}
+    machine = {"the processors of this machine", "the memory of this machine"}
+    assert {entry["source"] for entry in done.json} == {"default", *machine}

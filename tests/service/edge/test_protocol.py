@@ -81,7 +81,7 @@ def test_refusals_by_the_parser_are_counted(worker: Served, wire: Wire) -> None:
         return sum(value for name, labels, value in counters if labels == ("bad_request",) and "rejected" in name)
 
     before = counted()
-    wire.send("GET http://a/ HTTP/1.1\r\n\r\n")
+    wire.send("CONNECT a:443 HTTP/1.1\r\n\r\n")
     refused(wire, 400, "bad_request")
     assert counted() == before + 1
 
@@ -144,7 +144,7 @@ def test_pipelined_requests_are_answered_in_order(worker: Served, wire: Wire) ->
 @pytest.mark.parametrize(
     ("last", "status", "code"),
     [
-        ("GET http://a/ HTTP/1.1\r\n\r\n", 400, "bad_request"),
+        ("CONNECT a:443 HTTP/1.1\r\n\r\n", 400, "bad_request"),
         ("nonsense\r\n\r\n", 400, "bad_request"),
         ("GET /" + "x" * 9000 + " HTTP/1.1\r\n\r\n", 414, "uri_too_long"),
         ("GET / HTTP/1.1\r\nX: " + "x" * 17_000 + "\r\n\r\n", 431, "headers_too_large"),
