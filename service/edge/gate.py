@@ -158,11 +158,11 @@ class _Answer:
 def _syntax(scope: Any, head: RequestHead) -> tuple[str, str | None] | None:
     if head.hosts != 1 and not (head.hosts == 0 and scope["http_version"] == "1.0"):
         return "bad_request", "Send the Host header, once."
-    # a POST and its like are told that their method is wrong, which is what they must change
     if head.host is not None and _HOST.fullmatch(head.host) is None:
         return "bad_request", "The Host header is not a host name or address."
     if scope["http_version"] not in ("1.0", "1.1"):
         return "bad_request", "Only HTTP/1.0 and HTTP/1.1 are spoken here."
+    # a POST and its like are told that their method is wrong, which is what they must change
     if head.has_body and scope["method"] in _METHODS:
         return "body_not_allowed", None
     if len(head.api_keys) > 1:
