@@ -1,6 +1,7 @@
 """Holds a comparison with the current release against the limits of the drift rules."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from warehouse.comparison import Comparison, FigureChange
 from warehouse.findings import Finding
@@ -56,31 +57,65 @@ def _places(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
 
 
 def _coverage(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
-    for change in comparison.figures:
-        if not change.old_count or not change.new_count:
-            continue
-        share = change.lost / change.old_count
-        if share > limits["coverage-lost"]:
-            yield found(
-                "coverage-lost",
-                f"{change.lost:,} of {change.old_count:,} ZIP codes lost their {change.figure} "
-                f"({share:.1%}, limit {limits['coverage-lost']:.1%})",
-                column=change.figure,
-                count=change.lost,
-            )
+    limit = limits["coverage-lost"]
+    both = [change for change in comparison.figures if change.old_count and change.new_count]
+    shares = {change: change.lost / change.old_count for change in both}
+    beyond = _worst_first(shares, limit)
+    if len(beyond) == 1:
+        change = beyond[0]
+        yield _of_one(
+            "coverage-lost",
+            change,
+            f"{change.lost:,} of {change.old_count:,} ZIP codes lost their {change.figure} "
+            f"({shares[change]:.1%}, limit {limit:.1%})",
+            count=change.lost,
+        )
+    elif beyond:
+        yield found(
+            "coverage-lost",
+            f"{len(beyond)} figures lost more than {limit:.1%} of their ZIP codes",
+            count=len(beyond),
+            samples=tuple(
+                f"{change.figure}: {change.lost:,} of {change.old_count:,} ({shares[change]:.1%})"
+                for change in beyond[:5]
+            ),
+        )
 
 
 def _totals(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
-    for change in comparison.figures:
-        drift = change.drift
-        if drift is not None and abs(drift) > limits["total-drift"]:
-            yield found(
-                "total-drift",
-                f"the national total of {change.figure} goes from {change.old_total:,} to {change.new_total:,} "
-                f"({drift:+.1%}, limit {limits['total-drift']:.1%})",
-                column=change.figure,
-                samples=_movers_of(comparison, change),
-            )
+    limit = limits["total-drift"]
+    drifts = {change: change.drift for change in comparison.figures if change.drift is not None}
+    beyond = _worst_first(drifts, limit)
+    if len(beyond) == 1:
+        change = beyond[0]
+        yield _of_one(
+            "total-drift",
+            change,
+            f"the national total of {change.figure} goes from {change.old_total:,} to {change.new_total:,} "
+            f"({drifts[change]:+.1%}, limit {limit:.1%})",
+            samples=_movers_of(comparison, change),
+        )
+    elif beyond:
+        yield found(
+            "total-drift",
+            f"the national totals of {len(beyond)} figures move by more than {limit:.1%}",
+            count=len(beyond),
+            samples=tuple(
+                f"{change.figure}: {change.old_total:,} to {change.new_total:,} ({drifts[change]:+.1%})"
+                for change in beyond[:5]
+            ),
+        )
+
+
+def _worst_first(shares: Mapping[FigureChange, float], limit: float) -> list[FigureChange]:
+    """The figures beyond the limit. They make one finding together: a state that is lost takes every year along."""
+    beyond = [change for change, share in shares.items() if abs(share) > limit]
+    return sorted(beyond, key=lambda change: -abs(shares[change]))
+
+
+def _of_one(rule: str, change: FigureChange, message: str, **members: Any) -> Finding:
+    table = "population" if change.figure.startswith("population ") else "housing"
+    return found(rule, message, table=table, column=change.figure, **members)
 
 
 def _movers_of(comparison: Comparison, change: FigureChange) -> tuple[str, ...]:

@@ -1,23 +1,30 @@
-"""Findings and releases as a data engineer reads them: summary first, details below."""
+"""Findings, comparisons and releases as a data engineer reads them: summary first, details below."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
-from service.cli import report_html
+from service.cli import report_html, wording
 from service.cli.output import table
+from service.cli.wording import visible
 from warehouse.comparison import Comparison
 from warehouse.errors import CatalogError
-from warehouse.findings import Finding, Report, Severity
+from warehouse.findings import Acceptance, Finding, Report, Severity
 from warehouse.publish import Outcome
 from warehouse.releases import Manifest
 
-_NUMERIC = ("before", "now", "change", "changed", "new", "gone")
+_NARROW = 84  # columns; below, tables leave out what is not needed, and findings stand under their rule
+_FILES = 3
+_STATES = 12
 _COLOURS = {"error": "bold red", "warning": "yellow", "info": "dim"}
+_TONES = {"good": "bold green", "bad": "bold red"}
 
 
 class Progress(Protocol):
@@ -26,43 +33,12 @@ class Progress(Protocol):
 
 def headline(outcome: Outcome) -> str:
     """What became of a drop, in one line."""
-    summary, manifest = outcome.report.summary(), outcome.manifest
-    if outcome.result == "refused":
-        kept = f"{manifest.id} stays current" if manifest else "nothing is published"
-        return f"[bold red]Refused[/]: {summary}; {kept}.\n"
-    if outcome.result == "already_current":
-        return f"[green]Already current[/]: {summary}.\n"
-    if outcome.result == "passed":
-        return f"[bold green]Good[/]: it could be published; {summary}.\n"
-    size = f"{manifest.zip_codes:,} ZIP codes, {manifest.cities:,} cities; " if manifest else ""
-    return f"[bold green]Published[/]: {size}{summary}.\n"
+    said = wording.verdict(outcome)
+    return f"[{_TONES[said.tone]}]{said.word}[/]: {said.rest}\n"
 
 
 def severity_markup(severity: Severity) -> str:
     return f"[{_COLOURS[severity]}]{severity}[/]"
-
-
-def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Places, then national totals, then the largest movers."""
-    places = comparison.places
-    gained, lost = sum(places.gained.values()), sum(places.lost.values())
-    console.print(
-        f"ZIP codes {places.old_count:,} → {places.new_count:,}: {gained:,} new, {lost:,} gone, "
-        f"{places.changed:,} moved or renamed; {comparison.changed_zip_codes:,} with other figures\n"
-    )
-    totals = table("figure", "before", "now", "change", "changed", "new", "gone", numeric=_NUMERIC)
-    for change in comparison.figures:
-        drift = "" if change.drift is None else f"{change.drift:+.2%}"
-        row = (_number(change.old_total), _number(change.new_total), drift)
-        totals.add_row(change.figure, *row, *(f"{number:,}" for number in (change.changed, change.gained, change.lost)))
-    console.print(totals)
-    if comparison.movers:
-        movers = table("largest movers", "figure", "before", "now", numeric=_NUMERIC)
-        for mover in comparison.movers:
-            movers.add_row(mover.zip_code, mover.figure, f"{mover.old:,}", f"{mover.new:,}")
-        console.print()
-        console.print(movers)
-    console.print()
 
 
 def write_html(path: Path, outcome: Outcome, drop: str) -> None:
@@ -73,31 +49,6 @@ def write_html(path: Path, outcome: Outcome, drop: str) -> None:
         raise CatalogError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
-
-
-def print_report(console: Console, report: Report) -> None:
-    if not report.findings:
-        return
-    for finding in report.findings:
-        _print_finding(console, finding)
-
-
-def print_manifest(console: Console, manifest: Manifest, *, current: bool) -> None:
-    state = "  [green]current[/green]" if current else ""
-    made_up = "  [yellow]illustrative figures[/yellow]" if manifest.illustrative else ""
-    console.print(f"[bold]{manifest.id}[/bold]{state}{made_up}")
-    console.print(f"published {manifest.published_at:%Y-%m-%d %H:%M:%S} UTC")
-    console.print(f"{manifest.zip_codes:,} ZIP codes, {manifest.cities:,} cities, areas: {', '.join(manifest.areas)}\n")
-    tables = table("table", "rows", "checksum", "from", numeric=("rows",))
-    for name, info in sorted(manifest.tables.items()):
-        origin = f"kept from {info.carried_from}" if info.carried_from else ", ".join(info.files)
-        tables.add_row(name, f"{info.rows:,}", info.checksum[:12], escape(origin))
-    console.print(tables)
-    console.print("\n" + "\n".join(f"[dim]{escape(line)}[/dim]" for line in manifest.attribution) + "\n")
-
-
 @contextmanager
 def progress(console: Console) -> Iterator[Progress]:
     """Tells each step, in a terminal only."""
@@ -105,14 +56,171 @@ def progress(console: Console) -> Iterator[Progress]:
         yield lambda _step, /: None
         return
     with console.status("starting") as status:
-        yield lambda step, /: status.update(escape(step))
+        yield lambda step, /: status.update(escape(visible(step)))
 
 
-def _print_finding(console: Console, finding: Finding) -> None:
-    colour = _COLOURS[finding.severity]
-    where = f" [dim]({escape(finding.file)})[/dim]" if finding.file and finding.file not in finding.message else ""
-    console.print(f"[{colour}]{finding.severity:7}[/] [bold]{finding.rule}[/bold]  {escape(finding.message)}{where}")
-    for sample in finding.samples:
-        console.print(f"          [dim]{escape(sample)}[/dim]")
-    if finding.remedy and finding.severity != "info":
-        console.print(f"          → {escape(finding.remedy)}")
+def print_report(console: Console, report: Report) -> None:
+    """Every finding, worst first: what it is on the left, what it says beside or, in a narrow terminal, below."""
+    if not report.findings:
+        return
+    if console.width < _NARROW:
+        for finding in report.findings:
+            console.print(_severity(finding) + Text(" ") + _rule(finding))
+            console.print(Padding(_body(finding), (0, 0, 0, 2)))
+    else:
+        rows = Table.grid(padding=(0, 2, 0, 0))
+        rows.add_column(no_wrap=True)
+        rows.add_column(no_wrap=True)
+        rows.add_column(overflow="fold")
+        for finding in report.findings:
+            rows.add_row(_severity(finding), _rule(finding), _body(finding))
+        console.print(rows)
+    console.print()
+
+
+def print_comparison(console: Console, comparison: Comparison, title: str) -> None:
+    """Places, then what changed of the tables, of the national totals, and the largest movers."""
+    console.print(f"[bold]{escape(title)}[/bold]")
+    heads = Table.grid(padding=(0, 2, 0, 0))
+    heads.add_row("ZIP codes", wording.places_line(comparison))
+    for label, by_state in (("  new in", comparison.places.gained), ("  gone from", comparison.places.lost)):
+        if by_state:
+            heads.add_row(label, _by_state(by_state))
+    heads.add_row("figures", f"{comparison.changed_zip_codes:,} ZIP codes with other figures")
+    console.print(heads)
+    console.print()
+    for shown in (_table_rows(comparison), _totals(comparison, console.width), _movers(comparison)):
+        if shown.row_count:
+            shown.collapse_padding = console.width < _NARROW
+            console.print(shown)
+            console.print()
+    same = wording.unchanged_line(comparison)
+    if same:
+        console.print(f"[dim]{same}[/dim]\n")
+
+
+def print_releases(console: Console, releases: Sequence[Manifest], current: str | None, previous: str | None) -> None:
+    """Newest first, one line each, below a line that says which one is served."""
+    many = f"{len(releases)} release{'s' if len(releases) > 1 else ''}"
+    console.print(f"{many}; " + (f"current is [bold]{current}[/bold]" if current else "none is current") + "\n")
+    wide = console.width >= _NARROW
+    sizes = ("ZIP codes", "cities") if wide else ("ZIP codes",)
+    moment = ("published (UTC)",) if wide else ()  # the id says it too
+    shown = table("release", *moment, *sizes, "warnings", "", numeric=("ZIP codes", "cities", "warnings"))
+    shown.columns[0].no_wrap = True
+    shown.collapse_padding = not wide
+    for manifest in releases:
+        published = (f"{manifest.published_at:%Y-%m-%d %H:%M:%S}",) if wide else ()
+        counts = (f"{manifest.zip_codes:,}", f"{manifest.cities:,}")[: len(sizes)]
+        warnings = str(manifest.findings.get("warning", 0))
+        shown.add_row(manifest.id, *published, *counts, warnings, _marks(manifest, current, previous))
+    console.print(shown)
+
+
+def print_manifest(console: Console, manifest: Manifest, *, current: bool) -> None:
+    state = "  [green]current[/green]" if current else ""
+    made_up = "  [yellow]illustrative figures[/yellow]" if manifest.illustrative else ""
+    console.print(f"[bold]{manifest.id}[/bold]{state}{made_up}")
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    facts.add_row("published", f"{manifest.published_at:%Y-%m-%d %H:%M:%S} UTC")
+    facts.add_row("holds", f"{manifest.zip_codes:,} ZIP codes, {manifest.cities:,} cities")
+    facts.add_row("areas", ", ".join(manifest.areas))
+    if manifest.acceptance is not None:
+        facts.add_row("accepted", _acceptance(manifest.acceptance))
+    facts.add_row("sources", Group(*(Text(visible(line), overflow="fold") for line in manifest.attribution)))
+    console.print(facts)
+    console.print()
+    wide = console.width >= _NARROW
+    tables = table("table", "rows", *(("checksum",) if wide else ()), "from", numeric=("rows",))
+    tables.collapse_padding = not wide
+    for name, info in sorted(manifest.tables.items()):
+        origin = f"kept from {info.carried_from}" if info.carried_from else _files(info.files)
+        tables.add_row(name, f"{info.rows:,}", *((info.checksum[:12],) if wide else ()), escape(origin))
+    console.print(tables)
+    console.print()
+
+
+def _severity(finding: Finding) -> Text:
+    return Text(finding.severity, _COLOURS[finding.severity])
+
+
+def _rule(finding: Finding) -> Text:
+    return Text(finding.rule, "dim" if finding.severity == "info" else "bold")
+
+
+def _body(finding: Finding) -> RenderableType:
+    """The message, and on lines of their own the file, samples, why it was accepted, and what to do."""
+    lines: list[RenderableType] = [Text(visible(finding.message), overflow="fold")]
+    if finding.file and finding.file not in finding.message:
+        lines.append(Text(f"in {visible(finding.file)}", "dim", overflow="fold"))
+    samples = wording.samples_of(finding)
+    if samples:
+        together = [f"such as {', '.join(samples)}"] if wording.in_a_row(samples) else samples
+        lines += [Text(sample, "dim", overflow="fold") for sample in together]
+    if finding.accepted is not None:
+        lines.append(_hanging("accepted:", Text(visible(finding.accepted), overflow="fold")))
+    elif finding.remedy and finding.severity != "info":
+        lines.append(_hanging("→", Text(visible(finding.remedy), overflow="fold")))
+    return Group(*lines)
+
+
+def _hanging(sign: str, text: Text) -> Table:
+    made = Table.grid(padding=(0, 1, 0, 0))
+    made.add_row(sign, text)
+    return made
+
+
+def _by_state(numbers: Mapping[str, int]) -> str:
+    ranked = sorted(numbers.items(), key=lambda entry: (-entry[1], entry[0]))
+    more = len(ranked) - _STATES
+    listed = ", ".join(f"{state} {number:,}" for state, number in ranked[:_STATES])
+    return f"{listed} and {more} more states" if more > 0 else listed
+
+
+def _table_rows(comparison: Comparison) -> Table:
+    shown = table("table", "rows before", "now", "change", numeric=("rows before", "now", "change"))
+    for name, (old, new) in comparison.rows.items():
+        if old != new:
+            shown.add_row(name, wording.number(old), wording.number(new), wording.change(old, new))
+    return shown
+
+
+def _totals(comparison: Comparison, width: int) -> Table:
+    counts = ("changed", "new", "gone") if width >= _NARROW else ()
+    shown = table("national total", "before", "now", "change", *counts, numeric=("before", "now", "change", *counts))
+    for figure in wording.changed_figures(comparison):
+        totals = (wording.number(figure.old_total), wording.number(figure.new_total))
+        change = wording.change(figure.old_total, figure.new_total)
+        zip_codes = (
+            f"{number:,}" if number else "" for number in (figure.changed, figure.gained, figure.lost)[: len(counts)]
+        )
+        shown.add_row(figure.figure, *totals, change, *zip_codes)
+    return shown
+
+
+def _movers(comparison: Comparison) -> Table:
+    numeric = ("before", "now", "by")
+    shown = table("largest movers", "figure", *numeric, numeric=numeric)
+    for mover in comparison.movers:
+        shown.add_row(mover.zip_code, mover.figure, f"{mover.old:,}", f"{mover.new:,}", f"{mover.new - mover.old:+,}")
+    return shown
+
+
+def _marks(manifest: Manifest, current: str | None, previous: str | None) -> str:
+    marks = (
+        ("[green]current[/green]", manifest.id == current),
+        ("[dim]previous[/dim]", manifest.id == previous),
+        ("[yellow]illustrative[/yellow]", manifest.illustrative),
+    )
+    return " ".join(mark for mark, holds in marks if holds)
+
+
+def _acceptance(acceptance: Acceptance) -> Text:
+    who = f"{', '.join(acceptance.rules)}, by {acceptance.by} at {acceptance.at:%Y-%m-%d %H:%M:%S} UTC"
+    return Text(visible(f"{who}: {acceptance.reason}"), overflow="fold")
+
+
+def _files(files: Sequence[str]) -> str:
+    """The first few names: a table can come in hundreds of parts."""
+    more = len(files) - _FILES
+    return visible(", ".join(files[:_FILES])) + (f" and {more:,} more" if more > 0 else "")

@@ -7,7 +7,7 @@ import msgspec
 from rich.markup import escape
 
 from service.cli import findings
-from service.cli.output import json_option, load_settings, print_json, reports_errors, stderr, stdout, table
+from service.cli.output import json_option, load_settings, print_json, reports_errors, stderr, stdout
 from service.publishing import SERVED_WITHIN_SECONDS
 from warehouse.compare import compare_releases, write_release_changes
 from warehouse.instances import InstanceRecord, wait_until_served
@@ -35,20 +35,10 @@ def list_releases(as_json: bool) -> None:
     if as_json:
         print_json([_summary(manifest, current) for manifest in releases])
         return
-    shown = table(
-        "release", "published (UTC)", "ZIP codes", "cities", "warnings", "", numeric=("ZIP codes", "cities", "warnings")
-    )
-    for manifest in releases:
-        marks = [mark for mark, holds in _marks(manifest, current, previous) if holds]
-        shown.add_row(
-            manifest.id,
-            f"{manifest.published_at:%Y-%m-%d %H:%M:%S}",
-            f"{manifest.zip_codes:,}",
-            f"{manifest.cities:,}",
-            str(manifest.findings.get("warning", 0)),
-            " ".join(marks),
-        )
-    stdout().print(shown if releases else "No releases yet: run `forecast extracts publish PATH`.")
+    if not releases:
+        click.echo("No releases yet: run `forecast extracts publish PATH`.")
+        return
+    findings.print_releases(stdout(), releases, current, previous)
 
 
 @click.command()
@@ -120,8 +110,7 @@ def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"old": names[0], "new": names[1], "comparison": comparison, "written": written})
         return
-    stdout().print(f"[bold]{names[0]}[/bold] → [bold]{names[1]}[/bold]\n")
-    findings.print_comparison(stdout(), comparison)
+    findings.print_comparison(stdout(), comparison, f"{names[0]} → {names[1]}")
     if written is not None:
         stdout().print(f"{written:,} changed figures written to {escape(str(to))}")
 
@@ -168,11 +157,3 @@ def _summary(manifest: Manifest, current: str | None) -> dict[str, object]:
         "cities": manifest.cities,
         "findings": manifest.findings,
     }
-
-
-def _marks(manifest: Manifest, current: str | None, previous: str | None) -> list[tuple[str, bool]]:
-    return [
-        ("[green]current[/green]", manifest.id == current),
-        ("[dim]previous[/dim]", manifest.id == previous),
-        ("[yellow]illustrative[/yellow]", manifest.illustrative),
-    ]

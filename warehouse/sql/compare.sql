@@ -13,10 +13,10 @@ SELECT zip_code, figure, o.value AS old, n.value AS new
 FROM old_figures o FULL JOIN new_figures n USING (zip_code, figure)
 
 -- name: figure_totals
--- National totals by figure, and how many ZIP codes have it, differ in it, gained it, lost it.
+-- National totals by figure, people before homes, and how many ZIP codes have it, differ in it, gained it, lost it.
 SELECT figure, sum(old)::BIGINT, sum(new)::BIGINT, count(old), count(new),
        count(*) FILTER (old <> new), count(*) FILTER (old IS NULL), count(*) FILTER (new IS NULL)
-FROM paired_figures GROUP BY figure ORDER BY figure
+FROM paired_figures GROUP BY figure ORDER BY NOT starts_with(figure, 'population '), figure
 
 -- name: largest_movers
 -- The ZIP codes whose figures changed most, in people or homes.

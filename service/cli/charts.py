@@ -1,0 +1,155 @@
+"""Small charts as inline SVG. Old and new differ in shape as well as in colour, and every chart has a title.
+
+Built as XML trees, so that whatever a name holds is escaped; colours are the page's (report.html).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+Pair = tuple[int | None, int | None]
+
+_WIDTH = 560
+_STATES = 24
+
+
+def population_lines(years: Mapping[int, Pair]) -> str:
+    """National totals by year: the old ones a broad pale line, the new ones a thin line with dots above it."""
+    svg = _svg(284, "Population by year", _ends(years))
+    values = [value for pair in years.values() for value in pair if value is not None]
+    ticks = _ticks(min(values), max(values))
+    left, right, top, bottom = 62.0, _WIDTH - 20.0, 12.0, 254.0
+    first, last = min(years), max(years)
+
+    def across(year: int) -> float:
+        return left + (right - left) * (year - first) / max(1, last - first)
+
+    def down(value: float) -> float:
+        return bottom - (bottom - top) * (value - ticks[0]) / (ticks[-1] - ticks[0])
+
+    for tick in ticks:
+        _line(svg, left, down(tick), right, down(tick), "grid")
+        _text(svg, left - 8, down(tick) + 4, _short(tick, ticks[1] - ticks[0]), "end")
+    for year in range(first, last + 1, max(1, math.ceil((last - first) / 8))):
+        _text(svg, across(year), bottom + 20, str(year), "middle")
+    _series(svg, [(across(year), down(old)) for year, (old, _) in sorted(years.items()) if old is not None], "old")
+    _series(svg, [(across(year), down(new)) for year, (_, new) in sorted(years.items()) if new is not None], "new")
+    return tostring(svg, encoding="unicode")
+
+
+def housing_bars(figures: Mapping[str, Pair]) -> str:
+    """National totals of homes: for each figure the old bar, hatched, above the new one, solid."""
+    row, label = 52, 205
+    svg = _svg(row * len(figures) + 8, "Homes by figure", _ends(figures))
+    _hatching(svg)
+    most = max((value for pair in figures.values() for value in pair if value), default=1)
+    for at, (name, pair) in enumerate(figures.items()):
+        _text(svg, label - 10, at * row + 29, name, "end")
+        for below, value, kind in ((8, pair[0], "old"), (28, pair[1], "new")):
+            width = (_WIDTH - label - 90) * (value or 0) / most
+            _bar(svg, label, at * row + below, width, 16, kind)
+            said = "none" if value is None else f"{value:,}"
+            _text(svg, label + width + 6, at * row + below + 13, said, "start", "" if value else "quiet")
+    return tostring(svg, encoding="unicode")
+
+
+def state_bars(gained: Mapping[str, int], lost: Mapping[str, int]) -> str:
+    """ZIP codes by state: those lost to the left, hatched; those gained to the right, solid."""
+    rows = _by_state(gained, lost)
+    row, centre = 22, _WIDTH / 2
+    title = f"{sum(gained.values()):,} ZIP codes gained, {sum(lost.values()):,} lost"
+    svg = _svg(row * len(rows) + 30, "ZIP codes gained and lost by state", title)
+    _hatching(svg)
+    _text(svg, centre - 34, 16, "← lost", "end", "quiet")
+    _text(svg, centre + 34, 16, "gained →", "start", "quiet")
+    most = max(max(gain, loss) for _, gain, loss in rows)
+    for at, (state, gain, loss) in enumerate(rows):
+        top = 26 + at * row
+        _text(svg, centre, top + 13, state, "middle")
+        for number, sign, anchor in ((loss, -1, "end"), (gain, 1, "start")):
+            width = 180 * number / most
+            begin = centre + sign * 28
+            _bar(svg, min(begin, begin + sign * width), top, width, 16, "old" if sign < 0 else "new")
+            if number:
+                _text(svg, begin + sign * (width + 6), top + 13, f"{'+' if sign > 0 else '−'}{number:,}", anchor)
+    return tostring(svg, encoding="unicode")
+
+
+def _by_state(gained: Mapping[str, int], lost: Mapping[str, int]) -> Sequence[tuple[str, int, int]]:
+    """State, gained, lost; those with the most first, and what is beyond the chart's height together, last."""
+    rows = [(state, gained.get(state, 0), lost.get(state, 0)) for state in {*gained, *lost}]
+    rows.sort(key=lambda entry: (-entry[1] - entry[2], entry[0]))
+    shown, rest = rows[:_STATES], rows[_STATES:]
+    if rest:
+        shown.append(("others", sum(gain for _, gain, _ in rest), sum(loss for _, _, loss in rest)))
+    return shown
+
+
+def _ends(pairs: Mapping[int, Pair] | Mapping[str, Pair]) -> str:
+    """What a chart says to whoever cannot see it; the numbers themselves are in the page's tables."""
+
+    def said(pair: Pair) -> str:
+        old, new = ("none" if value is None else f"{value:,}" for value in pair)
+        return f"{old} before, {new} now"
+
+    return "; ".join(f"{name}: {said(pair)}" for name, pair in pairs.items())
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Four to seven round values that enclose `low` to `high`."""
+    rough = max(high - low, abs(high) * 0.001, 1) / 4
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    return [at * step for at in range(first, max(last, first + 1) + 1)]
+
+
+def _short(value: float, step: float) -> str:
+    """315,000,000 as 315 M, with as many decimals as tell ticks apart."""
+    scale, unit = next(((scale, unit) for scale, unit in ((1e6, " M"), (1e3, " k")) if step >= scale / 100), (1.0, ""))
+    decimals = max(0, -math.floor(math.log10(step / scale)))
+    return f"{value / scale:,.{decimals}f}{unit}"
+
+
+def _svg(height: int, title: str, description: str) -> Element:
+    attributes = {"viewBox": f"0 0 {_WIDTH} {height}", "role": "img", "xmlns": "http://www.w3.org/2000/svg"}
+    svg = Element("svg", attributes)
+    SubElement(svg, "title").text = title
+    SubElement(svg, "desc").text = description
+    return svg
+
+
+def _series(svg: Element, points: Sequence[tuple[float, float]], kind: str) -> None:
+    if points:
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        SubElement(svg, "polyline", {"points": path, "class": f"line {kind}"})
+    for x, y in points:
+        radius = "5" if kind == "old" else "3"
+        SubElement(svg, "circle", {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": radius, "class": f"dot {kind}"})
+
+
+def _bar(svg: Element, x: float, y: float, width: float, height: float, kind: str) -> None:
+    if not width:
+        return
+    place = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": f"{max(width, 1):.1f}", "height": f"{height:.1f}"}
+    fill = {"style": "fill: url(#hatched)"} if kind == "old" else {}
+    SubElement(svg, "rect", {**place, "class": f"bar {kind}", **fill})
+
+
+def _hatching(svg: Element) -> None:
+    lines = {"width": "6", "height": "6", "patternUnits": "userSpaceOnUse", "patternTransform": "rotate(45)"}
+    pattern = SubElement(SubElement(svg, "defs"), "pattern", {"id": "hatched", **lines})
+    SubElement(pattern, "rect", {"width": "6", "height": "6", "class": "hatch-ground"})
+    SubElement(pattern, "rect", {"width": "2.5", "height": "6", "class": "hatch-line"})
+
+
+def _line(svg: Element, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
+    ends = {"x1": x1, "y1": y1, "x2": x2, "y2": y2}
+    SubElement(svg, "line", {**{name: f"{value:.1f}" for name, value in ends.items()}, "class": kind})
+
+
+def _text(svg: Element, x: float, y: float, text: str, anchor: str, kind: str = "") -> None:
+    made = SubElement(svg, "text", {"x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor})
+    if kind:
+        made.set("class", kind)
+    made.text = text
