@@ -106,6 +106,8 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _short(value: float, step: float) -> str:
     """315,000,000 as 315 M, with as many decimals as tell ticks apart."""
+    if not value:
+        return "0"
     scale, unit = next(((scale, unit) for scale, unit in ((1e6, " M"), (1e3, " k")) if step >= scale / 100), (1.0, ""))
     decimals = max(0, -math.floor(math.log10(step / scale)))
     return f"{value / scale:,.{decimals}f}{unit}"

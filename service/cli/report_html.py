@@ -103,7 +103,7 @@ def _drift(comparison: Comparison) -> str:
     totals = {figure.figure: (figure.old_total, figure.new_total) for figure in comparison.figures}
     years = {int(name.removeprefix(_POPULATION)): pair for name, pair in totals.items() if name.startswith(_POPULATION)}
     homes = {name: pair for name, pair in totals.items() if not name.startswith(_POPULATION)}
-    cards = (_population(years), _housing(homes), _states(comparison), _movers(comparison), _rows(comparison))
+    cards = (_population(years), _housing(homes), _rows(comparison), _movers(comparison), _states(comparison))
     return f'<div class="cards">{"".join(cards)}</div>{_totals(comparison)}'
 
 
