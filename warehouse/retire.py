@@ -23,6 +23,7 @@ def retire(catalog: Catalog, releases: Sequence[str]) -> list[str]:
         CatalogError: if one does not exist or is in use; then none is removed.
         BusyError: if a publisher is at work.
     """
+    releases = list(dict.fromkeys(releases))
     with catalog.publishing():
         used = in_use(catalog)
         for release in releases:

@@ -1,0 +1,151 @@
+"""Every kind of bad drop that we know, each a good drop with one fault, and what must be said of it."""
+
+import msgspec
+import pyarrow as pa
+
+from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, alias, homes, location, people, project
+from tests.warehouse import spoiling
+from tests.warehouse.spoiling import AT, Spoil, add, figures_as, file, only, renamed, without, zip_codes_as
+from warehouse.intake import read
+from warehouse.reader import Reader
+
+
+class Bad(msgspec.Struct, frozen=True):
+    """`spoil` is called with the folder of a good drop; `cause` is part of what the finding of `rule` says."""
+
+    kind: str
+    rule: str
+    cause: str
+    spoil: Spoil
+    limit: float | None = None
+    reader: Reader = read
+
+
+FILES = (
+    Bad("text-named-parquet", "not-parquet", "it begins with b'zip_'", file("extra.parquet", b"zip_code,city\n")),
+    Bad("empty-file", "not-parquet", "extra.parquet is empty", file("extra.parquet", b"")),
+    Bad("truncated-file", "truncated-file", "without a closing marker", spoiling.truncated),
+    Bad("footer-gone", "unreadable-file", "zip_housing.parquet cannot be read as Parquet", spoiling.footer_gone),
+    Bad("pages-damaged", "unreadable-file", "zip_population.parquet breaks off", spoiling.pages_damaged),
+    Bad("link-out-of-drop", "link-out-of-drop", "linked.parquet is a link", spoiling.link_out),
+    Bad("link-to-nothing", "unreadable-file", "No such file", spoiling.link_nowhere),
+    Bad("pipe-as-file", "unreadable-file", "is not a regular file", spoiling.pipe),
+    Bad("too-many-rows", "too-many-rows", "at most 5 are read", spoiling.nothing, limit=5),
+    Bad(
+        "still-being-written",
+        "changed-file",
+        "zip_housing.parquet changed",
+        spoiling.nothing,
+        reader=spoiling.still_written,
+    ),
+    Bad("takes-too-long", "reader-failed", "did not end within", spoiling.nothing, reader=spoiling.hardly_any_time),
+)
+
+COLUMNS = (
+    Bad("no-headers", "unrecognised-file", "has no column names", only("extra", [{"_COL_0": "1", "_COL_1": "2"}])),
+    Bad("another-table", "unrecognised-file", "matches no table", only("extra", [{"county": "1", "rainfall": "2"}])),
+    Bad("column-missing", "missing-column", "county_fips_code", without("zip_locations", "county_fips_code")),
+    Bad("column-renamed", "missing-column", "zip_code: is it zipcode?", renamed("zip_housing", zip_code="zipcode")),
+    Bad(
+        "figure-missing",
+        "missing-figure",
+        "lacks column tot_home_available_2021",
+        without("zip_housing", "tot_home_available_2021"),
+    ),
+    Bad("column-twice", "ambiguous-column", "tot_population more than once", spoiling.column_twice),
+    Bad("nested-figures", "unreadable-value", "[1, 2]", figures_as(pa.list_(pa.int64()), [1, 2])),
+    Bad(
+        "nested-zip-codes",
+        "unreadable-value",
+        "housing.zip_code",
+        zip_codes_as(pa.struct({"zip": pa.string()}), {"zip": AT}),
+    ),
+    Bad("flags-as-figures", "unreadable-value", "row 1: true", figures_as(pa.bool_(), True)),
+    Bad("folder-that-is-no-year", "unreadable-value", "population.year", spoiling.in_folders),
+)
+
+VALUES = (
+    Bad("no-rows", "empty-table", "housing has no row", spoiling.no_rows),
+    Bad("short-zip-code", "unreadable-value", "row 3: 3643", add("zip_housing", homes("3643"))),
+    Bad("zip-plus-four", "unreadable-value", "row 3: 36436-0001", add("zip_housing", homes("36436-0001"))),
+    Bad("six-digit-zip-code", "unreadable-value", "row 1: 364360", zip_codes_as(pa.int32(), 364360)),
+    Bad("fraction-of-a-zip-code", "unreadable-value", "row 1: 501.5", zip_codes_as(pa.float64(), 501.5)),
+    Bad("fraction-of-a-person", "unreadable-value", "row 1: 783.5", figures_as(pa.float64(), 783.5)),
+    Bad("not-a-number", "unreadable-value", "row 1: nan", figures_as(pa.float64(), float("nan"))),
+    Bad("infinity", "unreadable-value", "row 1: inf", figures_as(pa.float64(), float("inf"))),
+    Bad("text-for-a-figure", "unreadable-value", "row 1: n/a", figures_as(pa.string(), "n/a")),
+    Bad("grouped-digits", "unreadable-value", "row 1: 30,000", figures_as(pa.string(), "30,000")),
+    Bad(
+        "short-fips-code",
+        "unreadable-value",
+        "row 10: 1025",
+        add("zip_locations", location("36437", "Jackson", "AL", county_fips_code="1025")),
+    ),
+    Bad(
+        "state-in-full",
+        "unreadable-value",
+        "row 10: Alabama",
+        add("zip_locations", location("36437", "Jackson", "Alabama")),
+    ),
+    Bad("no-date", "unreadable-value", "row 2: soon", spoiling.dates_as_text),
+    Bad("bytes-for-a-city", "unreadable-file", "UTF", spoiling.bytes_as_text),
+    Bad("zip-code-missing", "missing-value", "have no zip_code", add("zip_housing", {**homes(""), "zip_code": None})),
+    Bad("city-blank", "missing-value", "have no city_name", add("zip_locations", location("36437", " \t", "AL"))),
+    Bad("year-missing", "missing-value", "have no year", add("zip_population", {**people(AT, 1, 1), "year": None})),
+    Bad(
+        "project-without-id",
+        "missing-value",
+        "have no project_id",
+        add("development_projects", {**project(""), "project_id": None}),
+    ),
+    Bad("fewer-than-none", "out-of-range", "has -1", add("zip_population", people(AT, 2020, -1))),
+    Bad("more-than-can-be", "out-of-range", "has 1000001", add("zip_population", people(AT, 2020, 1_000_001))),
+    Bad("homes-below-zero", "out-of-range", "has -5", add("zip_housing", homes("63101", tot_home_available_2021=-5))),
+    Bad("year-mistyped", "out-of-range", "has 20223", add("zip_population", people(AT, 20223, 1))),
+    Bad(
+        "latitude-beyond-the-pole",
+        "out-of-range",
+        "has 93.0",
+        add("zip_locations", location("36437", "Jackson", "AL", latitude=93.0)),
+    ),
+    Bad(
+        "longitude-round-the-globe",
+        "out-of-range",
+        "has 272.0",
+        add("zip_locations", location("36437", "Jackson", "AL", longitude=272.0)),
+    ),
+    Bad("zip-code-twice", "duplicate-key", "36436 in", add("zip_locations", location(AT, "Jackson", "AL"))),
+    Bad("year-twice", "duplicate-key", "36436 2023 in", add("zip_population", people(AT, 2023, 784))),
+    Bad("file-twice", "duplicate-key", "copy.parquet row 1, zip_housing.parquet row 1", only("copy", HOUSING[:1])),
+    Bad(
+        "unknown-status",
+        "unknown-status",
+        "has tolerated",
+        add("zip_city_aliases", alias(AT, "Bedford", "AL", "tolerated")),
+    ),
+)
+
+DRIFT = (
+    Bad("places-lost", "zip-codes-lost", "3 of 9 ZIP codes are gone", only("zip_locations", LOCATIONS[:-3])),
+    Bad(
+        "places-made-up",
+        "zip-codes-gained",
+        "1 of 9 ZIP codes are new",
+        add("zip_locations", location("36437", "Jackson", "AL")),
+    ),
+    Bad(
+        "figures-lost",
+        "coverage-lost",
+        "1 of 3 ZIP codes lost their population 2023",
+        only("zip_population", POPULATION[:-1]),
+    ),
+    Bad(
+        "figures-in-thousands",
+        "total-drift",
+        "goes from 33,403 to 33 (-99.9%",
+        only("zip_population", [people(AT, 2023, 33), people(AT, 2010, 531)]),
+    ),
+    Bad("half-an-export", "rows-lost", "aliases goes from 3 to 1 rows", only("zip_city_aliases", ALIASES[:1])),
+)
+
+BAD_DROPS = (*FILES, *COLUMNS, *VALUES, *DRIFT)

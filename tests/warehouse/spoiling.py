@@ -1,0 +1,153 @@
+"""Ways to spoil a good drop: each leaves one fault behind in the folder that it is called with."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.support.drops import (
+    ALIASES,
+    HOUSING,
+    LOCATIONS,
+    POPULATION,
+    Rows,
+    homes,
+    location,
+    people,
+    project,
+    write_table,
+)
+from tests.warehouse.helpers import shorten
+from warehouse.intake import Progress, Read, Request, read
+from warehouse.reader import read_apart
+
+AT = "36436"
+GOOD: Mapping[str, Rows] = {
+    "zip_locations": LOCATIONS,
+    "zip_population": POPULATION,
+    "zip_housing": HOUSING,
+    "zip_city_aliases": ALIASES,
+    "development_projects": [project("A-1")],
+}
+
+Spoil = Callable[[Path], object]
+
+
+def good_drop(folder: Path) -> Path:
+    for name, rows in GOOD.items():
+        write_table(folder / f"{name}.parquet", rows)
+    return folder
+
+
+def add(table: str, *rows: dict[str, Any], **types: pa.DataType) -> Spoil:
+    return lambda folder: write_table(folder / f"{table}.parquet", [*GOOD[table], *rows], types)
+
+
+def only(table: str, rows: Rows, **types: pa.DataType) -> Spoil:
+    return lambda folder: write_table(folder / f"{table}.parquet", rows, types)
+
+
+def renamed(table: str, **names: str) -> Spoil:
+    rows = [{names.get(name, name): value for name, value in row.items()} for row in GOOD[table]]
+    return only(table, rows)
+
+
+def without(table: str, column: str) -> Spoil:
+    return only(table, [{name: value for name, value in row.items() if name != column} for row in GOOD[table]])
+
+
+def file(name: str, content: bytes) -> Spoil:
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+def figures_as(kind: pa.DataType, *figures: Any) -> Spoil:
+    """The population table with figures of another type."""
+    rows = [people(AT, 2001 + at, figure) for at, figure in enumerate(figures)]
+    return only("zip_population", rows, tot_population=kind)
+
+
+def zip_codes_as(kind: pa.DataType, *zip_codes: Any) -> Spoil:
+    return only("zip_housing", [homes(zip_code) for zip_code in zip_codes], zip_code=kind)
+
+
+def truncated(folder: Path) -> None:
+    shorten(folder / "zip_housing.parquet")
+
+
+def footer_gone(folder: Path) -> None:
+    """Both markers are there, and nothing that makes sense between them."""
+    (folder / "zip_housing.parquet").write_bytes(b"PAR1" + b"\xff" * 200 + b"PAR1")
+
+
+def pages_damaged(folder: Path) -> None:
+    """The footer is whole, so the file is recognised; what it points to is not."""
+    path = folder / "zip_population.parquet"
+    rows = [people(AT, 1900 + at, 783 * at) for at in range(300)]
+    write_table(path, rows, compression="snappy", use_dictionary=False)
+    data, start = bytearray(path.read_bytes()), pq.read_metadata(path).row_group(0).column(2).data_page_offset
+    data[start : start + 300] = b"\xff" * 300
+    path.write_bytes(data)
+
+
+def link_out(folder: Path) -> None:
+    outside = write_table(folder.parent / "outside" / "zip_housing.parquet", HOUSING)
+    (folder / "linked.parquet").symlink_to(outside)
+
+
+def link_nowhere(folder: Path) -> None:
+    (folder / "linked.parquet").symlink_to(folder / "gone.parquet")
+
+
+def pipe(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.parquet")
+
+
+def in_folders(folder: Path) -> None:
+    (folder / "zip_population.parquet").unlink()
+    rows = [{"zip_code": AT, "tot_population": 1}]
+    write_table(folder / "year=unknown" / "part-0.parquet", rows)
+
+
+def column_twice(folder: Path) -> None:
+    columns = [pa.array(["36436"]), pa.array([1]), pa.array([2]), pa.array([2023])]
+    names = ["zip_code", "tot_population", "TOT_POPULATION", "year"]
+    pq.write_table(pa.table(columns, names=names), folder / "zip_population.parquet")
+
+
+def bytes_as_text(folder: Path) -> None:
+    """A city in Latin-1, written without saying that it is text."""
+    row = {**location(AT, "", "AL"), "city_name": "Do\xf1a Ana".encode("latin-1")}
+    write_table(folder / "zip_locations.parquet", [row], {"city_name": pa.binary()})
+
+
+def no_rows(folder: Path) -> None:
+    path = folder / "zip_housing.parquet"
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+
+
+def dates_as_text(folder: Path) -> None:
+    rows = [project("A-1", start_date="2024-01-02"), project("A-2", start_date="soon")]
+    write_table(folder / "development_projects.parquet", rows, {"start_date": pa.string()})
+
+
+def still_written(request: Request, progress: Progress) -> Read:
+    """Somebody writes the housing table once more while the population is read."""
+
+    def tell(step: str) -> None:
+        if step == "reading zip_population.parquet":
+            path = Path(request.paths[0]) / "zip_housing.parquet"
+            os.utime(path, (1, 1))
+        progress(step)
+
+    return read(request, tell)
+
+
+def hardly_any_time(request: Request, progress: Progress) -> Read:
+    return read_apart(request, progress, seconds=0.01)
+
+
+def nothing(_: Path) -> None:
+    """The fault is elsewhere."""
