@@ -86,7 +86,7 @@ def print_comparison(console: Console, comparison: Comparison, title: str) -> No
     for label, by_state in (("  new in", comparison.places.gained), ("  gone from", comparison.places.lost)):
         if by_state:
             heads.add_row(label, _by_state(by_state))
-    heads.add_row("figures", f"{comparison.changed_zip_codes:,} ZIP codes with other figures")
+    heads.add_row("figures", wording.figures_line(comparison))
     console.print(heads)
     console.print()
     for shown in (_table_rows(comparison), _totals(comparison, console.width), _movers(comparison)):
@@ -152,7 +152,7 @@ def _body(finding: Finding) -> RenderableType:
     """The message, and on lines of their own the file, samples, why it was accepted, and what to do."""
     lines: list[RenderableType] = [Text(visible(finding.message), overflow="fold")]
     if finding.file and finding.file not in finding.message:
-        lines.append(Text(f"in {visible(finding.file)}", "dim", overflow="fold"))
+        lines.append(Text(visible(finding.file), "dim", overflow="fold"))
     samples = wording.samples_of(finding)
     if samples:
         together = [f"such as {', '.join(samples)}"] if wording.in_a_row(samples) else samples

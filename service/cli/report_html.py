@@ -59,7 +59,7 @@ def _facts(outcome: Outcome, at: datetime) -> str:
         facts.append(("Current release", release.id))
     if comparison:
         facts.append(("ZIP codes", wording.places_line(comparison)))
-        facts.append(("Figures", f"{comparison.changed_zip_codes:,} ZIP codes with other figures"))
+        facts.append(("Figures", wording.figures_line(comparison)))
     return "".join(f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>" for name, value in facts)
 
 

@@ -72,6 +72,11 @@ def places_line(comparison: Comparison) -> str:
     return f"{numbers}: {gained:,} new, {lost:,} gone, {places.changed:,} moved or renamed"
 
 
+def figures_line(comparison: Comparison) -> str:
+    many = comparison.changed_zip_codes
+    return f"{many:,} ZIP code{'' if many == 1 else 's'} with other figures"
+
+
 def samples_of(finding: Finding) -> list[str]:
     """The samples that the message does not name already."""
     return [visible(sample) for sample in finding.samples if sample not in finding.message]
