@@ -68,6 +68,8 @@ def check_paths(paths: Sequence[str]) -> None:
 def _expand(given: str) -> list[tuple[Path, Path]]:
     """The files and folders meant by `given`, each with the part of its path that decides whether it is ignored."""
     path = Path(given).expanduser()
+    if not _is_text(given):
+        raise DropError(f"{_shown(path)}: the path is not UTF-8; rename the folder")
     try:
         if os.path.lexists(path):
             return [(path, Path() if path.is_dir() else Path(path.name))]
@@ -86,7 +88,7 @@ def _expand(given: str) -> list[tuple[Path, Path]]:
 
 def _walk(root: Path, ignored: list[str], findings: list[Finding]) -> Iterator[DropFile]:
     def unreadable(error: OSError) -> None:
-        label = str(Path(error.filename).relative_to(root))
+        label = _shown(Path(error.filename).relative_to(root))
         findings.append(_error("unreadable-file", label, f"cannot be read: {error.strerror}", remedy=_PERMISSIONS))
 
     walk: Iterable[tuple[str, list[str], list[str]]] = os.walk(root, onerror=unreadable)
@@ -94,7 +96,7 @@ def _walk(root: Path, ignored: list[str], findings: list[Finding]) -> Iterator[D
         folders.sort()
         for name in [*folders, *sorted(names)]:
             path = Path(folder) / name
-            label = str(path.relative_to(root))
+            label = _shown(path.relative_to(root))
             if _is_ignored(name):
                 ignored.append(label + "/" * (name in folders))
             elif not _is_inside(path, root):
@@ -109,7 +111,7 @@ def _is_inside(path: Path, root: Path) -> bool:
 
 
 def _named(path: Path, findings: list[Finding]) -> Iterator[DropFile]:
-    yield from _checked(path, path.name, findings, explicit=True)
+    yield from _checked(path, _shown(Path(path.name)), findings, explicit=True)
 
 
 def _checked(path: Path, label: str, findings: list[Finding], *, explicit: bool) -> Iterator[DropFile]:
@@ -127,7 +129,9 @@ def _checked(path: Path, label: str, findings: list[Finding], *, explicit: bool)
     except OSError as error:
         findings.append(_error("unreadable-file", label, f"cannot be read: {error.strerror}", remedy=_PERMISSIONS))
         return
-    if head == _MAGIC and tail == _MAGIC and size >= _SMALLEST:
+    if head == _MAGIC and not _is_text(str(path.absolute())):
+        findings.append(_error("unreadable-file", label, "has a name that is not UTF-8", remedy="rename it"))
+    elif head == _MAGIC and tail == _MAGIC and size >= _SMALLEST:
         yield DropFile(path.absolute(), label, _partitions(path, label))
     elif head == _MAGIC:
         findings.append(_error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker"))
@@ -140,6 +144,16 @@ def _checked(path: Path, label: str, findings: list[Finding], *, explicit: bool)
 
 def _is_ignored(name: str) -> bool:
     return name.startswith(("_", ".")) or name.endswith(".crc")
+
+
+def _is_text(path: str) -> bool:
+    """Whether neither DuckDB nor a report would stumble over the bytes of `path`."""
+    return all(not "\ud800" <= sign <= "\udfff" for sign in path)
+
+
+def _shown(path: Path) -> str:
+    """`path` for the reader; bytes that are no text are escaped."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _partitions(path: Path, label: str) -> dict[str, str]:

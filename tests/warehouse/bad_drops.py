@@ -30,6 +30,7 @@ FILES = (
     Bad("link-out-of-drop", "link-out-of-drop", "linked.parquet is a link", spoiling.link_out),
     Bad("link-to-nothing", "unreadable-file", "No such file", spoiling.link_nowhere),
     Bad("pipe-as-file", "unreadable-file", "is not a regular file", spoiling.pipe),
+    Bad("name-not-text", "unreadable-file", "Do\\xf1a.parquet has a name that is not UTF-8", spoiling.name_not_text),
     Bad("too-many-rows", "too-many-rows", "at most 5 are read", spoiling.nothing, limit=5),
     Bad(
         "still-being-written",

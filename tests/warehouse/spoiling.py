@@ -105,6 +105,11 @@ def pipe(folder: Path) -> None:
     os.mkfifo(folder / "pipe.parquet")
 
 
+def name_not_text(folder: Path) -> None:
+    """A name in Latin-1, as an archive from another system leaves it."""
+    (folder / "zip_housing.parquet").rename(folder / os.fsdecode(b"Do\xf1a.parquet"))
+
+
 def in_folders(folder: Path) -> None:
     (folder / "zip_population.parquet").unlink()
     rows = [{"zip_code": AT, "tot_population": 1}]

@@ -1,5 +1,6 @@
 """Every rule there is can fire: a rule that cannot protects nobody, however well it is documented."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,8 +24,10 @@ from tests.warehouse.bad_drops import BAD_DROPS
 from tests.warehouse.helpers import NO_LIMITS, finding
 from tests.warehouse.helpers import publish as publish_good
 from tests.warehouse.spoiling import add, file, good_drop, only
+from warehouse.errors import DropError
 from warehouse.intake import read
 from warehouse.publish import Options, Outcome, check, publish
+from warehouse.reader import read_apart
 from warehouse.releases import Catalog
 from warehouse.rules.all import RULES
 
@@ -75,6 +78,21 @@ def test_what_is_worth_knowing_is_told_and_stops_nothing(served: Catalog, tmp_pa
     outcome = checked(served, drop)
     assert outcome.result in ("passed", "already_current")
     assert finding(outcome, rule).severity == RULES[rule].severity != "error"
+
+
+def test_a_foreign_file_may_have_any_name(served: Catalog, tmp_path: Path) -> None:
+    """Also one that is no text: it is passed over like others, by a name that can be shown."""
+    drop = good_drop(tmp_path / "drop")
+    (drop / os.fsdecode(b"M\xe4rz.txt")).write_bytes(b"exported in March")
+    outcome = check(served, [str(drop)], Options(), reader=read_apart)
+    assert outcome.result == "already_current"
+    assert finding(outcome, "foreign-file").file == "M\\xe4rz.txt"
+
+
+def test_a_path_that_is_no_text_is_refused_in_one_line(served: Catalog, tmp_path: Path) -> None:
+    drop = good_drop(tmp_path / "drop").rename(tmp_path / os.fsdecode(b"M\xe4rz"))
+    with pytest.raises(DropError, match="the path is not UTF-8"):
+        check(served, [str(drop)], Options(), reader=read_apart)
 
 
 def test_a_table_that_nobody_has_is_missing(catalog: Catalog, tmp_path: Path) -> None:
