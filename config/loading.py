@@ -5,6 +5,7 @@ file through ``<NAME>_FILE``.
 """
 
 import os
+import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
@@ -20,6 +21,7 @@ FOREIGN_PREFIXES = ("FORECAST_PORT", "FORECAST_SERVICE_")
 
 _CONFIG = f"{PREFIX}CONFIG"
 _FILE = "_file"
+_FOLDERS = ("data_dir", "inbox")
 
 # A setting's name, its value as found, and where it was found.
 Found = Iterator[tuple[str, object, str]]
@@ -173,7 +175,16 @@ def _convert(name: str, value: object, source: str) -> object:
         problem_of_url = url_problem(str(converted))
         if problem_of_url is not None:
             raise SettingsError(f"{source}: {problem_of_url}")
-    return _absolute(str(converted), source) if name == "data_dir" else converted
+    if name == "inbox_on_refusal":
+        _check_command(str(converted), source)
+    return _absolute(str(converted), source) if name in _FOLDERS else converted
+
+
+def _check_command(command: str, source: str) -> None:
+    try:
+        shlex.split(command)
+    except ValueError as error:
+        raise SettingsError(f"{source}: is no command: {error}") from None
 
 
 def _pairs(text: str, source: str) -> dict[str, str]:

@@ -106,6 +106,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="What of a new release is in the cache before it goes live: `asked` is what is asked for."),
     ] = "all"
 
+    inbox: Annotated[
+        str | None, Meta(description="Folder whose drops are published by themselves, by `serve` too; unset: none.")
+    ] = None
+    inbox_marker: Annotated[
+        str,
+        Meta(
+            pattern=r"^(?!\.{1,2}$)[^/\x00]+$",
+            description="File whose presence in a drop of the inbox says that the drop is complete.",
+        ),
+    ] = "_SUCCESS"
+    inbox_quiet: Annotated[
+        float, Meta(gt=0, le=86_400, description="A drop of the inbox in which nothing changed so long is complete.")
+    ] = 30.0
+    inbox_on_refusal: Annotated[
+        str | None,
+        Meta(description="Command run, without a shell, when a drop of the inbox is refused.", extra=_SECRET),
+    ] = None
+
     attribution: Annotated[
         tuple[str, ...],
         Meta(description="Sources named by a release whose extracts name none; `|` between them."),

@@ -138,10 +138,10 @@ def test_what_kubernetes_injects_is_not_ours() -> None:
 # --- secrets in files ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["keys_url", "cache_url", "keys_pepper"])
+@pytest.mark.parametrize("name", ["keys_url", "cache_url", "keys_pepper", "inbox_on_refusal"])
 def test_every_secret_can_come_from_a_file(name: str, tmp_path: Path) -> None:
     """`<NAME>_FILE` names a file with the secret, as a variable and in TOML; the line's end is not part of it."""
-    secret = SECRET if name == "keys_pepper" else f"redis://:{SECRET}@h"
+    secret = f"redis://:{SECRET}@h" if name.endswith("url") else SECRET
     file = tmp_path / "secret"
     file.write_text(f"{secret}\n")
     variable = f"FORECAST_{name.upper()}_FILE"
@@ -186,6 +186,8 @@ def test_a_bad_secret_is_not_repeated(tmp_path: Path) -> None:
     file.write_text(f"h:{SECRET}@6379")
     assert refusal({"FORECAST_KEYS_URL_FILE": str(file)}).startswith("FORECAST_KEYS_URL_FILE: must be redis://")
     assert "1234567890" not in refusal(toml(tmp_path, "keys_pepper = 1234567890"))
+    unclosed = refusal({"FORECAST_INBOX_ON_REFUSAL": f"notify '{SECRET}"})
+    assert unclosed == "FORECAST_INBOX_ON_REFUSAL: is no command: No closing quotation"
 
 
 # --- which one wins --------------------------------------------------------------------------------------------------
@@ -240,6 +242,20 @@ def test_an_installation_keeps_its_data_with_the_user_s() -> None:
     assert default_data_dir({"HOME": "/home/a"}, None) == Path("/home/a/.local/share/forecast")
     assert default_data_dir({"HOME": "/home/a", "XDG_DATA_HOME": "/d"}, None) == Path("/d/forecast")
     assert default_data_dir({"HOME": "/home/a", "XDG_DATA_HOME": ""}, None) == Path("/home/a/.local/share/forecast")
+
+
+@pytest.mark.parametrize("marker", ["a/b", ".", "..", "/", "a\0"])
+def test_a_marker_is_the_name_of_one_file(marker: str) -> None:
+    """Nothing that could lead out of a drop."""
+    assert "FORECAST_INBOX_MARKER" in refusal({"FORECAST_INBOX_MARKER": marker})
+    assert load({"FORECAST_INBOX_MARKER": "_COMPLETE"}).settings.inbox_marker == "_COMPLETE"
+
+
+def test_the_inbox_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the data folder is; without one there is none."""
+    monkeypatch.chdir(tmp_path)
+    assert load({"FORECAST_INBOX": "inbox"}).settings.inbox == str(tmp_path / "inbox")
+    assert load({}).settings.inbox is None
 
 
 def test_the_data_folder_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

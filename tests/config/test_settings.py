@@ -6,7 +6,7 @@ import pytest
 from config.loading import load
 from config.settings import Settings, describe, is_secret, is_url, masked, names
 
-SECRETS = {"keys_url", "cache_url", "keys_pepper"}
+SECRETS = {"keys_url", "cache_url", "keys_pepper", "inbox_on_refusal"}
 
 
 @pytest.mark.parametrize("name", names())
@@ -25,7 +25,7 @@ def test_every_default_is_within_its_own_bounds(name: str) -> None:
 
 
 def test_what_is_secret_is_marked_so() -> None:
-    """The pepper and both URLs, which carry passwords, are the secrets; only the URLs are shown in part."""
+    """Pepper, both URLs with their passwords, a command that may name a token; only URLs are shown in part."""
     assert {name for name in names() if is_secret(name)} == SECRETS
     assert {name for name in names() if is_url(name)} == {"keys_url", "cache_url"}
 
@@ -34,6 +34,7 @@ def test_a_secret_is_never_shown() -> None:
     """Of the pepper nothing is shown, of a URL all but its password, of an unset secret that it is unset."""
     assert masked("keys_pepper", "hunter2hunter2hunter2") == "********"
     assert masked("keys_url", "redis://u:hunter2@h:6379/0") == "redis://u:********@h:6379/0"
+    assert masked("inbox_on_refusal", "notify --token hunter2") == "********"
     assert masked("keys_pepper", None) is None
     assert masked("workers", 4) == 4
 
