@@ -4,6 +4,8 @@ As a program (``python -m warehouse.reader``): the request comes on standard inp
 standard output, a line of JSON each.
 """
 
+import ctypes
+import os
 import resource
 import signal
 import subprocess
@@ -22,6 +24,9 @@ MOST_MEMORY = 1536 << 20
 MOST_SECONDS = 600
 _MOST_FILE_BYTES = 16 << 30
 _MOST_OPEN_FILES = 1024
+_PR_SET_PDEATHSIG = 1
+# Somebody stops everything: no verdict on the drop.
+_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 Reader = Callable[[Request, Progress], Read]
 
@@ -59,6 +64,8 @@ def read_apart(
         if said is not None:
             return said
         trouble = (process.stderr.read() if process.stderr else b"").decode(errors="replace")
+    if -process.returncode in _STOPS:
+        return Read(failure=f"reading the drop was stopped by {signal.Signals(-process.returncode).name}")
     return Read(findings=(_failed(process.returncode, trouble, overdue.is_set(), memory, seconds),))
 
 
@@ -110,7 +117,18 @@ def _limit(memory: int) -> None:
         resource.setrlimit(what, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
 
 
+def _belong_to_parent() -> None:
+    """What is read is of no use without whoever asked for it, who alone decides when to stop."""
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+    for number in (signal.SIGTERM, signal.SIGINT):  # meant for the parent, when the whole group is sent them
+        signal.signal(number, signal.SIG_IGN)
+
+
 def main() -> None:
+    _belong_to_parent()
     _limit(int(sys.argv[1]))
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
 

@@ -5,6 +5,7 @@
 <data>/current.json         the pointer: replaced whole, under the publish lock
 """
 
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -158,7 +159,8 @@ class Catalog:
                 if not held:
                     raise BusyError(f"another publisher is at work on {self.data}; try again when it is done")
                 self._clear()  # what a crashed publisher left
-                folder = self.staging / "release"
+                # a name of its own: a crashed publisher's reader may live a moment longer, and writes by name
+                folder = self.staging / f"release-{secrets.token_hex(4)}"
                 folder.mkdir()
                 try:
                     yield folder
