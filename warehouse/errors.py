@@ -4,7 +4,8 @@ WarehouseError
 ├── DropError            the paths given are no readable drop
 ├── CatalogError         a release is unknown, damaged or cannot be written
 │   └── NoReleaseError   nothing was published yet
-├── BusyError            another publisher holds the data folder
+├── BusyError            another publisher holds the data folder, another watcher the inbox
+├── InboxError           the inbox cannot be read or written
 └── LookupFailure        a look-up was not answered
     ├── LookupBusy       too many wait already
     └── LookupTimeout    the deadline passed
@@ -28,6 +29,10 @@ class NoReleaseError(CatalogError):
 
 
 class BusyError(WarehouseError):
+    pass
+
+
+class InboxError(WarehouseError):
     pass
 
 

@@ -1,0 +1,103 @@
+"""Which drops of an inbox are complete: they have their marker, or nothing in them has changed for a while."""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+
+
+class _Sight(msgspec.Struct, frozen=True):
+    """One look at one drop. `digest` is of all names, sizes and times; `changed` is when, by the file system's clock,
+    something in it changed last, which copying with old times cannot hide."""
+
+    digest: bytes
+    changed: int
+    empty: bool
+    marked: bool
+
+
+class Arrivals:
+    """Drops from look to look.
+
+    A drop without the marker is complete once nothing in it has changed for `quiet` seconds of `clock` between looks;
+    looks have nothing to do with what files say of themselves, which may be old when they arrive. With `by_age`, for
+    whoever looks once, its last change must be so long ago by the clock of the file system, which `file_clock` tells.
+    """
+
+    def __init__(
+        self,
+        *,
+        marker: str,
+        quiet: float,
+        by_age: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        file_clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._marker = marker
+        self._quiet = quiet
+        self._by_age = by_age
+        self._clock = clock
+        self._file_clock = file_clock
+        self._seen: dict[str, tuple[_Sight, float]] = {}
+
+    def look(self, drops: Iterable[Path]) -> tuple[list[str], list[str]]:
+        """The names of the drops that are complete, and of those that are not, each oldest first."""
+        sights = {drop.name: self._sight(drop) for drop in drops}
+        self._remember(sights)
+        ordered = sorted(sights, key=lambda name: (sights[name].changed, name))
+        complete = [name for name in ordered if self._is_complete(name)]
+        return complete, [name for name in ordered if name not in complete]
+
+    def forget(self, name: str) -> None:
+        """What comes under this name from now on is another drop."""
+        self._seen.pop(name, None)
+
+    def _is_complete(self, name: str) -> bool:
+        sight, since = self._seen[name]
+        if sight.marked:
+            return True
+        return not sight.empty and self._clock() - since >= self._quiet
+
+    def _remember(self, sights: dict[str, _Sight]) -> None:
+        """Keeps since when each drop has been as it is."""
+        before, self._seen = self._seen, {}
+        now = self._clock()
+        file_now = self._file_clock() if self._by_age and sights else 0
+        for name, sight in sights.items():
+            old = before.get(name)
+            if old is not None and old[0].digest == sight.digest:
+                since = old[1]
+            else:
+                since = now - (max(0, file_now - sight.changed) / 1e9 if self._by_age else 0)
+            self._seen[name] = (sight, since)
+
+    def _sight(self, drop: Path) -> _Sight:
+        digest, changed, empty = blake2b(digest_size=16), 0, True
+        for path, status in _walk(drop):
+            seen = (status.st_size, status.st_mtime_ns) if status else None
+            digest.update(f"{path}\0{seen}\0".encode(errors="surrogateescape"))
+            if status is not None:
+                changed = max(changed, status.st_ctime_ns)
+                empty = empty and stat.S_ISDIR(status.st_mode)
+        return _Sight(digest.digest(), changed, empty, os.path.lexists(drop / self._marker))
+
+
+def _walk(drop: Path) -> Iterator[tuple[Path, os.stat_result | None]]:
+    """The drop and all that is in it, hidden files too: writers keep what is not finished in them."""
+    yield drop, _status(drop)
+    for folder, folders, names in os.walk(drop):
+        folders.sort()
+        for name in sorted([*folders, *names]):
+            path = Path(folder) / name
+            yield path, _status(path)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except OSError:
+        return None  # gone since its folder was listed: a change that the next look sees as well
