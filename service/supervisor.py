@@ -20,11 +20,13 @@ from service.app import Endpoints
 from service.control import Orders
 from service.embedded import EmbeddedServers
 from service.embedded_runtime import EmbeddedError
+from service.inbox_status import read_status
 from service.keys import pepper
 from service.operators.app import build_operators_app
 from service.operators.state import InstanceState, WorkerState
 from service.probe import check_answers_redis
 from service.telemetry import Snapshot, Telemetry
+from service.watcher_process import WatcherProcess
 from service.worker_process import WorkerProcess
 from warehouse.errors import CatalogError
 from warehouse.instances import InstanceFile, InstanceRecord
@@ -64,6 +66,7 @@ class Supervisor:
         self._draining = False
         self._stopping = asyncio.Event()
         self._written: InstanceRecord | None = None
+        self._watcher = WatcherProcess(settings, log_json=log_json)
 
     async def run(self) -> None:
         """Serves until told to stop by SIGTERM or SIGINT; a second signal stops at once.
@@ -120,9 +123,11 @@ class Supervisor:
         serving = asyncio.create_task(operators.serve(sockets=[self._operators]), name="operators")
         keepers = [asyncio.create_task(self._keep_worker(), name="keep a worker") for _ in range(self._wanted)]
         tending = asyncio.create_task(self._tend(), name="tend")
+        if self._settings.inbox is not None:
+            self._watcher.start()
         await self._stopping.wait()
         self._partners.close()  # or the kernel goes on accepting what no worker will read
-        await self._stop_workers(keepers)
+        await asyncio.gather(self._watcher.stop(), self._stop_workers(keepers))
         tending.cancel()
         operators.should_exit = True
         await asyncio.gather(serving, tending, return_exceptions=True)
@@ -170,6 +175,7 @@ class Supervisor:
     def _told_to_stop(self) -> None:
         if self._draining:
             log.warning("told to stop again: stopping at once")
+            self._watcher.signal(signal.SIGKILL)
             for worker in self._workers:
                 worker.signal(signal.SIGKILL)
             return
@@ -222,7 +228,12 @@ class Supervisor:
     def state(self) -> InstanceState:
         workers = tuple(WorkerState(worker.pid, worker.report, worker.resident_bytes()) for worker in self._workers)
         return InstanceState(
-            workers=workers, wanted_workers=self._wanted, restarts=self._restarts, draining=self._draining
+            workers=workers,
+            wanted_workers=self._wanted,
+            restarts=self._restarts,
+            draining=self._draining,
+            inbox=read_status(self._settings.data_path),
+            inbox_problem=self._watcher.problem,
         )
 
     async def sums(self) -> Snapshot:

@@ -10,6 +10,7 @@ from config.settings import Settings
 from service.cli import findings
 from service.cli.output import FAILED, json_option, load_settings, print_json, reports_errors, stderr, stdout, table
 from service.cli.releases import diff, list_releases, retire_releases, rollback, show, warn_behind
+from service.cli.watch import watch
 from service.publishing import Published, options_of, publish_and_wait
 from warehouse.publish import Options, Outcome, check
 from warehouse.releases import Catalog
@@ -29,7 +30,7 @@ def extracts() -> None:
     """
 
 
-for _command in (list_releases, show, rollback, diff, retire_releases):
+for _command in (list_releases, show, rollback, diff, retire_releases, watch):
     extracts.add_command(_command)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
+from service.inbox_status import Status
 from service.operators.state import InstanceState, readiness
 from service.telemetry import COUNTERS, HISTOGRAMS, LATENCY_BOUNDS, Histogram, Snapshot
 
@@ -22,7 +23,7 @@ class _Families:
 def render(state: InstanceState, sums: Snapshot) -> bytes:
     """`sums` adds up all workers that there are and were."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Families([*_counters(sums), *_histograms(sums), *_gauges(state)]))
+    registry.register(_Families([*_counters(sums), *_histograms(sums), *_gauges(state), *_inbox(state.inbox)]))
     return generate_latest(registry)
 
 
@@ -86,6 +87,24 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     for worker in state.workers:
         memory.add_metric((str(worker.pid),), worker.resident_bytes)
     yield memory
+
+
+def _inbox(status: Status) -> Iterator[Metric]:
+    """The same from every instance on a data folder."""
+    for name, text, value in (
+        (
+            "forecast_inbox_published",
+            "Drops of the inbox published, or current already.",
+            status.published,
+        ),
+        ("forecast_inbox_refused", "Drops of the inbox that were refused.", status.refused),
+    ):
+        counter = CounterMetricFamily(name, text)
+        counter.add_metric((), value)
+        yield counter
+    yield _gauge("forecast_inbox_waiting", "Drops in the inbox that arrive, wait, or are published.", status.waiting)
+    name, text = "forecast_inbox_last_refusal_timestamp_seconds", "When a drop was refused last; 0: never."
+    yield _gauge(name, text, status.last_refusal or 0)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

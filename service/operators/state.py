@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from service.control import Report
+from service.inbox_status import Status
 
 
 class WorkerState(msgspec.Struct, frozen=True):
@@ -16,10 +17,14 @@ class WorkerState(msgspec.Struct, frozen=True):
 
 
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
+    """`inbox` is what the watchers of the data folder did; `inbox_problem` keeps this instance's from working."""
+
     workers: tuple[WorkerState, ...]
     wanted_workers: int
     restarts: int
     draining: bool
+    inbox: Status = Status()
+    inbox_problem: str | None = None
 
     @property
     def reports(self) -> list[Report]:
@@ -68,4 +73,6 @@ def _degraded(state: InstanceState, reports: list[Report]) -> list[str]:
     reasons += sorted({report.keys_problem for report in reports if report.keys_problem})
     if len(reports) < state.wanted_workers:
         reasons.append(f"{len(reports)} of {state.wanted_workers} workers serve")
+    if state.inbox_problem is not None:
+        reasons.append(f"drops are not published: {state.inbox_problem}")
     return reasons

@@ -1,0 +1,50 @@
+"""The command that is run when a drop of the inbox is refused."""
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+
+from config.settings import PREFIX, is_secret, names
+
+MOST_SECONDS = 30.0
+
+
+def run_command(command: str, name: str, folder: str, seconds: float = MOST_SECONDS) -> str | None:
+    """Tells of the drop `name`, now in `folder` with its reports; returns how the command failed, if it did.
+
+    There is no shell. Neither the command, which may name a token, nor what it prints is repeated.
+    """
+    drop = {
+        "DROP_NAME": name,
+        "DROP_PATH": str(Path(folder) / name),
+        "DROP_REPORT": str(Path(folder) / "report.json"),
+    }
+    try:
+        with subprocess.Popen(  # noqa: S603 - the operator's own command, split as a shell would, run without one
+            shlex.split(command),
+            env=_environment() | drop,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # so that what it started ends with it
+        ) as process:
+            try:
+                code = process.wait(seconds)
+            except BaseException:  # too late, or nobody waits for it any more
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                raise
+    except subprocess.TimeoutExpired:
+        return f"it did not end within {seconds:g} s"
+    except (OSError, ValueError, IndexError) as error:
+        return f"it cannot be run: {getattr(error, 'strerror', None) or type(error).__name__}"
+    return None if code == 0 else f"it ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
+
+
+def _environment() -> dict[str, str]:
+    """This process's, without our secrets: they are no business of the command's."""
+    secrets = {f"{PREFIX}{name.upper()}{suffix}" for name in names() if is_secret(name) for suffix in ("", "_FILE")}
+    return {name: value for name, value in os.environ.items() if name not in secrets}

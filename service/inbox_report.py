@@ -1,0 +1,51 @@
+"""What is kept beside a drop that went through the inbox."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from warehouse.comparison import Comparison
+from warehouse.errors import NoReleaseError
+from warehouse.findings import Finding, report
+from warehouse.publish import Outcome
+from warehouse.releases import Catalog
+from warehouse.rules.all import found
+
+TextOf = Callable[[Outcome], str]
+
+
+class DropReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What report.json holds; `release` is the one that was current when it was written."""
+
+    drop: str
+    result: str
+    at: datetime
+    release: str | None
+    findings: tuple[Finding, ...]
+    comparison: Comparison | None
+
+
+def reports(drop: str, outcome: Outcome, text_of: TextOf) -> dict[str, bytes]:
+    """The files, by name; `text_of` makes the one for people."""
+    content = DropReport(
+        drop=drop,
+        result=outcome.result,
+        at=datetime.now(UTC).replace(microsecond=0),
+        release=outcome.manifest.id if outcome.manifest else None,
+        findings=outcome.report.findings,
+        comparison=outcome.report.comparison,
+    )
+    text = f"{drop}, {content.at:%Y-%m-%d %H:%M:%S} UTC\n\n{text_of(outcome)}"
+    return {"report.json": msgspec.json.format(msgspec.json.encode(content)), "report.txt": text.encode()}
+
+
+def without_files(data: Path, why: str) -> Outcome:
+    """The refusal of a drop in which there was nothing to read."""
+    try:
+        current = Catalog(data).current()
+    except NoReleaseError:
+        current = None
+    finding = found("missing-table", why, remedy="put the Parquet files of a drop into it")
+    return Outcome(result="refused", report=report([finding]), manifest=current)
