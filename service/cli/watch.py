@@ -95,7 +95,7 @@ def stoppable(tell: Callable[[Event], None]) -> Iterator[None]:
     try:
         yield
     except Stopped as stopped:
-        tell(Event(event="stopped", message=f"stopped by {stopped}; what was claimed is published next time"))
+        tell(Event(event="stopped", message=f"stopped by {stopped}; a drop that was under way is taken up next time"))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

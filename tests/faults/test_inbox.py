@@ -1,0 +1,218 @@
+"""The inbox of a running instance: drops go live, half ones do not, and no death of the watcher leaves a half."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.faults.conftest import Site
+from tests.support.drops import people, write_drop
+from tests.support.instance import Instance, children_of, forecast, is_alive, serving, until
+
+Env = dict[str, str]
+
+
+@pytest.fixture
+def inbox(short: Path) -> Path:
+    folder = short / "inbox"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def env(published: Site, inbox: Path) -> Env:
+    """Drops go live when they have their marker, or have been quiet for a moment."""
+    return {**published.env, "FORECAST_INBOX": str(inbox), "FORECAST_INBOX_QUIET": "1.5"}
+
+
+def put(inbox: Path, name: str, figure: int, *, marker: bool = True) -> None:
+    """A drop that makes `figure` the population of 36436; a negative one is refused."""
+    write_drop(inbox / name, population=[people("36436", 2023, figure)])
+    if marker:
+        (inbox / name / "_SUCCESS").touch()
+
+
+def figure(instance: Instance, site: Site) -> int:
+    served: int = instance.zip_code(site.key).json()["matches"][0]["population"][-1]["tot_population"]
+    return served
+
+
+def watchers(instance: Instance) -> list[int]:
+    return [pid for pid in instance.descendants() if b"service.watcher" in _command(pid)]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def settled(inbox: Path) -> dict[str, list[str]]:
+    """The drops of each place, by name."""
+    return {
+        place: sorted(path.name.rpartition("-")[0] for path in inbox.glob(f"{place}/*"))
+        for place in ("published", "quarantine")
+    }
+
+
+def test_a_drop_goes_live_by_itself(published: Site, env: Env, inbox: Path, short: Path) -> None:
+    """Within seconds with a marker, after the quiet time without; each is moved away and counted."""
+    with serving(env, short / "serve.log") as instance:
+        put(inbox, "marked", 1001)
+        until(lambda: figure(instance, published) == 1001, 8)
+        put(inbox, "quiet", 1002, marker=False)
+        until(lambda: figure(instance, published) == 1002, 10)
+        until(lambda: instance.metric("forecast_inbox_published_total") == 2, 5)
+        assert settled(inbox) == {"published": ["marked", "quiet"], "quarantine": []}
+        assert instance.ready().json()["status"] == "ready"
+        assert instance.stop() == 0
+    assert "nanobind" not in (short / "serve.log").read_text(), "an orderly end says nothing"
+
+
+def test_half_a_drop_is_never_published(published: Site, env: Env, inbox: Path, short: Path) -> None:
+    """While it grows, however slowly, it waits; then it is published whole, as one release."""
+    whole = short / "whole"
+    write_drop(whole, population=[people("36436", 2023, 2001)])
+    with serving(env, short / "serve.log") as instance:
+        before = figure(instance, published)
+        drop = inbox / "slow"
+        drop.mkdir()
+        for file in sorted(whole.iterdir()):
+            content = file.read_bytes()
+            for part in (content[: len(content) // 2], content[len(content) // 2 :]):
+                with (drop / file.name).open("ab") as stream:
+                    stream.write(part)
+                time.sleep(0.5)  # how slow the writer is: less than the quiet time, all of it together more
+                assert settled(inbox) == {"published": [], "quarantine": []}
+                assert figure(instance, published) == before
+        until(lambda: settled(inbox)["published"] == ["slow"], 10)
+        assert figure(instance, published) == 2001
+
+
+def test_a_refused_drop_is_told_and_changes_nothing(published: Site, env: Env, inbox: Path, short: Path) -> None:
+    """Quarantine with its report, metrics, the command; partners see what they saw, and readiness is not concerned."""
+    told = short / "told"
+    program = "import os, sys; open(sys.argv[1], 'w').write(os.environ['DROP_REPORT'])"
+    env["FORECAST_INBOX_ON_REFUSAL"] = f'{sys.executable} -c "{program}" {told}'
+    with serving(env, short / "serve.log") as instance:
+        before = figure(instance, published)
+        assert instance.metric("forecast_inbox_refused_total") == 0
+        put(inbox, "bad", -1)
+        until(lambda: told.exists() and told.read_text() != "", 10)
+        report = Path(told.read_text())
+        assert "out-of-range" in report.read_text()
+        assert "Refused" in report.with_suffix(".txt").read_text()
+        assert (report.parent / "bad" / "zip_population.parquet").exists()
+        until(lambda: instance.metric("forecast_inbox_waiting") == 0, 5)
+        assert instance.metric("forecast_inbox_refused_total") == 1
+        assert abs(time.time() - instance.metric("forecast_inbox_last_refusal_timestamp_seconds")) < 60
+        assert (figure(instance, published), instance.ready().json()["status"]) == (before, "ready")
+    log = (short / "serve.log").read_text()
+    assert str(told) not in log, "the command may name a token"
+    with serving(env, short / "again.log") as instance:
+        assert instance.metric("forecast_inbox_refused_total") == 1, "kept over restarts"
+
+
+def _as_soon_as_claimed(inbox: Path, _: Path) -> bool:
+    return any(inbox.glob(".claimed/*/*"))
+
+
+def _while_it_is_read(_: Path, data: Path) -> bool:
+    return any(data.glob("staging/*/tables/*.parquet"))
+
+
+def _when_it_is_built(_: Path, data: Path) -> bool:
+    return len(list(data.glob("releases/*"))) > 1
+
+
+def _when_it_is_current(inbox: Path, data: Path) -> bool:
+    """Before it is moved, if the test is quick."""
+    return b'"previous":null' not in (data / "current.json").read_bytes()
+
+
+@pytest.mark.parametrize("moment", [_as_soon_as_claimed, _while_it_is_read, _when_it_is_built, _when_it_is_current])
+def test_a_killed_watcher_leaves_nothing_half_done(
+    published: Site, env: Env, inbox: Path, short: Path, moment: Callable[[Path, Path], bool]
+) -> None:
+    """The supervisor starts another, which publishes the drop; it is counted once, and all that is there is whole."""
+    with serving(env, short / "serve.log") as instance:
+        until(lambda: len(watchers(instance)) == 1, 5)
+        (pid,) = watchers(instance)
+        readers: list[int] = []
+
+        def kill() -> None:
+            while not moment(inbox, published.data):
+                pass  # every moment counts
+            readers.extend(children_of(pid))
+            os.kill(pid, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        put(inbox, "2026-10", 3001)
+        killer.join(15)
+        assert not killer.is_alive()
+        until(lambda: not any(map(is_alive, readers)), 2)
+        until(lambda: settled(inbox)["published"] == ["2026-10"], 15)
+        until(lambda: figure(instance, published) == 3001, 5)
+        until(lambda: watchers(instance) not in ([], [pid]), 5)
+        until(lambda: instance.ready().json()["status"] == "ready", 5)
+        assert instance.metric("forecast_inbox_published_total") == 1
+    assert list(inbox.glob(".claimed/*/*")) == []
+    assert list((published.data / "staging").iterdir()) == []
+    assert len(list((published.data / "releases").iterdir())) == 2
+    assert forecast(published.env, "extracts", "rollback").returncode == 0
+
+
+def test_nothing_survives_a_killed_supervisor_in_the_middle(
+    published: Site, env: Env, inbox: Path, short: Path
+) -> None:
+    """Neither the watcher nor the reader of the drop; the next instance publishes what was claimed."""
+    with serving(env, short / "serve.log") as instance:
+        until(lambda: len(watchers(instance)) == 1, 5)
+        (pid,) = watchers(instance)
+        put(inbox, "2026-10", 4001)
+        until(lambda: bool(children_of(pid)), 10)
+        family = [pid, *children_of(pid)]
+        instance.process.kill()
+        instance.process.wait()
+        until(lambda: not any(map(is_alive, family)), 3)
+    with serving(env, short / "again.log") as instance:
+        until(lambda: figure(instance, published) == 4001, 15)
+        until(lambda: settled(inbox)["published"] == ["2026-10"], 5)
+
+
+def test_of_two_instances_one_watches_and_the_other_takes_over(
+    published: Site, env: Env, inbox: Path, short: Path
+) -> None:
+    """Each drop is published once, whoever lives."""
+    with serving(env, short / "first.log") as first, serving(env, short / "second.log") as second:
+        until(lambda: any("another watcher" in line["message"] for line in second.log()), 5)
+        for number in range(3):
+            put(inbox, f"drop-{number}", 5000 + number)
+        until(lambda: len(settled(inbox)["published"]) == 3, 20)
+        assert first.metric("forecast_inbox_published_total") == second.metric("forecast_inbox_published_total") == 3
+        first.process.kill()
+        first.process.wait()
+        put(inbox, "last", 5999)
+        until(lambda: figure(second, published) == 5999, 15)
+        refused = [line for line in second.log() if line.get("event") in ("refused", "failed")]
+        assert refused == []
+
+
+def test_an_inbox_that_is_not_there_degrades_the_instance_until_it_is(
+    published: Site, env: Env, inbox: Path, short: Path
+) -> None:
+    """Partners are answered; readiness names the folder; it heals by itself."""
+    inbox.rmdir()
+    with serving(env, short / "serve.log") as instance:
+        until(lambda: instance.ready().json()["status"] == "degraded", 5)
+        assert instance.ready().json()["reasons"] == [f"drops are not published: the inbox {inbox} does not exist"]
+        assert instance.zip_code(published.key).status_code == 200
+        inbox.mkdir()
+        until(lambda: instance.ready().json()["status"] == "ready", 10)

@@ -1,0 +1,89 @@
+"""An inbox, its watcher, and a publisher that answers what a test says."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from config.settings import Settings
+from service.inbox import Means, Stopped, Watcher
+from service.inbox_events import Event
+from service.publishing import Progress, Published
+from warehouse.errors import BusyError, CatalogError
+from warehouse.findings import Report, report
+from warehouse.inbox import Inbox
+from warehouse.publish import Options, Outcome
+from warehouse.rules.all import found
+
+GOOD = Published(outcome=Outcome(result="published", report=Report(()), manifest=None))
+CURRENT = Published(outcome=Outcome(result="already_current", report=Report(()), manifest=None))
+BAD = Published(
+    outcome=Outcome(result="refused", report=report([found("truncated-file", "half of it")]), manifest=None)
+)
+FULL = CatalogError("cannot write the data folder: No space left on device")
+BUSY = BusyError("another publisher is at work")
+
+
+class Site:
+    """An inbox, a data folder, and a publisher that answers what the test says, else publishes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.inbox, self.data = folder / "inbox", folder / "data"
+        self.inbox.mkdir()
+        self.answers: list[Published | BaseException] = []
+        self.handed: list[str] = []
+        self.events: list[Event] = []
+        self.problems: list[str | None] = []
+        self.slept: list[float] = []
+        self.on_sleep: Callable[[int], None] = lambda _: None
+        self.command: str | None = None
+
+    def put(self, name: str, *, complete: bool = True) -> Path:
+        drop = self.inbox / name
+        drop.mkdir()
+        (drop / "part.parquet").write_bytes(b"PAR1")
+        if complete:
+            (drop / "_SUCCESS").touch()
+        return drop
+
+    def watcher(self) -> Watcher:
+        settings = Settings(data_dir=str(self.data), inbox=str(self.inbox), inbox_on_refusal=self.command)
+        means = Means(
+            tell=self.events.append,
+            text_of=lambda outcome: f"in words: {outcome.report.summary()}",
+            on_problem=self.problems.append,
+            publish=self._publish,
+            sleep=self._sleep,
+        )
+        return Watcher(settings, Inbox(self.inbox, marker="_SUCCESS", quiet=30), means)
+
+    def watch(self, sleeps: int) -> None:
+        """Until the watcher has slept so many times."""
+        end = len(self.slept) + sleeps
+        self.on_sleep = lambda number: stop() if number >= end else None
+        with pytest.raises(Stopped):
+            self.watcher().watch()
+
+    def kinds(self) -> list[str]:
+        return [event.event for event in self.events]
+
+    def placed(self, place: str) -> list[str]:
+        """The drops that are in a place, in the order of their coming there."""
+        return sorted(path.name.rpartition("-")[0] for path in (self.inbox / place).iterdir())
+
+    def _publish(self, _: Settings, paths: Sequence[str], __: Options, ___: Progress) -> Published:
+        (path,) = paths
+        assert (Path(path) / "part.parquet").exists(), "whole, and where it was said to be"
+        self.handed.append(Path(path).name)
+        answer = self.answers.pop(0) if self.answers else GOOD
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.on_sleep(len(self.slept))
+
+
+def stop() -> None:
+    raise Stopped
