@@ -16,7 +16,8 @@ from service.embedded import borrowed
 from service.keys import form, pepper
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore, open_client
-from service.supervisor import StartError, serve
+from service.sockets import StartError
+from service.supervisor import serve
 from warehouse.durable import write_atomically
 from warehouse.errors import BusyError, NoReleaseError, WarehouseError
 from warehouse.illustrative import make_drops

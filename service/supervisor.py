@@ -25,6 +25,7 @@ from service.keys import pepper
 from service.operators.app import build_operators_app
 from service.operators.state import InstanceState, WorkerState
 from service.probe import check_answers_redis
+from service.sockets import StartError, bind, url_of
 from service.telemetry import Snapshot, Telemetry
 from service.watcher_process import WatcherProcess
 from service.worker_process import WorkerProcess
@@ -38,10 +39,6 @@ _FIRST_BACKOFF = 0.2
 _LONGEST_BACKOFF = 5.0
 # A worker that lived this long did not die of its start.
 _SETTLED_SECONDS = 10.0
-
-
-class StartError(Exception):
-    """The instance cannot start. The message is one line that says why and what to do."""
 
 
 class _OperatorsServer(uvicorn.Server):
@@ -77,10 +74,8 @@ class Supervisor:
         settings = self._settings
         embedded.wanted(settings)  # before anything is bound: a forgotten URL is what the operator must hear of
         with contextlib.ExitStack() as stack:
-            self._partners = stack.enter_context(_bind(settings.listen_host, settings.listen_port, "listen_port"))
-            self._operators = stack.enter_context(
-                _bind(settings.operator_host, settings.operator_port, "operator_port")
-            )
+            self._partners = stack.enter_context(bind(settings.listen_host, settings.listen_port, "listen_port"))
+            self._operators = stack.enter_context(bind(settings.operator_host, settings.operator_port, "operator_port"))
             self._servers = self._start_embedded()
             stack.callback(self._servers.stop)
             self._orders = self._make_orders()
@@ -187,7 +182,7 @@ class Supervisor:
         self._write_record()
         if self._on_ready is not None:
             ready, self._on_ready = self._on_ready, None
-            ready(_url(self._partners), _url(self._operators))
+            ready(url_of(self._partners), url_of(self._operators))
 
     # --- watching ------------------------------------------------------------------------------------------------
 
@@ -212,7 +207,7 @@ class Supervisor:
             instance=str(os.getpid()),
             pid=os.getpid(),
             host=socket.gethostname(),
-            operator_url=_url(self._operators),
+            operator_url=url_of(self._operators),
             releases=tuple(worker.report.release for worker in self._workers if worker.report is not None),
         )
         if record != self._written:
@@ -257,27 +252,3 @@ def serve(settings: Settings, *, log_json: bool, on_ready: Callable[[str, str], 
         uvloop.run(run())
     except CatalogError as error:
         raise StartError(str(error)) from None
-
-
-@contextmanager
-def _bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-        bound = socket.socket(family, socket.SOCK_STREAM)
-    except OSError as error:
-        raise StartError(f"cannot listen on {host}: {error.strerror}") from None
-    with bound:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            bound.bind((host, port))
-            bound.listen(2048)
-        except OSError as error:
-            raise StartError(f"cannot listen on {host}:{port} ({setting}): {error.strerror}") from None
-        bound.setblocking(False)
-        yield bound
-
-
-def _url(bound: socket.socket) -> str:
-    host, port = bound.getsockname()[:2]
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-    return f"http://{host}:{port}"

@@ -9,7 +9,7 @@ from rich.markup import escape
 from service import logs
 from service.cli.output import fail, load_settings, print_json, reports_errors, stderr, stdout
 from service.demo import DemoLines, program_name, run_demo
-from service.supervisor import StartError
+from service.sockets import StartError
 
 
 @click.command()

@@ -131,13 +131,7 @@ def _options(settings: Settings, withdrawn: tuple[str, ...], accepted: tuple[str
 
 
 def _print_outcome(outcome: Outcome) -> None:
-    console = stderr()
-    console.print(findings.headline(outcome))
-    findings.print_report(console, outcome.report)
-    if outcome.report.comparison is not None:
-        before = None if outcome.result == "published" else outcome.manifest
-        title = f"Against {before.id if before else 'the release before'}"
-        findings.print_comparison(console, outcome.report.comparison, title)
+    findings.print_outcome(stderr(), outcome)
     if outcome.result in ("published", "already_current") and outcome.manifest is not None:
         click.echo(outcome.manifest.id)
 

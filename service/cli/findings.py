@@ -78,6 +78,16 @@ def print_report(console: Console, report: Report) -> None:
     console.print()
 
 
+def print_outcome(console: Console, outcome: Outcome) -> None:
+    """What became of a drop, what was found, and how it compares."""
+    console.print(headline(outcome))
+    print_report(console, outcome.report)
+    if outcome.report.comparison is not None:
+        before = None if outcome.result == "published" else outcome.manifest
+        title = f"Against {before.id if before else 'the release before'}"
+        print_comparison(console, outcome.report.comparison, title)
+
+
 def print_comparison(console: Console, comparison: Comparison, title: str) -> None:
     """Places, then what changed of the tables, of the national totals, and the largest movers."""
     console.print(f"[bold]{escape(title)}[/bold]")

@@ -6,7 +6,7 @@ import click
 
 from service import logs
 from service.cli.output import fail, load_settings, print_json, reports_errors
-from service.supervisor import StartError
+from service.sockets import StartError
 from service.supervisor import serve as run_instance
 
 log = logging.getLogger("forecast.serve")

@@ -74,10 +74,7 @@ def make_watcher(
 def report_text(outcome: Outcome) -> str:
     """What `publish` prints about a drop, without colours."""
     console = Console(file=io.StringIO(), width=WIDTH, highlight=False, emoji=False, color_system=None)
-    console.print(findings.headline(outcome))
-    if outcome.report.comparison is not None:
-        findings.print_comparison(console, outcome.report.comparison)
-    findings.print_report(console, outcome.report)
+    findings.print_outcome(console, outcome)
     text: str = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO above
     return text
 
