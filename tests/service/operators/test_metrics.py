@@ -1,7 +1,9 @@
 """The instance's metrics, as Prometheus reads them."""
 
+import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
+from service.inbox_status import Status
 from service.operators.metrics import render
 from service.operators.state import InstanceState
 from service.telemetry import COUNTERS, HISTOGRAMS, REQUEST_SECONDS, REQUESTS, Snapshot, Telemetry
@@ -66,6 +68,19 @@ def test_a_foreign_key_store_is_a_metric() -> None:
     """To be alarmed by."""
     assert samples(instance(but(keys_problem="another pepper")), Snapshot())["forecast_key_store_foreign", ()] == 1
     assert samples(instance(WELL), Snapshot())["forecast_key_store_foreign", ()] == 0
+
+
+def test_the_inbox_has_its_figures() -> None:
+    """From the first moment, so that an alarm finds them."""
+    names = ("published_total", "refused_total", "waiting", "last_refusal_timestamp_seconds")
+
+    def figures(state: InstanceState) -> list[float]:
+        found = samples(state, Snapshot())
+        return [found[f"forecast_inbox_{name}", ()] for name in names]
+
+    assert figures(instance(WELL)) == [0, 0, 0, 0]
+    status = Status(published=3, refused=2, waiting=1, last_refusal=1e9)
+    assert figures(msgspec.structs.replace(instance(WELL), inbox=status)) == [3, 2, 1, 1e9]
 
 
 def test_every_family_is_declared_before_anything_happens() -> None:

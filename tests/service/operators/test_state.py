@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from service.control import Report
+from service.inbox_status import Status
 from service.operators.state import InstanceState, Readiness, WorkerState, readiness
 from service.telemetry import Snapshot
 
@@ -70,6 +71,14 @@ def test_an_instance_that_can_answer_somebody_is_degraded(state: InstanceState, 
     found = readiness(state)
     assert found.status == "degraded"
     assert any(part in reason for reason in found.reasons)
+
+
+def test_an_inbox_that_cannot_be_watched_is_a_reason_and_a_refusal_is_none() -> None:
+    """A refused drop is the business of whoever dropped it: what is served is not worse for it."""
+    refused = msgspec.structs.replace(instance(WELL), inbox=Status(refused=3, waiting=2, last_refusal=1.0))
+    assert readiness(refused).status == "ready"
+    away = msgspec.structs.replace(refused, inbox_problem="the inbox /in does not exist")
+    assert readiness(away) == Readiness("degraded", ("drops are not published: the inbox /in does not exist",), ("r1",))
 
 
 def test_a_reason_that_all_workers_have_is_said_once() -> None:
