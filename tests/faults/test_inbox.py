@@ -70,7 +70,7 @@ def test_a_drop_goes_live_by_itself(published: Site, env: Env, inbox: Path, shor
         put(inbox, "quiet", 1002, marker=False)
         until(lambda: figure(instance, published) == 1002, 10)
         until(lambda: instance.metric("forecast_inbox_published_total") == 2, 5)
-        assert settled(inbox) == {"published": ["marked", "quiet"], "quarantine": []}
+        until(lambda: settled(inbox) == {"published": ["marked", "quiet"], "quarantine": []}, 5)
         assert instance.ready().json()["status"] == "ready"
         assert instance.stop() == 0
     assert "nanobind" not in (short / "serve.log").read_text(), "an orderly end says nothing"

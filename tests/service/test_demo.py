@@ -89,7 +89,7 @@ def test_the_data_engineers_lines_publish_refuse_and_roll_back(env: dict[str, st
         refused = forecast(env, "extracts", "publish", bad_drop, "--json")
         rules = {finding["rule"] for finding in json.loads(refused.stdout)["findings"]}
         assert refused.returncode == 1
-        assert {"missing-column", "duplicate-key", "out-of-range"} <= rules
+        assert {"missing-figure", "duplicate-key", "out-of-range"} <= rules
         assert served() == published.stdout.strip()
         assert forecast(env, "extracts", "rollback").stdout.strip() == first == served()
 

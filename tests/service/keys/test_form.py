@@ -37,7 +37,9 @@ def test_a_mistyped_key_is_told_from_a_good_one(position: int, character: str) -
 
 
 @pytest.mark.parametrize(
-    "presented", ["", KEY[:-1], KEY + "0", KEY + "\n", " " + KEY, KEY.swapcase(), "phf_test" + KEY[8:]]
+    "presented",
+    ["", KEY[:-1], KEY + "0", KEY + "\n", " " + KEY, KEY.swapcase(), "phf_test" + KEY[8:]],
+    ids=["empty", "truncated", "extended", "line end", "blank", "other case", "other kind"],
 )
 def test_what_is_not_exactly_a_key_is_none(presented: str) -> None:
     """Truncated, extended, in other case, of another kind."""
