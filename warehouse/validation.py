@@ -70,8 +70,8 @@ def _apply(
                 column=name,
                 key=" and ".join(table.key),
                 meaning=MEANINGS[column.kind] if column else "",
-                minimum=f"{minimum:,.0f}",
-                maximum=f"{maximum:,.0f}",
+                minimum=_shown(minimum),
+                maximum=_shown(maximum),
             ),
             table=table.name,
             file=file,
@@ -79,6 +79,10 @@ def _apply(
             count=int(count),
             samples=tuple(str(sample) for sample in samples),
         )
+
+
+def _shown(bound: float) -> str:
+    return f"{bound:,.0f}" if abs(bound) >= 10_000 else f"{bound:.0f}"  # 1900 is a year
 
 
 def _identity(table: Table, column: str) -> str:

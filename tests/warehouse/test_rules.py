@@ -98,6 +98,14 @@ FAULTS = (
         with_population({**people(AT, 1, 1), "year": None}),
     ),
     Fault(
+        "odd-name",
+        "error",
+        "zip_locations.parquet",
+        "city_name",
+        "row 10 36437 has Jack\x1bson",
+        with_locations(location("36437", "Jack\x1bson", "AL")),
+    ),
+    Fault(
         "out-of-range",
         "error",
         "zip_population.parquet",

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from warehouse.rules.rule import CORRECT, Rule
-from warehouse.tables import ALIASES, POPULATION, Column, Table
+from warehouse.tables import ALIASES, LOCATIONS, POPULATION, Column, Table
+
+_NAMES = ("city_name", "county_name")
 
 MEANINGS = {
     "zip": "five-digit ZIP codes",
@@ -34,6 +36,10 @@ def _unknowable(table: Table) -> Sequence[Column | None]:
 
 def _optional(table: Table) -> Sequence[Column | None]:
     return [column for column in table.columns if not column.required and table is not POPULATION]
+
+
+def _names(table: Table) -> Sequence[Column | None]:
+    return [column for column in table.columns if table in (LOCATIONS, ALIASES) and column.name in _NAMES]
 
 
 def _alias_names(table: Table) -> Sequence[Column | None]:
@@ -68,6 +74,15 @@ ROW_RULES: tuple[Rule, ...] = (
         statement="rule_missing_value",
         message="{count} row(s) of {table} have no {column}",
         concerns=_required,
+    ),
+    Rule(
+        name="odd-name",
+        severity="error",
+        about="Names of cities and counties have no control characters and at most 95 characters, as queries do.",
+        remedy=CORRECT,
+        statement="rule_odd_name",
+        message="{count} value(s) of {table}.{column} are too long, or have control characters",
+        concerns=_names,
     ),
     Rule(
         name="out-of-range",

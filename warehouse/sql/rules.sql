@@ -8,6 +8,12 @@ FROM {staged} WHERE _unreadable_{column} IS NOT NULL GROUP BY _file ORDER BY _fi
 SELECT _file, count(*), min_by('row ' || _row || {identity}, _row, 5)
 FROM {staged} WHERE {column} IS NULL AND _unreadable_{column} IS NULL GROUP BY _file ORDER BY _file
 
+-- name: rule_odd_name
+-- Names that no query could ask for, or that would break a line wherever they are shown.
+SELECT _file, count(*), min_by('row ' || _row || {identity} || ' has ' || left({column}, 40), _row, 5)
+FROM {staged} WHERE length({column}) > 95 OR regexp_matches({column}, '[[:cntrl:]]')
+GROUP BY _file ORDER BY _file
+
 -- name: rule_out_of_range
 -- Figures and coordinates below or above what can be.
 SELECT _file, count(*), min_by('row ' || _row || {identity} || ' has ' || {column}, _row, 5)
