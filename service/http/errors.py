@@ -81,7 +81,7 @@ def problem(
     body = _encoder.encode(
         Problem(
             type="about:blank",
-            title=HTTPStatus(status).phrase,
+            title=title_of(status),
             status=status,
             detail=detail or advice,
             code=code,
@@ -92,6 +92,11 @@ def problem(
     # application/json and not application/problem+json: the contract gives one content type for every status
     caching = () if any(name == b"cache-control" for name, _ in headers) else (NO_STORE,)
     return Reply(status, (JSON, *caching, *_required(status), *headers), body, code)
+
+
+def title_of(status: int) -> str:
+    """The status's phrase in RFC 9110; Python before 3.13 has an older one for 414."""
+    return "URI Too Long" if status == 414 else HTTPStatus(status).phrase
 
 
 def of_exception(error: Exception, request_id: str) -> Reply:

@@ -1,10 +1,9 @@
 """Bodies that the OpenAPI description shows. A test holds them against the structs."""
 
-from http import HTTPStatus
 from typing import Any
 
 from service.http.areas import AREAS
-from service.http.errors import CODES
+from service.http.errors import CODES, title_of
 
 FORECAST: dict[str, Any] = {
     "total_results": 1,
@@ -69,17 +68,25 @@ INDEX: dict[str, Any] = {
     ],
 }
 
-_AT_FAULT = {"missing_parameter": "state_code", "invalid_parameter": "zip_code", "duplicate_parameter": "zip_code"}
+# parameter at fault, and the detail that is sent then
+_AT_FAULT = {
+    "missing_parameter": ("state_code", "city_name needs state_code: add state_code=AL, for example."),
+    "invalid_parameter": ("zip_code", "zip_code is not a five-digit ZIP code. Did you mean 00501?"),
+    "duplicate_parameter": ("zip_code", "zip_code was given twice. Give it once."),
+}
 
 
 def problem(code: str) -> dict[str, Any]:
     status, advice = CODES[code]
     example = {
         "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
+        "title": title_of(status),
         "status": status,
         "detail": advice,
         "code": code,
         "request_id": "4f1c2d7e9a5b4c3d8e6f7a8b9c0d1e2f",
     }
-    return {**example, "parameter": _AT_FAULT[code]} if code in _AT_FAULT else example
+    if code not in _AT_FAULT:
+        return example
+    parameter, detail = _AT_FAULT[code]
+    return {**example, "detail": detail, "parameter": parameter}

@@ -1,7 +1,6 @@
 """The OpenAPI 3.1 description, built from the structs that are encoded and the codes that are raised."""
 
 from collections.abc import Sequence
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -11,7 +10,7 @@ from litestar.types import ASGIApp
 
 from service.http import examples
 from service.http.areas import FORECAST
-from service.http.errors import CODES, NO_STORE, Problem
+from service.http.errors import CODES, NO_STORE, Problem, title_of
 from service.http.index import Index
 from service.http.reply import JSON, Reply
 from warehouse.areas.forecast import ForecastBody
@@ -87,8 +86,10 @@ def _forecast() -> Document:
         "operationId": "getPopulationHousingForecast",
         "summary": FORECAST.description,
         "description": "Give zip_code, or city_name and state_code, or all three: then the ZIP code has to be in the "
-        "city. City names match regardless of case, spaces, accents, apostrophes, periods, hyphens, and of "
-        "St/Saint, Ft/Fort, Mt/Mount.",
+        "city. City names match regardless of case, spaces, accents, apostrophes, periods, hyphens, of St/Saint, "
+        "Ft/Fort, Mt/Mount, and of a trailing `, ST`. If no city has the name, places that the postal service accepts "
+        "for it match. Empty parameters count as absent, unknown ones are ignored, one given twice is an error. "
+        "A trailing slash answers the same; HEAD answers as GET, without the body.",
         "parameters": [
             _parameter("zip_code", "Five digits, leading zeros included; of ZIP+4 the first five count.", "36436"),
             _parameter("city_name", "Needs state_code.", "Dickinson"),
@@ -112,12 +113,13 @@ def _forecast() -> Document:
 
 
 def _plain(operation: str, summary: str, schema: str | None, example: Any) -> Document:
+    headers = ("Cache-Control", "X-Request-Id", *(("X-Data-Release",) if schema else ()))
     content = _content(schema, {"index": example}) if schema else {"application/json": {"schema": {"type": "object"}}}
     return {
         "operationId": operation,
         "summary": summary,
         "responses": {
-            "200": {"description": summary, "headers": _header_refs(("X-Request-Id",)), "content": content},
+            "200": {"description": summary, "headers": _header_refs(headers), "content": content},
             **_errors(_COMMON, ()),
         },
     }
@@ -131,9 +133,10 @@ def _errors(codes: Sequence[str], extra: Sequence[str]) -> Document:
 
 
 def _error(status: int, codes: list[str]) -> Document:
-    names = ["X-Request-Id", "Cache-Control", *_ERROR_HEADERS.get(status, ())]
+    kept = ("Vary", "X-Data-Release") if "no_matching_records" in codes else ()
+    names = ["X-Request-Id", "Cache-Control", *kept, *_ERROR_HEADERS.get(status, ())]
     return {
-        "description": f"{HTTPStatus(status).phrase}: {', '.join(codes)}",
+        "description": f"{title_of(status)}: {', '.join(codes)}",
         "headers": _header_refs(tuple(names)),
         "content": _content("Problem", {code: examples.problem(code) for code in codes}),
     }

@@ -1,9 +1,11 @@
 """The examples are bodies that the service could send, member order included."""
 
 import msgspec
+import pytest
 
 from service.http import examples
-from service.http.errors import CODES, problem
+from service.http.errors import CODES, ApiError, of_exception
+from service.http.query import parse_location
 from warehouse.areas.forecast import ForecastBody
 
 
@@ -16,8 +18,17 @@ def test_forecast_examples_have_the_order_of_real_answers() -> None:
 
 
 def test_error_examples_are_what_the_code_answers() -> None:
-    """Status, title and detail are those of the real error."""
+    """To the letter, also where a parameter is at fault."""
+    faults = {
+        "missing_parameter": b"city_name=x",
+        "invalid_parameter": b"zip_code=501",
+        "duplicate_parameter": b"zip_code=1&zip_code=2",
+    }
     for code in CODES:
         example = examples.problem(code)
-        real = msgspec.json.decode(problem(code, example["request_id"]).body)
-        assert {**example, **real} == example
+        error = ApiError(code)
+        if code in faults:
+            with pytest.raises(ApiError) as raised:
+                parse_location(faults[code])
+            error = raised.value
+        assert msgspec.json.decode(of_exception(error, example["request_id"]).body) == example
