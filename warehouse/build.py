@@ -102,7 +102,10 @@ def marks(connection: duckdb.DuckDBPyConnection, extracts: Sequence[Extract]) ->
     """What the files say about themselves in their footers, by mark, each value once."""
     found: dict[bytes, dict[str, None]] = {ILLUSTRATIVE_MARK: {}, ATTRIBUTION_MARK: {}}
     for extract in extracts:
-        rows = connection.execute(sql.statement("footer_marks"), [sql.pattern(extract.file.path)]).fetchall()
+        try:
+            rows = connection.execute(sql.statement("footer_marks"), [sql.pattern(extract.file.path)]).fetchall()
+        except duckdb.Error:
+            continue  # it went away, or broke: whoever reads its rows says so
         for key, value in rows:
             if key in found and value:
                 found[key][value.decode(errors="replace")] = None

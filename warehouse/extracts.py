@@ -53,8 +53,7 @@ def recognise(connection: duckdb.DuckDBPyConnection, drop: Drop) -> Recognised:
         try:
             columns, twice = _columns(connection, file)
         except duckdb.Error as error:
-            reason = str(error).strip().splitlines()[0]
-            findings.append(_unreadable(file.label, reason))
+            findings.append(_unreadable(file.label, sql.reason(error)))
             continue
         extract, problem = _match(file, columns)
         if problem is not None:

@@ -16,6 +16,7 @@ from warehouse.drop import Drop, DropFile, collect
 from warehouse.errors import DropError
 from warehouse.extracts import recognise
 from warehouse.findings import Finding
+from warehouse.plain import MOST_LINES, plain_struct
 from warehouse.releases import TableInfo
 from warehouse.rules.all import Limits, found
 from warehouse.staging import stage, staged_name
@@ -23,6 +24,7 @@ from warehouse.tables import LOCATIONS, TABLES, Table
 from warehouse.validation import validate
 
 _MEMORY = 512 << 20
+_SPILL = 8 << 30
 
 Progress = Callable[[str], None]
 
@@ -64,6 +66,11 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(request: Request, progress: Progress = lambda _: None) -> Read:
     """Everything that there is to know about a drop; never raises for what is wrong with it."""
+    done: Read = plain_struct(_read_or_fail(request, progress))
+    return done
+
+
+def _read_or_fail(request: Request, progress: Progress) -> Read:
     try:
         drop = collect(request.paths)
     except DropError as error:
@@ -72,8 +79,17 @@ def read(request: Request, progress: Progress = lambda _: None) -> Read:
         with duckdb.connect() as connection:
             _limit(connection, Path(request.out))
             return _read(connection, request, drop, progress)
-    except duckdb.Error as error:  # of the drop's own errors each is a finding
-        return Read(failure=f"the tables cannot be written: {str(error).strip().splitlines()[0]}")
+    except duckdb.OutOfMemoryException:
+        what = f"needed more than {_MEMORY >> 20} MiB of memory and {_SPILL >> 30} GiB of disk"
+        return _failed(what)
+    except duckdb.IOException as error:  # of what is wrong with the drop's own files each is a finding
+        return Read(failure=f"the tables cannot be written: {sql.reason(error)}")
+    except duckdb.Error as error:
+        return _failed(f"failed ({sql.reason(error)})")
+
+
+def _failed(what: str) -> Read:
+    return Read(findings=(found("reader-failed", f"reading the drop {what}"),))
 
 
 def _read(connection: duckdb.DuckDBPyConnection, request: Request, drop: Drop, progress: Progress) -> Read:
@@ -103,7 +119,7 @@ def _read(connection: duckdb.DuckDBPyConnection, request: Request, drop: Drop, p
         tables=infos,
         kept=kept,
         illustrative=illustrative,
-        attribution=tuple(dict.fromkeys(lines)),
+        attribution=tuple(dict.fromkeys(lines))[:MOST_LINES],
     )
 
 
@@ -111,6 +127,7 @@ def _limit(connection: duckdb.DuckDBPyConnection, out: Path) -> None:
     text = sql.statement(
         "limit_publisher",
         memory=str(_MEMORY),
+        spill=str(_SPILL),
         threads=str(resources.processors()),
         folder=sql.quoted(str(out.parent)),
     )
@@ -122,10 +139,11 @@ def _too_many_rows(connection: duckdb.DuckDBPyConnection, drop: Drop, limit: flo
     claims: dict[str, int] = {}
     for file in drop.files:
         try:
-            rows = connection.execute(sql.statement("claimed_rows"), [sql.pattern(file.path)]).fetchall()
+            text = sql.statement("claimed_rows", file=f"'{sql.quoted(sql.pattern(file.path))}'")
+            ((rows,),) = connection.execute(text).fetchall()
         except duckdb.Error:
             continue  # whoever recognises it says what is wrong with it
-        claims[file.label] = sum(number for (number,) in rows)
+        claims[file.label] = int(rows)
     total = sum(claims.values())
     if total <= limit:
         return None

@@ -23,6 +23,7 @@ from warehouse.rules.all import Limits, check_overrides, found
 from warehouse.tables import TABLES, table
 
 _MEMORY = 512 << 20
+_SPILL = 8 << 30
 
 Warm = Callable[[Path, Manifest, Progress], str | None]
 
@@ -110,10 +111,13 @@ class _Publication:
         if outcome.result != "passed":
             return outcome
         self._progress("encoding entries")
-        with self._connection() as connection:
-            manifest = build.build(
-                connection, self._tables, self._staged, contents, outcome.report, self._options.acceptance
-            )
+        try:
+            with self._connection() as connection:
+                manifest = build.build(
+                    connection, self._tables, self._staged, contents, outcome.report, self._options.acceptance
+                )
+        except duckdb.Error as error:
+            raise CatalogError(f"the release cannot be built: {sql.reason(error)}") from None
         self._catalog.adopt(self._staged, manifest)
         findings = outcome.report.findings
         trouble = warm(self._catalog.folder(manifest.id), manifest, self._progress) if warm else None
@@ -202,7 +206,7 @@ class _Publication:
             return compare(connection, self._catalog.folder(before.id) / "tables", self._tables)
         except duckdb.Error as error:
             where = self._catalog.folder(before.id)
-            raise CatalogError(f"{where} cannot be compared with: {str(error).strip().splitlines()[0]}") from None
+            raise CatalogError(f"{where} cannot be compared with: {sql.reason(error)}") from None
 
     def _connection(self) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect()
@@ -210,6 +214,7 @@ class _Publication:
             sql.statement(
                 "limit_publisher",
                 memory=str(_MEMORY),
+                spill=str(_SPILL),
                 threads=str(resources.processors()),
                 folder=sql.quoted(str(self._staged.parent)),
             )

@@ -1,7 +1,7 @@
 """Reads a drop in a process of its own, limited in memory, time and files (Decision 8).
 
-As a program (``python -m warehouse.reader``): the request comes on standard input; steps and, last, the outcome go to
-standard output, a line of JSON each.
+As a program (``python -m warehouse.reader MEMORY PARENT``): the request comes on standard input; steps and, last, the
+outcome go to standard output, a line of JSON each. What it says is not trusted: who knows what a file made of it.
 """
 
 import ctypes
@@ -10,13 +10,18 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
 
 import msgspec
 
 from warehouse.findings import Finding
 from warehouse.intake import Progress, Read, Request, read
+from warehouse.plain import plain, plain_struct
 from warehouse.rules.all import found
 
 # DuckDB keeps itself to half a gigabyte; what is above that is the libraries, and what escapes its accounts.
@@ -24,11 +29,15 @@ MOST_MEMORY = 1536 << 20
 MOST_SECONDS = 600
 _MOST_FILE_BYTES = 16 << 30
 _MOST_OPEN_FILES = 1024
+_MOST_LINE_BYTES = 64 << 20
+_LAST_WORDS = 4096
 _PR_SET_PDEATHSIG = 1
 # Somebody stops everything: no verdict on the drop.
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_NONSENSE = Read(findings=(found("reader-failed", "reading the drop gave no sensible answer"),))
 
 Reader = Callable[[Request, Progress], Read]
+_Process = subprocess.Popen[bytes]
 
 
 class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -42,34 +51,60 @@ def read_apart(
     request: Request, progress: Progress, *, memory: int = MOST_MEMORY, seconds: float = MOST_SECONDS
 ) -> Read:
     """What `intake.read` says, from a limited process; how that process ended, if it did not get to the end."""
-    command = [sys.executable, "-m", "warehouse.reader", str(memory)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:  # noqa: S603 - ourselves
-        overdue = threading.Event()
-
-        def end() -> None:
-            overdue.set()
-            process.kill()
-
-        alarm = threading.Timer(seconds, end)
-        alarm.daemon = True
-        alarm.start()
-        try:
+    overdue = threading.Event()
+    with tempfile.TemporaryFile() as trouble:
+        with _started(memory, seconds, trouble, overdue) as process:
             said = _listen(process, request, progress)
-        except BaseException:
-            process.kill()  # Ctrl-C, or a progress display that broke: nobody waits for it any more
-            raise
-        finally:
-            alarm.cancel()
-        if said is not None:
-            return said
-        trouble = (process.stderr.read() if process.stderr else b"").decode(errors="replace")
+            if said is not None:
+                outcome: Read = plain_struct(said)
+                return outcome
+            process.wait()
+        last_words = _tail(trouble)
     if -process.returncode in _STOPS:
         return Read(failure=f"reading the drop was stopped by {signal.Signals(-process.returncode).name}")
-    return Read(findings=(_failed(process.returncode, trouble, overdue.is_set(), memory, seconds),))
+    return Read(findings=(_failed(process.returncode, last_words, overdue.is_set(), memory, seconds),))
 
 
-def _listen(process: "subprocess.Popen[bytes]", request: Request, progress: Progress) -> Read | None:
+@contextmanager
+def _started(memory: int, seconds: float, trouble: IO[bytes], overdue: threading.Event) -> Iterator[_Process]:
+    """The reader; it has ended when the block has, whichever way the block does, and after `seconds` at the latest."""
+    process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
+        # -P: a drop's own folder may be the working directory, and what lies there is no module of ours
+        [sys.executable, "-P", "-m", __spec__.name, str(memory), str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=trouble,  # a file, because nobody reads a pipe until the end
+        env=_environment(),
+        start_new_session=True,  # Ctrl-C is for us, who end it
+    )
+
+    def end() -> None:
+        overdue.set()
+        process.kill()
+
+    alarm = threading.Timer(seconds, end)
+    alarm.daemon = True
+    try:
+        alarm.start()
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()  # done, or nobody waits for it any more: Ctrl-C, a progress display that broke
+    finally:
+        alarm.cancel()
+
+
+def _environment() -> dict[str, str]:
+    """Ours without our secrets, which a file that takes over its reader must not find."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("FORECAST_")}
+    path = [str(Path(__file__).resolve().parents[1]), *filter(None, [own.get("PYTHONPATH")])]
+    # the pools of pyarrow's own would reserve what the limit on memory counts
+    return {**own, "PYTHONPATH": os.pathsep.join(path), "ARROW_DEFAULT_MEMORY_POOL": "system"}
+
+
+def _listen(process: _Process, request: Request, progress: Progress) -> Read | None:
+    """The outcome; None if the process ended before it had one."""
     if process.stdin is None or process.stdout is None:
         return None
     try:
@@ -78,32 +113,46 @@ def _listen(process: "subprocess.Popen[bytes]", request: Request, progress: Prog
     except BrokenPipeError:
         return None
     last = ""
-    for raw in process.stdout:
+    while raw := process.stdout.readline(_MOST_LINE_BYTES):
         try:
             line = msgspec.json.decode(raw, type=_Line)
-        except msgspec.DecodeError:
-            return None  # it died in the middle of a line
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # either it died in the middle of a line, or it is no longer our program that speaks
+            return None if process.stdout.read(1) == b"" else _NONSENSE
         if line.outcome is not None:
             return line.outcome
         if line.step and line.step != last:
             last = line.step
-            progress(last)
+            progress(plain(last))
     return None
 
 
+def _tail(stream: IO[bytes]) -> str:
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(max(0, size - _LAST_WORDS))
+    return stream.read().decode(errors="replace").strip()
+
+
 def _failed(code: int, trouble: str, overdue: bool, memory: int, seconds: float) -> Finding:
-    last = trouble.strip().splitlines()[-1] if trouble.strip() else ""
+    last = trouble.splitlines()[-1] if trouble else ""
     if overdue:
         what = f"did not end within {seconds:g} s"
-    elif "MemoryError" in trouble or "bad_alloc" in trouble or code == -signal.SIGKILL:
+    elif "MemoryError" in trouble or "bad_alloc" in trouble:
         what = f"needed more than {memory >> 20} MiB of memory"
-    elif code == -signal.SIGXFSZ:
-        what = f"wrote more than {_MOST_FILE_BYTES >> 30} GiB"
+    elif code == -signal.SIGKILL:
+        what = "was ended by SIGKILL, as the system does when memory runs out"
     elif code < 0:
-        what = f"was ended by {signal.Signals(-code).name}, as damaged files can do"
+        what = f"was ended by {_signal_name(-code)}, as damaged files can do"
     else:
-        what = f"failed ({last or f'exit code {code}'})"
+        what = f"failed ({plain(last, 200) or f'exit code {code}'})"
     return found("reader-failed", f"reading the drop {what}")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # those between the real-time ones have no name
+        return f"signal {number}"
 
 
 def _limit(memory: int) -> None:
@@ -117,26 +166,27 @@ def _limit(memory: int) -> None:
         resource.setrlimit(what, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
 
 
-def _belong_to_parent() -> None:
-    """What is read is of no use without whoever asked for it, who alone decides when to stop."""
-    parent = os.getppid()
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit(1)
-    for number in (signal.SIGTERM, signal.SIGINT):  # meant for the parent, when the whole group is sent them
+def _die_with(parent: int) -> None:
+    """Whoever is killed cannot end its reader; what that reads is of no use to anybody else."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it was quicker
+        os._exit(1)
+    for number in (signal.SIGTERM, signal.SIGINT):  # meant for the parent, when all processes are sent them
         signal.signal(number, signal.SIG_IGN)
 
 
 def main() -> None:
-    _belong_to_parent()
-    _limit(int(sys.argv[1]))
+    memory, parent = map(int, sys.argv[1:])
+    _die_with(parent)
+    _limit(memory)
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
 
     def tell(line: _Line) -> None:
         sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
         sys.stdout.buffer.flush()
 
-    tell(_Line(outcome=read(request, lambda step: tell(_Line(step=step)))))
+    tell(_Line(outcome=read(request, lambda step: tell(_Line(step=plain(step))))))
 
 
 if __name__ == "__main__":

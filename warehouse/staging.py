@@ -4,15 +4,21 @@ Each file is converted by its own types, so that parts which disagree never deci
 beside a VARCHAR part still gives ``00501``.
 """
 
+import errno
+import os
 from collections.abc import Callable, Iterable
 
 import duckdb
 
-from warehouse import sql
+from warehouse import pages, sql
 from warehouse.extracts import Extract
 from warehouse.findings import Finding
 from warehouse.rules.all import found
-from warehouse.tables import Kind, Table
+from warehouse.tables import POPULATION, Kind, Table
+
+_YEAR = POPULATION.column("year")
+_FIRST_YEAR, _LAST_YEAR = int(_YEAR.minimum or 0), int(_YEAR.maximum or 9999)
+_DISK_FULL = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 _FAMILIES = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "whole"),
@@ -31,8 +37,8 @@ _CONVERSIONS: dict[tuple[Kind, str], str] = {
     ("fips", "whole"): "digits_of_whole",
     ("fips", "fraction"): "digits_of_fraction",
     ("state", "text"): "state_of_text",
-    ("text", "text"): "clean_text",
-    ("text", "whole"): "clean_text",
+    ("text", "text"): "short_text",
+    ("text", "whole"): "short_text",
     ("integer", "whole"): "whole_of_whole",
     ("integer", "fraction"): "whole_of_fraction",
     ("integer", "text"): "whole_of_text",
@@ -65,6 +71,7 @@ def stage(
 ) -> tuple[list[Table], list[Finding]]:
     """Stages every extract; returns the tables that the drop brings, and a finding for each file that broke off."""
     connection.execute(sql.statement("conversions"))
+    connection.execute(sql.statement("distrust_statistics"))
     tables: dict[str, Table] = {}
     findings: list[Finding] = []
     for extract in extracts:
@@ -74,10 +81,20 @@ def stage(
                 sql.statement("create_staged", staged=staged_name(extract.table), columns=_definition(extract.table))
             )
         progress(f"reading {extract.file.label}")
+        damage = pages.fault(extract.file.path, _read_columns(extract))
+        if damage is not None:
+            findings.append(_broken(extract, damage, "is damaged"))
+            continue
         try:
             _insert(connection, extract)
+        except duckdb.OutOfMemoryException:
+            findings.append(_too_large(extract))
         except duckdb.Error as error:
-            findings.append(_broken(extract, error))
+            if any(full in str(error) for full in _DISK_FULL):
+                raise  # which is no fault of the file that was read when it became full
+            findings.append(_broken(extract, sql.reason(error)))
+        findings.extend(_impossible_years(extract))
+    connection.execute(sql.statement("trust_statistics"))
     return list(tables.values()), findings
 
 
@@ -86,7 +103,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, extract: Extract) -> None:
         sources = {name: _source(extract, name) for name in extract.table.column_names}
         _insert_part(connection, extract, sources, "true")
         return
-    for year, column in extract.years.items():
+    for year, column in _possible(extract.years).items():
         figure = _source(extract, column)
         sources = {
             "zip_code": _source(extract, "zip_code"),
@@ -161,7 +178,31 @@ def _definition(table: Table) -> str:
     return ", ".join([*own, *unreadable, "_file VARCHAR", "_row BIGINT"])
 
 
-def _broken(extract: Extract, error: duckdb.Error) -> Finding:
-    reason = str(error).strip().splitlines()[0]
-    message = f"{extract.file.label} breaks off while it is read: {reason}"
+def _read_columns(extract: Extract) -> list[str]:
+    """As the file spells them."""
+    return [own for own, kind in map(extract.columns.__getitem__, sorted(extract.used)) if kind != "PARTITION"]
+
+
+def _possible(years: dict[int, str]) -> dict[int, str]:
+    return {year: column for year, column in years.items() if _FIRST_YEAR <= year <= _LAST_YEAR}
+
+
+def _impossible_years(extract: Extract) -> list[Finding]:
+    """Not read row by row: a column is one mistake, and there can be ten thousand of them."""
+    possible = _possible(extract.years)
+    columns = [column for year, column in extract.years.items() if year not in possible]
+    if not columns:
+        return []
+    message = f"{len(columns):,} column(s) of {extract.file.label} are of years outside {_FIRST_YEAR} to {_LAST_YEAR}"
+    found_in = {"table": extract.table.name, "file": extract.file.label, "column": columns[0]}
+    return [found("out-of-range", message, count=len(columns), samples=tuple(columns[:5]), **found_in)]
+
+
+def _broken(extract: Extract, reason: str, how: str = "breaks off while it is read") -> Finding:
+    message = f"{extract.file.label} {how}: {reason}"
     return found("unreadable-file", message, table=extract.table.name, file=extract.file.label)
+
+
+def _too_large(extract: Extract) -> Finding:
+    message = f"reading {extract.file.label} needed more memory, or disk, than a drop may have"
+    return found("reader-failed", message, table=extract.table.name, file=extract.file.label)

@@ -46,6 +46,11 @@ def rows_of(path: Path) -> str:
     return f"read_parquet('{quoted(pattern(path))}', hive_partitioning = false)"
 
 
+def reason(error: Exception) -> str:
+    """The first line of what DuckDB says; what follows are hints for whoever wrote the statement."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 @cache
 def statements() -> dict[str, Statement]:
     found: dict[str, Statement] = {}

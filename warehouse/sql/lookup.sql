@@ -21,6 +21,7 @@ SET lock_configuration = true;
 SET memory_limit = '{memory}B';
 SET threads = {threads};
 SET temp_directory = '{folder}';
+SET max_temp_directory_size = '{spill}B';
 SET preserve_insertion_order = false;
 SET TimeZone = 'UTC';
 SET autoinstall_known_extensions = false;

@@ -1,8 +1,9 @@
 -- name: conversions
 -- Macros that turn a value of any exported type into ours, or into NULL where it is not one.
 -- Text is trimmed, of no-break spaces too, and empty text is no value. A fraction is never rounded; NaN and infinity
--- are no numbers.
+-- are no numbers, nor are days beyond four-digit years days, or a book a name.
 CREATE OR REPLACE MACRO clean_text(v) AS nullif(trim(v::VARCHAR, E' \t\r\n' || chr(160)), '');
+CREATE OR REPLACE MACRO short_text(v) AS CASE WHEN length(clean_text(v)) <= 1000 THEN clean_text(v) END;
 CREATE OR REPLACE MACRO digits_of_text(v) AS
     CASE WHEN regexp_full_match(clean_text(v), '[0-9]{5}') THEN clean_text(v) END;
 CREATE OR REPLACE MACRO digits_of_whole(v) AS
@@ -21,7 +22,16 @@ CREATE OR REPLACE MACRO real_of_number(v) AS
     CASE WHEN isfinite(v::DOUBLE) THEN v::DOUBLE END;
 CREATE OR REPLACE MACRO real_of_text(v) AS
     CASE WHEN isfinite(TRY_CAST(clean_text(v) AS DOUBLE)) THEN TRY_CAST(clean_text(v) AS DOUBLE) END;
-CREATE OR REPLACE MACRO date_of_any(v) AS TRY_CAST(v AS DATE);
+CREATE OR REPLACE MACRO date_of_any(v) AS
+    CASE WHEN TRY_CAST(v AS DATE) BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN TRY_CAST(v AS DATE) END;
+
+-- name: distrust_statistics
+-- What a file says of its values is no reason to skip rows, or to leave out a comparison: it may be wrong.
+SET disabled_optimizers = 'filter_pushdown,statistics_propagation'
+
+-- name: trust_statistics
+-- Those of staged tables are our own.
+RESET disabled_optimizers
 
 -- name: describe_extract
 -- Columns and types of one file. Old writers mark text as bare bytes; key=value folders are ours to read.

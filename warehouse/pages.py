@@ -1,0 +1,48 @@
+"""Whether a file is whole, as far as it can tell itself: rows counted three times over, and checksums of its pages.
+
+DuckDB looks at neither. Where a writer left no checksums, a flipped bit in a figure is another figure.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+# Rows at a time: enough to be quick, little enough for any width of table.
+_BATCH = 8192
+
+
+def fault(path: Path, columns: Collection[str]) -> str | None:
+    """What is wrong inside the file, looking at the pages of `columns` alone; None if nothing is."""
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            return _miscounted(file.metadata, columns) or _unlike(file, columns)
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _miscounted(footer: pq.FileMetaData, columns: Collection[str]) -> str | None:
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    rows = sum(group.num_rows for group in groups)
+    if rows != footer.num_rows:
+        return f"its footer says {footer.num_rows:,} rows, its row groups {rows:,}"
+    flat = [
+        number
+        for number in range(footer.num_columns)
+        if footer.schema.column(number).path in columns and not footer.schema.column(number).max_repetition_level
+    ]
+    for group in groups:
+        for number in flat:
+            chunk = group.column(number)
+            if chunk.num_values != group.num_rows:
+                name = chunk.path_in_schema
+                return f"column {name} says {chunk.num_values:,} values in a row group of {group.num_rows:,} rows"
+    return None
+
+
+def _unlike(file: pq.ParquetFile, columns: Collection[str]) -> str | None:
+    """Reads every page: a checksum that does not agree is an error of the library's."""
+    rows = sum(batch.num_rows for batch in file.iter_batches(_BATCH, columns=list(columns), use_threads=False))
+    expected = file.metadata.num_rows if columns else rows
+    return None if rows == expected else f"its footer says {expected:,} rows, its pages hold {rows:,}"
