@@ -12,6 +12,7 @@ import msgspec
 from config.settings import Settings
 from service import embedded
 from service.cache.warm import Plan, WarmError, warm
+from service.embedded_runtime import EmbeddedError
 from service.http.areas import FORECAST
 from warehouse.areas import forecast
 from warehouse.errors import WarehouseError
@@ -76,7 +77,10 @@ def warm_release(
     settings: Settings, folder: Path, manifest: Manifest, previous: str | None, progress: Progress
 ) -> str | None:
     """Puts the release into the cache as `settings.warm` says; returns why that was not done whole, if so."""
-    url = embedded.running_url(settings, "cache") if settings.warm != "off" else None
+    try:
+        url = embedded.running_url(settings, "cache") if settings.warm != "off" else None
+    except EmbeddedError as error:
+        return str(error)
     if url is None:
         return None  # nothing to warm: an embedded cache begins empty with the next instance
     plan = Plan(

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -153,8 +153,7 @@ class Catalog:
             CatalogError: if the data folder cannot be written.
         """
         try:
-            self.releases.mkdir(parents=True, exist_ok=True)
-            self.staging.mkdir(exist_ok=True)
+            self._make_folders()
             with exclusive(self.data / "publish.lock") as held:
                 if not held:
                     raise BusyError(f"another publisher is at work on {self.data}; try again when it is done")
@@ -199,6 +198,13 @@ class Catalog:
                 raise CatalogError(f"{path} cannot be read: {error.strerror}") from None
             if not intact:
                 raise CatalogError(f"{path} is damaged: its checksum differs from the manifest's")
+
+    def _make_folders(self) -> None:
+        if not self.releases.is_dir():
+            self.releases.mkdir(parents=True, exist_ok=True)
+            with suppress(PermissionError):  # a parent that may be passed, but not read
+                sync(self.data.parent)
+        self.staging.mkdir(exist_ok=True)
 
     def _clear(self) -> None:
         for entry in self.staging.iterdir():
