@@ -80,8 +80,7 @@ def _read_or_fail(request: Request, progress: Progress) -> Read:
             _limit(connection, Path(request.out))
             return _read(connection, request, drop, progress)
     except duckdb.OutOfMemoryException:
-        what = f"needed more than {_MEMORY >> 20} MiB of memory and {_SPILL >> 30} GiB of disk"
-        return _failed(what)
+        return _failed("needed more memory, or disk, than a drop may have")
     except duckdb.IOException as error:  # of what is wrong with the drop's own files each is a finding
         return Read(failure=f"the tables cannot be written: {sql.reason(error)}")
     except duckdb.Error as error:

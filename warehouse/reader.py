@@ -1,7 +1,8 @@
 """Reads a drop in a process of its own, limited in memory, time and files (Decision 8).
 
-As a program (``python -m warehouse.reader MEMORY PARENT``): the request comes on standard input; steps and, last, the
-outcome go to standard output, a line of JSON each. What it says is not trusted: who knows what a file made of it.
+As a program (``python -m warehouse.reader MEMORY PARENT``): the request comes on standard input, as MessagePack, which
+knows infinite limits; steps and, last, the outcome go to standard output, a line of JSON each. What it says is not
+trusted: who knows what a file made of it.
 """
 
 import ctypes
@@ -69,8 +70,7 @@ def read_apart(
 def _started(memory: int, seconds: float, trouble: IO[bytes], overdue: threading.Event) -> Iterator[_Process]:
     """The reader; it has ended when the block has, whichever way the block does, and after `seconds` at the latest."""
     process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
-        # -P: a drop's own folder may be the working directory, and what lies there is no module of ours
-        [sys.executable, "-P", "-m", __spec__.name, str(memory), str(os.getpid())],
+        _command(memory),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=trouble,  # a file, because nobody reads a pipe until the end
@@ -95,6 +95,11 @@ def _started(memory: int, seconds: float, trouble: IO[bytes], overdue: threading
         alarm.cancel()
 
 
+def _command(memory: int) -> list[str]:
+    # -P: a drop's own folder may be the working directory, and what lies there is no module of ours
+    return [sys.executable, "-P", "-m", __spec__.name, str(memory), str(os.getpid())]
+
+
 def _environment() -> dict[str, str]:
     """Ours without our secrets, which a file that takes over its reader must not find."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("FORECAST_")}
@@ -108,7 +113,7 @@ def _listen(process: _Process, request: Request, progress: Progress) -> Read | N
     if process.stdin is None or process.stdout is None:
         return None
     try:
-        process.stdin.write(msgspec.json.encode(request))
+        process.stdin.write(msgspec.msgpack.encode(request))
         process.stdin.close()
     except BrokenPipeError:
         return None
@@ -118,7 +123,7 @@ def _listen(process: _Process, request: Request, progress: Progress) -> Read | N
             line = msgspec.json.decode(raw, type=_Line)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # either it died in the middle of a line, or it is no longer our program that speaks
-            return None if process.stdout.read(1) == b"" else _NONSENSE
+            return None if process.stdout.read(1) == b"" and not raw.endswith(b"\n") else _NONSENSE
         if line.outcome is not None:
             return line.outcome
         if line.step and line.step != last:
@@ -142,7 +147,7 @@ def _failed(code: int, trouble: str, overdue: bool, memory: int, seconds: float)
     elif code == -signal.SIGKILL:
         what = "was ended by SIGKILL, as the system does when memory runs out"
     elif code < 0:
-        what = f"was ended by {_signal_name(-code)}, as damaged files can do"
+        what = f"was ended by {_signal_name(-code)}, as damaged files and a want of memory can do"
     else:
         what = f"failed ({plain(last, 200) or f'exit code {code}'})"
     return found("reader-failed", f"reading the drop {what}")
@@ -180,7 +185,7 @@ def main() -> None:
     memory, parent = map(int, sys.argv[1:])
     _die_with(parent)
     _limit(memory)
-    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
+    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Request)
 
     def tell(line: _Line) -> None:
         sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
