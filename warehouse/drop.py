@@ -13,6 +13,7 @@ import msgspec
 
 from warehouse.errors import DropError
 from warehouse.findings import Finding
+from warehouse.plain import plain
 from warehouse.rules.all import found
 
 _MAGIC = b"PAR1"
@@ -74,10 +75,10 @@ def _expand(given: str) -> list[tuple[Path, Path]]:
         if os.path.lexists(path):
             return [(path, Path() if path.is_dir() else Path(path.name))]
     except (OSError, ValueError) as error:
-        raise DropError(f"{given!r}: {error}") from None
+        raise DropError(f"{plain(given)}: {error}") from None
     matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob knows no absolute patterns
     if not matches:
-        raise DropError(f"{given}: no such file or folder")
+        raise DropError(f"{plain(given)}: no such file or folder")
     # of a folder and what is in it (a recursive glob), the folder is enough
     folders = {Path(match) for match in matches if Path(match).is_dir()}
     fixed = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))

@@ -20,7 +20,6 @@ from typing import IO
 
 import msgspec
 
-from warehouse.findings import Finding
 from warehouse.intake import Progress, Read, Request, read
 from warehouse.plain import plain, plain_struct
 from warehouse.rules.all import found
@@ -53,9 +52,16 @@ def read_apart(
 ) -> Read:
     """What `intake.read` says, from a limited process; how that process ended, if it did not get to the end."""
     overdue = threading.Event()
+    step = ""
+
+    def tell(now: str) -> None:
+        nonlocal step
+        step = now
+        progress(now)
+
     with tempfile.TemporaryFile() as trouble:
         with _started(memory, seconds, trouble, overdue) as process:
-            said = _listen(process, request, progress)
+            said = _listen(process, request, tell)
             if said is not None:
                 outcome: Read = plain_struct(said)
                 return outcome
@@ -63,7 +69,9 @@ def read_apart(
         last_words = _tail(trouble)
     if -process.returncode in _STOPS:
         return Read(failure=f"reading the drop was stopped by {signal.Signals(-process.returncode).name}")
-    return Read(findings=(_failed(process.returncode, last_words, overdue.is_set(), memory, seconds),))
+    how = f"did not end within {seconds:g} s" if overdue.is_set() else _ending(process.returncode, last_words, memory)
+    where = f"; it was {step}" if step else ""
+    return Read(findings=(found("reader-failed", f"reading the drop {how}{where}"),))
 
 
 @contextmanager
@@ -93,6 +101,8 @@ def _started(memory: int, seconds: float, trouble: IO[bytes], overdue: threading
                 process.kill()  # done, or nobody waits for it any more: Ctrl-C, a progress display that broke
     finally:
         alarm.cancel()
+        if alarm.is_alive():
+            alarm.join()  # or the interpreter may end before it, and libraries complain of that
 
 
 def _command(memory: int) -> list[str]:
@@ -138,19 +148,15 @@ def _tail(stream: IO[bytes]) -> str:
     return stream.read().decode(errors="replace").strip()
 
 
-def _failed(code: int, trouble: str, overdue: bool, memory: int, seconds: float) -> Finding:
+def _ending(code: int, trouble: str, memory: int) -> str:
+    if "MemoryError" in trouble or "bad_alloc" in trouble:
+        return f"needed more than {memory >> 20} MiB of memory"
+    if code == -signal.SIGKILL:
+        return "was ended by SIGKILL, as the system does when memory runs out"
+    if code < 0:
+        return f"was ended by {_signal_name(-code)}, as damaged files and a want of memory can do"
     last = trouble.splitlines()[-1] if trouble else ""
-    if overdue:
-        what = f"did not end within {seconds:g} s"
-    elif "MemoryError" in trouble or "bad_alloc" in trouble:
-        what = f"needed more than {memory >> 20} MiB of memory"
-    elif code == -signal.SIGKILL:
-        what = "was ended by SIGKILL, as the system does when memory runs out"
-    elif code < 0:
-        what = f"was ended by {_signal_name(-code)}, as damaged files and a want of memory can do"
-    else:
-        what = f"failed ({plain(last, 200) or f'exit code {code}'})"
-    return found("reader-failed", f"reading the drop {what}")
+    return f"failed ({plain(last, 200) or f'exit code {code}'})"
 
 
 def _signal_name(number: int) -> str:

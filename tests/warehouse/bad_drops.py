@@ -26,7 +26,7 @@ FILES = (
     Bad("empty-file", "not-parquet", "extra.parquet is empty", file("extra.parquet", b"")),
     Bad("truncated-file", "truncated-file", "without a closing marker", spoiling.truncated),
     Bad("footer-gone", "unreadable-file", "zip_housing.parquet cannot be read as Parquet", spoiling.footer_gone),
-    Bad("pages-damaged", "unreadable-file", "zip_population.parquet breaks off", spoiling.pages_damaged),
+    Bad("pages-damaged", "unreadable-file", "zip_population.parquet is damaged", spoiling.pages_damaged),
     Bad("link-out-of-drop", "link-out-of-drop", "linked.parquet is a link", spoiling.link_out),
     Bad("link-to-nothing", "unreadable-file", "No such file", spoiling.link_nowhere),
     Bad("pipe-as-file", "unreadable-file", "is not a regular file", spoiling.pipe),

@@ -66,10 +66,12 @@ def test_a_drop_is_read_apart_as_it_would_be_here(request_: Request) -> None:
     assert len(steps) == len(set(steps))
 
 
-_HARMLESS = {getattr(signal, f"SIG{name}") for name in ("CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "WINCH")}
+# the first three say nothing about the drop (test_reader_signals.py), the others end no process
+_OTHERS = ("HUP", "INT", "TERM", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "WINCH")
+_FATAL = sorted(set(signal.Signals) - {getattr(signal, f"SIG{name}") for name in _OTHERS})
 
 
-@pytest.mark.parametrize("number", [*sorted(set(signal.Signals) - _HARMLESS), 35, 50])
+@pytest.mark.parametrize("number", [*_FATAL, 35, 50])
 def test_whichever_signal_ends_the_reader_is_named(
     program: Callable[[str], None], request_: Request, number: int
 ) -> None:
@@ -115,6 +117,14 @@ def test_nonsense_from_a_reader_is_a_finding(
     monkeypatch.setattr(reader, "_MOST_LINE_BYTES", 1000)
     program(f"import os, sys; sys.stdin.buffer.read(); sys.stdout.write({says}); sys.stdout.flush(); os.abort()")
     assert finding in failure(read_apart(request_, silent))
+
+
+def test_what_was_read_last_is_named(program: Callable[[str], None], request_: Request) -> None:
+    """So that whoever reads the finding knows which file to look at."""
+    program('import os, sys; sys.stdin.read(); print(\'{"step":"reading a.parquet"}\', flush=True); os.abort()')
+    assert failure(read_apart(request_, silent)).endswith(
+        "SIGABRT, as damaged files and a want of memory can do; it was reading a.parquet"
+    )
 
 
 def test_a_reader_may_complain_at_length(program: Callable[[str], None], request_: Request) -> None:

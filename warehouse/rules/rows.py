@@ -11,7 +11,7 @@ MEANINGS = {
     "zip": "five-digit ZIP codes",
     "fips": "five-digit FIPS codes",
     "state": "two-letter state codes",
-    "text": "text of at most 1,000 characters",
+    "text": "text of at most 10,000 characters",
     "integer": "whole numbers",
     "real": "finite numbers",
     "date": "dates",

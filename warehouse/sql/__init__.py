@@ -14,6 +14,7 @@ import msgspec
 _NAME = re.compile(r"^-- name: ([a-z0-9_]+)\s*$", re.MULTILINE)
 # not str.format: the braces of a regular expression are no placeholder
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
+_WRAPPED = re.compile(r'"exception_message":"((?:[^"\\]|\\.)*)"')
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -48,7 +49,10 @@ def rows_of(path: Path) -> str:
 
 def reason(error: Exception) -> str:
     """The first line of what DuckDB says; what follows are hints for whoever wrote the statement."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    # what went wrong in a thread of its own is wrapped in JSON
+    within = _WRAPPED.search(line)
+    return within[1].replace('\\"', '"') if within else line
 
 
 @cache

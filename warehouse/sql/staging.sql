@@ -3,7 +3,7 @@
 -- Text is trimmed, of no-break spaces too, and empty text is no value. A fraction is never rounded; NaN and infinity
 -- are no numbers, nor are days beyond four-digit years days, or a book a name.
 CREATE OR REPLACE MACRO clean_text(v) AS nullif(trim(v::VARCHAR, E' \t\r\n' || chr(160)), '');
-CREATE OR REPLACE MACRO short_text(v) AS CASE WHEN length(clean_text(v)) <= 1000 THEN clean_text(v) END;
+CREATE OR REPLACE MACRO short_text(v) AS CASE WHEN length(clean_text(v)) <= 10000 THEN clean_text(v) END;
 CREATE OR REPLACE MACRO digits_of_text(v) AS
     CASE WHEN regexp_full_match(clean_text(v), '[0-9]{5}') THEN clean_text(v) END;
 CREATE OR REPLACE MACRO digits_of_whole(v) AS

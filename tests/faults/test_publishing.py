@@ -1,0 +1,218 @@
+"""Publishers that are killed, that meet, that run out of disk: the old release or the new, and a clean next publish."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.drops import homes, location, people, write_drop
+from tests.support.instance import children_of, environment, forecast, is_alive, until
+from warehouse import durable
+from warehouse.errors import CatalogError
+from warehouse.releases import Catalog
+
+_ZIP_CODES = 2000
+_KILLS = 8
+
+
+@pytest.fixture(scope="module")
+def drops(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two drops that differ in every figure."""
+    folder = tmp_path_factory.mktemp("drops")
+    zips = [f"{10000 + number}" for number in range(_ZIP_CODES)]
+    places = [location(zip_code, f"City {zip_code}", "NY") for zip_code in zips]
+    made = []
+    for name, figure in (("one", 1000), ("two", 1001)):
+        population = [people(zip_code, year, figure) for zip_code in zips for year in range(2010, 2030)]
+        housing = [homes(zip_code, tot_home_available_2023=figure) for zip_code in zips]
+        made.append(write_drop(folder / name, locations=places, population=population, housing=housing, aliases=None))
+    return made[0], made[1]
+
+
+@pytest.fixture
+def env(short: Path) -> dict[str, str]:
+    return environment(short / "data")
+
+
+def start(env: dict[str, str], drop: Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "service", "extracts", "publish", str(drop)]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def assert_whole(data: Path) -> str:
+    """The pointer reads, the release that it names is what was built; returns its id."""
+    catalog = Catalog(data)
+    current = catalog.current()
+    catalog.verify(current)
+    for release in catalog.all():
+        catalog.verify(release)
+    return current.id
+
+
+def test_a_publisher_killed_at_any_moment_leaves_the_old_release_or_the_new(
+    env: dict[str, str], short: Path, drops: tuple[Path, Path]
+) -> None:
+    """Moments over the whole of a publish; after each, no reader goes on, and the next publish is clean."""
+    data = short / "data"
+    one, two = drops
+    assert forecast(env, "extracts", "publish", str(one)).returncode == 0
+    began = time.monotonic()
+    assert forecast(env, "extracts", "publish", str(two)).returncode == 0
+    seconds = time.monotonic() - began
+    for number in range(_KILLS):
+        drop = drops[number % 2]
+        before = assert_whole(data)
+        publisher = start(env, drop)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            publisher.wait(seconds * (number + 1) / (_KILLS + 1))
+        readers = children_of(publisher.pid)
+        publisher.kill()
+        publisher.communicate()
+        until(lambda readers=readers: not any(map(is_alive, readers)), 2)  # type: ignore[misc]
+        after = assert_whole(data)
+        assert after == before or publisher.returncode == 0 or (data / "releases" / after).is_dir()
+        again = forecast(env, "extracts", "publish", str(drop))
+        assert (again.returncode, again.stdout.strip()) == (0, assert_whole(data)), again.stderr
+        assert list((data / "staging").iterdir()) == []
+
+
+def test_of_two_publishers_one_wins_and_the_other_is_told(
+    env: dict[str, str], short: Path, drops: tuple[Path, Path]
+) -> None:
+    """Exit code 3 for the loser, at once; a rollback meanwhile is told as well."""
+    assert forecast(env, "extracts", "publish", str(drops[0])).returncode == 0
+    before = assert_whole(short / "data")
+    first = start(env, drops[1])
+    until(lambda: any((short / "data" / "staging").iterdir()), 10)
+    first.send_signal(signal.SIGSTOP)
+    for command in (["publish", str(drops[1])], ["rollback"]):
+        second = forecast(env, "extracts", *command)
+        assert (second.returncode, second.stdout) == (3, "")
+        assert second.stderr.count("\n") == 1
+        assert "another publisher" in second.stderr
+    assert assert_whole(short / "data") == before
+    first.send_signal(signal.SIGCONT)
+    out, err = first.communicate(timeout=30)
+    assert (first.returncode, out.strip()) == (0, assert_whole(short / "data")), err
+
+
+def test_ctrl_c_leaves_no_reader_and_nothing_staged(env: dict[str, str], short: Path, drops: tuple[Path, Path]) -> None:
+    publisher = start(env, drops[0])
+    until(lambda: bool(children_of(publisher.pid)), 10)
+    (child,) = children_of(publisher.pid)
+    publisher.send_signal(signal.SIGINT)
+    _, err = publisher.communicate(timeout=10)
+    assert publisher.returncode == 1
+    assert "Traceback" not in err
+    assert not is_alive(child)
+    assert list((short / "data" / "staging").iterdir()) == []
+
+
+# ---- a full disk ----
+
+
+@contextlib.contextmanager
+def mounted(folder: Path, size: int) -> Iterator[Path]:
+    """A disk of `size` KiB; skips where this user may mount none."""
+    folder.mkdir()
+    mount = shutil.which("mount")
+    done = mount and subprocess.run(
+        [mount, "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if not done or done.returncode:
+        pytest.skip("this user may not mount a disk of a chosen size")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_is_one_line_and_the_next_publish_is_clean(short: Path, drops: tuple[Path, Path]) -> None:
+    """At every stage: from no room at all to all but the last step. The release before stays current."""
+    with mounted(short / "disk", 16_384) as disk:
+        data = disk / "data"
+        env = environment(data)
+        assert forecast(env, "extracts", "publish", str(drops[0])).returncode == 0
+        before = assert_whole(data)
+        release = sum(path.stat().st_size for path in (data / "releases").rglob("*") if path.is_file())
+        said = set()
+        for share in (0.0, 0.1, 0.3, 0.6, 0.9):
+            filler = disk / "filler"
+            with filler.open("wb") as stream, contextlib.suppress(OSError):
+                while True:
+                    os.write(stream.fileno(), bytes(4096))
+            os.truncate(filler, filler.stat().st_size - int(release * share) // 4096 * 4096)
+            full = forecast(env, "extracts", "publish", str(drops[1]))
+            assert (full.returncode, full.stdout) == (1, ""), (share, full.stderr)
+            assert "Traceback" not in full.stderr
+            assert full.stderr.count("\n") == 1, full.stderr
+            said.add(full.stderr)
+            assert assert_whole(data) == before
+            filler.unlink()
+        assert all("No space left" in line for line in said), said
+        assert forecast(env, "extracts", "publish", str(drops[1])).returncode == 0
+        assert list((data / "staging").iterdir()) == []
+        assert assert_whole(data) != before
+
+
+# ---- power loss ----
+
+
+def test_nothing_is_named_before_it_is_on_disk(
+    short: Path, drops: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order of flushes and renames is what a power loss leaves a choice of: never a name without its contents."""
+    from tests.warehouse.helpers import publish
+
+    calls: list[tuple[str, str]] = []
+    flush, rename, replace = os.fsync, Path.rename, Path.replace
+
+    def fsync(descriptor: int) -> None:
+        calls.append(("flush", str(Path(f"/proc/self/fd/{descriptor}").readlink())))
+        flush(descriptor)
+
+    def renamed(path: Path, target: Path) -> Path:
+        calls.append(("rename", str(target)))
+        return rename(path, target)
+
+    def replaced(path: Path, target: Path) -> Path:
+        calls.append(("replace", str(target)))
+        return replace(path, target)
+
+    monkeypatch.setattr(durable.os, "fsync", fsync)  # type: ignore[attr-defined]
+    monkeypatch.setattr(Path, "rename", renamed)
+    monkeypatch.setattr(Path, "replace", replaced)
+    catalog = Catalog(short / "data")
+    manifest = publish(catalog, drops[0]).manifest
+    assert manifest is not None
+    named = calls.index(("rename", str(catalog.folder(manifest.id))))
+    switched = calls.index(("replace", str(short / "data" / "current.json")))
+    flushed = {path.partition("/staging/")[2].partition("/")[2] for call, path in calls[:named] if call == "flush"}
+    files = {str(path.relative_to(catalog.folder(manifest.id))) for path in catalog.folder(manifest.id).rglob("*")}
+    assert files <= flushed, "every file and folder of a release, before it has its name"
+    assert ("flush", str(catalog.releases)) in calls[named:switched], "its name, before anything points to it"
+    assert calls[switched - 1] == ("flush", str(short / "data" / f".current.json.{os.getpid()}.new"))
+    assert calls[switched + 1] == ("flush", str(short / "data")), "the pointer itself"
+
+
+def test_what_cannot_be_flushed_is_not_published(
+    short: Path, drops: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fails while it is flushed: no release, no pointer, one line."""
+    from tests.warehouse.helpers import publish
+
+    def broken(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    catalog = Catalog(short / "data")
+    monkeypatch.setattr(durable.os, "fsync", broken)  # type: ignore[attr-defined]
+    with pytest.raises(CatalogError, match="Input/output error"):
+        publish(catalog, drops[0])
+    assert (catalog.pointer(), catalog.names()) == (None, [])
