@@ -83,6 +83,8 @@ def warm_release(
         return str(error)
     if url is None:
         return None  # nothing to warm: an embedded cache begins empty with the next instance
+    if settings.warm == "asked" and previous is None:
+        return None  # nobody could ask for anything yet
     plan = Plan(
         release=manifest.id,
         area=FORECAST.name,

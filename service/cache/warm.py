@@ -3,11 +3,12 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from redis import Redis
 from redis.backoff import NoBackoff
+from redis.client import Pipeline
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
@@ -74,7 +75,7 @@ def _asked(client: Redis, plan: Plan, batch: list[Answer]) -> list[Answer]:
     with client.pipeline(transaction=False) as pipeline:
         for query, _ in batch:
             pipeline.exists(cache_key(plan.asked_of, plan.area, query).name)
-        known = pipeline.execute()
+        known = _execute(pipeline)
     return [answer for answer, there in zip(batch, known, strict=True) if there]
 
 
@@ -83,8 +84,17 @@ def _store(client: Redis, plan: Plan, batch: list[Answer]) -> int:
         for query, body in batch:
             key = cache_key(plan.release, plan.area, query)
             pipeline.set(key.name, envelope.encode(CacheEntry.of(body), key.digest), ex=plan.ttl)
-        pipeline.execute()
+        _execute(pipeline)
     return len(batch)
+
+
+def _execute(pipeline: Pipeline) -> list[Any]:
+    """The replies. Raises the first error among them as the server words it: the client would add the whole command."""
+    replies = pipeline.execute(raise_on_error=False)
+    for reply in replies:
+        if isinstance(reply, Exception):
+            raise reply
+    return replies
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -1,0 +1,150 @@
+"""Answers are in the cache before anybody asks for them, or somebody is told why not."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from service.cache import entry as envelope
+from service.cache.key import cache_key
+from service.cache.warm import Answer, Plan, WarmError, warm
+from tests.support.valkey import ValkeyProcess
+
+
+@pytest.fixture
+def cache(short: Path) -> Iterator[ValkeyProcess]:
+    """A server that a test may hurt."""
+    server = ValkeyProcess(short / "cache").start()
+    yield server
+    server.kill()
+
+
+def silent(_: int) -> None:
+    """Progress that nobody looks at."""
+
+
+def answers(number: int) -> list[Answer]:
+    # some are worth compressing
+    return [(f"zip:{at:05}", f'{{"zip":{at},"x":"{"y" * (at % 7) * 400}"}}'.encode()) for at in range(number)]
+
+
+def plan(release: str = "new", seconds: float = 30, asked_of: str | None = None) -> Plan:
+    return Plan(release=release, area="forecast", ttl=60, seconds=seconds, asked_of=asked_of)
+
+
+def held(cache: ValkeyProcess, release: str, given: list[Answer]) -> dict[str, bytes]:
+    """What a worker would find in the cache, by query."""
+    found = {}
+    with Redis(unix_socket_path=str(cache.socket)) as client:
+        for query, _ in given:
+            key = cache_key(release, "forecast", query)
+            data = client.get(key.name)
+            if data is not None:
+                assert isinstance(data, bytes)
+                entry = envelope.decode(data, key.digest)
+                assert entry is not None
+                found[query] = entry.body
+    return found
+
+
+def test_every_answer_is_there_byte_by_byte_and_for_as_long_as_asked(cache: ValkeyProcess) -> None:
+    """More than one batch, and one that is not full."""
+    given = answers(450)
+    assert warm(cache.url, plan(), given, silent) == 450
+    assert held(cache, "new", given) == dict(given)
+    with Redis(unix_socket_path=str(cache.socket)) as client:
+        assert client.dbsize() == 450
+        assert 55 <= client.ttl(cache_key("new", "forecast", "zip:00000").name) <= 60
+
+
+def test_what_is_asked_for_is_warmed_and_nothing_else(cache: ValkeyProcess) -> None:
+    """Asked for is what the release before has in the cache."""
+    given = answers(300)
+    asked = given[10:20] + given[250:260]
+    warm(cache.url, plan("old"), asked, silent)
+    assert warm(cache.url, plan("new", asked_of="old"), given, silent) == 20
+    assert held(cache, "new", given) == dict(asked)
+
+
+def test_nothing_was_asked_for_of_a_release_that_nobody_served(cache: ValkeyProcess) -> None:
+    assert warm(cache.url, plan("new", asked_of="never"), answers(300), silent) == 0
+
+
+def test_progress_is_told_by_the_batch(cache: ValkeyProcess) -> None:
+    told: list[int] = []
+    warm(cache.url, plan(), answers(450), told.append)
+    assert told == [200, 400, 450]
+
+
+def test_a_cache_that_is_away_is_told_at_once(short: Path) -> None:
+    began = time.monotonic()
+    with pytest.raises(WarmError, match="the cache took 0 answers, then: "):
+        warm(f"unix://{short}/nothing", plan(), answers(10), silent)
+    assert time.monotonic() - began < 1
+
+
+def test_a_cache_that_dies_in_the_middle_is_told_with_what_it_took(cache: ValkeyProcess) -> None:
+    def kill(seen: int) -> None:
+        if seen == 400:
+            cache.kill()
+
+    with pytest.raises(WarmError, match="the cache took 400 answers, then: "):
+        warm(cache.url, plan(), answers(1000), kill)
+
+
+def test_a_cache_that_stops_answering_is_waited_for_two_seconds(cache: ValkeyProcess) -> None:
+    def stall(seen: int) -> None:
+        if seen == 200:
+            cache.stall()
+
+    began = time.monotonic()
+    try:
+        with pytest.raises(WarmError, match="the cache took 200 answers, then: "):
+            warm(cache.url, plan(), answers(1000), stall)
+    finally:
+        cache.go_on()
+    assert 1.5 < time.monotonic() - began < 4
+
+
+def test_a_full_cache_that_evicts_nothing_is_told(cache: ValkeyProcess) -> None:
+    with Redis(unix_socket_path=str(cache.socket)) as client:
+        client.config_set("maxmemory", "1")
+        client.config_set("maxmemory-policy", "noeviction")
+    with pytest.raises(WarmError, match="the cache took 0 answers, then: ") as refused:
+        warm(cache.url, plan(), answers(10), silent)
+    assert "used memory > 'maxmemory'" in str(refused.value)
+    assert str(refused.value).isprintable(), "and not a byte of the answers"
+
+
+def test_warming_ends_at_its_limit_of_time(cache: ValkeyProcess) -> None:
+    """What was stored until then stays, and is said."""
+    given = answers(2000)
+
+    def slow() -> Iterator[Answer]:
+        for at, answer in enumerate(given):
+            if at and at % 200 == 0:
+                time.sleep(0.1)
+            yield answer
+
+    with pytest.raises(WarmError, match=r"warming took longer than 0\.25 s; [0-9]+ answers are in the cache"):
+        warm(cache.url, plan(seconds=0.25), slow(), silent)
+    assert 0 < len(held(cache, "new", given)) < 2000
+
+
+def test_others_are_served_in_between(cache: ValkeyProcess) -> None:
+    """Redis does one thing at a time: a batch is small enough that no look-up waits for its budget of 50 ms."""
+    warming = threading.Thread(target=warm, args=(cache.url, plan(), answers(20_000), silent))
+    waited: list[float] = []
+    with Redis(unix_socket_path=str(cache.socket)) as client:
+        client.ping()
+        warming.start()
+        while warming.is_alive():
+            began = time.perf_counter()
+            client.ping()
+            waited.append(time.perf_counter() - began)
+            time.sleep(0.001)
+    warming.join()
+    assert sorted(waited)[len(waited) // 2] < 0.05
