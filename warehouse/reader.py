@@ -1,13 +1,9 @@
 """Reads a drop in a process of its own, limited in memory, time and files (Decision 8).
 
-As a program (``python -m warehouse.reader MEMORY PARENT``): the request comes on standard input, as MessagePack, which
-knows infinite limits; steps and, last, the outcome go to standard output, a line of JSON each. What it says is not
-trusted: who knows what a file made of it.
+What that process says is not trusted: who knows what a file made of it.
 """
 
-import ctypes
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -16,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 import msgspec
 
@@ -27,11 +23,8 @@ from warehouse.rules.all import found
 # DuckDB keeps itself to half a gigabyte; what is above that is the libraries, and what escapes its accounts.
 MOST_MEMORY = 1536 << 20
 MOST_SECONDS = 600
-_MOST_FILE_BYTES = 16 << 30
-_MOST_OPEN_FILES = 1024
 _MOST_LINE_BYTES = 64 << 20
 _LAST_WORDS = 4096
-_PR_SET_PDEATHSIG = 1
 # Somebody stops everything: no verdict on the drop.
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NONSENSE = Read(findings=(found("reader-failed", "reading the drop gave no sensible answer"),))
@@ -107,7 +100,7 @@ def _started(memory: int, seconds: float, trouble: IO[bytes], overdue: threading
 
 def _command(memory: int) -> list[str]:
     # -P: a drop's own folder may be the working directory, and what lies there is no module of ours
-    return [sys.executable, "-P", "-m", __spec__.name, str(memory), str(os.getpid())]
+    return [sys.executable, "-P", "-m", "warehouse.reader_process", str(memory), str(os.getpid())]
 
 
 def _environment() -> dict[str, str]:
@@ -166,39 +159,12 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _limit(memory: int) -> None:
-    for what, limit in (
-        (resource.RLIMIT_DATA, memory),
-        (resource.RLIMIT_FSIZE, _MOST_FILE_BYTES),
-        (resource.RLIMIT_NOFILE, _MOST_OPEN_FILES),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        _, most = resource.getrlimit(what)
-        resource.setrlimit(what, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
-
-
-def _die_with(parent: int) -> None:
-    """Whoever is killed cannot end its reader; what that reads is of no use to anybody else."""
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it was quicker
-        os._exit(1)
-    for number in (signal.SIGTERM, signal.SIGINT):  # meant for the parent, when all processes are sent them
-        signal.signal(number, signal.SIG_IGN)
-
-
-def main() -> None:
-    memory, parent = map(int, sys.argv[1:])
-    _die_with(parent)
-    _limit(memory)
-    request = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Request)
+def answer(request: BinaryIO, said: BinaryIO) -> None:
+    """What the reader's process does."""
 
     def tell(line: _Line) -> None:
-        sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
-        sys.stdout.buffer.flush()
+        said.write(msgspec.json.encode(line) + b"\n")
+        said.flush()
 
-    tell(_Line(outcome=read(request, lambda step: tell(_Line(step=plain(step))))))
-
-
-if __name__ == "__main__":
-    main()
+    asked = msgspec.msgpack.decode(request.read(), type=Request)
+    tell(_Line(outcome=read(asked, lambda step: tell(_Line(step=plain(step))))))

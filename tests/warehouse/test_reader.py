@@ -15,7 +15,7 @@ import pytest
 from tests.support.drops import HOUSING, write_table
 from tests.support.instance import children_of, is_alive, until
 from tests.warehouse.helpers import NO_LIMITS
-from warehouse import reader
+from warehouse import reader, reader_process
 from warehouse.intake import Read, Request
 from warehouse.reader import read_apart
 
@@ -227,7 +227,10 @@ def test_whatever_ends_the_publisher_ends_its_reader(publisher: "subprocess.Pope
 def test_a_reader_whose_publisher_is_gone_already_does_nothing(tmp_path: Path) -> None:
     """It was killed before the reader could ask to be told."""
     done = subprocess.run(
-        [sys.executable, "-m", "warehouse.reader", str(1 << 30), "1"], input=b"{", capture_output=True, check=False
+        [sys.executable, "-m", "warehouse.reader_process", str(1 << 30), "1"],
+        input=b"{",
+        capture_output=True,
+        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")
 
@@ -237,7 +240,7 @@ def test_the_limits_are_the_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     held: dict[int, tuple[int, int]] = {}
     monkeypatch.setattr(resource, "getrlimit", lambda what: (0, 100 if what == resource.RLIMIT_NOFILE else -1))
     monkeypatch.setattr(resource, "setrlimit", held.__setitem__)
-    reader._limit(5 << 20)
+    reader_process.limit(5 << 20)
     assert held[resource.RLIMIT_DATA] == (5 << 20, -1)
     assert held[resource.RLIMIT_NOFILE] == (100, 100)
     assert held[resource.RLIMIT_CORE] == (0, -1)
