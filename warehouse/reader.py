@@ -29,6 +29,15 @@ _LAST_WORDS = 4096
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NONSENSE = Read(findings=(found("reader-failed", "reading the drop gave no sensible answer"),))
 
+# What the interpreter and the libraries say when memory is refused to them; the last is an extension's own slip then.
+_OUT_OF_MEMORY = (
+    "MemoryError",
+    "bad_alloc",
+    "Out of Memory",
+    "cannot allocate memory",
+    "error return without exception",
+)
+
 Reader = Callable[[Request, Progress], Read]
 _Process = subprocess.Popen[bytes]
 
@@ -142,7 +151,7 @@ def _tail(stream: IO[bytes]) -> str:
 
 
 def _ending(code: int, trouble: str, memory: int) -> str:
-    if "MemoryError" in trouble or "bad_alloc" in trouble:
+    if any(word in trouble for word in _OUT_OF_MEMORY):
         return f"needed more than {memory >> 20} MiB of memory"
     if code == -signal.SIGKILL:
         return "was ended by SIGKILL, as the system does when memory runs out"
