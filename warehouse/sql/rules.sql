@@ -25,11 +25,18 @@ SELECT _file, count(*), min_by('row ' || _row || {identity} || ' has ' || {colum
 FROM {staged} WHERE {column} < {bound} GROUP BY _file ORDER BY _file
 
 -- name: rule_duplicate_key
--- Rows that share the columns that must tell them apart, over all files of the table.
-SELECT min(_file), sum(copies), min_by(described, (_file, first_row), 5) FROM (
-    SELECT min(_file) AS _file, count(*) AS copies, min(_row) AS first_row,
-           {described} || ' in ' || array_to_string(min_by(_file || ' row ' || _row, (_file, _row), 4), ', ') AS described
+-- Rows that share the columns that must tell them apart, over all files of the table. Only the few keys that are shown
+-- are described: text about each of millions of keys would not fit into memory.
+WITH repeated AS MATERIALIZED (
+    SELECT {key}, count(*) AS copies, min(_row) AS first_row
     FROM {staged} WHERE {known} GROUP BY {key} HAVING count(*) > 1
+), shown AS MATERIALIZED (
+    SELECT {key}, first_row FROM repeated ORDER BY first_row, {key} LIMIT 5
+)
+SELECT min(_file), (SELECT sum(copies) FROM repeated), list(described ORDER BY _file, first_row) FROM (
+    SELECT min(_file) AS _file, min(_row) AS first_row,
+           {described} || ' in ' || array_to_string(min_by(_file || ' row ' || _row, (_file, _row), 4), ', ') AS described
+    FROM {staged} SEMI JOIN shown USING ({key}) GROUP BY {key}
 ) HAVING count(*) > 0
 
 -- name: rule_unknown_status
