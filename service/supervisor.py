@@ -7,8 +7,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import uvicorn
 import uvloop
@@ -25,6 +24,7 @@ from service.keys import pepper
 from service.operators.app import build_operators_app
 from service.operators.state import InstanceState, WorkerState
 from service.probe import check_answers_redis
+from service.server import Server
 from service.sockets import StartError, bind, url_of
 from service.telemetry import Snapshot, Telemetry
 from service.watcher_process import WatcherProcess
@@ -39,12 +39,6 @@ _FIRST_BACKOFF = 0.2
 _LONGEST_BACKOFF = 5.0
 # A worker that lived this long did not die of its start.
 _SETTLED_SECONDS = 10.0
-
-
-class _OperatorsServer(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 class Supervisor:
@@ -114,7 +108,7 @@ class Supervisor:
             loop.add_signal_handler(number, self._told_to_stop)
         app = build_operators_app(self.state, self.sums)
         config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False)
-        operators = _OperatorsServer(config)
+        operators = Server(config)
         serving = asyncio.create_task(operators.serve(sockets=[self._operators]), name="operators")
         keepers = [asyncio.create_task(self._keep_worker(), name="keep a worker") for _ in range(self._wanted)]
         tending = asyncio.create_task(self._tend(), name="tend")

@@ -7,8 +7,6 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import msgspec
 import uvicorn
@@ -18,20 +16,13 @@ from config.settings import Settings
 from service import control, logs
 from service.app import WorkerApp
 from service.edge.protocol import EdgeProtocol
+from service.server import Server
 
 log = logging.getLogger("forecast.worker")
 
 _PR_SET_PDEATHSIG = 1
 # A connection that the kernel accepted and nobody reads is reset when the listener closes, its request lost.
 _LAME_DUCK_SECONDS = 1.0
-
-
-class _Server(uvicorn.Server):
-    """Signals are the worker's own business: uvicorn would raise them again after stopping."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 class Worker:
@@ -41,7 +32,7 @@ class Worker:
         self._writer = writer
         self._app = WorkerApp(orders.settings, orders.endpoints, lambda _: self._send_report())
         self._started = False
-        self._server = _Server(_uvicorn_config(self._app, orders.settings))
+        self._server = Server(_uvicorn_config(self._app, orders.settings))
 
     async def run(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._drain)

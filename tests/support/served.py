@@ -18,6 +18,7 @@ from service.app import Endpoints, WorkerApp
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore, open_client
+from service.server import Server
 from tests.support.wire import Answer, Wire
 
 FORECAST = "/v1/population-housing-forecast"
@@ -78,7 +79,7 @@ async def _issue(store: KeyStore) -> tuple[str, ApiKey]:
 
 async def _serve(settings: Settings, stop: asyncio.Event, ready: Callable[[Served], None]) -> None:
     app = WorkerApp(settings, Endpoints(settings.keys_url, settings.cache_url, PEPPER), lambda _: None)
-    server = worker._Server(worker._uvicorn_config(app, settings))
+    server = Server(worker._uvicorn_config(app, settings))
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(128)
