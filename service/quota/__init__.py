@@ -1,0 +1,1 @@
+"""What keys may use and have used: rates, quotas, usage."""

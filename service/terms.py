@@ -1,0 +1,87 @@
+"""The terms of an API key: the areas that it opens, how fast it may ask, and how much in all.
+
+A key without terms opens every area and has no limit.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+Period = Literal["day", "month"]
+
+_RATE = re.compile(r"([0-9]{1,9})/(s|min|h)")
+_QUOTA = re.compile(r"([0-9]{1,15})/(day|month)")
+_SECONDS = {"s": 1, "min": 60, "h": 3600}
+_UNITS = {seconds: unit for unit, seconds in _SECONDS.items()}
+
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """At most `requests` per `seconds` (1, 60 or 3600) in the long run; `burst` at once after a rest."""
+
+    requests: Positive
+    seconds: Positive
+    burst: Positive
+
+    @property
+    def per_second(self) -> float:
+        return self.requests / self.seconds
+
+    def __str__(self) -> str:
+        return f"{self.requests}/{_UNITS.get(self.seconds, f'{self.seconds}s')}"
+
+
+class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
+    """At most `requests` billable answers per UTC day or month; from the share `warn_at` on, the partner is told."""
+
+    requests: Positive
+    period: Period
+    warn_at: Annotated[float, Meta(gt=0, le=1)] = 0.8
+
+    def __str__(self) -> str:
+        return f"{self.requests}/{self.period}"
+
+
+class Terms(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`areas` is None where every area is open."""
+
+    areas: tuple[str, ...] | None = None
+    rate: Rate | None = None
+    quota: Quota | None = None
+
+
+def parse_rate(text: str, burst: int | None = None) -> Rate:
+    """`500/s`, `30/min` or `1000/h`. Without `burst`, a second's worth may come at once, at least one request.
+
+    Raises:
+        ValueError: saying what to write instead.
+    """
+    match = _RATE.fullmatch(text.strip())
+    if match is None or int(match[1]) == 0:
+        raise ValueError("write a rate as 500/s, 30/min or 1000/h")
+    requests, seconds = int(match[1]), _SECONDS[match[2]]
+    if burst is not None and burst < 1:
+        raise ValueError("a burst is at least 1 request")
+    return Rate(requests, seconds, burst or max(1, requests // seconds))
+
+
+def parse_quota(text: str, warn_at: float = 0.8) -> Quota:
+    """`5000000/month` or `100000/day`. Raises ValueError, saying what to write instead."""
+    match = _QUOTA.fullmatch(text.strip())
+    if match is None or int(match[1]) == 0:
+        raise ValueError("write a quota as 5000000/month or 100000/day")
+    period: Period = "day" if match[2] == "day" else "month"
+    return Quota(int(match[1]), period, warn_at)
+
+
+def period_of(period: Period, now: datetime) -> tuple[datetime, datetime]:
+    """Beginning and end (exclusive) of the UTC day or month that `now` is in."""
+    day = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    if period == "day":
+        return day, day + timedelta(days=1)
+    first = day.replace(day=1)
+    return first, (first + timedelta(days=32)).replace(day=1)
