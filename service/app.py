@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -13,10 +13,9 @@ from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedCache
 from service.edge.gate import Gate
 from service.http.app import build_litestar
-from service.http.areas import FORECAST
+from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.docs import PUBLIC_PATH, docs_routes
-from service.http.forecast import forecast_route
 from service.http.index import index_route
 from service.http.openapi import openapi_route
 from service.keys import store as key_store
@@ -25,7 +24,7 @@ from service.keys.verifier import KeyVerifier
 from service.redis.client import RedisStore, open_client
 from service.redis.invalidation import InvalidationListener
 from service.telemetry import LOOKUP_SECONDS, LOOKUPS, QUERY_SECONDS, Telemetry
-from warehouse.engine import Engine
+from warehouse.engine import Engine, Lookup
 from warehouse.follow import OpenRelease, ReleaseFollower
 
 log = logging.getLogger("forecast.worker")
@@ -91,23 +90,24 @@ class WorkerApp:
         cache = ReadThrough(shared, self._observe_lookup)
         policy = CachePolicy(settings.max_age)
         handlers = [
-            forecast_route(self.follower, cache, policy),
+            *(area.route(self.follower, cache, policy) for area in AREAS),
             index_route(self.follower),
             openapi_route(),
             *(docs_routes() if settings.docs else ()),
         ]
         return Gate(
             build_litestar(handlers),
-            {FORECAST.path: FORECAST.name, "/v1": "index", "/v1/openapi.json": "openapi"},
+            {**{area.path: area.name for area in AREAS}, "/v1": "index", "/v1/openapi.json": "openapi"},
             self.verifier,
             self.telemetry,
             public=(PUBLIC_PATH,) if settings.docs else (),
             access_log=settings.access_log,
         )
 
-    def _open_engine(self, entries: Path) -> Engine:
+    def _open_engine(self, folder: Path, lookups: Mapping[str, Lookup]) -> Engine:
         return Engine(
-            entries,
+            folder,
+            lookups,
             memory=lookup_memory(self._settings),
             timeout=self._settings.lookup_timeout,
             queue=self._settings.lookup_queue,

@@ -13,8 +13,7 @@ from config.settings import Settings
 from service import embedded
 from service.cache.warm import Plan, WarmError, warm
 from service.embedded_runtime import EmbeddedError
-from service.http.areas import FORECAST
-from warehouse.areas import forecast
+from warehouse.areas.all import AREAS
 from warehouse.errors import WarehouseError
 from warehouse.findings import Acceptance
 from warehouse.instances import InstanceRecord, wait_until_served
@@ -87,13 +86,18 @@ def warm_release(
         return None  # nobody could ask for anything yet
     plan = Plan(
         release=manifest.id,
-        area=FORECAST.name,
         ttl=settings.cache_ttl,
         seconds=_WARM_SECONDS,
         asked_of=previous if settings.warm == "asked" else None,
     )
+    answers = (
+        (area.name, query, body)
+        for area in AREAS
+        if area.name in manifest.areas
+        for query, body in area.answers(folder)
+    )
     try:
-        warm(url, plan, forecast.answers(folder), lambda seen: progress(f"warming the cache: {seen:,} answers"))
+        warm(url, plan, answers, lambda seen: progress(f"warming the cache: {seen:,} answers"))
     except WarmError as error:
         return str(error)
     return None

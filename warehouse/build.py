@@ -10,6 +10,7 @@ import msgspec
 
 from warehouse import sql
 from warehouse.areas import forecast
+from warehouse.areas.all import AREAS
 from warehouse.durable import checksum
 from warehouse.extracts import Extract
 from warehouse.findings import SEVERITIES, Acceptance, Report
@@ -79,7 +80,11 @@ def build(
     acceptance: Acceptance | None = None,
 ) -> Manifest:
     """Writes everything that a release needs beside its tables, except the manifest, into `out`."""
-    keys = forecast.build(connection, tables, out)
+    areas = [area for area in AREAS if set(area.tables) <= set(contents.tables)]
+    key_sets = {area.name: area.build(connection, tables, out) for area in areas}
+    for area in areas:
+        (out / area.key_set).write_bytes(key_sets[area.name].encoded())
+    places = key_sets[forecast.AREA.name]
     (out / FINDINGS).write_bytes(msgspec.json.format(msgspec.json.encode(report)))
     now = datetime.now(UTC).replace(microsecond=0)
     return Manifest(
@@ -88,11 +93,11 @@ def build(
         builder_version=BUILDER_VERSION,
         illustrative=contents.illustrative,
         attribution=contents.attribution,
-        areas=("forecast",),
-        zip_codes=keys.zip_count,
-        cities=keys.city_count,
+        areas=tuple(key_sets),
+        zip_codes=places.zip_count,
+        cities=places.city_count,
         tables=contents.tables,
-        files={name: _file_info(out / name) for name in (forecast.ENTRIES, forecast.KEY_SET)},
+        files={name: _file_info(out / name) for area in areas for name in area.files},
         findings={severity: report.count(severity) for severity in SEVERITIES},
         acceptance=acceptance,
     )

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
-from warehouse.areas import forecast
-from warehouse.engine import Engine
+from warehouse.areas.all import AREAS
+from warehouse.engine import Engine, Lookup
 from warehouse.errors import WarehouseError
 from warehouse.keyset import KeySet
 from warehouse.releases import Catalog, Manifest
@@ -19,12 +19,14 @@ POLL_SECONDS = 0.5
 # Every request is answered within 5 s, so nobody uses an engine any more this long after the switch.
 _RETIRE_AFTER = 10.0
 
+OpenEngine = Callable[[Path, Mapping[str, Lookup]], Engine]
+
 
 class OpenRelease(msgspec.Struct, frozen=True, eq=False):
-    """A release that can answer. A request takes it once and uses nothing else."""
+    """A release that can answer. A request takes it once and uses nothing else. `keys` is by area."""
 
     manifest: Manifest
-    keys: KeySet
+    keys: Mapping[str, KeySet]
     engine: Engine
 
     @property
@@ -38,7 +40,7 @@ class ReleaseFollower:
     def __init__(
         self,
         data: Path,
-        open_engine: Callable[[Path], Engine],
+        open_engine: OpenEngine,
         on_switch: Callable[[OpenRelease], None] = lambda _: None,
     ) -> None:
         self.current: OpenRelease | None = None
@@ -99,8 +101,13 @@ class ReleaseFollower:
         manifest = self._catalog.manifest(release)
         self._catalog.verify(manifest)
         folder = self._catalog.folder(release)
-        try:
-            keys = KeySet.decoded((folder / forecast.KEY_SET).read_bytes())
-        except msgspec.DecodeError as error:
-            raise WarehouseError(f"{folder / forecast.KEY_SET} cannot be read: {error}") from None
-        return OpenRelease(manifest, keys, self._open_engine(folder / forecast.ENTRIES))
+        # one that only a later version knows is not served by this one
+        areas = [area for area in AREAS if area.name in manifest.areas]
+        keys = {}
+        for area in areas:
+            try:
+                keys[area.name] = area.keys_in(folder)
+            except msgspec.DecodeError as error:
+                raise WarehouseError(f"{folder / area.key_set} cannot be read: {error}") from None
+        lookups = {area.name: Lookup(area.lookup_in(folder), area.probe) for area in areas}
+        return OpenRelease(manifest, keys, self._open_engine(folder, lookups))

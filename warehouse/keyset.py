@@ -14,10 +14,13 @@ from warehouse.names import fold_city, strip_state
 
 
 class Match(msgspec.Struct, frozen=True):
-    """What a query means in one release. `query` is its canonical form: equal forms have equal answers."""
+    """What a query means in one release. `query` is its canonical form: equal forms have equal answers.
+
+    `keys` find its entries.
+    """
 
     query: str
-    zip_codes: tuple[str, ...]
+    keys: tuple[str, ...]
 
 
 class UnknownZip(msgspec.Struct, frozen=True):

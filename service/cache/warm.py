@@ -21,7 +21,7 @@ _BATCH = 200
 _REPLY_SECONDS = 2.0
 
 T = TypeVar("T")
-Answer = tuple[str, bytes]
+Answer = tuple[str, str, bytes]  # area, canonical query, encoded body
 
 
 class WarmError(Exception):
@@ -29,13 +29,12 @@ class WarmError(Exception):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to warm: the `answers` of `release` in `area`, for `ttl` seconds, within `seconds`.
+    """What to warm: the answers of `release`, for `ttl` seconds, within `seconds`.
 
     With `asked_of`, only those whose answer of that release is in the cache: what partners asked for lately.
     """
 
     release: str
-    area: str
     ttl: int
     seconds: float
     asked_of: str | None = None
@@ -73,16 +72,16 @@ def _asked(client: Redis, plan: Plan, batch: list[Answer]) -> list[Answer]:
     if plan.asked_of is None:
         return batch
     with client.pipeline(transaction=False) as pipeline:
-        for query, _ in batch:
-            pipeline.exists(cache_key(plan.asked_of, plan.area, query).name)
+        for area, query, _ in batch:
+            pipeline.exists(cache_key(plan.asked_of, area, query).name)
         known = _execute(pipeline)
     return [answer for answer, there in zip(batch, known, strict=True) if there]
 
 
 def _store(client: Redis, plan: Plan, batch: list[Answer]) -> int:
     with client.pipeline(transaction=False) as pipeline:
-        for query, body in batch:
-            key = cache_key(plan.release, plan.area, query)
+        for area, query, body in batch:
+            key = cache_key(plan.release, area, query)
             pipeline.set(key.name, envelope.encode(CacheEntry.of(body), key.digest), ex=plan.ttl)
         _execute(pipeline)
     return len(batch)

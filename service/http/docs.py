@@ -10,7 +10,7 @@ from litestar import get
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
-from service.http.areas import FORECAST
+from service.http.areas import AREAS
 from service.http.errors import CODES
 from service.http.openapi import describe
 from service.http.reply import Reply
@@ -45,7 +45,7 @@ def render() -> str:
     return Template(template).substitute(
         title=escape(document["info"]["title"]),
         description=escape(document["info"]["description"]),
-        path=FORECAST.path,
+        path=AREAS[0].path,
         operations="\n".join(operations),
         errors="\n".join(errors),
     )

@@ -8,62 +8,97 @@ from litestar.types import ASGIApp
 
 from service.cache.key import cache_key
 from service.cache.read_through import ReadThrough
-from service.http.areas import FORECAST
+from service.http.area import Operation, PartnerArea, current_release, explain, keys_of
 from service.http.caching import CachePolicy
 from service.http.errors import ApiError
 from service.http.head import head_of
 from service.http.query import parse_location
-from service.http.reply import Reply
 from warehouse.areas import forecast
 from warehouse.errors import LookupFailure
-from warehouse.follow import OpenRelease, ReleaseFollower
-from warehouse.keyset import Match, NoMatch, OtherCity, UnknownCity, UnknownZip
+from warehouse.follow import ReleaseFollower
+from warehouse.keyset import Match
 
-AnyRequest = Request[Any, Any, Any]
-
-
-def current_release(follower: ReleaseFollower) -> OpenRelease:
-    """The release that this request is answered from. Raises ApiError (503) before the first."""
-    release = follower.current
-    if release is None:
-        raise ApiError("unavailable", "No data has been published yet. Try again as Retry-After says.")
-    return release
+PATH = "/v1/population-housing-forecast"
+NAME = forecast.AREA.name
 
 
 def forecast_route(follower: ReleaseFollower, cache: ReadThrough, policy: CachePolicy) -> HTTPRouteHandler:
-    @get(FORECAST.path)
-    async def population_housing_forecast(request: AnyRequest) -> ASGIApp:
+    @get(PATH)
+    async def population_housing_forecast(request: Request[Any, Any, Any]) -> ASGIApp:
         release = current_release(follower)
+        keys = keys_of(release, NAME)
         query = parse_location(request.scope["query_string"])
-        match = release.keys.resolve(query.zip_code, query.city_name, query.state_code)
+        match = keys.resolve(query.zip_code, query.city_name, query.state_code)
         if not isinstance(match, Match):
-            raise ApiError("no_matching_records", explain(match), headers=policy.headers(release.id))
-        return await _answer(request, release, match)
+            raise ApiError("no_matching_records", explain(match, "records"), headers=policy.headers(release.id))
 
-    async def _answer(request: AnyRequest, release: OpenRelease, match: Match) -> Reply:
         async def fill() -> bytes:
-            return forecast.body(await release.engine.entries(match.zip_codes))
+            return await forecast.answer(release.engine, match)
 
         try:
-            fetched = await cache.get(cache_key(release.id, FORECAST.name, match.query), fill)
+            fetched = await cache.get(cache_key(release.id, NAME, match.query), fill)
         except LookupFailure as error:
             raise ApiError("unavailable") from error
-        outcome = "answered" if release.keys.has_figures(match.zip_codes) else "answered_empty"
+        outcome = "answered" if keys.has_figures(match.keys) else "answered_empty"
         return policy.answer(head_of(request.scope), fetched, release.id, outcome)
 
     return population_housing_forecast
 
 
-def explain(miss: NoMatch) -> str:
-    """Why nothing matches, and what would."""
-    match miss:
-        case UnknownZip(zip_code):
-            return f"There are no records of ZIP code {zip_code}."
-        case OtherCity(zip_code, city):
-            return f"ZIP code {zip_code} is in {city}. Leave city_name and state_code out, or correct them."
-        case UnknownCity(city_name, state_code, similar, states):
-            if similar:
-                return f"There is no city {city_name} in {state_code}. Did you mean {' or '.join(similar)}?"
-            if states:
-                return f"There is no city {city_name} in {state_code}; there is one in {', '.join(states)}."
-            return f"There is no city {city_name} in {state_code}. Check its spelling, or query by zip_code."
+EXAMPLE: dict[str, Any] = {
+    "total_results": 1,
+    "zip_codes": [
+        {
+            "location": {
+                "zip_code": "36436",
+                "county_name": "Clarke County",
+                "county_fips_code": "01025",
+                "city": "Dickinson, AL",
+                "state_code": "AL",
+                "latitude": 31.7061,
+                "longitude": -87.9999,
+            },
+            "population": [{"year": 2023, "tot_population": 783}],
+            "housing": {
+                "tot_home_available_2020": 216,
+                "tot_home_available_2021": 333,
+                "tot_home_available_2022": 334,
+                "tot_home_available_2023": 281,
+                "est_total_home_demand_2030": 467,
+            },
+        }
+    ],
+}
+
+EXAMPLE_WITHOUT_FIGURES: dict[str, Any] = {
+    "total_results": 1,
+    "zip_codes": [
+        {
+            "location": {
+                "zip_code": "09001",
+                "county_name": None,
+                "county_fips_code": None,
+                "city": "APO, AE",
+                "state_code": "AE",
+                "latitude": None,
+                "longitude": None,
+            },
+            "population": [],
+            "housing": dict.fromkeys(EXAMPLE["zip_codes"][0]["housing"]),
+        }
+    ],
+}
+
+AREA = PartnerArea(
+    name=NAME,
+    path=PATH,
+    description="Population by year, and housing supply and demand, by ZIP code.",
+    operation=Operation(
+        id="getPopulationHousingForecast",
+        description="Every ZIP code that matches is in the answer; there are no pages.",
+        body=forecast.ForecastBody,
+        matched="A match. zip_codes ascend by ZIP code, population by year.",
+        examples={"zip_code": EXAMPLE, "without_figures": EXAMPLE_WITHOUT_FIGURES},
+    ),
+    route=forecast_route,
+)

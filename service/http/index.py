@@ -7,9 +7,9 @@ from litestar import get
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
-from service.http.areas import AREAS, AreaDescription
+from service.http.area import AreaDescription, current_release
+from service.http.areas import AREAS
 from service.http.errors import NO_STORE
-from service.http.forecast import current_release
 from service.http.reply import JSON, Reply
 from warehouse.follow import ReleaseFollower
 
@@ -38,7 +38,7 @@ def index_route(follower: ReleaseFollower) -> HTTPRouteHandler:
             "v1",
             ReleaseSummary(manifest.id, manifest.published_at, manifest.illustrative),
             manifest.attribution,
-            tuple(area for area in AREAS if area.name in manifest.areas),
+            tuple(area.listed for area in AREAS if area.name in release.keys),
         )
         headers = (JSON, NO_STORE, (b"x-data-release", manifest.id.encode()))
         return Reply(200, headers, msgspec.json.encode(body), "answered")

@@ -9,11 +9,11 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
 from service.http import examples
-from service.http.areas import FORECAST
+from service.http.area import PartnerArea
+from service.http.areas import AREAS
 from service.http.errors import CODES, NO_STORE, Problem, title_of
 from service.http.index import Index
 from service.http.reply import JSON, Reply
-from warehouse.areas.forecast import ForecastBody
 
 Document = dict[str, Any]
 
@@ -32,6 +32,13 @@ _COMMON = (
     "internal",
     "unavailable",
 )
+_QUERYING = (
+    "Give zip_code, or city_name and state_code, or all three: then the ZIP code has to be in the city. City names "
+    "match regardless of case, spaces, accents, apostrophes, periods, hyphens, of St/Saint, Ft/Fort, Mt/Mount, and of "
+    "a trailing `, ST`. If no city has the name, places that the postal service accepts for it match. Empty parameters "
+    "count as absent, unknown ones are ignored, one given twice is an error. A trailing slash answers the same; HEAD "
+    "answers as GET, without the body."
+)
 _QUERY_ERRORS = ("missing_parameter", "invalid_parameter", "duplicate_parameter", "no_matching_records")
 
 
@@ -46,7 +53,9 @@ def openapi_route() -> HTTPRouteHandler:
 
 
 def describe() -> Document:
-    (_, _, _), schemas = msgspec.json.schema_components((ForecastBody, Index, Problem), ref_template=_REF)
+    _, schemas = msgspec.json.schema_components(
+        (*(area.operation.body for area in AREAS), Index, Problem), ref_template=_REF
+    )
     schemas["Problem"]["properties"]["code"] = {"type": "string", "enum": list(CODES)}
     _sharpen(schemas)
     return {
@@ -59,7 +68,7 @@ def describe() -> Document:
         },
         "security": [{"apiKey": []}],
         "paths": {
-            FORECAST.path: {"get": _forecast()},
+            **{area.path: {"get": _area(area)} for area in AREAS},
             "/v1/": {"get": _plain("getIndex", "Release, sources and data areas", "Index", examples.INDEX)},
             "/v1/openapi.json": {"get": _plain("getOpenApi", "This description", None, None)},
         },
@@ -80,31 +89,31 @@ def _sharpen(schemas: dict[str, Any]) -> None:
     schemas["ForecastBody"]["properties"]["total_results"]["description"] = "The length of zip_codes."
 
 
-def _forecast() -> Document:
-    errors = _errors((*_COMMON, *_QUERY_ERRORS), ("not_found",))
+def _area(area: PartnerArea) -> Document:
+    operation = area.operation
+    errors = _errors((*_COMMON, *_QUERY_ERRORS, *operation.errors), ("not_found",))
+    extra = [
+        {"name": one.name, "in": "query", "required": False, "description": one.description, "schema": one.schema}
+        | {"example": one.example}
+        for one in operation.parameters
+    ]
     return {
-        "operationId": "getPopulationHousingForecast",
-        "summary": FORECAST.description,
-        "description": "Give zip_code, or city_name and state_code, or all three: then the ZIP code has to be in the "
-        "city. City names match regardless of case, spaces, accents, apostrophes, periods, hyphens, of St/Saint, "
-        "Ft/Fort, Mt/Mount, and of a trailing `, ST`. If no city has the name, places that the postal service accepts "
-        "for it match. Empty parameters count as absent, unknown ones are ignored, one given twice is an error. "
-        "A trailing slash answers the same; HEAD answers as GET, without the body.",
+        "operationId": operation.id,
+        "summary": area.description,
+        "description": f"{_QUERYING} {operation.description}",
         "parameters": [
             _parameter("zip_code", "Five digits, leading zeros included; of ZIP+4 the first five count.", "36436"),
             _parameter("city_name", "Needs state_code.", "Dickinson"),
             _parameter("state_code", "Two letters, in any case.", "AL"),
+            *extra,
             {"name": "If-None-Match", "in": "header", "schema": {"type": "string"}, "description": "An ETag."},
             {"name": "X-Request-Id", "in": "header", "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}},
         ],
         "responses": {
             "200": {
-                "description": "A match. zip_codes ascend by ZIP code, population by year.",
+                "description": operation.matched,
                 "headers": _header_refs((*_KEPT, "Content-Encoding")),
-                "content": _content(
-                    "ForecastBody",
-                    {"zip_code": examples.FORECAST, "without_figures": examples.FORECAST_WITHOUT_FIGURES},
-                ),
+                "content": _content(operation.body.__name__, operation.examples),
             },
             "304": {"description": "The bytes named by If-None-Match are current.", "headers": _header_refs(_KEPT)},
             **errors,

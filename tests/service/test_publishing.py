@@ -19,7 +19,6 @@ from tests.support.valkey import ValkeyProcess
 from tests.support.wire import Answer
 from tests.warehouse.helpers import NO_LIMITS
 from warehouse.areas import forecast
-from warehouse.keyset import KeySet
 from warehouse.releases import Catalog, Manifest
 
 Publish = Callable[[Path], Published]
@@ -148,14 +147,15 @@ def test_a_cache_that_is_away_is_a_warning_and_the_release_goes_live(
 def test_a_cache_that_dies_while_it_is_warmed_is_a_warning_too(
     ours: Settings, cache: ValkeyProcess, short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = forecast.answers
+    answers = forecast.AREA.answers
 
     def dying(folder: Path) -> Iterator[tuple[str, bytes]]:
         yield from list(answers(folder)) * 20
         cache.kill()
         yield from answers(folder)
 
-    monkeypatch.setattr(forecast, "answers", dying)
+    areas = (msgspec.structs.replace(forecast.AREA, answers=dying),)
+    monkeypatch.setattr("service.publishing.AREAS", areas)
     outcome = published(ours, write_drop(short / "drop"))
     assert release_of(outcome) == Catalog(ours.data_path).current().id
     assert len(not_warmed(outcome)) == 1
@@ -224,5 +224,5 @@ def test_the_key_set_names_every_answer_that_is_warmed(ours: Settings, short: Pa
     manifest: Manifest | None = published(ours, write_drop(short / "drop")).outcome.manifest
     assert manifest is not None
     folder = Catalog(ours.data_path).folder(manifest.id)
-    keys = KeySet.decoded((folder / forecast.KEY_SET).read_bytes())
+    keys = forecast.AREA.keys_in(folder)
     assert {match.query for match in keys.matches()} == set(bodies(ours))

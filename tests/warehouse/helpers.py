@@ -1,7 +1,7 @@
 """What tests of the warehouse ask of drops, reports and releases."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 
 from warehouse import publish as publisher
 from warehouse.areas import forecast
+from warehouse.areas.area import Area
 from warehouse.drop import collect
+from warehouse.engine import Engine, Lookup
 from warehouse.extracts import recognise
 from warehouse.findings import Finding, Report, report
 from warehouse.intake import read
@@ -72,9 +74,19 @@ def errors(found: Report | Outcome) -> list[str]:
 
 def entries(catalog: Catalog) -> dict[str, Any]:
     """What the current release answers, by ZIP code."""
-    path = catalog.folder(catalog.current().id) / forecast.ENTRIES
+    path = catalog.folder(catalog.current().id) / forecast.AREA.entries
     rows = pq.read_table(path).to_pylist()
     return {row["zip_code"]: msgspec.json.decode(row["entry"]) for row in rows}
+
+
+def open_engine(folder: Path, lookups: Mapping[str, Lookup]) -> Engine:
+    return Engine(folder, lookups, memory=64 << 20, timeout=30, queue=8)
+
+
+def engine_of(catalog: Catalog, *areas: Area) -> Engine:
+    """On the current release."""
+    folder = catalog.folder(catalog.current().id)
+    return open_engine(folder, {area.name: Lookup(area.lookup_in(folder), area.probe) for area in areas})
 
 
 def figures(entry: Any) -> list[tuple[int, int]]:
@@ -83,7 +95,7 @@ def figures(entry: Any) -> list[tuple[int, int]]:
 
 
 def keys(catalog: Catalog) -> KeySet:
-    return KeySet.decoded((catalog.folder(catalog.current().id) / forecast.KEY_SET).read_bytes())
+    return forecast.AREA.keys_in(catalog.folder(catalog.current().id))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -12,10 +12,12 @@ import pytest
 
 from tests.support.drops import HOUSING, LOCATIONS, write_drop, write_table
 from tests.warehouse.helpers import publish, shorten, until
-from warehouse.areas import forecast
-from warehouse.engine import Engine
+from warehouse.areas.forecast import AREA
+from warehouse.engine import Engine, Lookup
 from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
 from warehouse.releases import Catalog
+
+Observe = Callable[[float], None]
 
 # Runs for hours, unless it is interrupted.
 ENDLESS = "SELECT encode(count(*)::VARCHAR) FROM range(1000000) a, range(1000000) b WHERE a.range + b.range > len(?)"
@@ -33,11 +35,16 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def file(published: Path, tmp_path: Path) -> Path:
     """The entries of a release of the test's own."""
-    return Path(shutil.copytree(published, tmp_path / "release")) / forecast.ENTRIES
+    return Path(shutil.copytree(published, tmp_path / "release")) / AREA.entries
 
 
-def opened(file: Path, timeout: float = 30, queue: int = 8) -> Engine:
-    return Engine(file, memory=64 << 20, timeout=timeout, queue=queue)
+def opened(file: Path, timeout: float = 30, queue: int = 8, observe: Observe = lambda _: None) -> Engine:
+    lookups = {AREA.name: Lookup(AREA.lookup_in(file.parent), AREA.probe)}
+    return Engine(file.parent, lookups, memory=64 << 20, timeout=timeout, queue=queue, observe=observe)
+
+
+async def look_up(engine: Engine, *zip_codes: str) -> list[bytes]:
+    return [entry for (entry,) in await engine.rows(AREA.name, list(zip_codes))]
 
 
 @pytest.fixture
@@ -57,7 +64,7 @@ def raw(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 async def test_entries_come_in_ascending_order(engine: Engine) -> None:
     wanted = ["90028", "00501", "36436"]
-    assert [msgspec.json.decode(entry)["location"]["zip_code"] for entry in await engine.entries(wanted)] == sorted(
+    assert [msgspec.json.decode(entry)["location"]["zip_code"] for entry in await look_up(engine, *wanted)] == sorted(
         wanted
     )
 
@@ -65,35 +72,29 @@ async def test_entries_come_in_ascending_order(engine: Engine) -> None:
 async def test_many_look_ups_at_once_get_their_own_answers(file: Path) -> None:
     engine = opened(file, queue=100)
     zips = [row["zip_code"] for row in LOCATIONS] * 10
-    answers = await asyncio.gather(*(engine.entries([zip_code]) for zip_code in zips))
+    answers = await asyncio.gather(*(look_up(engine, zip_code) for zip_code in zips))
     assert all(f'"zip_code":"{zip_code}"'.encode() in answer[0] for zip_code, answer in zip(zips, answers, strict=True))
     engine.close()
 
 
-async def test_an_entry_that_is_not_there_is_a_failure_not_a_shorter_answer(engine: Engine) -> None:
-    """The key set said that it is there; half a city must not be served."""
-    with pytest.raises(LookupFailure, match="2 entries asked for, 1 found"):
-        await engine.entries(["36436", "99999"])
-
-
 async def test_a_look_up_ends_at_its_deadline_and_the_engine_goes_on(file: Path) -> None:
     engine = opened(file, timeout=0.15)
-    answering, engine._text = engine._text, ENDLESS
+    answering, engine._texts = engine._texts, {AREA.name: ENDLESS}
     started = time.monotonic()
     with pytest.raises(LookupTimeout):
-        await engine.entries(["36436"])
+        await look_up(engine, "36436")
     assert time.monotonic() - started < 5
-    engine._text = answering
-    assert len(await engine.entries(["36436"])) == 1
+    engine._texts = answering
+    assert len(await look_up(engine, "36436")) == 1
     engine.close()
 
 
 async def test_waiting_counts_towards_the_deadline(file: Path) -> None:
     """Five endless look-ups in two threads: the last is not asked after the first ones."""
     engine = opened(file, timeout=0.15)
-    engine._text = ENDLESS
+    engine._texts = {AREA.name: ENDLESS}
     started = time.monotonic()
-    results = await asyncio.gather(*(engine.entries(["36436"]) for _ in range(5)), return_exceptions=True)
+    results = await asyncio.gather(*(look_up(engine, "36436") for _ in range(5)), return_exceptions=True)
     assert {type(result) for result in results} == {LookupTimeout}
     assert time.monotonic() - started < 5
     engine.close()
@@ -101,40 +102,40 @@ async def test_waiting_counts_towards_the_deadline(file: Path) -> None:
 
 async def test_more_look_ups_than_the_queue_holds_are_turned_away_at_once(file: Path) -> None:
     engine = opened(file, timeout=0.2, queue=3)
-    answering, engine._text = engine._text, ENDLESS
-    waiting = [asyncio.create_task(engine.entries(["36436"])) for _ in range(3)]
+    answering, engine._texts = engine._texts, {AREA.name: ENDLESS}
+    waiting = [asyncio.create_task(look_up(engine, "36436")) for _ in range(3)]
     await asyncio.sleep(0)
     with pytest.raises(LookupBusy, match="3 look-ups wait"):
-        await engine.entries(["36436"])
+        await look_up(engine, "36436")
     await asyncio.gather(*waiting, return_exceptions=True)
-    engine._text = answering
-    assert len(await engine.entries(["36436"])) == 1
+    engine._texts = answering
+    assert len(await look_up(engine, "36436")) == 1
     engine.close()
 
 
 async def test_a_look_up_whose_caller_has_gone_keeps_its_place_and_its_deadline(file: Path) -> None:
     """It still holds a thread; two of them must not block the engine for ever."""
     engine = opened(file, timeout=0.2, queue=2)
-    answering, engine._text = engine._text, ENDLESS
-    gone = [asyncio.create_task(engine.entries(["36436"])) for _ in range(2)]
+    answering, engine._texts = engine._texts, {AREA.name: ENDLESS}
+    gone = [asyncio.create_task(look_up(engine, "36436")) for _ in range(2)]
     await until(lambda: sum(future.running() for future in engine._under_way) == 2)
     under_way = set(engine._under_way)
     for task in gone:
         task.cancel()
     await asyncio.gather(*gone, return_exceptions=True)
     with pytest.raises(LookupBusy):
-        await engine.entries(["36436"])
+        await look_up(engine, "36436")
     await until(lambda: all(future.done() for future in under_way))
-    engine._text = answering
-    assert len(await engine.entries(["36436"])) == 1
+    engine._texts = answering
+    assert len(await look_up(engine, "36436")) == 1
     engine.close()
 
 
 async def test_closing_fails_what_waits_and_what_comes(file: Path) -> None:
     """At once, and as a failed look-up: to a caller, a cancellation would look like its own."""
     engine = opened(file)
-    engine._text = ENDLESS
-    under_way = [asyncio.create_task(engine.entries(["36436"])) for _ in range(4)]
+    engine._texts = {AREA.name: ENDLESS}
+    under_way = [asyncio.create_task(look_up(engine, "36436")) for _ in range(4)]
     await until(lambda: sum(query._cursor is not None for query in engine._under_way.values()) == 2)
     started = time.monotonic()
     engine.close()
@@ -143,15 +144,16 @@ async def test_closing_fails_what_waits_and_what_comes(file: Path) -> None:
     assert {type(result) for result in results} == {LookupFailure}
     assert time.monotonic() - started < 5
     with pytest.raises(LookupFailure, match="closed"):
-        await engine.entries(["36436"])
+        await look_up(engine, "36436")
 
 
 async def test_each_query_is_observed(file: Path) -> None:
     seconds: list[float] = []
-    engine = Engine(file, memory=64 << 20, timeout=30, queue=8, observe=seconds.append)
-    await engine.entries(["36436"])
+    engine = opened(file, observe=seconds.append)
+    await look_up(engine, "36436")
+    engine._texts = {AREA.name: "SELECT nothing, ?"}
     with pytest.raises(LookupFailure):
-        await engine.entries(["99999"])
+        await look_up(engine, "36436")
     assert len(seconds) == 2
     assert all(0 < one < 30 for one in seconds)
     engine.close()
@@ -194,7 +196,7 @@ async def test_a_deleted_file_is_a_failure(file: Path) -> None:
     engine = opened(file)
     file.unlink()  # noqa: ASYNC240 - nobody else uses the loop
     with pytest.raises(LookupFailure):
-        await engine.entries(["36436"])
+        await look_up(engine, "36436")
     engine.close()
 
 
@@ -202,7 +204,7 @@ async def test_a_file_damaged_under_us_is_a_failure_and_never_an_answer(file: Pa
     engine = opened(file)
     shorten(file)
     with pytest.raises(LookupFailure):
-        await engine.entries(["36436"])
+        await look_up(engine, "36436")
     engine.close()
 
 
@@ -216,7 +218,7 @@ def test_a_file_that_cannot_be_opened_is_a_failure_that_names_it(file: Path, dam
         file.write_text("entries")
     else:
         write_table(file, HOUSING)
-    with pytest.raises(LookupFailure, match=r"forecast\.parquet cannot be opened"):
+    with pytest.raises(LookupFailure, match=r"forecast in .*release cannot be opened"):
         opened(file)
 
 
@@ -224,8 +226,8 @@ def test_a_file_that_cannot_be_opened_is_a_failure_that_names_it(file: Path, dam
 async def test_releases_may_be_anywhere(tmp_path: Path, name: str) -> None:
     catalog = Catalog(tmp_path / name)
     publish(catalog, write_drop(tmp_path / "drop"))
-    engine = opened(catalog.folder(catalog.current().id) / forecast.ENTRIES)
-    (entry,) = await engine.entries(["36436"])
+    engine = opened(catalog.folder(catalog.current().id) / AREA.entries)
+    (entry,) = await look_up(engine, "36436")
     assert entry.startswith(b'{"location":{"zip_code":"36436"')
     engine.close()
 
@@ -234,6 +236,6 @@ async def test_a_relative_data_folder_answers(tmp_path: Path, drop: Path, monkey
     monkeypatch.chdir(tmp_path)
     catalog = Catalog(Path("data"))
     publish(catalog, drop)
-    engine = opened(catalog.folder(catalog.current().id) / forecast.ENTRIES)
-    assert len(await engine.entries(["36436"])) == 1
+    engine = opened(catalog.folder(catalog.current().id) / AREA.entries)
+    assert len(await look_up(engine, "36436")) == 1
     engine.close()

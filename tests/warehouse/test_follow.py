@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.drops import people, write_drop
-from tests.warehouse.helpers import flip_byte, publish, until
+from tests.warehouse.helpers import flip_byte, open_engine, publish, until
 from warehouse import follow
-from warehouse.engine import Engine
+from warehouse.areas import forecast
 from warehouse.errors import LookupFailure
 from warehouse.follow import OpenRelease, ReleaseFollower
 from warehouse.keyset import Match
@@ -38,10 +38,6 @@ def release(catalog: Catalog, tmp_path: Path) -> Publish:
     return made
 
 
-def open_engine(path: Path) -> Engine:
-    return Engine(path, memory=64 << 20, timeout=30, queue=8)
-
-
 @pytest.fixture
 async def follower(catalog: Catalog) -> AsyncIterator[ReleaseFollower]:
     made = ReleaseFollower(catalog.data, open_engine)
@@ -55,10 +51,10 @@ def serves(follower: ReleaseFollower, release: str) -> Callable[[], bool]:
 
 async def people_of(opened: OpenRelease | None) -> int:
     assert opened is not None
-    found = opened.keys.resolve("36436", None, None)
+    found = opened.keys["forecast"].resolve("36436", None, None)
     assert isinstance(found, Match)
-    (entry,) = await opened.engine.entries(found.zip_codes)
-    return int(entry.split(b'"tot_population":')[1].split(b"}")[0])
+    body = await forecast.answer(opened.engine, found)
+    return int(body.split(b'"tot_population":')[1].split(b"}")[0])
 
 
 async def test_the_current_release_is_open_when_starting_returns(follower: ReleaseFollower, release: Publish) -> None:

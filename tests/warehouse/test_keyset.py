@@ -68,7 +68,7 @@ def test_equal_spellings_are_one_query(keys: KeySet, spelling: str, state: str, 
     found = keys.resolve(None, spelling, state)
     assert found == keys.resolve(None, city, state)
     assert isinstance(found, Match)
-    assert found.zip_codes == zips
+    assert found.keys == zips
 
 
 def test_cities_of_one_name_are_different_queries(keys: KeySet) -> None:

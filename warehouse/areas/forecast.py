@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warehouse import sql
-from warehouse.keyset import KeySet, KeySetBuilder
+from warehouse.areas.area import Area
+from warehouse.engine import Engine
+from warehouse.errors import LookupFailure
+from warehouse.keyset import KeySet, KeySetBuilder, Match
 from warehouse.tables import HOUSING_FIGURES
 
-ENTRIES = "forecast.parquet"
-KEY_SET = "forecast.keys"
 # Measured: with lz4 and 512 rows a look-up reads one group in about a millisecond, and the file stays small.
 _ROWS_PER_GROUP = 512
 _SCHEMA = pa.schema([pa.field("zip_code", pa.string(), nullable=False), pa.field("entry", pa.binary(), nullable=False)])
@@ -74,20 +75,31 @@ def body(entries: Sequence[bytes]) -> bytes:
     return _encoder.encode(_EncodedBody(len(entries), [msgspec.Raw(entry) for entry in entries]))
 
 
+async def answer(engine: Engine, match: Match) -> bytes:
+    """The encoded body of a 200.
+
+    Raises:
+        LookupBusy, LookupTimeout, LookupFailure: as the engine does; also if it found fewer entries than there are.
+    """
+    rows = await engine.rows(AREA.name, list(match.keys))
+    if len(rows) != len(match.keys):
+        raise LookupFailure(f"{len(match.keys)} entries asked for, {len(rows)} found")
+    return body([entry for (entry,) in rows])
+
+
 def answers(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Every answer that the release in `folder` can give: canonical query and encoded body."""
-    keys = KeySet.decoded((folder / KEY_SET).read_bytes())
-    table = pq.read_table(folder / ENTRIES)
+    table = pq.read_table(folder / AREA.entries)
     entries = dict(zip(table["zip_code"].to_pylist(), table["entry"].to_pylist(), strict=True))
-    for match in keys.matches():
-        yield match.query, body([entries[zip_code] for zip_code in match.zip_codes])
+    for match in AREA.keys_in(folder).matches():
+        yield match.query, body([entries[zip_code] for zip_code in match.keys])
 
 
 def build(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> KeySet:
-    """Writes the area's serving files into `out` from the normalised tables of a release; returns its key set."""
+    """Writes the area's entries into `out` from the normalised tables of a release; returns its key set."""
     keys = KeySetBuilder()
     with pq.ParquetWriter(
-        out / ENTRIES, _SCHEMA, compression="lz4", use_dictionary=False, write_page_index=True
+        out / AREA.entries, _SCHEMA, compression="lz4", use_dictionary=False, write_page_index=True
     ) as writer:
         zips: list[str] = []
         encoded: list[bytes] = []
@@ -108,9 +120,7 @@ def build(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> Key
         text = sql.statement("acceptable_aliases", file=sql.rows_of(aliases))
         for zip_code, state_code, city_name in connection.execute(text).fetchall():
             keys.add_alias(zip_code, city_name, state_code)
-    built = keys.build()
-    (out / KEY_SET).write_bytes(built.encoded())
-    return built
+    return keys.build()
 
 
 def _entries(connection: duckdb.DuckDBPyConnection, tables: Path) -> Iterator[ForecastEntry]:
@@ -135,3 +145,13 @@ def _write(writer: pq.ParquetWriter, zips: list[str], encoded: list[bytes]) -> N
     writer.write_table(pa.table([pa.array(zips, pa.string()), pa.array(encoded, pa.binary())], schema=_SCHEMA))
     zips.clear()
     encoded.clear()
+
+
+AREA = Area(
+    name="forecast",
+    tables=("locations", "population", "housing"),
+    lookup="entries_by_zip_code",
+    probe=(["00000"],),
+    build=build,
+    answers=answers,
+)

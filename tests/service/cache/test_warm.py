@@ -28,19 +28,21 @@ def silent(_: int) -> None:
 
 def answers(number: int) -> list[Answer]:
     # some are worth compressing
-    return [(f"zip:{at:05}", f'{{"zip":{at},"x":"{"y" * (at % 7) * 400}"}}'.encode()) for at in range(number)]
+    return [
+        ("forecast", f"zip:{at:05}", f'{{"zip":{at},"x":"{"y" * (at % 7) * 400}"}}'.encode()) for at in range(number)
+    ]
 
 
 def plan(release: str = "new", seconds: float = 30, asked_of: str | None = None) -> Plan:
-    return Plan(release=release, area="forecast", ttl=60, seconds=seconds, asked_of=asked_of)
+    return Plan(release=release, ttl=60, seconds=seconds, asked_of=asked_of)
 
 
 def held(cache: ValkeyProcess, release: str, given: list[Answer]) -> dict[str, bytes]:
     """What a worker would find in the cache, by query."""
     found = {}
     with Redis(unix_socket_path=str(cache.socket)) as client:
-        for query, _ in given:
-            key = cache_key(release, "forecast", query)
+        for area, query, _ in given:
+            key = cache_key(release, area, query)
             data = client.get(key.name)
             if data is not None:
                 assert isinstance(data, bytes)
@@ -50,11 +52,15 @@ def held(cache: ValkeyProcess, release: str, given: list[Answer]) -> dict[str, b
     return found
 
 
+def bodies(given: list[Answer]) -> dict[str, bytes]:
+    return {query: body for _, query, body in given}
+
+
 def test_every_answer_is_there_byte_by_byte_and_for_as_long_as_asked(cache: ValkeyProcess) -> None:
     """More than one batch, and one that is not full."""
     given = answers(450)
     assert warm(cache.url, plan(), given, silent) == 450
-    assert held(cache, "new", given) == dict(given)
+    assert held(cache, "new", given) == bodies(given)
     with Redis(unix_socket_path=str(cache.socket)) as client:
         assert client.dbsize() == 450
         assert 55 <= client.ttl(cache_key("new", "forecast", "zip:00000").name) <= 60
@@ -66,7 +72,14 @@ def test_what_is_asked_for_is_warmed_and_nothing_else(cache: ValkeyProcess) -> N
     asked = given[10:20] + given[250:260]
     warm(cache.url, plan("old"), asked, silent)
     assert warm(cache.url, plan("new", asked_of="old"), given, silent) == 20
-    assert held(cache, "new", given) == dict(asked)
+    assert held(cache, "new", given) == bodies(asked)
+
+
+def test_the_same_query_of_two_areas_is_two_answers(cache: ValkeyProcess) -> None:
+    given = [("forecast", "zip:36436", b"one"), ("projects", "zip:36436", b"two")]
+    assert warm(cache.url, plan(), given, silent) == 2
+    assert held(cache, "new", given[:1]) == {"zip:36436": b"one"}
+    assert held(cache, "new", given[1:]) == {"zip:36436": b"two"}
 
 
 def test_nothing_was_asked_for_of_a_release_that_nobody_served(cache: ValkeyProcess) -> None:

@@ -4,16 +4,18 @@ from pathlib import Path
 
 import msgspec
 import pyarrow.parquet as pq
+import pytest
 
 from tests.support.drops import LOCATIONS, NOWHERE, homes, location, people, write_drop
-from tests.warehouse.helpers import entries, keys, publish
+from tests.warehouse.helpers import engine_of, entries, keys, publish
 from warehouse.areas import forecast
+from warehouse.errors import LookupFailure
 from warehouse.keyset import Match, UnknownCity
 from warehouse.releases import Catalog
 
 
 def encoded(catalog: Catalog) -> dict[str, bytes]:
-    path = catalog.folder(catalog.current().id) / forecast.ENTRIES
+    path = catalog.folder(catalog.current().id) / forecast.AREA.entries
     return {row["zip_code"]: row["entry"] for row in pq.read_table(path).to_pylist()}
 
 
@@ -51,6 +53,15 @@ def test_several_entries_are_one_body_in_order(catalog: Catalog, drop: Path) -> 
 
 def test_no_entry_is_still_a_body() -> None:
     assert forecast.body([]) == b'{"total_results":0,"zip_codes":[]}'
+
+
+async def test_an_entry_that_is_not_there_is_a_failure_not_a_shorter_answer(catalog: Catalog, drop: Path) -> None:
+    """The key set said that it is there; half a city must not be served."""
+    publish(catalog, drop)
+    engine = engine_of(catalog, forecast.AREA)
+    with pytest.raises(LookupFailure, match="2 entries asked for, 1 found"):
+        await forecast.answer(engine, Match("city:AL:dickinson", ("36436", "99999")))
+    engine.close()
 
 
 def test_a_body_decodes_as_the_structure_that_is_documented(catalog: Catalog, drop: Path) -> None:
@@ -94,7 +105,7 @@ def test_the_file_of_entries_is_sorted_in_small_groups(catalog: Catalog, tmp_pat
     """A look-up reads one group; groups must not overlap."""
     places = [location(f"{number:05}", "Town", "AL") for number in reversed(range(10000, 11290))]
     publish(catalog, write_drop(tmp_path / "drop", locations=[*LOCATIONS, *places]))
-    file = pq.ParquetFile(catalog.folder(catalog.current().id) / forecast.ENTRIES)
+    file = pq.ParquetFile(catalog.folder(catalog.current().id) / forecast.AREA.entries)
     groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
     assert [group.num_rows for group in groups] == [512, 512, len(encoded(catalog)) - 1024]
     bounds = [(group.column(0).statistics.min, group.column(0).statistics.max) for group in groups]

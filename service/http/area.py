@@ -1,0 +1,94 @@
+"""What a data area is to partners: its path, its route, its part of the description. areas.py lists them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from litestar.handlers import HTTPRouteHandler
+
+from service.cache.read_through import ReadThrough
+from service.http.caching import CachePolicy
+from service.http.errors import ApiError
+from warehouse.follow import OpenRelease, ReleaseFollower
+from warehouse.keyset import KeySet, NoMatch, OtherCity, UnknownCity, UnknownZip
+
+LOCATION_FORMS = (("zip_code",), ("city_name", "state_code"))
+
+
+class AreaDescription(msgspec.Struct, frozen=True):
+    """As the index shows it."""
+
+    name: str
+    path: str
+    description: str
+    query_forms: tuple[tuple[str, ...], ...]
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """A query parameter that an area has beside those of the location; `schema` is JSON Schema."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    example: Any
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the OpenAPI description says of an area's GET. `errors` are codes beside those that every area has."""
+
+    id: str
+    description: str
+    body: type
+    matched: str
+    examples: dict[str, Any]
+    parameters: tuple[Parameter, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+RouteFactory = Callable[[ReleaseFollower, ReadThrough, CachePolicy], HTTPRouteHandler]
+
+
+class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):
+    """A data area as partners meet it. `name` is the warehouse's name of it."""
+
+    name: str
+    path: str
+    description: str
+    operation: Operation
+    route: RouteFactory
+    query_forms: tuple[tuple[str, ...], ...] = LOCATION_FORMS
+
+    @property
+    def listed(self) -> AreaDescription:
+        return AreaDescription(self.name, self.path, self.description, self.query_forms)
+
+
+def current_release(follower: ReleaseFollower) -> OpenRelease:
+    """The release that this request is answered from. Raises ApiError (503) before the first."""
+    release = follower.current
+    if release is None:
+        raise ApiError("unavailable", "No data has been published yet. Try again as Retry-After says.")
+    return release
+
+
+def keys_of(release: OpenRelease, area: str) -> KeySet:
+    """Raises ApiError (404) if the release lacks the area."""
+    keys = release.keys.get(area)
+    if keys is None:
+        raise ApiError("not_found")
+    return keys
+
+
+def explain(miss: NoMatch, records: str) -> str:
+    """Why nothing matches, and what would; `records` is what is looked for, like "development projects"."""
+    match miss:
+        case UnknownZip(zip_code):
+            return f"There are no {records} of ZIP code {zip_code}."
+        case OtherCity(zip_code, city):
+            return f"ZIP code {zip_code} is in {city}. Leave city_name and state_code out, or correct them."
+        case UnknownCity(city_name, state_code, similar, states):
+            if similar:
+                return f"There is no city {city_name} in {state_code}. Did you mean {' or '.join(similar)}?"
+            if states:
+                return f"There is no city {city_name} in {state_code}; there is one in {', '.join(states)}."
+            return f"There is no city {city_name} in {state_code}. Check its spelling, or query by zip_code."
