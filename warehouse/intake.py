@@ -185,7 +185,7 @@ def _locations(tables: list[Table], kept: tuple[str, ...], before: Before | None
 
 def _writable(tables: list[Table], locations: str | None) -> list[Table]:
     """Without locations, nothing that belongs to one can be told from what does not."""
-    return [table for table in tables if locations or table.distinctive[0] == "project_id"]
+    return [table for table in tables if locations or not table.of_locations]
 
 
 def _about_tables(

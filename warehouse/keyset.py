@@ -1,4 +1,4 @@
-"""The key set of a release: every ZIP code and folded city name, held in memory.
+"""The key set of an area in a release: every ZIP code and folded city name, held in memory.
 
 It decides what a query matches before any cache or file is asked, so an unknown name costs nothing and made-up names
 cannot grow anything.
@@ -6,7 +6,7 @@ cannot grow anything.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -46,28 +46,50 @@ class UnknownCity(msgspec.Struct, frozen=True):
 NoMatch = UnknownZip | OtherCity | UnknownCity
 
 
+# By state, then by folded name: ascending ZIP codes.
+Names = dict[str, dict[str, tuple[str, ...]]]
+
+
+# Members that were added later have defaults: releases of earlier versions must still open.
 class _Zip(msgspec.Struct, frozen=True, array_like=True):
     city: str
     state_code: str
     has_figures: bool
+    records: int = 1
+
+
+class _Group(msgspec.Struct, frozen=True, array_like=True):
+    city: str
+    records: int
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
     zips: dict[str, _Zip]
-    cities: dict[str, dict[str, tuple[str, ...]]]
-    aliases: dict[str, dict[str, tuple[str, ...]]]
+    cities: Names
+    aliases: Names
+    postal: Names = {}
+    groups: dict[str, _Group] = {}
 
 
 class KeySet:
-    """Immutable. Cities and aliases are by state, then by folded name; values are ascending ZIP codes."""
+    """Immutable. A name means what the first of three knows by it: the area's own cities, postal cities, aliases.
+
+    The cities of a `group` are entries that are kept together, because they are no union of ZIP codes.
+    """
 
     def __init__(self, stored: _Stored) -> None:
         self._stored = stored
         self._zips = stored.zips
-        self._names = {state: sorted(cities) for state, cities in stored.cities.items()}
+        self._groups = stored.groups
+        self._levels = tuple(names for names in (stored.cities, stored.postal, stored.aliases) if names)
+        cities: dict[str, set[str]] = defaultdict(set)
+        for level in (stored.cities, stored.postal):
+            for state, names in level.items():
+                cities[state].update(names)
+        self._names = {state: sorted(names) for state, names in cities.items()}
         self._states: dict[str, list[str]] = defaultdict(list)
-        for state in sorted(stored.cities):
-            for name in stored.cities[state]:
+        for state in sorted(self._names):
+            for name in self._names[state]:
                 self._states[name].append(state)
 
     @classmethod
@@ -93,13 +115,19 @@ class KeySet:
         """Every canonical query that there is, each once: ZIP codes, cities, then aliases that no city hides."""
         for zip_code in self._zips:
             yield Match(f"zip:{zip_code}", (zip_code,))
-        for state in sorted({*self._stored.cities, *self._stored.aliases}):
-            names = {**self._stored.aliases.get(state, {}), **self._stored.cities.get(state, {})}
+        for state in sorted(set().union(*self._levels)):
+            names: dict[str, tuple[str, ...]] = {}
+            for level in reversed(self._levels):
+                names |= level.get(state, {})
             for name, zip_codes in names.items():
-                yield Match(f"city:{state}:{name}", zip_codes)
+                yield self._city(state, name, zip_codes)
 
-    def has_figures(self, zip_codes: tuple[str, ...]) -> bool:
-        return any(self._zips[zip_code].has_figures for zip_code in zip_codes)
+    def has_figures(self, keys: tuple[str, ...]) -> bool:
+        return any(self._zips[zip_code].has_figures for zip_code in keys)
+
+    def records(self, keys: tuple[str, ...]) -> int:
+        """How many records the area has under `keys` together."""
+        return sum((self._groups.get(key) or self._zips[key]).records for key in keys)
 
     def resolve(self, zip_code: str | None, city_name: str | None, state_code: str | None) -> Match | NoMatch:
         """What the parameters match together. Either `zip_code`, or `city_name` and `state_code`, must be given."""
@@ -115,25 +143,36 @@ class KeySet:
             return UnknownZip(zip_code)
         if city_name is not None and state_code is not None:
             name = fold_city(strip_state(city_name, state_code))
-            inside = any(
-                zip_code in names.get(state_code, {}).get(name, ())
-                for names in (self._stored.cities, self._stored.aliases)
-            )
+            inside = any(zip_code in level.get(state_code, {}).get(name, ()) for level in self._levels)
         else:
             inside = state_code is None or state_code == known.state_code
         return Match(f"zip:{zip_code}", (zip_code,)) if inside else OtherCity(zip_code, known.city)
 
     def _resolve_city(self, city_name: str, state_code: str) -> Match | NoMatch:
         name = fold_city(strip_state(city_name, state_code))
-        for names in (self._stored.cities, self._stored.aliases):
-            zip_codes = names.get(state_code, {}).get(name)
-            if zip_codes:
-                return Match(f"city:{state_code}:{name}", zip_codes)
+        found = self._named(state_code, name)
+        if found is not None:
+            return found
         return UnknownCity(city_name, state_code, self._similar(name, state_code), tuple(self._states.get(name, ())))
+
+    def _named(self, state_code: str, name: str) -> Match | None:
+        for level in self._levels:
+            zip_codes = level.get(state_code, {}).get(name)
+            if zip_codes is not None:
+                return self._city(state_code, name, zip_codes)
+        return None
+
+    def _city(self, state_code: str, name: str, zip_codes: tuple[str, ...]) -> Match:
+        query = city_query(state_code, name)
+        return Match(query, (query,) if query in self._groups else zip_codes)
+
+    def _label(self, match: Match) -> str:
+        """How answers print the city."""
+        key = match.keys[0]
+        return self._groups[key].city if key in self._groups else self._zips[key].city
 
     def _similar(self, name: str, state_code: str) -> tuple[str, ...]:
         names = self._names.get(state_code, [])
-        cities = self._stored.cities.get(state_code, {})
         for length in (6, 4, 3):
             prefix = name[:length]
             if len(prefix) < length:
@@ -141,30 +180,68 @@ class KeySet:
             start = bisect_left(names, prefix)
             alike = [candidate for candidate in names[start : start + 3] if candidate.startswith(prefix)]
             if alike:
-                return tuple(self._zips[cities[candidate][0]].city for candidate in alike)
+                found = (self._named(state_code, candidate) for candidate in alike)
+                return tuple(self._label(match) for match in found if match is not None)
         return ()
 
 
 class KeySetBuilder:
+    """Cities are given as answers print them ("Dickinson, AL")."""
+
     def __init__(self) -> None:
         self._zips: dict[str, _Zip] = {}
-        self._cities: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-        self._aliases: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        self._groups: dict[str, _Group] = {}
+        self._cities = _Gathered()
+        self._postal = _Gathered()
+        self._aliases = _Gathered()
 
     def add(self, zip_code: str, city: str, state_code: str, *, has_figures: bool) -> None:
-        """`city` is as answers print it ("Dickinson, AL")."""
+        """A ZIP code, known by its city."""
         self._zips[zip_code] = _Zip(city, state_code, has_figures)
-        self._cities[state_code][fold_city(strip_state(city, state_code))].append(zip_code)
+        self._cities.add(zip_code, city, state_code)
+
+    def add_postal(self, zip_code: str, city: str, state_code: str, records: int) -> None:
+        """A ZIP code that has records of the area; its city is consulted where the area has no city of that name."""
+        self._zips[zip_code] = _Zip(city, state_code, has_figures=True, records=records)
+        self._postal.add(zip_code, city, state_code)
+
+    def add_group(self, city: str, state_code: str, zip_codes: Iterable[str], records: int) -> str:
+        """A city of the area's own, with the ZIP codes that lie in it; returns the key that finds its entries."""
+        name = self._cities.add_all(zip_codes, city, state_code)
+        key = city_query(state_code, name)
+        self._groups[key] = _Group(city, records)
+        return key
 
     def add_alias(self, zip_code: str, city_name: str, state_code: str) -> None:
         if zip_code in self._zips:
-            self._aliases[state_code][fold_city(strip_state(city_name, state_code))].append(zip_code)
+            self._aliases.add(zip_code, city_name, state_code)
 
     def build(self) -> KeySet:
-        def frozen(names: dict[str, dict[str, list[str]]]) -> dict[str, dict[str, tuple[str, ...]]]:
-            return {
-                state: {name: tuple(sorted(set(zips))) for name, zips in cities.items()}
-                for state, cities in names.items()
-            }
+        cities, postal, aliases = (names.frozen() for names in (self._cities, self._postal, self._aliases))
+        return KeySet(_Stored(self._zips, cities, aliases, postal, self._groups))
 
-        return KeySet(_Stored(self._zips, frozen(self._cities), frozen(self._aliases)))
+
+class _Gathered:
+    """Names while they are collected."""
+
+    def __init__(self) -> None:
+        self._zips: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+
+    def add(self, zip_code: str, city: str, state_code: str) -> str:
+        return self.add_all((zip_code,), city, state_code)
+
+    def add_all(self, zip_codes: Iterable[str], city: str, state_code: str) -> str:
+        name = fold_city(strip_state(city, state_code))
+        self._zips[state_code][name].extend(zip_codes)
+        return name
+
+    def frozen(self) -> Names:
+        return {
+            state: {name: tuple(sorted(set(zips))) for name, zips in cities.items()}
+            for state, cities in self._zips.items()
+        }
+
+
+def city_query(state_code: str, folded: str) -> str:
+    """The canonical query for a city."""
+    return f"city:{state_code}:{folded}"

@@ -29,13 +29,15 @@ _LAST_WORDS = 4096
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NONSENSE = Read(findings=(found("reader-failed", "reading the drop gave no sensible answer"),))
 
-# What the interpreter and the libraries say when memory is refused to them; the last is an extension's own slip then.
+# What the interpreter and the libraries say when memory is refused to them; the last three are extensions' own slips.
 _OUT_OF_MEMORY = (
     "MemoryError",
     "bad_alloc",
     "Out of Memory",
     "cannot allocate memory",
     "error return without exception",
+    "without setting an exception",
+    "returned a result with an exception set",
 )
 
 Reader = Callable[[Request, Progress], Read]

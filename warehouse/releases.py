@@ -24,7 +24,7 @@ _MANIFEST = "manifest.json"
 _UNREADABLE = (OSError, msgspec.DecodeError, UnicodeDecodeError)
 
 # Part of every release id: raised whenever what is built from the same tables changes.
-BUILDER_VERSION = 1
+BUILDER_VERSION = 2
 
 
 class TableInfo(msgspec.Struct, frozen=True, kw_only=True):

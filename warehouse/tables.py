@@ -1,15 +1,22 @@
 """The tables that a drop can bring: their columns, what each column means, and how a table is told from the others."""
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
+
+from warehouse.vocabulary import PROJECT_STATUSES
 
 Kind = Literal["zip", "fips", "state", "text", "integer", "real", "date"]
 
 
 class Column(msgspec.Struct, frozen=True):
-    """`required`: no row may lack a value. `maximum`: a larger figure is absurd. `unknown_below`: becomes NULL."""
+    """`required`: no row may lack a value. `maximum`: a larger figure is absurd. `unknown_below`: becomes NULL.
+
+    `short`: queries ask for it, so it has at most 95 characters, none of them a control character. `meanings`: what
+    sources write there, folded (vocabulary.py), and what it means to us.
+    """
 
     name: str
     kind: Kind
@@ -17,16 +24,22 @@ class Column(msgspec.Struct, frozen=True):
     minimum: float | None = None
     maximum: float | None = None
     unknown_below: int | None = None
+    short: bool = False
+    meanings: Mapping[str, str] = {}
 
 
 class Table(msgspec.Struct, frozen=True):
-    """`key`: columns that tell rows apart. `distinctive`: columns that no other table has, which decide recognition."""
+    """`key`: columns that tell rows apart. `distinctive`: columns that no other table has, which decide recognition.
+
+    `needed`: there is no release without it. `of_locations`: rows of a ZIP code without a location are left out.
+    """
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     distinctive: tuple[str, ...]
     needed: bool = False
+    of_locations: bool = False
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -43,9 +56,9 @@ LOCATIONS = Table(
     "locations",
     (
         Column("zip_code", "zip", required=True),
-        Column("city_name", "text", required=True),
+        Column("city_name", "text", required=True, short=True),
         Column("state_code", "state", required=True),
-        Column("county_name", "text"),
+        Column("county_name", "text", short=True),
         Column("county_fips_code", "fips"),
         Column("latitude", "real", minimum=-90, maximum=90),
         Column("longitude", "real", minimum=-180, maximum=180),
@@ -65,6 +78,7 @@ POPULATION = Table(
     key=("zip_code", "year"),
     distinctive=("year", "tot_population"),
     needed=True,
+    of_locations=True,
 )
 
 HOUSING_FIGURES = (
@@ -84,31 +98,33 @@ HOUSING = Table(
     key=("zip_code",),
     distinctive=HOUSING_FIGURES,
     needed=True,
+    of_locations=True,
 )
 
 ALIASES = Table(
     "aliases",
     (
         Column("zip_code", "zip", required=True),
-        Column("city_name", "text"),  # blank in one row of a real drop; such rows are left out
+        Column("city_name", "text", short=True),  # blank in one row of a real drop; such rows are left out
         Column("state_code", "state", required=True),
         Column("usps_status", "text", required=True),
     ),
     key=("zip_code", "city_name", "state_code"),
     distinctive=("usps_status",),
+    of_locations=True,
 )
 
 PROJECTS = Table(
     "development_projects",
     (
-        Column("project_id", "text", required=True),
+        Column("project_id", "text", required=True, short=True),
         Column("project_name", "text"),
         Column("address", "text"),
-        Column("city_name", "text"),
+        Column("city_name", "text", short=True),
         Column("state_code", "state"),
         Column("zip_code", "zip"),
         Column("project_type", "text"),
-        Column("status", "text"),
+        Column("status", "text", meanings=PROJECT_STATUSES),
         Column("total_units", "integer", minimum=0, maximum=1_000_000, unknown_below=0),
         Column("affordable_units", "integer", minimum=0, maximum=1_000_000, unknown_below=0),
         Column("start_date", "date"),

@@ -31,7 +31,7 @@ def validate(
             findings += [] if table.name in broken else [_empty(table)]
             continue
         for rule in ROW_RULES:
-            if rule.statement is None or (rule.name == "orphan-rows" and locations is None):
+            if rule.statement is None or (locations is None and "{locations}" in sql.statements()[rule.statement].text):
                 continue
             for column in rule.concerns(table):
                 findings.extend(_apply(connection, rule, table, column, locations or ""))
@@ -60,6 +60,8 @@ def _apply(
         maximum=repr(maximum),
         bound=str(column.unknown_below if column and column.unknown_below is not None else 0),
         locations=locations,
+        folded=sql.statement("folded_text", value=name),
+        words=", ".join(f"'{sql.quoted(word)}'" for word in (column.meanings if column else ())),
     )
     for file, count, samples in connection.execute(text).fetchall():
         yield found(

@@ -1,6 +1,6 @@
 """The registry of data areas, in the order in which the index lists them: a new one is its module and a line here."""
 
-from service.http import forecast
+from service.http import forecast, projects
 from service.http.area import PartnerArea
 
-AREAS: tuple[PartnerArea, ...] = (forecast.AREA,)
+AREAS: tuple[PartnerArea, ...] = (forecast.AREA, projects.AREA)

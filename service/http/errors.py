@@ -16,7 +16,10 @@ CODES: dict[str, tuple[int, str]] = {
     "missing_parameter": (400, "Give zip_code, or city_name and state_code."),
     "invalid_parameter": (400, "A parameter's value is not valid. Correct it and try again."),
     "duplicate_parameter": (400, "A parameter was given twice. Give it once."),
-    "invalid_cursor": (400, "The cursor belongs to another query or was changed. Start again without one."),
+    "invalid_cursor": (
+        400,
+        "The cursor belongs to another query or was changed. Send next_cursor as it came, or none.",
+    ),
     "body_not_allowed": (400, "These endpoints take no request body. Send the GET without one."),
     "missing_api_key": (401, "Send your API key in the x-api-key header."),
     "invalid_api_key": (401, "The API key is not known. Check that it was copied whole, or ask for a new one."),

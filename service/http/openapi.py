@@ -57,7 +57,6 @@ def describe() -> Document:
         (*(area.operation.body for area in AREAS), Index, Problem), ref_template=_REF
     )
     schemas["Problem"]["properties"]["code"] = {"type": "string", "enum": list(CODES)}
-    _sharpen(schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -78,15 +77,6 @@ def describe() -> Document:
             "headers": _HEADERS,
         },
     }
-
-
-def _sharpen(schemas: dict[str, Any]) -> None:
-    """Formats that the types alone do not tell."""
-    location = schemas["Location"]["properties"]
-    location["zip_code"]["pattern"] = "^[0-9]{5}$"
-    location["state_code"]["pattern"] = "^[A-Z]{2}$"
-    location["city"]["description"] = '"<city name>, <state_code>"'
-    schemas["ForecastBody"]["properties"]["total_results"]["description"] = "The length of zip_codes."
 
 
 def _area(area: PartnerArea) -> Document:

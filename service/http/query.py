@@ -11,8 +11,10 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from service.http.errors import ApiError
+from warehouse.areas import paging
 
 LOCATION_PARAMETERS = ("zip_code", "city_name", "state_code")
+PAGED_PARAMETERS = (*LOCATION_PARAMETERS, "limit", "cursor")
 _MOST_CHARACTERS = 100
 # Low enough that `zip` is told from nonsense; comparing costs time, so only the first names are.
 _SIMILARITY = 0.5
@@ -20,6 +22,13 @@ _MOST_COMPARED = 10
 _ZIP = re.compile(r"([0-9]{5})(?:-[0-9]{4})?")
 _STATE = re.compile(r"[A-Za-z]{2}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+class PageQuery(msgspec.Struct, frozen=True):
+    """`cursor` is not decoded: it is bound to what the location turns out to match."""
+
+    limit: int
+    cursor: str | None
 
 
 class LocationQuery(msgspec.Struct, frozen=True):
@@ -32,9 +41,19 @@ class LocationQuery(msgspec.Struct, frozen=True):
 
 def parse_location(query: bytes) -> LocationQuery:
     """Raises ApiError (400), naming the parameter, for whatever the contract does not accept."""
-    values, unknown = read_parameters(query, LOCATION_PARAMETERS)
+    return _location(*read_parameters(query, LOCATION_PARAMETERS))
+
+
+def parse_paged_location(query: bytes) -> tuple[LocationQuery, PageQuery]:
+    """As `parse_location`, with `limit` and `cursor`."""
+    values, unknown = read_parameters(query, PAGED_PARAMETERS)
+    page = PageQuery(_limit(values.get("limit")), values.get("cursor"))
+    return _location(values, unknown), page
+
+
+def _location(values: dict[str, str], unknown: list[str]) -> LocationQuery:
     zip_code, city_name, state_code = (values.get(name) for name in LOCATION_PARAMETERS)
-    if not values:
+    if zip_code is None and city_name is None and state_code is None:
         raise ApiError("missing_parameter", _hint(unknown))
     if city_name is not None and state_code is None:
         raise ApiError("missing_parameter", "city_name needs state_code: add state_code=AL, for example.", "state_code")
@@ -77,9 +96,19 @@ def _value(name: str, raw: bytes) -> str:
     if _CONTROL.search(text):
         raise ApiError("invalid_parameter", f"{name} contains control characters. Remove them.", name)
     text = text.strip()
+    if name == "cursor":  # ours to judge, however long
+        return text
     if len(text) > _MOST_CHARACTERS:
         raise ApiError("invalid_parameter", f"{name} is longer than {_MOST_CHARACTERS} characters.", name)
     return text
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return paging.DEFAULT
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= paging.MOST:
+        return int(text)
+    raise ApiError("invalid_parameter", f"limit is not a whole number from 1 to {paging.MOST}.", "limit")
 
 
 def _zip(text: str) -> str:

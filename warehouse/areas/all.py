@@ -1,6 +1,6 @@
 """The registry of data areas: a new one is its module and a line here."""
 
-from warehouse.areas import forecast
+from warehouse.areas import forecast, projects
 from warehouse.areas.area import Area
 
-AREAS: tuple[Area, ...] = (forecast.AREA,)
+AREAS: tuple[Area, ...] = (forecast.AREA, projects.AREA)

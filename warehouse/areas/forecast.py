@@ -5,15 +5,18 @@ Entries are encoded when a release is built; a look-up only joins bytes (`body`)
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import duckdb
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Meta
 
 from warehouse import sql
+from warehouse.areas import aliases
 from warehouse.areas.area import Area
+from warehouse.areas.fields import City, FipsCode, StateCode, ZipCode
 from warehouse.engine import Engine
 from warehouse.errors import LookupFailure
 from warehouse.keyset import KeySet, KeySetBuilder, Match
@@ -25,11 +28,11 @@ _SCHEMA = pa.schema([pa.field("zip_code", pa.string(), nullable=False), pa.field
 
 
 class Location(msgspec.Struct, frozen=True):
-    zip_code: str
+    zip_code: ZipCode
     county_name: str | None
-    county_fips_code: str | None
-    city: str
-    state_code: str
+    county_fips_code: FipsCode | None
+    city: City
+    state_code: StateCode
     latitude: float | None
     longitude: float | None
 
@@ -58,7 +61,7 @@ class ForecastEntry(msgspec.Struct, frozen=True):
 class ForecastBody(msgspec.Struct, frozen=True):
     """The body of a 200."""
 
-    total_results: int
+    total_results: Annotated[int, Meta(description="The length of zip_codes.")]
     zip_codes: Sequence[ForecastEntry]
 
 
@@ -115,11 +118,8 @@ def build(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> Key
                 _write(writer, zips, encoded)
         if zips:
             _write(writer, zips, encoded)
-    aliases = tables / "aliases.parquet"
-    if aliases.exists():
-        text = sql.statement("acceptable_aliases", file=sql.rows_of(aliases))
-        for zip_code, state_code, city_name in connection.execute(text).fetchall():
-            keys.add_alias(zip_code, city_name, state_code)
+    for alias in aliases.acceptable(connection, tables):
+        keys.add_alias(*alias)
     return keys.build()
 
 

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from warehouse.rules.rule import CORRECT, Rule
-from warehouse.tables import ALIASES, LOCATIONS, POPULATION, Column, Table
-
-_NAMES = ("city_name", "county_name")
+from warehouse.tables import ALIASES, POPULATION, PROJECTS, Column, Table
 
 MEANINGS = {
     "zip": "five-digit ZIP codes",
@@ -39,7 +37,15 @@ def _optional(table: Table) -> Sequence[Column | None]:
 
 
 def _names(table: Table) -> Sequence[Column | None]:
-    return [column for column in table.columns if table in (LOCATIONS, ALIASES) and column.name in _NAMES]
+    return [column for column in table.columns if column.short]
+
+
+def _words(table: Table) -> Sequence[Column | None]:
+    return [column for column in table.columns if column.meanings]
+
+
+def _of_locations(table: Table) -> Sequence[Column | None]:
+    return [None] if table.of_locations else []
 
 
 def _alias_names(table: Table) -> Sequence[Column | None]:
@@ -78,7 +84,7 @@ ROW_RULES: tuple[Rule, ...] = (
     Rule(
         name="odd-name",
         severity="error",
-        about="Names of cities and counties have no control characters and at most 95 characters, as queries do.",
+        about="Names of cities and counties, and projects' ids, have at most 95 characters, no control characters.",
         remedy=CORRECT,
         statement="rule_odd_name",
         message="{count} value(s) of {table}.{column} are too long, or have control characters",
@@ -118,7 +124,7 @@ ROW_RULES: tuple[Rule, ...] = (
         remedy="add them to the locations, if they exist",
         statement="rule_orphan_rows",
         message="{count} ZIP code(s) of {table} have no location and were left out",
-        concerns=_once("population", "housing", "aliases"),
+        concerns=_of_locations,
     ),
     Rule(
         name="empty-figure",
@@ -155,6 +161,51 @@ ROW_RULES: tuple[Rule, ...] = (
         statement="rule_unknown_figure",
         message="{count} negative value(s) of {table}.{column} are published as null",
         concerns=_unknowable,
+    ),
+    Rule(
+        name="unmapped-status",
+        severity="warning",
+        about="A project's status that is not in the vocabulary is answered as unknown, beside the source's own word.",
+        remedy="write it as one that `forecast extracts rules --statuses` lists, if it means one of those",
+        statement="rule_unmapped_value",
+        message="{count} row(s) of {table} have a {column} whose meaning is not known; it is answered as unknown",
+        concerns=_words,
+    ),
+    Rule(
+        name="unplaced-project",
+        severity="warning",
+        about="Projects without city and state, and without a ZIP code that has a location, are left out.",
+        remedy="give them a city and a state, or a ZIP code",
+        statement="rule_unplaced_project",
+        message="{count} row(s) of {table} have no place that a query could name and were left out",
+        concerns=_once(PROJECTS.name),
+    ),
+    Rule(
+        name="zip-without-location",
+        severity="warning",
+        about="Projects in a ZIP code without a location are served, with their county as null.",
+        remedy="correct the ZIP codes, or add them to the locations",
+        statement="rule_zip_without_location",
+        message="{count} row(s) of {table} are in a ZIP code that has no location; their county is null",
+        concerns=_once(PROJECTS.name),
+    ),
+    Rule(
+        name="other-state",
+        severity="warning",
+        about="Projects are served as they are where their ZIP code is in another state.",
+        remedy="correct the ZIP code or the state",
+        statement="rule_other_state",
+        message="{count} row(s) of {table} have a ZIP code of another state",
+        concerns=_once(PROJECTS.name),
+    ),
+    Rule(
+        name="implausible-project",
+        severity="warning",
+        about="Projects are served as they are where they end before they begin, or have too many affordable units.",
+        remedy="correct the dates or the units in the source",
+        statement="rule_implausible_project",
+        message="{count} row(s) of {table} end before they begin, or have more affordable units than units",
+        concerns=_once(PROJECTS.name),
     ),
     Rule(
         name="confusable-cities",

@@ -3,6 +3,12 @@
 SELECT entry FROM {file}
 WHERE zip_code IN (SELECT unnest(?::VARCHAR[])) ORDER BY zip_code
 
+-- name: page_of_projects
+-- Ids and encoded entries of the projects at the given places whose ids come after the given one, ascending. The file is
+-- sorted by place, then id, so few row groups are read.
+SELECT project_id, entry FROM {file}
+WHERE place IN (SELECT unnest(?::VARCHAR[])) AND project_id > ? ORDER BY project_id LIMIT ?
+
 -- name: lock_down
 -- A look-up connection may read the files of one release and change nothing, least of all these settings. The folder is
 -- there twice, because a path with escaped glob characters is checked as it is written.

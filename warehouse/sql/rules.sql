@@ -68,3 +68,40 @@ SELECT count(*) FROM {staged}
 -- Every city of every state, as locations spell it.
 SELECT DISTINCT state_code, city_name FROM {locations}
 WHERE state_code IS NOT NULL AND city_name IS NOT NULL ORDER BY ALL
+
+-- name: rule_unmapped_value
+-- Words whose meaning is not known; each with how many rows have it.
+SELECT min(_file), sum(copies), list(described ORDER BY copies DESC, described)[:5]
+FROM (SELECT min(_file) AS _file, count(*) AS copies, left({column}, 60) || ' (' || count(*) || ' rows)' AS described
+      FROM {staged} WHERE {column} IS NOT NULL AND {folded} NOT IN ({words}) GROUP BY {column})
+HAVING count(*) > 0
+
+-- name: rule_unplaced_project
+-- Projects without city and state, and without a ZIP code that could tell them.
+SELECT _file, count(*), min_by('row ' || _row || {identity}, _row, 5)
+FROM {staged} WHERE (city_name IS NULL OR state_code IS NULL)
+    AND coalesce(zip_code NOT IN (SELECT zip_code FROM {locations} WHERE zip_code IS NOT NULL), true)
+GROUP BY _file ORDER BY _file
+
+-- name: rule_zip_without_location
+-- Projects in a ZIP code that has no location.
+SELECT min(_file), count(*), min_by(DISTINCT zip_code, zip_code, 5)
+FROM {staged} WHERE zip_code NOT IN (SELECT zip_code FROM {locations} WHERE zip_code IS NOT NULL)
+HAVING count(*) > 0
+
+-- name: rule_other_state
+-- Projects whose state is not the one that their ZIP code is in.
+SELECT _file, count(*), min_by('row ' || _row || {identity} || ': ' || state_code || ', but ' || zip_code || ' is in '
+                               || zip_state, _row, 5)
+FROM (SELECT s.*, l.state_code AS zip_state FROM {staged} s JOIN {locations} l ON s.zip_code = l.zip_code)
+WHERE state_code <> zip_state GROUP BY _file ORDER BY _file
+
+-- name: rule_implausible_project
+-- Projects that end before they begin, or have more affordable units than units.
+SELECT _file, count(*), min_by('row ' || _row || {identity}, _row, 5)
+FROM {staged} WHERE completion_date < start_date OR (total_units >= 0 AND affordable_units > total_units)
+GROUP BY _file ORDER BY _file
+
+-- name: folded_text
+-- A word as the vocabulary has it: lower case, letters and digits, one space between words.
+trim(regexp_replace(lower(strip_accents({value})), '[^a-z0-9]+', ' ', 'g'))

@@ -1,0 +1,118 @@
+"""GET /v1/development-projects."""
+
+from typing import Any
+
+from litestar import Request, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.types import ASGIApp
+
+from service.cache.key import cache_key
+from service.cache.read_through import ReadThrough
+from service.http.area import Operation, Parameter, PartnerArea, current_release, explain, keys_of
+from service.http.caching import CachePolicy
+from service.http.errors import ApiError
+from service.http.head import head_of
+from service.http.query import PageQuery, parse_paged_location
+from warehouse.areas import paging, projects
+from warehouse.areas.paging import CursorError, Page
+from warehouse.errors import LookupFailure
+from warehouse.follow import ReleaseFollower
+from warehouse.keyset import Match
+
+PATH = "/v1/development-projects"
+NAME = projects.AREA.name
+
+
+def projects_route(follower: ReleaseFollower, cache: ReadThrough, policy: CachePolicy) -> HTTPRouteHandler:
+    @get(PATH)
+    async def development_projects(request: Request[Any, Any, Any]) -> ASGIApp:
+        release = current_release(follower)
+        keys = keys_of(release, NAME)
+        query, asked = parse_paged_location(request.scope["query_string"])
+        match = keys.resolve(query.zip_code, query.city_name, query.state_code)
+        if not isinstance(match, Match):
+            detail = explain(match, "development projects")
+            raise ApiError("no_matching_records", detail, headers=policy.headers(release.id))
+        page = _page(match.query, asked)
+
+        async def fill() -> bytes:
+            return await projects.answer(release.engine, keys, match, page)
+
+        try:
+            fetched = await cache.get(cache_key(release.id, NAME, page.of(match.query)), fill)
+        except LookupFailure as error:
+            raise ApiError("unavailable") from error
+        return policy.answer(head_of(request.scope), fetched, release.id, "answered")
+
+    return development_projects
+
+
+def _page(query: str, asked: PageQuery) -> Page:
+    if asked.cursor is None:
+        return Page(asked.limit)
+    try:
+        return Page(asked.limit, paging.decode_cursor(projects.cursor_scope(query), asked.cursor))
+    except CursorError:
+        raise ApiError("invalid_cursor", parameter="cursor") from None
+
+
+EXAMPLE: dict[str, Any] = {
+    "total_results": 1,
+    "total_matching": 2,
+    "next_cursor": paging.encode_cursor(projects.cursor_scope("city:CA:sanfrancisco"), "SF-PIPE-2019Q1-00017"),
+    "development_projects": [
+        {
+            "project_id": "SF-PIPE-2019Q1-00017",
+            "project_name": "1 MILL ST",
+            "project_type": "Mixres",
+            "status": "permitted",
+            "status_source": "BP ISSUED",
+            "status_date": "2018-12-20",
+            "start_date": None,
+            "completion_date": None,
+            "tot_units": 24,
+            "affordable_units": None,
+            "street_address": "1 MILL ST",
+            "location": {
+                "zip_code": "94103",
+                "county_name": "San Francisco County",
+                "county_fips_code": "06075",
+                "city": "San Francisco, CA",
+                "state_code": "CA",
+                "latitude": 37.7725,
+                "longitude": -122.4147,
+            },
+        }
+    ],
+}
+
+AREA = PartnerArea(
+    name=NAME,
+    path=PATH,
+    description="Housing development projects, by ZIP code or city, with their status and units.",
+    operation=Operation(
+        id="getDevelopmentProjects",
+        description="A city is what the projects' sources call it, else the postal city of their ZIP codes. Ask for "
+        "more with next_cursor, unchanged, beside the same query, until it is null; limit may differ from page to "
+        "page. Pages stay right when new data goes live in between.",
+        body=projects.ProjectsBody,
+        matched="A page of matches, ascending by project_id; total_matching counts all pages.",
+        examples={"page": EXAMPLE},
+        parameters=(
+            Parameter(
+                "limit",
+                "The most projects in one answer.",
+                {"type": "integer", "minimum": 1, "maximum": paging.MOST, "default": paging.DEFAULT},
+                paging.DEFAULT,
+            ),
+            Parameter(
+                "cursor",
+                "next_cursor of the answer before, for the same query.",
+                {"type": "string", "maxLength": paging.MOST_CURSOR_CHARACTERS},
+                EXAMPLE["next_cursor"],
+            ),
+        ),
+        errors=("invalid_cursor",),
+    ),
+    route=projects_route,
+)

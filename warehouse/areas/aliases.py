@@ -1,0 +1,15 @@
+"""City aliases, which every area consults where no city has the name."""
+
+from pathlib import Path
+
+import duckdb
+
+from warehouse import sql
+
+
+def acceptable(connection: duckdb.DuckDBPyConnection, tables: Path) -> list[tuple[str, str, str]]:
+    """ZIP code, name and state of the aliases that the postal service accepts; none where the release has none."""
+    file = tables / "aliases.parquet"
+    if not file.exists():
+        return []
+    return connection.execute(sql.statement("acceptable_aliases", file=sql.rows_of(file))).fetchall()

@@ -1,0 +1,58 @@
+"""Pages of a long answer: which one, what comes next, and the cursor in between.
+
+A cursor is a position in the order of ids (a keyset), not a number of rows to skip, so a release in between neither
+repeats nor leaves out what both releases have. It is bound to its query, and whoever changes it is told so.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error
+from hashlib import blake2b
+
+import msgspec
+
+MOST = 1000
+DEFAULT = 100
+
+_VERSION = b"\x01"
+_DIGEST_BYTES = 8
+# ids have at most 95 characters (a rule on drops), of at most four bytes
+MOST_CURSOR_CHARACTERS = 4 * (len(_VERSION) + _DIGEST_BYTES + 4 * 95) // 3 + 4
+
+
+class CursorError(Exception):
+    """It was changed, or belongs to another query."""
+
+
+class Page(msgspec.Struct, frozen=True):
+    """At most `limit` records whose ids come after `after`."""
+
+    limit: int = DEFAULT
+    after: str = ""
+
+    def of(self, query: str) -> str:
+        """The canonical query, page included."""
+        return f"{query}\n{self.limit}\n{self.after}"
+
+
+def encode_cursor(query: str, last: str) -> str:
+    """The cursor for what comes after the id `last` in the answer to the canonical `query`."""
+    tail = last.encode()
+    return urlsafe_b64encode(_VERSION + _digest(query, tail) + tail).rstrip(b"=").decode()
+
+
+def decode_cursor(query: str, cursor: str) -> str:
+    """The id after which the answer goes on. Raises CursorError."""
+    try:
+        data = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        head, tail = data[: 1 + _DIGEST_BYTES], data[1 + _DIGEST_BYTES :]
+        last = tail.decode()
+    except (Error, ValueError):  # ValueError: not ASCII, not UTF-8
+        raise CursorError from None
+    # encoding it again refuses what base64 forgives: other characters in between, spare bits
+    if head != _VERSION + _digest(query, tail) or encode_cursor(query, last) != cursor:
+        raise CursorError
+    return last
+
+
+def _digest(query: str, tail: bytes) -> bytes:
+    return blake2b(query.encode() + b"\0" + tail, digest_size=_DIGEST_BYTES, person=b"page cursor").digest()

@@ -1,0 +1,190 @@
+"""The projects area: development projects by ZIP code, or by city and state, in pages.
+
+A city is what the projects' sources call it (Brooklyn). Where no project has a city of that name, those of the ZIP
+codes of that postal city match (New York, NY), then those of an acceptable alias. In the serving file a project stands
+under its ZIP code and under its city, so that a page is a range of rows.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import date
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec import Meta
+
+from warehouse import sql
+from warehouse.areas import aliases
+from warehouse.areas.area import Area
+from warehouse.areas.fields import City, FipsCode, StateCode, ZipCode
+from warehouse.areas.paging import Page, encode_cursor
+from warehouse.engine import Engine
+from warehouse.keyset import KeySet, KeySetBuilder, Match
+from warehouse.names import fold_city
+from warehouse.vocabulary import PROJECT_STATUSES, UNKNOWN, ProjectStatus
+
+_ROWS_PER_GROUP = 512
+_SCHEMA = pa.schema(
+    [
+        pa.field("place", pa.string(), nullable=False),
+        pa.field("project_id", pa.string(), nullable=False),
+        pa.field("entry", pa.binary(), nullable=False),
+    ]
+)
+
+Row = tuple[str, bytes]  # id, encoded entry
+
+
+class ProjectLocation(msgspec.Struct, frozen=True):
+    """As a forecast's location, but with the project's own coordinates; `zip_code` can be unknown."""
+
+    zip_code: ZipCode | None
+    county_name: str | None
+    county_fips_code: FipsCode | None
+    city: City
+    state_code: StateCode
+    latitude: float | None
+    longitude: float | None
+
+
+class Project(msgspec.Struct, frozen=True):
+    """`status` is one of the contract's, `status_source` what the source wrote."""
+
+    project_id: str
+    project_name: str | None
+    project_type: str | None
+    status: ProjectStatus
+    status_source: str | None
+    status_date: date | None
+    start_date: date | None
+    completion_date: date | None
+    tot_units: int | None
+    affordable_units: int | None
+    street_address: str | None
+    location: ProjectLocation
+
+
+class ProjectsBody(msgspec.Struct, frozen=True):
+    """The body of a 200. `total_results` are on this page, `total_matching` on all of them."""
+
+    total_results: Annotated[int, Meta(description="The length of development_projects.")]
+    total_matching: Annotated[int, Meta(description="How many there are on all pages together.")]
+    next_cursor: Annotated[str | None, Meta(description="Null on the last page.")]
+    development_projects: Sequence[Project]
+
+
+class _EncodedBody(msgspec.Struct, frozen=True):
+    total_results: int
+    total_matching: int
+    next_cursor: str | None
+    development_projects: list[msgspec.Raw]
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def cursor_scope(query: str) -> str:
+    """What a cursor is bound to."""
+    return f"projects\n{query}"
+
+
+def body(query: str, rows: Sequence[Row], page: Page, matching: int) -> bytes:
+    """The encoded body of a 200. `rows` are those of the page and, if there is one, the next."""
+    shown = rows[: page.limit]
+    following = encode_cursor(cursor_scope(query), shown[-1][0]) if len(rows) > page.limit else None
+    return _encoder.encode(_EncodedBody(len(shown), matching, following, [msgspec.Raw(entry) for _, entry in shown]))
+
+
+async def answer(engine: Engine, keys: KeySet, match: Match, page: Page) -> bytes:
+    """The encoded body of a 200. Raises LookupBusy, LookupTimeout or LookupFailure, as the engine does."""
+    rows = await engine.rows(AREA.name, list(match.keys), page.after, page.limit + 1)
+    return body(match.query, [(project_id, entry) for project_id, entry in rows], page, keys.records(match.keys))
+
+
+def answers(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """The first page of every query that one place answers, in a single pass through the file."""
+    page = Page()
+    keys = AREA.keys_in(folder)
+    queries: dict[str, list[str]] = defaultdict(list)
+    for match in keys.matches():
+        if len(match.keys) == 1:
+            queries[match.keys[0]].append(match.query)
+    for place, rows in groupby(_stored(folder / AREA.entries), key=lambda row: row[0]):
+        first = [(project_id, entry) for _, project_id, entry in islice(rows, page.limit + 1)]
+        for query in queries.get(place, ()):
+            yield page.of(query), body(query, first, page, keys.records((place,)))
+
+
+def build(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> KeySet:
+    """Writes the area's entries into `out` from the normalised tables of a release; returns its key set."""
+    files = {name: sql.rows_of(tables / f"{name}.parquet") for name in ("locations", "development_projects")}
+    connection.execute(
+        sql.statement(
+            "place_projects",
+            folded=sql.statement("folded_text", value="p.status"),
+            projects=files["development_projects"],
+            locations=files["locations"],
+        )
+    )
+    keys = KeySetBuilder()
+    for zip_code, city, state, count in connection.execute(sql.statement("project_zips")).fetchall():
+        keys.add_postal(zip_code, f"{city}, {state}", state, count)
+    _group_cities(connection, keys)
+    for alias in aliases.acceptable(connection, tables):
+        keys.add_alias(*alias)
+    _write(connection, out / AREA.entries)
+    return keys.build()
+
+
+def _group_cities(connection: duckdb.DuckDBPyConnection, keys: KeySetBuilder) -> None:
+    """Every city becomes a group, under its commonest spelling; the connection learns the key of each spelling."""
+    spellings: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    for row in connection.execute(sql.statement("project_cities")).fetchall():
+        city, state = row[:2]
+        spellings[state, fold_city(city)].append(row)
+    named: list[tuple[str, str, str]] = []
+    for (state, _), rows in spellings.items():
+        zip_codes = {zip_code for row in rows for zip_code in row[3]}
+        place = keys.add_group(f"{rows[0][0]}, {state}", state, zip_codes, sum(row[2] for row in rows))
+        named += [(row[0], state, place) for row in rows]
+    columns = [[row[at] for row in named] for at in range(3)]
+    connection.execute(sql.statement("name_project_places"), columns)
+
+
+def _write(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    cursor = connection.execute(sql.statement("project_entries"))
+    with pq.ParquetWriter(path, _SCHEMA, compression="lz4", use_dictionary=False, write_page_index=True) as writer:
+        while rows := cursor.fetchmany(_ROWS_PER_GROUP):
+            places, ids = (pa.array([row[at] for row in rows], pa.string()) for at in range(2))
+            encoded = pa.array([_encoder.encode(_project(row[1:])) for row in rows], pa.binary())
+            writer.write_table(pa.table([places, ids, encoded], schema=_SCHEMA))
+
+
+def _project(row: tuple[Any, ...]) -> Project:
+    project_id, name, kind, word, status, status_date, start, end, units, affordable, address, *place = row
+    zip_code, county, fips, city, state, latitude, longitude = place
+    location = ProjectLocation(zip_code, county, fips, f"{city}, {state}", state, latitude, longitude)
+    meaning = PROJECT_STATUSES.get(word, UNKNOWN)
+    return Project(
+        project_id, name, kind, meaning, status, status_date, start, end, units, affordable, address, location
+    )
+
+
+def _stored(path: Path) -> Iterator[tuple[str, str, bytes]]:
+    for batch in pq.ParquetFile(path).iter_batches():
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+AREA = Area(
+    name="projects",
+    tables=("locations", "development_projects"),
+    lookup="page_of_projects",
+    probe=(["00000"], "", 1),
+    build=build,
+    answers=answers,
+)
