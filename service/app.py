@@ -30,6 +30,7 @@ from warehouse.follow import OpenRelease, ReleaseFollower
 log = logging.getLogger("forecast.worker")
 
 _WATCH_SECONDS = 1.0
+_AREA_NAMES = frozenset(area.name for area in AREAS)
 
 
 class Endpoints(msgspec.Struct, frozen=True):
@@ -100,9 +101,15 @@ class WorkerApp:
             {**{area.path: area.name for area in AREAS}, "/v1": "index", "/v1/openapi.json": "openapi"},
             self.verifier,
             self.telemetry,
+            offers=self._offers,
             public=(PUBLIC_PATH,) if settings.docs else (),
             access_log=settings.access_log,
         )
+
+    def _offers(self, route: str) -> bool:
+        """Whether the current release has the area; before the first, its endpoints say that themselves."""
+        release = self.follower.current
+        return release is None or route not in _AREA_NAMES or route in release.keys
 
     def _open_engine(self, folder: Path, lookups: Mapping[str, Lookup]) -> Engine:
         return Engine(

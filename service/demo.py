@@ -147,11 +147,13 @@ def _is_free(host: str, port: int) -> bool:
 def _lines(manifest: Manifest, partners: str, operators: str, key: str, program: str, drops: Path) -> DemoLines:
     url = f"{partners}/v1/population-housing-forecast"
     curl = f"curl -s -H 'x-api-key: {key}'"
+    projects = f"{curl} '{partners}/v1/development-projects?city_name=Chicago&state_code=IL'"
     return DemoLines(
         illustrative=manifest.illustrative,
         ask=(
             ("a ZIP code", f"{curl} '{url}?zip_code=36436'"),
             ("a city", f"{curl} '{url}?city_name=Saint+Louis&state_code=MO'"),
+            *((("development projects", projects),) if "projects" in manifest.areas else ()),
             ("an error that helps", f"{curl} '{url}?city_name=Dickinson&state_code=AK'"),
         ),
         publish=(

@@ -11,10 +11,10 @@ import duckdb
 
 from warehouse import sql
 from warehouse.build import table_file
-from warehouse.comparison import Comparison, FigureChange, Mover, Places
+from warehouse.comparison import Comparison, FigureChange, Mover, Places, Records
 from warehouse.errors import CatalogError
 from warehouse.releases import Catalog
-from warehouse.tables import HOUSING_FIGURES
+from warehouse.tables import HOUSING_FIGURES, TABLES
 
 _MOVERS = 10
 _SAMPLES = 5
@@ -45,6 +45,7 @@ def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> Comp
         figures=figures,
         movers=tuple(Mover(*row) for row in movers),
         changed_zip_codes=_number(connection, sql.statement("changed_zip_codes")),
+        records=_records(connection, old, new),
     )
 
 
@@ -120,6 +121,30 @@ def _samples(connection: duckdb.DuckDBPyConnection, one: str, other: str) -> tup
 def _rows(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dict[str, tuple[int | None, int | None]]:
     names = sorted({path.stem for folder in (old, new) for path in folder.glob("*.parquet")})
     return {name: (_count(connection, old, name), _count(connection, new, name)) for name in names}
+
+
+def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dict[str, Records]:
+    found = {}
+    for table in TABLES:
+        before, after = (table_file(folder, table.name) for folder in (old, new))
+        if not table.has_ids or not before.exists() or not after.exists():
+            continue
+        text = sql.statement(
+            "records_changed",
+            id=table.key[0],
+            columns=", ".join(table.column_names),
+            old=sql.rows_of(before),
+            new=sql.rows_of(after),
+        )
+        ((gained, lost, changed, samples),) = connection.execute(text).fetchall()
+        found[table.name] = Records(
+            old_count=_count(connection, old, table.name) or 0,
+            gained=gained,
+            lost=lost,
+            changed=changed,
+            lost_samples=tuple(samples),
+        )
+    return found
 
 
 def _count(connection: duckdb.DuckDBPyConnection, folder: Path, name: str) -> int | None:

@@ -42,11 +42,22 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     changed: int
 
 
+class Records(msgspec.Struct, frozen=True, kw_only=True):
+    """A table whose rows have ids, in both releases: how many there were, and by id how many came, went or changed."""
+
+    old_count: int
+    gained: int
+    lost: int
+    changed: int
+    lost_samples: tuple[str, ...] = ()
+
+
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """`rows` is by table: (old, new), None where a release lacks the table."""
+    """`rows` is by table: (old, new), None where a release lacks the table. `records`: tables whose rows have ids."""
 
     rows: dict[str, tuple[int | None, int | None]]
     places: Places
     figures: tuple[FigureChange, ...]
     movers: tuple[Mover, ...]
     changed_zip_codes: int
+    records: dict[str, Records] = {}

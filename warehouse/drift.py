@@ -6,9 +6,10 @@ from typing import Any
 from warehouse.comparison import Comparison, FigureChange
 from warehouse.findings import Finding
 from warehouse.rules.all import Limits, found
+from warehouse.tables import TABLES
 
-# Tables whose rows are not figures, so that losing many is told by their number alone.
-_COUNTED = ("aliases", "development_projects")
+# Tables without figures and ids, so that losing many rows is told by their number alone.
+_COUNTED = tuple(table.name for table in TABLES if not table.needed and not table.has_ids)
 
 
 def drift_findings(comparison: Comparison, limits: Limits) -> list[Finding]:
@@ -19,6 +20,7 @@ def drift_findings(comparison: Comparison, limits: Limits) -> list[Finding]:
         *_coverage(comparison, limits),
         *_totals(comparison, limits),
         *_rows(comparison, limits),
+        *_records(comparison, limits),
         _summary(comparison),
     ]
 
@@ -133,6 +135,20 @@ def _rows(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
                 f"{name} goes from {old:,} to {new:,} rows ({-share:+.1%}, limit {limits['rows-lost']:.1%})",
                 table=name,
                 count=old - new,
+            )
+
+
+def _records(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+    limit = limits["records-lost"]
+    for name, records in comparison.records.items():
+        share = records.lost / records.old_count if records.old_count else 0
+        if share > limit:
+            yield found(
+                "records-lost",
+                f"{records.lost:,} of {records.old_count:,} ids of {name} are gone ({share:.1%}, limit {limit:.1%})",
+                table=name,
+                count=records.lost,
+                samples=records.lost_samples,
             )
 
 

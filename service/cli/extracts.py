@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import get_args
 
 import click
 import msgspec
@@ -16,6 +17,7 @@ from warehouse.publish import Options, Outcome, check
 from warehouse.releases import Catalog
 from warehouse.rules.all import RULES, Limits
 from warehouse.rules.rule import Rule
+from warehouse.vocabulary import PROJECT_STATUSES, ProjectStatus
 
 
 @click.group()
@@ -121,6 +123,27 @@ def rules(as_json: bool) -> None:
         accepted = " [dim](--accept)[/dim]" if rule.override else ""
         severity = findings.severity_markup(rule.severity)
         shown.add_row(rule.name, severity, _limit_text(rule, limits), rule.about + accepted)
+    stdout().print(shown)
+
+
+@extracts.command()
+@json_option
+@reports_errors
+def statuses(as_json: bool) -> None:
+    """List the words for a project's status that are understood, and what partners are told for each.
+
+    \b
+    forecast extracts statuses
+    """
+    words: dict[str, list[str]] = {status: [] for status in get_args(ProjectStatus)}
+    for word, meaning in PROJECT_STATUSES.items():
+        words[meaning].append(word)
+    if as_json:
+        print_json(words)
+        return
+    shown = table("status", "words, in any case and with any punctuation")
+    for status, understood in words.items():
+        shown.add_row(status, ", ".join(understood))
     stdout().print(shown)
 
 

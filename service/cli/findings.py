@@ -97,6 +97,8 @@ def print_comparison(console: Console, comparison: Comparison, title: str) -> No
         if by_state:
             heads.add_row(label, _by_state(by_state))
     heads.add_row("figures", wording.figures_line(comparison))
+    for name, line in wording.records_lines(comparison):
+        heads.add_row(name, line)
     console.print(heads)
     console.print()
     for shown in (_table_rows(comparison), _totals(comparison, console.width), _movers(comparison)):

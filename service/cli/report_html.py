@@ -165,7 +165,8 @@ def _rows(comparison: Comparison) -> str:
     heads = ("Table", "Before", "Now", "Change")
     shown = _table("Rows of each table", heads, rows, numeric=heads[1:])
     constant = "" if comparison.places.gained or comparison.places.lost else "<p>No ZIP code came or went.</p>"
-    return f"<section><h3>Tables</h3>{shown}{constant}</section>"
+    records = "".join(f"<p>{_text(name)}: {line}.</p>" for name, line in wording.records_lines(comparison))
+    return f"<section><h3>Tables</h3>{shown}{constant}{records}</section>"
 
 
 def _pair(old: int | None, new: int | None) -> tuple[str, str, str]:

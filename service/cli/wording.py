@@ -77,6 +77,14 @@ def figures_line(comparison: Comparison) -> str:
     return f"{many:,} ZIP code{'' if many == 1 else 's'} with other figures"
 
 
+def records_lines(comparison: Comparison) -> list[tuple[str, str]]:
+    """Of every table whose rows have ids: its name, and what changed."""
+    return [
+        (name, f"{records.gained:,} new, {records.lost:,} gone, {records.changed:,} with other values")
+        for name, records in comparison.records.items()
+    ]
+
+
 def samples_of(finding: Finding) -> list[str]:
     """The samples that the message does not name already."""
     return [visible(sample) for sample in finding.samples if sample not in finding.message]

@@ -28,8 +28,9 @@ Application = Callable[[Any, Any, Send], Awaitable[None]]
 class Gate:
     """The ASGI application that a worker serves.
 
-    `routes` maps the paths that there are to the area they are counted under; `public` are paths that need no key (the
-    documentation page). `draining` makes every answer the last one of its connection.
+    `routes` maps the paths that there are to the area they are counted under, and `offers` tells whether it is there at
+    the moment; `public` are paths that need no key (the documentation page). `draining` makes every answer the last one
+    of its connection.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Gate:
         verifier: KeyVerifier,
         telemetry: Telemetry,
         *,
+        offers: Callable[[str], bool] = lambda _: True,
         public: tuple[str, ...] = (),
         access_log: Literal["off", "errors", "all"] = "errors",
     ) -> None:
@@ -47,6 +49,7 @@ class Gate:
         self._app = app
         self._routes = routes
         self._verifier = verifier
+        self._offers = offers
         self._public = public
         self._access_log = access_log
 
@@ -81,7 +84,7 @@ class Gate:
             refused = await self._key_refusal(head)
             if refused is not None:
                 return refused
-            if path not in self._routes:
+            if path not in self._routes or not self._offers(self._routes[path]):
                 return problem("not_found", head.request_id)
         if scope["method"] not in _METHODS:
             return problem("method_not_allowed", head.request_id)

@@ -66,6 +66,13 @@ COLUMNS = (
 )
 
 VALUES = (
+    Bad(
+        "id-beyond-measure",
+        "odd-name",
+        "development_projects.project_id are too long",
+        add("development_projects", project("A" * 96)),
+    ),
+    Bad("id-of-two-lines", "odd-name", "development_projects.project_id", add("development_projects", project("A\n2"))),
     Bad("no-rows", "empty-table", "housing has no row", spoiling.no_rows),
     Bad("short-zip-code", "unreadable-value", "row 3: 3643", add("zip_housing", homes("3643"))),
     Bad("zip-plus-four", "unreadable-value", "row 3: 36436-0001", add("zip_housing", homes("36436-0001"))),
@@ -147,6 +154,12 @@ DRIFT = (
         "total-drift",
         "goes from 33,403 to 33 (-99.9%",
         only("zip_population", [people(AT, 2023, 33), people(AT, 2010, 531)]),
+    ),
+    Bad(
+        "other-ids",
+        "records-lost",
+        "1 of 1 ids of development_projects are gone",
+        only("development_projects", [project("B-1")]),
     ),
     Bad("half-an-export", "rows-lost", "aliases goes from 3 to 1 rows", only("zip_city_aliases", ALIASES[:1])),
 )

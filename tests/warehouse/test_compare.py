@@ -15,12 +15,13 @@ from tests.support.drops import (
     homes,
     location,
     people,
+    project,
     write_drop,
     write_wide_drop,
 )
 from tests.warehouse.helpers import publish
 from warehouse.compare import compare, compare_releases, write_release_changes
-from warehouse.comparison import Comparison, FigureChange, Mover
+from warehouse.comparison import Comparison, FigureChange, Mover, Records
 from warehouse.errors import CatalogError
 from warehouse.intake import Request, read
 from warehouse.releases import Catalog
@@ -69,6 +70,20 @@ def test_places_are_counted_by_state_and_sampled(tmp_path: Path) -> None:
     assert (found.old_count, found.new_count, found.changed) == (9, 8, 2)
     assert (found.gained, found.lost) == ({"AL": 2}, {"AE": 1, "MO": 2})
     assert (found.gained_samples, found.lost_samples) == (("36437", "36438"), ("09001", "63101", "63102"))
+
+
+def test_projects_are_compared_by_their_ids(tmp_path: Path) -> None:
+    """One is new, one is gone, one has another status, one is as it was."""
+    old = [project("A-1"), project("A-2"), project("A-3", status="Proposed")]
+    new = [project("A-3"), project("A-1"), project("A-4")]
+    with duckdb.connect() as connection:
+        folders = tables_of(tmp_path / "old", projects=old), tables_of(tmp_path / "new", projects=new)
+        found = compare(connection, *folders).records
+    assert found == {"development_projects": Records(old_count=3, gained=1, lost=1, changed=1, lost_samples=("A-2",))}
+
+
+def test_a_table_that_only_one_of_both_has_is_not_compared(tmp_path: Path) -> None:
+    assert differing(tmp_path, projects=[project("A-1")]).records == {}
 
 
 def test_a_figure_has_totals_and_counts_of_what_changed(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tests.warehouse.helpers import ATTRIBUTION, NO_LIMITS, errors, finding
 from tests.warehouse.helpers import publish as publish_unlimited
 from tests.warehouse.test_publish_partial import illustrative
 from warehouse import publish as publisher
-from warehouse.comparison import Comparison, Mover
+from warehouse.comparison import Comparison, Mover, Records
 from warehouse.drift import drift_findings
 from warehouse.errors import WarehouseError
 from warehouse.findings import Acceptance
@@ -38,6 +38,10 @@ AT_AND_ABOVE: dict[str, tuple[Comparison, Comparison]] = {
         compared(figures=(figure(lost=6, new_count=94),)),
     ),
     "total-drift": (compared(figures=(figure(new_total=1050),)), compared(figures=(figure(new_total=1051),))),
+    "records-lost": (
+        compared(records={"development_projects": Records(old_count=100, gained=0, lost=20, changed=90)}),
+        compared(records={"development_projects": Records(old_count=100, gained=99, lost=21, changed=0)}),
+    ),
     "rows-lost": (compared(rows={"aliases": (100, 80)}), compared(rows={"aliases": (100, 79)})),
 }
 

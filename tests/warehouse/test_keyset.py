@@ -39,6 +39,62 @@ def keys(request: pytest.FixtureRequest) -> KeySet:
     return built if request.param == "built" else KeySet.decoded(built.encoded())
 
 
+@pytest.fixture(params=["built", "decoded"])
+def grouped(request: pytest.FixtureRequest) -> KeySet:
+    """A key set with cities of its own, which are no unions of ZIP codes, before those of the postal service."""
+    builder = KeySetBuilder()
+    builder.add_postal("10001", "New York, NY", "NY", 2)
+    builder.add_postal("11102", "Astoria, NY", "NY", 1)
+    builder.add_group("Manhattan, NY", "NY", ["10001"], 5)
+    builder.add_group("Anywhere, NY", "NY", [], 1)
+    builder.add_alias("10001", "Gotham", "NY")
+    builder.add_alias("10001", "Astoria", "NY")
+    built = builder.build()
+    return built if request.param == "built" else KeySet.decoded(built.encoded())
+
+
+def test_a_city_of_the_area_s_own_is_found_by_its_group(grouped: KeySet) -> None:
+    """Also one that lies in no ZIP code."""
+    for city, records in (("manhattan", 5), ("anywhere", 1)):
+        query = f"city:NY:{city}"
+        assert grouped.resolve(None, city, "NY") == Match(query, (query,))
+        assert grouped.records((query,)) == records
+
+
+def test_then_postal_cities_are_consulted_then_aliases(grouped: KeySet) -> None:
+    assert grouped.resolve(None, "New York", "NY") == Match("city:NY:newyork", ("10001",))
+    assert grouped.resolve(None, "Astoria", "NY") == Match("city:NY:astoria", ("11102",))
+    assert grouped.resolve(None, "Gotham", "NY") == Match("city:NY:gotham", ("10001",))
+
+
+def test_a_zip_code_is_in_each_of_its_cities(grouped: KeySet) -> None:
+    for city in ("Manhattan", "New York", "Gotham", "Astoria"):
+        assert grouped.resolve("10001", city, "NY") == Match("zip:10001", ("10001",))
+    assert grouped.resolve("10001", "Anywhere", "NY") == OtherCity("10001", "New York, NY")
+
+
+def test_hints_name_cities_of_both_kinds(grouped: KeySet) -> None:
+    for typed, meant in (("Manhatan", "Manhattan, NY"), ("New Yrok", "New York, NY"), ("Anywhre", "Anywhere, NY")):
+        found = grouped.resolve(None, typed, "NY")
+        assert isinstance(found, UnknownCity)
+        assert found.similar == (meant,)
+
+
+def test_every_query_that_can_match_is_listed_once(grouped: KeySet) -> None:
+    queries = [match.query for match in grouped.matches()]
+    names = ("manhattan", "anywhere", "newyork", "astoria", "gotham")
+    assert sorted(queries) == sorted(["zip:10001", "zip:11102", *(f"city:NY:{name}" for name in names)])
+
+
+def test_a_key_set_of_an_earlier_version_can_be_read() -> None:
+    """Releases that were built before there were groups must still open."""
+    stored = [{"36436": ["Dickinson, AL", "AL", True]}, {"AL": {"dickinson": ["36436"]}}, {"AL": {"mill": ["36436"]}}]
+    known = KeySet.decoded(msgspec.msgpack.encode(stored))
+    assert known.resolve(None, "Dickinson", "AL") == Match("city:AL:dickinson", ("36436",))
+    assert known.resolve(None, "Mill", "AL") == Match("city:AL:mill", ("36436",))
+    assert known.has_figures(("36436",))
+
+
 def test_a_zip_code_matches_itself(keys: KeySet) -> None:
     assert keys.resolve("00501", None, None) == Match("zip:00501", ("00501",))
 

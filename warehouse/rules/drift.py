@@ -46,8 +46,16 @@ DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="rows-lost",
         severity="error",
-        about="Share of the rows that a table without figures (aliases, projects) lost.",
+        about="Share of the rows that a table without figures and ids (aliases) lost.",
         remedy=_IF_MEANT.format(rule="rows-lost"),
+        limit=0.2,
+        override=True,
+    ),
+    Rule(
+        name="records-lost",
+        severity="error",
+        about="Share of the current release's ids (projects) that the drop lacks, though it brings their table.",
+        remedy=_IF_MEANT.format(rule="records-lost"),
         limit=0.2,
         override=True,
     ),

@@ -8,13 +8,14 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it comes without types
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from service.http.areas import AREAS
 from service.http.errors import CODES, Problem
 from service.http.index import Index
 from service.http.openapi import describe
 from tests.support.served import FORECAST, Served
-from warehouse.areas.forecast import ForecastBody
 
-STRUCTS: dict[str, type] = {"ForecastBody": ForecastBody, "Index": Index, "Problem": Problem}
+BODIES = [area.operation.body for area in AREAS]
+STRUCTS: dict[str, type] = {struct.__name__: struct for struct in (*BODIES, Index, Problem)}
 DOCUMENT = describe()
 
 

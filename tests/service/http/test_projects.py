@@ -1,0 +1,228 @@
+"""GET /v1/development-projects: pages, cursors, what is wrong with a query, and a release without projects."""
+
+import urllib.parse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from config.settings import Settings
+from service.http.errors import CODES
+from service.http.projects import PATH
+from tests.support.drops import Rows, project, write_drop
+from tests.support.served import FORECAST, Served, served
+from tests.support.waiting import eventually
+from warehouse.publish import Options, publish
+from warehouse.releases import Catalog
+
+SAINT_LOUIS = [
+    project(f"STL-{number:03}", zip_code=None, city_name="Saint Louis", state_code="MO") for number in range(25)
+]
+PROJECTS: Rows = [project("A-1"), project("A-2", status="BP Filed"), *SAINT_LOUIS]
+
+
+def published(data: Path, drop: Path, options: Options = Options()) -> str:  # noqa: B008 - frozen
+    """Publishes `drop`; returns the release's id."""
+    outcome = publish(Catalog(data), [str(drop)], options)
+    assert outcome.result == "published", outcome.report
+    assert outcome.manifest is not None
+    return outcome.manifest.id
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder with a release that has projects."""
+    drop = write_drop(tmp_path / "drop", projects=PROJECTS)
+    published(tmp_path / "data", drop)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def projects(settings: Settings, data: Path) -> Iterator[Served]:
+    with served(msgspec.structs.replace(settings, data_dir=str(data))) as running:
+        yield running
+
+
+def ask(worker: Served, **parameters: str | int) -> tuple[int, dict[str, object]]:
+    answer = worker.ask(f"{PATH}?{urllib.parse.urlencode(parameters)}")
+    assert answer.header("content-type") == "application/json"
+    body: dict[str, object] = answer.json()
+    return answer.status, body
+
+
+def ids(body: dict[str, object]) -> list[str]:
+    found = body["development_projects"]
+    assert isinstance(found, list)
+    return [one["project_id"] for one in found]
+
+
+def test_a_query_answers_in_the_contract_s_form(projects: Served) -> None:
+    """Members in order; the same headers as a forecast has."""
+    answer = projects.ask(f"{PATH}?zip_code=36436")
+    body = answer.json()
+    assert list(body) == ["total_results", "total_matching", "next_cursor", "development_projects"]
+    assert list(body["development_projects"][0]) == [
+        *("project_id", "project_name", "project_type", "status", "status_source", "status_date", "start_date"),
+        *("completion_date", "tot_units", "affordable_units", "street_address", "location"),
+    ]
+    other = projects.ask(f"{FORECAST}?zip_code=36436")
+    assert {name for name, _ in answer.headers} == {name for name, _ in other.headers}
+    again = projects.ask(f"{PATH}?zip_code=36436", if_none_match=answer.header("etag") or "")
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_the_second_answer_comes_from_the_cache(projects: Served) -> None:
+    """Page by page, each with its own entry; another spelling of the query is the same one."""
+    target = f"{PATH}?city_name=St.+Louis&state_code=mo&limit=10"
+    first = projects.ask(target)
+    second = projects.ask(f"{PATH}?limit=010&state_code=MO&city_name=SAINT%20LOUIS&utm=1")
+    assert "fwd=uri-miss" in (first.header("cache-status") or "")
+    assert "hit" in (second.header("cache-status") or "")
+    assert first.body == second.body
+    assert "fwd=uri-miss" in (projects.ask(target.replace("10", "11")).header("cache-status") or "")
+
+
+@pytest.mark.parametrize("limit", [1, 7, 24, 25, 26, 1000])
+def test_walking_the_pages_finds_each_project_once(projects: Served, limit: int) -> None:
+    query: dict[str, str | int] = {"city_name": "Saint Louis", "state_code": "MO", "limit": limit}
+    found: list[str] = []
+    while True:
+        status, body = ask(projects, **query)
+        assert (status, body["total_matching"]) == (200, 25)
+        found += ids(body)
+        if body["next_cursor"] is None:
+            break
+        query["cursor"] = str(body["next_cursor"])
+    assert found == [row["project_id"] for row in SAINT_LOUIS]
+
+
+def test_without_a_limit_a_page_has_a_hundred(settings: Settings, tmp_path: Path) -> None:
+    drop = write_drop(tmp_path / "drop", projects=[project(f"A-{number:03}") for number in range(101)])
+    published(tmp_path / "data", drop)
+    with served(msgspec.structs.replace(settings, data_dir=str(tmp_path / "data"))) as worker:
+        _, body = ask(worker, zip_code="36436")
+        assert (body["total_results"], body["total_matching"]) == (100, 101)
+
+
+@pytest.mark.parametrize("limit", ["0", "1001", "x", "-1", "1.5", "99999999999999999999", "٣", "1 0"])
+def test_a_limit_that_is_none_is_named(projects: Served, limit: str) -> None:
+    status, body = ask(projects, zip_code="36436", limit=limit)
+    assert (status, body["code"], body["parameter"]) == (400, "invalid_parameter", "limit")
+    assert body["detail"] == "limit is not a whole number from 1 to 1000."
+
+
+def test_an_empty_limit_or_cursor_is_absent(projects: Served) -> None:
+    assert ask(projects, zip_code="36436", limit="", cursor="")[0] == 200
+
+
+def wait_for(projects: Served, release: str) -> None:
+    """Until the worker serves `release`."""
+
+    async def serves() -> None:
+        await eventually(
+            lambda: projects.app.follower.current is not None and projects.app.follower.current.id == release
+        )
+
+    projects.run(serves)
+
+
+def cursor_of(projects: Served, **query: str | int) -> str:
+    _, body = ask(projects, limit=1, **query)
+    return str(body["next_cursor"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda cursor: cursor[:-1], id="cut"),
+        pytest.param(lambda cursor: cursor + "A", id="longer"),
+        pytest.param(lambda cursor: "x", id="made-up"),
+        pytest.param(lambda cursor: "é" * 3, id="not-ascii"),
+        pytest.param(lambda cursor: cursor * 30, id="very-long"),
+        pytest.param(lambda cursor: ("B" if cursor[12] == "A" else "A").join((cursor[:12], cursor[13:])), id="bent"),
+    ],
+)
+def test_a_damaged_cursor_is_a_400_that_says_what_to_do(projects: Served, change: Callable[[str], str]) -> None:
+    cursor = change(cursor_of(projects, zip_code="36436"))
+    status, body = ask(projects, zip_code="36436", cursor=cursor)
+    assert (status, body["code"], body["parameter"]) == (400, "invalid_cursor", "cursor")
+    assert body["detail"] == CODES["invalid_cursor"][1]
+
+
+def test_a_cursor_of_another_query_is_a_400(projects: Served) -> None:
+    """Another place, not another spelling or another limit."""
+    cursor = cursor_of(projects, city_name="Saint Louis", state_code="MO")
+    assert ask(projects, zip_code="36436", cursor=cursor)[1]["code"] == "invalid_cursor"
+    status, body = ask(projects, city_name="st louis", state_code="mo", cursor=cursor, limit=3)
+    assert (status, ids(body)) == (200, ["STL-001", "STL-002", "STL-003"])
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "parameter"),
+    [
+        ("", "missing_parameter", None),
+        ("limit=5", "missing_parameter", None),
+        ("city_name=x", "missing_parameter", "state_code"),
+        ("zip_code=501", "invalid_parameter", "zip_code"),
+        ("zip_code=36436&limit=1&limit=1", "duplicate_parameter", "limit"),
+        ("zip_code=36436&cursor=a&cursor=b", "duplicate_parameter", "cursor"),
+    ],
+)
+def test_the_rules_of_queries_are_those_of_forecasts(
+    projects: Served, query: str, code: str, parameter: str | None
+) -> None:
+    body = projects.ask(f"{PATH}?{query}").json()
+    assert (body["code"], body.get("parameter")) == (code, parameter)
+
+
+def test_what_has_no_project_is_a_404_that_says_so(projects: Served) -> None:
+    """It keeps like a 200 does."""
+    answer = projects.ask(f"{PATH}?zip_code=90028")
+    assert (answer.status, answer.json()["code"]) == (404, "no_matching_records")
+    assert answer.json()["detail"] == "There are no development projects of ZIP code 90028."
+    assert answer.header("cache-control") == "private, max-age=60"
+
+
+def test_forecasts_know_neither_limit_nor_cursor(projects: Served) -> None:
+    """Unknown parameters are ignored there, whatever they hold."""
+    assert projects.ask(f"{FORECAST}?zip_code=36436&limit=x&cursor=x").status == 200
+
+
+def test_projects_are_counted_as_an_area_of_their_own(projects: Served) -> None:
+    projects.ask(f"{PATH}?zip_code=36436")
+    counters = projects.app.telemetry.snapshot().counters
+    assert ("forecast_requests", ("projects", "200", "answered"), 1) in counters
+
+
+def test_a_release_without_projects_does_not_have_the_path(worker: Served) -> None:
+    """With any method; and the index does not list it. Without a key it is a 401, as everywhere."""
+    for method in ("GET", "HEAD", "POST"):
+        answer = worker.ask(f"{PATH}?zip_code=36436", method)
+        assert answer.status == 404
+    assert worker.ask(PATH).json()["code"] == "not_found"
+    assert worker.ask(PATH, key=None).status == 401
+    assert [area["name"] for area in worker.ask("/v1/").json()["areas"]] == ["forecast"]
+
+
+def test_the_path_comes_and_goes_with_releases(projects: Served, data: Path, tmp_path: Path) -> None:
+    assert [area["name"] for area in projects.ask("/v1/").json()["areas"]] == ["forecast", "projects"]
+    drop = write_drop(tmp_path / "newer")
+    options = Options(withdrawn=("development_projects",))
+    wait_for(projects, published(data, drop, options))
+    assert projects.ask(f"{PATH}?zip_code=36436").json()["code"] == "not_found"
+
+
+def test_a_walk_goes_on_across_a_switch(projects: Served, data: Path, tmp_path: Path) -> None:
+    """What both releases have comes once, in order; what is new comes if it is still ahead."""
+    _, first = ask(projects, city_name="Saint Louis", state_code="MO", limit=10)
+    rows = [
+        *PROJECTS,
+        *(project(name, zip_code=None, city_name="Saint Louis", state_code="MO") for name in ("STL-0001", "STL-0201")),
+    ]
+    wait_for(projects, published(data, write_drop(tmp_path / "newer", projects=rows)))
+    _, rest = ask(projects, city_name="Saint Louis", state_code="MO", cursor=str(first["next_cursor"]))
+    expected = [f"STL-{number:03}" for number in range(10, 25)]
+    expected.insert(expected.index("STL-020") + 1, "STL-0201")
+    assert ids(rest) == expected
+    assert rest["total_matching"] == 27
