@@ -75,6 +75,10 @@ FROM placed_projects WHERE zip_code IS NOT NULL GROUP BY zip_code ORDER BY zip_c
 CREATE OR REPLACE TEMP TABLE project_places AS
 SELECT unnest(?::VARCHAR[]) AS city_name, unnest(?::VARCHAR[]) AS state_code, unnest(?::VARCHAR[]) AS place
 
+-- name: count_project_entries
+-- Rows of the serving file of projects.
+SELECT (SELECT count(*) FROM placed_projects) + (SELECT count(*) FROM placed_projects WHERE zip_code IS NOT NULL)
+
 -- name: project_entries
 -- One row for each way to a project, by its ZIP code and by its city, in the order of the serving file.
 SELECT place, project_id, project_name, project_type, status_word, status, status_date, start_date, completion_date,
