@@ -203,3 +203,14 @@ async def test_the_old_release_is_closed_after_a_while_and_at_the_end(
     for closed in (second, third):
         with pytest.raises(LookupFailure):
             await people_of(closed)
+
+
+async def test_an_area_that_only_a_later_version_knows_is_not_served(catalog: Catalog, release: Publish) -> None:
+    """The others of its release are: going back to this version must be possible."""
+    path = catalog.folder(release(5)) / "manifest.json"
+    path.write_text(path.read_text().replace('"forecast"\n', '"forecast",\n    "schools"\n'))
+    follower = ReleaseFollower(catalog.data, open_engine)
+    await follower.start()
+    assert follower.current is not None
+    assert (set(follower.current.keys), follower.current.manifest.areas) == ({"forecast"}, ("forecast", "schools"))
+    await follower.stop()
