@@ -109,8 +109,10 @@ def test_keep_leaves_that_many_of_the_newest(catalog: Catalog, releases: list[st
 
 def test_keep_never_takes_one_in_use(catalog: Catalog, releases: list[str], serving: InstanceFile) -> None:
     """However few are to be kept: current, previous, and what the instance serves."""
-    assert retire_all_but(catalog, 1) == [releases[1]]
-    assert set(catalog.names()) == {releases[0], releases[2], releases[3]}
+    newest = catalog.names()[0]  # any of the four: ids of the same second are ordered by their digests
+    gone = {releases[1]} - {newest}
+    assert set(retire_all_but(catalog, 1)) == gone
+    assert set(catalog.names()) == set(releases) - gone
 
 
 def test_keep_more_than_there_are_retires_none(catalog: Catalog, releases: list[str]) -> None:

@@ -1,6 +1,7 @@
 """Every rule fires on what it is there for, and says where that is."""
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,46 @@ FAULTS = (
         "total_units",
         "row 2 A-2 has -1",
         with_projects(project("A-2", total_units=-1)),
+    ),
+    Fault(
+        "unmapped-status",
+        "warning",
+        "development_projects.parquet",
+        "status",
+        "Plan check (1 rows)",
+        with_projects(project("A-2", status="Plan check")),
+    ),
+    Fault(
+        "unplaced-project",
+        "warning",
+        "development_projects.parquet",
+        None,
+        "row 2 A-2",
+        with_projects(project("A-2", state_code=None, zip_code=None)),
+    ),
+    Fault(
+        "zip-without-location",
+        "warning",
+        "development_projects.parquet",
+        None,
+        "99999",
+        with_projects(project("A-2", zip_code="99999")),
+    ),
+    Fault(
+        "other-state",
+        "warning",
+        "development_projects.parquet",
+        None,
+        "row 2 A-2: ND, but 36436 is in AL",
+        with_projects(project("A-2", state_code="ND")),
+    ),
+    Fault(
+        "implausible-project",
+        "warning",
+        "development_projects.parquet",
+        None,
+        "row 2 A-2",
+        with_projects(project("A-2", start_date=date(2025, 3, 5))),
     ),
 )
 
