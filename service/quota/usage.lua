@@ -1,0 +1,91 @@
+-- Adds one batch of one key's counts, once, and tells the key's billable totals.
+--
+-- KEYS[1]    flush sequences of the key: hash, worker id -> "<number of its last batch>:<when, seconds since 1970>"
+-- KEYS[2]    counts of the month that totals are asked for: hash, field -> count
+-- KEYS[3..]  counts of the other months in the batch
+-- ARGV[1]    worker id
+-- ARGV[2]    number of the batch, rising from 1 for each worker; 0 if there is none and only totals are asked for
+-- ARGV[3]    seconds after which the sequence of a worker that sent nothing more is forgotten
+-- ARGV[4]    field of KEYS[2] with the total of the day
+-- ARGV[5]    field of KEYS[2] with the total of the month
+-- ARGV[6..]  the batch, three each: place in KEYS, field, how much to add
+--
+-- Replies {1 if the batch was added now and 0 if it had been before, total of the day, total of the month}.
+-- An error changes nothing: everything is read and checked before the first write.
+
+-- The clock is the server's, one for all workers.
+local now = tonumber(redis.call('TIME')[1])
+
+-- Fifteen digits are exact in Lua's numbers.
+local function whole(text, where)
+    if not text then
+        return 0
+    end
+    if not string.match(text, '^%d+$') or #text > 15 then
+        return nil, redis.error_reply('DAMAGED ' .. where .. ' holds ' .. string.sub(text, 1, 40))
+    end
+    return tonumber(text)
+end
+
+local function seen(worker)
+    local text = redis.call('HGET', KEYS[1], worker)
+    if not text then
+        return nil
+    end
+    local number = string.match(text, '^(%d+):%d+$')
+    if not number then
+        return nil, redis.error_reply('DAMAGED ' .. KEYS[1] .. ' ' .. worker .. ' holds ' .. string.sub(text, 1, 40))
+    end
+    return tonumber(number)
+end
+
+-- Only when another worker appears, so that the hash cannot grow and nothing else pays for it.
+local function forget_old()
+    local all = redis.call('HGETALL', KEYS[1])
+    for at = 1, #all, 2 do
+        local time = string.match(all[at + 1], '^%d+:(%d+)$')
+        if time and now - tonumber(time) > tonumber(ARGV[3]) then
+            redis.call('HDEL', KEYS[1], all[at])
+        end
+    end
+end
+
+local number = tonumber(ARGV[2])
+local last, damage = seen(ARGV[1])
+if damage then
+    return damage
+end
+local adds = number > (last or 0)
+
+for at = 6, #ARGV, 3 do
+    local name = KEYS[tonumber(ARGV[at])]
+    local _, wrong = whole(redis.call('HGET', name, ARGV[at + 1]), name .. ' ' .. ARGV[at + 1])
+    if wrong then
+        return wrong
+    end
+end
+local totals = {}
+for place = 4, 5 do
+    local total, wrong = whole(redis.call('HGET', KEYS[2], ARGV[place]), KEYS[2] .. ' ' .. ARGV[place])
+    if wrong then
+        return wrong
+    end
+    totals[place] = total
+end
+if not adds then
+    return {0, totals[4], totals[5]}
+end
+
+if not last then
+    forget_old()
+end
+redis.call('HSET', KEYS[1], ARGV[1], string.format('%d:%d', number, now))
+for at = 6, #ARGV, 3 do
+    local count = redis.call('HINCRBY', KEYS[tonumber(ARGV[at])], ARGV[at + 1], ARGV[at + 2])
+    for place = 4, 5 do
+        if ARGV[at] == '2' and ARGV[at + 1] == ARGV[place] then
+            totals[place] = count
+        end
+    end
+end
+return {1, totals[4], totals[5]}

@@ -1,0 +1,115 @@
+"""Usage in the key store: batches are added exactly once, and what comes back are the keys' totals (usage.lua)."""
+
+from collections.abc import Sequence
+from hashlib import sha1
+from importlib import resources
+from typing import Any
+
+import msgspec
+from redis.asyncio import Redis
+from redis.exceptions import NoScriptError, ResponseError
+
+from service.quota.names import MONTH_TOTAL, counts_name, date_of, day_total, field_name, month_of, sequences_name
+from service.quota.usage import BILLABLE, NO_BATCH, Batch
+from service.redis.client import RedisStore, StoreUnavailable
+
+# A few milliseconds of the server's time: whoever verifies a key waits for no longer behind it.
+MOST_AT_ONCE = 128
+# How long the store knows a worker's last batch. Nothing is sent again after that (spool.py).
+SEQUENCE_SECONDS = 30 * 86_400
+
+_SCRIPT = resources.files(__package__).joinpath("usage.lua").read_text(encoding="utf-8")
+_SHA = sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()  # how Redis names a script
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """What all workers stored as billable, on `day` and in its month."""
+
+    day: int
+    of_day: int
+    of_month: int
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The store answered, and did not take it: nothing was changed. `reason` is for operators."""
+
+    reason: str
+
+
+class UsageStore:
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+
+    async def add(self, worker_id: str, batches: Sequence[tuple[str, Batch]], today: int) -> list[Totals | Refused]:
+        """Adds each (key id, batch) that was not added before; totals of `today` and its month, in the same order.
+
+        At most MOST_AT_ONCE, and one for a key: they are independent of each other.
+
+        Raises:
+            StoreUnavailable: it is not known which were added. Sending the very same again is safe.
+        """
+        calls = [_arguments(worker_id, key_id, batch, today) for key_id, batch in batches]
+        replies = await self._store.call(lambda client: _run(client, calls))
+        if len(replies) != len(calls):
+            raise StoreUnavailable(f"usage: {len(calls)} batches sent, {len(replies)} answered")
+        return [_checked(reply, today) for reply in replies]
+
+    async def totals(self, key_id: str, today: int) -> Totals:
+        """Raises StoreUnavailable, also where the record is damaged."""
+        [reply] = await self.add("", [(key_id, NO_BATCH)], today)
+        if isinstance(reply, Refused):
+            raise StoreUnavailable(f"usage of {key_id}: {reply.reason}")
+        return reply
+
+
+def _arguments(worker_id: str, key_id: str, batch: Batch, today: int) -> list[str | int]:
+    """What follows the script's name."""
+    date = date_of(today)
+    names = [sequences_name(key_id), counts_name(key_id, month_of(date))]
+    cells: list[str | int] = []
+    for (name, field), amount in _sums(key_id, batch).items():
+        if name not in names:
+            names.append(name)
+        cells += [names.index(name) + 1, field, amount]
+    fixed: list[str | int] = [worker_id, batch.number, SEQUENCE_SECONDS, day_total(date), MONTH_TOTAL]
+    return [len(names), *names, *fixed, *cells]
+
+
+def _sums(key_id: str, batch: Batch) -> dict[tuple[str, str], int]:
+    """By record and field: the counts, and what they add to the totals."""
+    sums: dict[tuple[str, str], int] = {}
+    for day, area, outcome, amount in batch.cells:
+        date = date_of(day)
+        name = counts_name(key_id, month_of(date))
+        totals = (day_total(date), MONTH_TOTAL) if outcome in BILLABLE else ()
+        for field in (field_name(date, area, outcome), *totals):
+            sums[name, field] = sums.get((name, field), 0) + amount
+    return sums
+
+
+async def _run(client: Redis, calls: list[list[str | int]]) -> list[Any]:
+    replies = await _pipeline(client, calls)
+    missing = [at for at, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+    if missing:  # the server was restarted
+        await client.script_load(_SCRIPT)
+        again = await _pipeline(client, [calls[at] for at in missing])
+        for at, reply in zip(missing, again, strict=True):
+            replies[at] = reply
+    return replies
+
+
+async def _pipeline(client: Redis, calls: list[list[str | int]]) -> list[Any]:
+    async with client.pipeline(transaction=False) as pipeline:
+        for call in calls:
+            pipeline.execute_command("EVALSHA", _SHA, *call)
+        return await pipeline.execute(raise_on_error=False)
+
+
+def _checked(reply: Any, today: int) -> Totals | Refused:
+    match reply:
+        case [0 | 1, int(of_day), int(of_month)] if of_day >= 0 and of_month >= 0:
+            return Totals(today, of_day, of_month)
+        case ResponseError():
+            return Refused(str(reply))
+        case _:
+            return Refused(f"the reply makes no sense: {str(reply)[:100]}")

@@ -1,0 +1,171 @@
+"""UsageStore over every server: a batch is added once, totals are right, old sequences go."""
+
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from service.quota.usage import NO_BATCH, Batch, Outcome
+from service.quota.usage_store import SEQUENCE_SECONDS, Refused, Totals, UsageStore
+from service.redis.client import RedisStore, StoreUnavailable
+from tests.contract.conftest import Backend
+
+# 2026-11-20 and 2026-12-01
+DAY, NEXT_MONTH = 20_777, 20_788
+RECORD = "u:{a}:2026-11"
+
+
+def batch(number: int, amount: int = 1, outcome: Outcome = "answered", day: int = DAY) -> Batch:
+    return Batch(number, ((day, "forecast", outcome, amount),))
+
+
+@pytest.fixture
+async def redis(backend: Backend) -> AsyncIterator[RedisStore]:
+    store = backend.store(timeout=5)
+    yield store
+    await store.stop()
+
+
+@pytest.fixture
+def usage(redis: RedisStore) -> UsageStore:
+    return UsageStore(redis)
+
+
+async def fields(redis: RedisStore, name: str = RECORD) -> dict[str, str]:
+    found = await redis.call(lambda client: client.hgetall(name))
+    return {str(field, "ascii"): str(value, "ascii") for field, value in found.items()}  # type: ignore[arg-type]  # bytes
+
+
+async def test_a_batch_is_added_with_its_totals(redis: RedisStore, usage: UsageStore) -> None:
+    """Every count in its field; only what is billable in the totals."""
+    cells: tuple[tuple[int, str, Outcome, int], ...] = (
+        (DAY, "forecast", "answered", 5),
+        (DAY, "projects", "answered_empty", 4),
+        (DAY, "forecast", "not_modified", 3),
+        (DAY, "forecast", "not_found", 2),
+        (DAY, "forecast", "rejected", 1),
+        (DAY - 1, "forecast", "answered", 7),
+    )
+    assert await usage.add("w", [("a", Batch(1, cells))], DAY) == [Totals(DAY, 12, 19)]
+    assert await fields(redis) == {
+        "20:forecast:answered": "5",
+        "20:projects:answered_empty": "4",
+        "20:forecast:not_modified": "3",
+        "20:forecast:not_found": "2",
+        "20:forecast:rejected": "1",
+        "19:forecast:answered": "7",
+        "20:*:billable": "12",
+        "19:*:billable": "7",
+        "*:*:billable": "19",
+    }
+
+
+async def test_the_same_batch_again_changes_nothing(redis: RedisStore, usage: UsageStore) -> None:
+    """The reply is the same; so it is after other workers' batches, and for an older number."""
+    for _ in range(3):
+        assert await usage.add("w", [("a", batch(7, 2))], DAY) == [Totals(DAY, 2, 2)]
+    assert await usage.add("other", [("a", batch(1, 3))], DAY) == [Totals(DAY, 5, 5)]
+    assert await usage.add("w", [("a", batch(7, 2))], DAY) == [Totals(DAY, 5, 5)]
+    assert await usage.add("w", [("a", batch(6, 9))], DAY) == [Totals(DAY, 5, 5)]
+    assert await usage.add("w", [("a", batch(9, 1))], DAY) == [Totals(DAY, 6, 6)]
+    assert (await fields(redis))["20:forecast:answered"] == "6"
+
+
+async def test_a_batch_may_reach_into_other_months(redis: RedisStore, usage: UsageStore) -> None:
+    """Totals are those of the day asked for."""
+    cells = (*batch(1, 2).cells, *batch(1, 3, day=NEXT_MONTH).cells)
+    assert await usage.add("w", [("a", Batch(1, cells))], NEXT_MONTH) == [Totals(NEXT_MONTH, 3, 3)]
+    assert (await fields(redis))["*:*:billable"] == "2"
+    assert (await fields(redis, "u:{a}:2026-12"))["*:*:billable"] == "3"
+    assert await usage.totals("a", DAY) == Totals(DAY, 2, 2)
+    assert await usage.totals("a", DAY + 1) == Totals(DAY + 1, 0, 2)
+
+
+async def test_asking_for_totals_writes_nothing(redis: RedisStore, usage: UsageStore) -> None:
+    """Not even for a key that nobody knows."""
+    assert await usage.totals("a", DAY) == Totals(DAY, 0, 0)
+    assert await usage.add("w", [("a", NO_BATCH)], DAY) == [Totals(DAY, 0, 0)]
+    assert await redis.call(lambda client: client.keys("*")) == []
+
+
+async def test_keys_are_independent(redis: RedisStore, usage: UsageStore) -> None:
+    """One that is damaged, of the wrong type, or has a damaged sequence is refused by itself, and unchanged."""
+    await redis.call(lambda client: client.hset(RECORD, "20:forecast:answered", "many"))
+    await redis.call(lambda client: client.lpush("u:{b}:2026-11", "x"))
+    await redis.call(lambda client: client.hset("s:{c}", "w", "x"))
+    await redis.call(lambda client: client.hset("u:{d}:2026-11", "*:*:billable", "-3"))
+    replies = await usage.add("w", [(key_id, batch(1)) for key_id in "abcde"], DAY)
+    reasons = [reply.reason if isinstance(reply, Refused) else "" for reply in replies]
+    assert "u:{a}:2026-11 20:forecast:answered holds many" in reasons[0]
+    assert "WRONGTYPE" in reasons[1]
+    assert "s:{c} w holds x" in reasons[2]
+    assert "u:{d}:2026-11 *:*:billable holds -3" in reasons[3]
+    assert replies[4] == Totals(DAY, 1, 1)
+    assert await fields(redis) == {"20:forecast:answered": "many"}
+    assert await redis.call(lambda client: client.exists("s:{a}", "s:{b}", "s:{d}", "u:{c}:2026-11")) == 0
+
+
+async def test_a_refused_batch_changes_nothing_of_it(redis: RedisStore, usage: UsageStore) -> None:
+    """Also where only its last field is damaged: sent again after mending, all of it is added, once."""
+    await redis.call(lambda client: client.hset(RECORD, "20:projects:answered", "1e3"))
+    both = Batch(1, ((DAY, "forecast", "answered", 1), (DAY, "projects", "answered", 1)))
+    [refused] = await usage.add("w", [("a", both)], DAY)
+    assert isinstance(refused, Refused)
+    assert await fields(redis) == {"20:projects:answered": "1e3"}
+    await redis.call(lambda client: client.hset(RECORD, "20:projects:answered", "3"))
+    assert await usage.add("w", [("a", both)], DAY) == [Totals(DAY, 2, 2)]
+    assert (await fields(redis))["20:projects:answered"] == "4"
+
+
+async def test_damaged_totals_are_unavailable(redis: RedisStore, usage: UsageStore) -> None:
+    """They are not zero."""
+    await redis.call(lambda client: client.hset(RECORD, "*:*:billable", "x"))
+    with pytest.raises(StoreUnavailable, match="billable holds x"):
+        await usage.totals("a", DAY)
+
+
+async def test_sequences_of_workers_long_gone_are_forgotten(redis: RedisStore, usage: UsageStore) -> None:
+    """When another worker appears; those that may still send something again are kept."""
+    now = int(time.time())
+    old, young = now - SEQUENCE_SECONDS - 60, now - SEQUENCE_SECONDS + 60
+    sequences: dict[Any, Any] = {"old": f"5:{old}", "young": f"5:{young}", "odd": "x"}
+    await redis.call(lambda client: client.hset("s:{a}", mapping=sequences))
+    await usage.add("young", [("a", batch(5))], DAY)
+    assert set(await fields(redis, "s:{a}")) == {"old", "young", "odd"}
+    await usage.add("new", [("a", batch(1))], DAY)
+    assert set(await fields(redis, "s:{a}")) == {"new", "young", "odd"}
+    await usage.add("young", [("a", batch(5))], DAY)
+    assert (await usage.totals("a", DAY)).of_day == 1
+
+
+async def test_the_script_comes_back_after_it_was_forgotten(redis: RedisStore, usage: UsageStore) -> None:
+    """A restarted server knows no scripts; every batch of the pipeline is added all the same, once."""
+    await usage.add("w", [("a", batch(1))], DAY)
+    await redis.call(lambda client: client.script_flush())
+    batches = [(key_id, batch(2, 2)) for key_id in "abc"]
+    assert await usage.add("w", batches, DAY) == [Totals(DAY, 3, 3), Totals(DAY, 2, 2), Totals(DAY, 2, 2)]
+
+
+async def test_nothing_expires(redis: RedisStore, usage: UsageStore) -> None:
+    """Bills are made of it."""
+    await usage.add("w", [("a", batch(1))], DAY)
+    names = await redis.call(lambda client: client.keys("*"))
+    assert sorted(names) == [b"s:{a}", b"u:{a}:2026-11"]
+    for name in names:
+        assert await redis.call(lambda client, one=name: client.ttl(one)) == -1  # type: ignore[misc]
+
+
+async def test_a_full_server_refuses_and_changes_nothing(real: Backend) -> None:
+    """What it could not take is added later."""
+    redis = real.store(timeout=5)
+    usage = UsageStore(redis)
+    real.command("CONFIG", "SET", "maxmemory", "1")
+    try:
+        [refused] = await usage.add("w", [("a", batch(1))], DAY)
+    finally:
+        real.command("CONFIG", "SET", "maxmemory", "0")
+    assert isinstance(refused, Refused)
+    assert refused.reason.startswith(("OOM", "command not allowed"))
+    assert await usage.add("w", [("a", batch(1))], DAY) == [Totals(DAY, 1, 1)]
+    await redis.stop()

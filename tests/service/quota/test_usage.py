@@ -1,0 +1,122 @@
+"""UsageCounters: what is counted, and in which batches it leaves."""
+
+import pytest
+
+from service.quota.usage import OUTCOMES, Outcome, UsageCounters, outcome_of
+from tests.support.key_store import Clock
+from tests.support.usage import NOON, noon
+
+DAY = int(NOON // 86_400)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return noon()
+
+
+@pytest.fixture
+def counters(clock: Clock) -> UsageCounters:
+    return UsageCounters(clock)
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome", "counted"),
+    [
+        (200, "answered", "answered"),
+        (200, "answered_empty", "answered_empty"),
+        (304, "not_modified", "not_modified"),
+        (404, "no_matching_records", "not_found"),
+        (400, "missing_parameter", "rejected"),
+        (403, "not_entitled", "rejected"),
+        (405, "method_not_allowed", "rejected"),
+        (429, "rate_limited", "rejected"),
+        (500, "internal", None),
+        (503, "unavailable", None),
+    ],
+)
+def test_a_request_counts_as_what_became_of_it(status: int, outcome: str, counted: Outcome | None) -> None:
+    """What failed on our side is nothing that a partner asked for."""
+    assert outcome_of(status, outcome) == counted
+
+
+def test_counts_of_a_key_leave_as_one_batch(counters: UsageCounters) -> None:
+    """By day, area and outcome; other keys have batches of their own."""
+    counters.count("a", "forecast", "answered")
+    counters.count("a", "forecast", "answered")
+    counters.count("a", "forecast", "rejected")
+    counters.count("a", "projects", "answered")
+    counters.count("b", "forecast", "not_found")
+    batches = dict(counters.to_send())
+    assert set(batches["a"].cells) == {
+        (DAY, "forecast", "answered", 2),
+        (DAY, "forecast", "rejected", 1),
+        (DAY, "projects", "answered", 1),
+    }
+    assert batches["b"].cells == ((DAY, "forecast", "not_found", 1),)
+
+
+def test_the_day_is_that_of_the_end_of_a_request_in_utc(counters: UsageCounters, clock: Clock) -> None:
+    """A second before midnight, and at midnight."""
+    clock.now = (DAY + 1) * 86_400 - 1.0
+    counters.count("a", "forecast", "answered")
+    clock.now += 1
+    counters.count("a", "forecast", "answered")
+    [(_, batch)] = counters.to_send()
+    assert [day for day, *_ in batch.cells] == [DAY, DAY + 1]
+
+
+def test_a_batch_stays_as_it_was_until_it_is_confirmed(counters: UsageCounters) -> None:
+    """What is counted meanwhile waits for the next number."""
+    counters.count("a", "forecast", "answered")
+    first = counters.to_send()
+    counters.count("a", "forecast", "answered")
+    assert counters.to_send() == first
+    counters.confirm("a", first[0][1].number)
+    [(_, second)] = counters.to_send()
+    assert second.number > first[0][1].number
+    assert second.cells == ((DAY, "forecast", "answered", 1),)
+    counters.confirm("a", second.number)
+    assert (counters.to_send(), counters.waiting()) == ([], set())
+
+
+def test_a_late_confirmation_of_an_older_batch_is_of_no_use(counters: UsageCounters) -> None:
+    """It says nothing about the newer one."""
+    counters.count("a", "forecast", "answered")
+    [(_, first)] = counters.to_send()
+    counters.confirm("a", first.number)
+    counters.count("a", "forecast", "answered")
+    counters.to_send()
+    counters.confirm("a", first.number)
+    assert counters.waiting() == {"a"}
+
+
+def test_billable_is_what_waits_and_what_is_under_way(counters: UsageCounters, clock: Clock) -> None:
+    """Of the days asked for, and without what costs nothing."""
+    for outcome in OUTCOMES:
+        counters.count("a", "forecast", outcome)
+    assert counters.billable("a", DAY, DAY + 1) == 3
+    counters.to_send()
+    clock.now += 86_400
+    counters.count("a", "forecast", "answered")
+    assert counters.billable("a", DAY, DAY + 1) == 3
+    assert counters.billable("a", DAY, DAY + 2) == 4
+    assert counters.billable("b", DAY, DAY + 2) == 0
+
+
+def test_memory_does_not_grow_with_requests(counters: UsageCounters) -> None:
+    """However many are counted while nothing can be stored."""
+    for _ in range(10_000):
+        counters.count("a", "forecast", "answered")
+    counters.to_send()
+    for _ in range(10_000):
+        counters.count("a", "forecast", "answered")
+    [sent, open_] = counters.surrender()["a"]
+    assert (len(sent.cells), len(open_.cells)) == (1, 1)
+    assert sent.cells[0][3] == open_.cells[0][3] == 10_000
+    assert sent.number < open_.number
+    assert counters.waiting() == set()
+
+
+def test_workers_are_told_apart() -> None:
+    """Also those of one machine that follow each other."""
+    assert len({UsageCounters().worker_id for _ in range(100)}) == 100
