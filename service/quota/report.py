@@ -1,0 +1,127 @@
+"""Reading usage back: of one key for its owner, of all keys for billing."""
+
+import re
+from collections.abc import AsyncIterator, Iterable
+from datetime import date
+from itertools import islice
+from typing import Any
+
+import msgspec
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+
+from service.quota.names import COUNTS_PREFIX, counts_name, month_of, parse_counts_name, parse_field
+from service.quota.usage import BILLABLE, OUTCOMES
+from service.redis.client import RedisStore, StoreUnavailable
+
+_RECORDS_AT_ONCE = 50
+_NAMES_AT_ONCE = 1000
+_WHOLE = re.compile(rb"[0-9]{1,15}")
+
+
+class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One key, area and UTC day. `answered` does not include `answered_empty`, the answers without figures."""
+
+    key_id: str
+    area: str
+    date: date
+    answered: int = 0
+    answered_empty: int = 0
+    not_modified: int = 0
+    not_found: int = 0
+    rejected: int = 0
+
+    @property
+    def billable(self) -> int:
+        total: int = sum(getattr(self, outcome) for outcome in BILLABLE)
+        return total
+
+
+class Damaged(msgspec.Struct, frozen=True):
+    """A record that does not hold what it should; its sound counts are reported all the same."""
+
+    key_id: str
+    detail: str
+
+
+class UsageReport:
+    """Days are UTC days, `first` and `last` included."""
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+
+    async def of_key(self, key_id: str, first: date, last: date) -> list[UsageRow]:
+        """By date, then area. Raises StoreUnavailable, also where the figures are damaged."""
+        rows: list[UsageRow] = []
+        async for found in self.of_keys([key_id], first, last):
+            if isinstance(found, Damaged):
+                raise StoreUnavailable(f"usage of {key_id} is damaged: {found.detail}")
+            rows.append(found)
+        return rows
+
+    async def of_keys(self, key_ids: Iterable[str], first: date, last: date) -> AsyncIterator[UsageRow | Damaged]:
+        """In the order of `key_ids`; of each key by date, then area. Raises StoreUnavailable."""
+        months = _months(first, last)
+        wanted = ((key_id, month) for key_id in key_ids for month in months)
+        while some := list(islice(wanted, _RECORDS_AT_ONCE)):
+            names = [counts_name(key_id, month) for key_id, month in some]
+            records = await self._store.call(lambda client, these=names: _read(client, these))  # type: ignore[misc]
+            if len(records) != len(names):
+                raise StoreUnavailable(f"usage: {len(names)} records asked for, {len(records)} answered")
+            for (key_id, month), record in zip(some, records, strict=True):
+                rows, damage = _rows(key_id, month, record)
+                for row in rows:
+                    if first <= row.date <= last:
+                        yield row
+                if damage is not None:
+                    yield damage
+
+    async def keys(self, first: date, last: date) -> set[str]:
+        """Ids of the keys that have counts in those months. Raises StoreUnavailable."""
+        months = set(_months(first, last))
+        found: set[str] = set()
+        cursor = 0
+        while True:
+            cursor, names = await self._store.call(
+                lambda client, at=cursor: client.scan(at, match=f"{COUNTS_PREFIX}{{*", count=_NAMES_AT_ONCE)  # type: ignore[misc]
+            )
+            for name in names:
+                parts = parse_counts_name(name.decode("utf-8", "replace"))
+                if parts is not None and parts.month in months:
+                    found.add(parts.key_id)
+            if not cursor:
+                return found
+
+
+async def _read(client: Redis, names: list[str]) -> list[Any]:
+    async with client.pipeline(transaction=False) as pipeline:
+        for name in names:
+            pipeline.hgetall(name)
+        return await pipeline.execute(raise_on_error=False)
+
+
+def _rows(key_id: str, month: str, record: Any) -> tuple[list[UsageRow], Damaged | None]:
+    if isinstance(record, ResponseError) or not isinstance(record, dict):
+        return [], Damaged(key_id, f"{counts_name(key_id, month)}: {record}")
+    counts: dict[tuple[date, str], dict[str, int]] = {}
+    damage = None
+    for name, value in record.items():
+        field = parse_field(name.decode("utf-8", "replace"))
+        if field is None or field.outcome not in OUTCOMES:
+            continue  # totals, and what a later version may count
+        try:
+            if not _WHOLE.fullmatch(value):
+                raise ValueError(f"holds {value[:40]!r}")
+            day = date.fromisoformat(f"{month}-{field.day_of_month:02}")
+        except ValueError as error:
+            damage = Damaged(key_id, f"{counts_name(key_id, month)} {name.decode('utf-8', 'replace')}: {error}")
+            continue
+        counts.setdefault((day, field.area), {})[field.outcome] = int(value)
+    rows = [UsageRow(key_id=key_id, area=area, date=day, **found) for (day, area), found in sorted(counts.items())]
+    return rows, damage
+
+
+def _months(first: date, last: date) -> list[str]:
+    """As names of records have them."""
+    numbers = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
+    return [month_of(date(number // 12, number % 12 + 1, 1)) for number in numbers]

@@ -1,0 +1,164 @@
+"""Usage while its server is killed, stalled or gone, and while workers are killed."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from service.quota.flusher import UsageFlusher
+from service.quota.quotas import QuotaGuard
+from service.quota.report import UsageReport
+from service.quota.spool import FOLDER, Spool
+from service.quota.usage import OUTCOMES, UsageCounters
+from service.quota.usage_store import UsageStore
+from service.redis.client import RedisStore, open_client
+from tests.support.valkey import ValkeyProcess
+from tests.support.waiting import eventually
+
+KEYS = tuple(f"key{number}" for number in range(20))
+Counts = Counter[tuple[str, str]]
+
+
+class Worker:
+    """What one worker has for usage, with the budget that keys have by default."""
+
+    def __init__(self, url: str, data: Path) -> None:
+        self.redis = RedisStore("key store", url, open_client(url, timeout=0.1, retries=1))
+        store = UsageStore(self.redis)
+        self.counters = UsageCounters()
+        self.flusher = UsageFlusher(self.counters, store, Spool(data), QuotaGuard(self.counters, store))
+
+    async def start(self) -> None:
+        await self.redis.start()
+        self.flusher.start()
+
+    async def stop(self, seconds: float = 10) -> None:
+        await self.flusher.stop(seconds)
+        await self.redis.stop()
+
+    async def count_for(self, seconds: float, counted: Counts) -> None:
+        """About 2,000 a second."""
+        end = time.monotonic() + seconds
+        number = 0
+        while time.monotonic() < end:
+            for _ in range(10):
+                number += 1
+                key_id, outcome = KEYS[number % len(KEYS)], OUTCOMES[number % len(OUTCOMES)]
+                self.counters.count(key_id, "forecast", outcome)
+                counted[key_id, outcome] += 1
+            await asyncio.sleep(0.005)
+
+
+async def stored(url: str) -> Counts:
+    """Of yesterday and today: a test may meet midnight."""
+    redis = RedisStore("key store", url, open_client(url, timeout=5))
+    today = datetime.now(UTC).date()
+    found: Counts = Counter()
+    async for row in UsageReport(redis).of_keys(KEYS, today - timedelta(days=1), today):
+        found.update({(row.key_id, outcome): getattr(row, outcome) for outcome in OUTCOMES})
+    await redis.stop()
+    return +found
+
+
+@pytest.fixture
+def server(short: Path) -> Iterator[ValkeyProcess]:
+    made = ValkeyProcess(short / "keys", appendonly=True).start()
+    yield made
+    made.kill()
+
+
+async def test_a_server_that_is_killed_and_stalled_over_and_over_costs_nothing(
+    server: ValkeyProcess, tmp_path: Path
+) -> None:
+    """Two workers count all the while; a stalled server runs what its clients gave up long ago, and it counts once."""
+    workers = [Worker(server.url, tmp_path) for _ in range(2)]
+    counted: Counts = Counter()
+    for worker in workers:
+        await worker.start()
+    counting = [asyncio.create_task(worker.count_for(6, counted)) for worker in workers]
+    for _ in range(3):
+        await asyncio.sleep(0.6)
+        server.kill()
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(server.start)
+        await asyncio.sleep(0.5)
+        server.stall()
+        await asyncio.sleep(0.6)
+        server.go_on()
+    await asyncio.gather(*counting)
+    for worker in workers:
+        await worker.stop()
+    assert not (tmp_path / FOLDER).exists()
+    assert await stored(server.url) == counted
+
+
+async def test_workers_that_stop_while_the_server_is_gone_leave_their_counts_to_others(
+    server: ValkeyProcess, tmp_path: Path
+) -> None:
+    """The server is killed under a flush; two new workers meet the same spool."""
+    workers = [Worker(server.url, tmp_path) for _ in range(2)]
+    counted: Counts = Counter()
+    for worker in workers:
+        await worker.start()
+    counting = [asyncio.create_task(worker.count_for(1.5, counted)) for worker in workers]
+    await asyncio.sleep(0.7)
+    server.stall()
+    await asyncio.sleep(0.5)
+    server.kill()
+    await asyncio.gather(*counting)
+    for worker in workers:
+        await worker.stop(seconds=0.3)
+    assert len(list((tmp_path / FOLDER).glob("*.json"))) == 2
+    await asyncio.to_thread(server.start)
+    later = [Worker(server.url, tmp_path) for _ in range(2)]
+    for worker in later:
+        await worker.start()
+    await eventually(lambda: not list((tmp_path / FOLDER).iterdir()))
+    for worker in later:
+        await worker.stop()
+    assert await stored(server.url) == counted
+
+
+_CHILD = """
+import asyncio, sys, time
+from pathlib import Path
+from tests.faults.test_usage import KEYS, Worker
+
+async def main():
+    worker = Worker(sys.argv[1], Path(sys.argv[2]))
+    await worker.start()
+    number = 0
+    while True:
+        number += 1
+        worker.counters.count(KEYS[0], "forecast", "answered")
+        print(time.monotonic(), number, flush=True)
+        await asyncio.sleep(0.005)
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_worker_loses_at_most_a_second_of_its_counts(server: ValkeyProcess, tmp_path: Path) -> None:
+    """By its own clock; and nothing of it counts twice, whoever comes after it."""
+    command = [sys.executable, "-c", _CHILD, server.url, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as child:
+        assert child.stdout is not None
+        began, _ = child.stdout.readline().split()
+        lines = []
+        for line in child.stdout:
+            lines.append((float(line.split()[0]), int(line.split()[1])))
+            if lines[-1][0] - float(began) > 3:
+                break
+        child.kill()
+        lines += [(float(line.split()[0]), int(line.split()[1])) for line in child.stdout if line.endswith("\n")]
+    last, counted = lines[-1]
+    safe = max(number for at, number in lines if at <= last - 1)
+    found = asyncio.run(stored(server.url))[KEYS[0], "answered"]
+    # the last line may not have been written
+    assert safe <= found <= counted + 1

@@ -1,0 +1,271 @@
+"""UsageFlusher: everything that was counted is stored, once, whatever becomes of the flushes."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from service.quota import flusher
+from service.quota.names import counts_name, sequences_name
+from service.quota.spool import FOLDER
+from tests.support.usage import Fate, UsageWorker
+from tests.support.waiting import eventually
+
+RECORD = counts_name("a", "2026-11")
+
+
+async def stored(worker: UsageWorker, key_id: str = "a") -> int:
+    return sum(row.answered for row in await worker.rows(key_id))
+
+
+def count(worker: UsageWorker, *key_ids: str) -> None:
+    for key_id in key_ids or ("a",):
+        worker.counters.count(key_id, "forecast", "answered")
+
+
+def spool_files(data: Path) -> list[str]:
+    return sorted(path.name.partition(".")[2] for path in (data / FOLDER).glob("*"))
+
+
+@pytest.mark.parametrize("fates", [["reply lost"], ["not run"], ["reply lost", "not run", "reply lost", "not run"]])
+async def test_a_flush_that_failed_counts_once(usage: UsageWorker, fates: list[Fate]) -> None:
+    """Whether or not it had run; what is counted meanwhile is neither lost nor mixed in."""
+    usage.redis.fates.extend(fates)
+    for _ in range(len(fates) + 2):
+        count(usage)
+        await usage.flusher.flush()
+    await usage.flusher.flush()
+    assert await stored(usage) == len(fates) + 2
+    assert usage.counters.waiting() == set()
+
+
+async def test_a_lost_reply_costs_only_its_own_part(usage: UsageWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many keys travel in parts: those that were confirmed stay confirmed."""
+    monkeypatch.setattr(flusher, "MOST_AT_ONCE", 2)
+    keys = [f"k{number}" for number in range(7)]
+    count(usage, *keys)
+    usage.redis.fates.extend(["ok", "reply lost"])
+    assert not await usage.flusher.flush()
+    assert len(usage.counters.waiting()) == 5
+    assert await usage.flusher.flush()
+    assert [await stored(usage, key) for key in keys] == [1] * 7
+
+
+async def test_a_damaged_record_stops_no_other(usage: UsageWorker, caplog: pytest.LogCaptureFixture) -> None:
+    """It is told once, and its counts are stored when it is mended."""
+    await usage.client.hset(RECORD, "20:forecast:answered", "many")
+    for _ in range(3):
+        count(usage, "a", "b")
+        assert await usage.flusher.flush()
+    assert await stored(usage, "b") == 3
+    assert usage.flusher.problem is not None
+    assert f"{RECORD} 20:forecast:answered holds many" in usage.flusher.problem
+    assert [record.levelno for record in caplog.records if "cannot be stored" in record.message] == [logging.ERROR]
+    await usage.client.hset(RECORD, "20:forecast:answered", "10")
+    await usage.flusher.flush()
+    await usage.flusher.flush()
+    assert await stored(usage) == 13
+    assert usage.flusher.problem is None
+
+
+@pytest.mark.parametrize("name", [RECORD, sequences_name("a")])
+async def test_a_record_of_another_type_stops_no_other(usage: UsageWorker, name: str) -> None:
+    """The counts, or the sequences."""
+    await usage.client.set(name, "x")
+    count(usage, "a", "b")
+    await usage.flusher.flush()
+    assert await stored(usage, "b") == 1
+    assert "WRONGTYPE" in (usage.flusher.problem or "")
+    await usage.client.delete(name)
+    await usage.flusher.flush()
+    assert await stored(usage) == 1
+    assert usage.flusher.problem is None
+
+
+async def test_a_reply_that_makes_no_sense_is_no_confirmation(
+    usage: UsageWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch is sent again, and counts once."""
+    count(usage)
+    with monkeypatch.context() as patch:
+
+        async def nonsense(_: object) -> list[object]:
+            return [[1, "many", None]]
+
+        patch.setattr(usage.redis, "call", nonsense)
+        assert await usage.flusher.flush()
+    assert "makes no sense" in (usage.flusher.problem or "")
+    await usage.flusher.flush()
+    assert await stored(usage) == 1
+    assert usage.flusher.problem is None
+
+
+async def test_fewer_replies_than_batches_are_an_outage(usage: UsageWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can tell whose is missing."""
+    count(usage, "a", "b")
+    with monkeypatch.context() as patch:
+
+        async def one(_: object) -> list[object]:
+            return [[1, 1, 1]]
+
+        patch.setattr(usage.redis, "call", one)
+        assert not await usage.flusher.flush()
+    await usage.flusher.flush()
+    assert (await stored(usage, "a"), await stored(usage, "b")) == (1, 1)
+
+
+async def test_counts_are_stored_by_themselves(usage: UsageWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And again after an outage."""
+    monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
+    usage.flusher.start()
+    count(usage)
+
+    async def has(times: int) -> bool:
+        return await stored(usage) == times
+
+    await eventually(lambda: has(1))
+    usage.redis.away = True
+    count(usage)
+    calls = usage.redis.calls
+    await eventually(lambda: usage.redis.calls > calls + 3)
+    usage.redis.away = False
+    await eventually(lambda: has(2))
+    await usage.flusher.stop()
+
+
+async def test_a_defect_in_one_flush_is_not_the_end(
+    usage: UsageWorker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged, and the next one goes on."""
+    monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
+    broken = True
+
+    def stale() -> list[str]:
+        if broken:
+            raise RuntimeError("a defect")
+        return []
+
+    monkeypatch.setattr(usage.quotas, "stale", stale)
+    usage.flusher.start()
+    count(usage)
+    await eventually(lambda: "storing usage failed" in caplog.text)
+    broken = False
+    await eventually(lambda: not usage.counters.waiting())
+    await usage.flusher.stop()
+    assert await stored(usage) == 1
+
+
+async def test_stopping_stores_everything(usage: UsageWorker, tmp_path: Path) -> None:
+    """Also what was counted while an older batch was not confirmed, and through a short outage; nothing is spooled."""
+    usage.redis.fates.extend(["reply lost", "not run", "not run"])
+    count(usage)
+    await usage.flusher.flush()
+    count(usage)
+    await usage.flusher.stop()
+    assert await stored(usage) == 2
+    assert spool_files(tmp_path) == []
+
+
+async def test_stopping_waits_for_the_flush_under_way(usage: UsageWorker) -> None:
+    """A call is never cancelled half-way, and no batch is under way twice."""
+    usage.flusher.start()
+    count(usage)
+    await asyncio.sleep(0)
+    count(usage)
+    await usage.flusher.stop()
+    assert await stored(usage) == 2
+
+
+async def test_what_cannot_be_stored_before_a_stop_is_taken_over(
+    usage: UsageWorker, other: UsageWorker, tmp_path: Path
+) -> None:
+    """By the next worker: the batch that may have run, and what came after it, once each."""
+    usage.redis.fates.append("reply lost")
+    count(usage, "a", "b")
+    await usage.flusher.flush()
+    usage.redis.away = True
+    count(usage)
+    await usage.flusher.stop(seconds=0.05)
+    assert spool_files(tmp_path) == ["json"]
+    assert await stored(usage) == 1
+    other.flusher.start()
+    await eventually(lambda: spool_files(tmp_path) == [])
+    await other.flusher.stop()
+    assert (await stored(usage, "a"), await stored(usage, "b")) == (2, 1)
+
+
+async def test_two_that_take_over_the_same_count_it_once(
+    usage: UsageWorker, other: UsageWorker, tmp_path: Path
+) -> None:
+    """At the same time, and one after the other from a copy that came back."""
+    usage.redis.away = True
+    count(usage)
+    await usage.flusher.flush()
+    count(usage)
+    await usage.flusher.stop(seconds=0.05)
+    [path] = (tmp_path / FOLDER).iterdir()
+    copy = path.read_bytes()
+    third = UsageWorker(usage.client, tmp_path, usage.clock)
+    await asyncio.gather(other.flusher.take_over(), third.flusher.take_over())
+    path.write_bytes(copy)
+    await other.flusher.take_over()
+    assert await stored(usage) == 2
+    assert spool_files(tmp_path) == []
+
+
+async def test_taking_over_is_taken_up_again_after_an_outage(
+    usage: UsageWorker, other: UsageWorker, tmp_path: Path
+) -> None:
+    """In the middle of a file: the file stays until all of it is in."""
+    usage.redis.away = True
+    count(usage, "a", "b")
+    await usage.flusher.flush()
+    count(usage, "a", "b")
+    await usage.flusher.stop(seconds=0.05)
+    other.redis.fates.extend(["ok", "reply lost"])
+    await other.flusher.take_over()
+    assert spool_files(tmp_path) == ["json"]
+    await other.flusher.take_over()
+    assert (await stored(usage, "a"), await stored(usage, "b")) == (2, 2)
+    assert spool_files(tmp_path) == []
+
+
+async def test_a_spooled_batch_never_overtakes_one_that_was_refused(
+    usage: UsageWorker, other: UsageWorker, tmp_path: Path
+) -> None:
+    """Else the older would pass for a repetition when its record is mended."""
+    await usage.client.hset(RECORD, "20:forecast:answered", "many")
+    count(usage, "a", "b")
+    await usage.flusher.flush()
+    usage.counters.count("a", "projects", "answered")
+    await usage.flusher.stop(seconds=0.05)
+    await other.flusher.take_over()
+    assert "20:forecast:answered holds many" in (other.flusher.problem or "")
+    assert spool_files(tmp_path) == ["json"]
+    await usage.client.hdel(RECORD, "20:forecast:answered")
+    await other.flusher.take_over()
+    assert (await stored(usage), await stored(usage, "b"), other.flusher.problem) == (2, 1, None)
+    assert spool_files(tmp_path) == []
+
+
+async def test_a_spool_that_cannot_be_written_is_told(
+    usage: UsageWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With how much is lost: nothing else is left to do."""
+    (tmp_path / FOLDER).write_text("a file where the folder should be")
+    usage.redis.away = True
+    count(usage, "a", "a", "b")
+    await usage.flusher.stop(seconds=0.05)
+    assert "3 counts of 2 keys are lost" in caplog.text
+
+
+async def test_midnight_between_two_flushes_divides_counts_by_day(usage: UsageWorker) -> None:
+    """And by month, in one batch."""
+    usage.clock.now += 10 * 86_400
+    count(usage)
+    usage.clock.now += 86_400
+    count(usage)
+    await usage.flusher.flush()
+    assert [(str(row.date), row.answered) for row in await usage.rows("a")] == [("2026-11-30", 1), ("2026-12-01", 1)]
+    assert (await usage.store.totals("a", int(usage.clock.now // 86_400))).of_month == 1

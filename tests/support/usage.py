@@ -1,0 +1,75 @@
+"""Usage without a server: a store whose replies a test can lose, and one worker's parts around it."""
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from datetime import date
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from fakeredis import FakeAsyncRedis, FakeServer
+from redis.asyncio import Redis
+
+from service.quota.flusher import UsageFlusher
+from service.quota.quotas import QuotaGuard
+from service.quota.report import UsageReport, UsageRow
+from service.quota.spool import Spool
+from service.quota.usage import UsageCounters
+from service.quota.usage_store import UsageStore
+from service.redis.client import RedisStore, StoreUnavailable
+from tests.support.key_store import Clock
+
+Fate = Literal["ok", "reply lost", "not run"]
+T = TypeVar("T")
+
+# 2026-11-20T12:00:00Z
+NOON = 1795176000.0
+
+
+class LossyStore(RedisStore):
+    """`fates` says what becomes of each of the next calls; after them all goes well, unless it is `away`."""
+
+    def __init__(self, client: Redis) -> None:
+        super().__init__("key store", "redis://double", client)
+        self.fates: deque[Fate] = deque()
+        self.away = False
+        self.calls = 0
+
+    async def call(self, command: Callable[[Redis], Awaitable[T]]) -> T:
+        self.calls += 1
+        fate = self.fates.popleft() if self.fates else "ok"
+        if self.away or fate == "not run":
+            raise StoreUnavailable("key store: away")
+        reply = await super().call(command)
+        if fate == "reply lost":
+            raise StoreUnavailable("key store: Timeout reading")
+        return reply
+
+
+class UsageWorker:
+    """What one worker has for usage, on the server of `client`; `clock` is the time of day."""
+
+    def __init__(self, client: Redis, data: Path, clock: Clock | None = None) -> None:
+        self.clock = clock or noon()
+        self.client = client
+        self.redis = LossyStore(client)
+        self.store = UsageStore(self.redis)
+        self.counters = UsageCounters(self.clock)
+        self.monotonic = Clock()
+        self.quotas = QuotaGuard(self.counters, self.store, self.clock, self.monotonic)
+        self.flusher = UsageFlusher(self.counters, self.store, Spool(data), self.quotas, self.clock)
+
+    async def rows(self, key_id: str) -> list[UsageRow]:
+        """What is stored of 2026."""
+        return await UsageReport(RedisStore("key store", "redis://double", self.client)).of_key(
+            key_id, date(2026, 1, 1), date(2026, 12, 31)
+        )
+
+
+def noon() -> Clock:
+    clock = Clock()
+    clock.now = NOON
+    return clock
+
+
+def double(server: FakeServer | None = None) -> FakeAsyncRedis:
+    return FakeAsyncRedis(server=server or FakeServer())
