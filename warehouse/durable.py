@@ -7,15 +7,23 @@ from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, flock
 from hashlib import blake2b
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
     """Replaces `path` by `data` in one step: written aside, flushed to disk, renamed."""
+    with replacing(path, mode) as stream:
+        stream.write(data)
+
+
+@contextmanager
+def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
+    """A stream whose contents replace `path` in one step when the block ends; an exception leaves all as it was."""
     aside = path.with_name(f".{path.name}.{os.getpid()}.new")
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         aside.replace(path)

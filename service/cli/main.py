@@ -12,6 +12,7 @@ _COMMANDS = {
     "demo": ("service.cli.demo", "demo"),
     "extracts": ("service.cli.extracts", "extracts"),
     "keys": ("service.cli.keys", "keys"),
+    "usage": ("service.cli.usage", "usage"),
     "config": ("service.cli.config", "config"),
 }
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.durable import checksum, clear_aside, exclusive, sync_tree, write_atomically
+from warehouse.durable import checksum, clear_aside, exclusive, replacing, sync_tree, write_atomically
 
 
 def test_a_file_is_replaced_and_nothing_else_stays(tmp_path: Path) -> None:
@@ -79,3 +79,16 @@ def test_a_tree_with_folders_and_empty_ones_is_flushed(tmp_path: Path) -> None:
     (tmp_path / "a" / "file").write_bytes(b"x")
     sync_tree(tmp_path)
     assert (tmp_path / "a" / "file").read_bytes() == b"x"
+
+
+def test_a_stream_that_is_left_by_an_error_changes_nothing(tmp_path: Path) -> None:
+    """What was written until then is nowhere; without an error it replaces the file."""
+    path = tmp_path / "usage.csv"
+    path.write_bytes(b"old")
+    with pytest.raises(TypeError), replacing(path) as stream:
+        stream.writelines([b"half", "no bytes"])  # type: ignore[list-item]
+    assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == {"usage.csv": b"old"}
+    with replacing(path) as stream:
+        stream.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == {"usage.csv": b"new"}

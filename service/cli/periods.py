@@ -1,0 +1,77 @@
+"""Months and days as people type them, and the range of UTC days that they mean together."""
+
+import re
+from datetime import UTC, date, datetime
+from typing import Any
+
+import click
+import msgspec
+
+from service.terms import period_of
+
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
+_MOST_DAYS = 3660
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+class Days(msgspec.Struct, frozen=True):
+    """`last` is included."""
+
+    first: date
+    last: date
+
+
+class Month(click.ParamType[Days]):
+    name = "month"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Days:
+        if isinstance(value, Days):
+            return value
+        try:
+            if not _MONTH.fullmatch(str(value)):
+                raise ValueError
+            return month_with(date.fromisoformat(f"{value}-01"))
+        except ValueError:
+            self.fail(f"{value!r} is no month: write 2026-10", param, ctx)
+
+
+class Day(click.ParamType[date]):
+    name = "day"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        if isinstance(value, date):
+            return value
+        try:
+            if not _DAY.fullmatch(str(value)):
+                raise ValueError
+            return date.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no day: write 2026-10-05", param, ctx)
+
+
+def month_with(day: date) -> Days:
+    first, end = period_of("month", datetime(day.year, day.month, day.day, tzinfo=UTC))
+    return Days(first.date(), date.fromordinal(end.date().toordinal() - 1))
+
+
+def days_of(month: Days | None, day: date | None, first: date | None, last: date | None) -> Days:
+    """The current month if nothing is given; `first` alone reaches to the end of its month, `last` from its beginning.
+
+    Raises:
+        click.UsageError: for what cannot be meant together.
+    """
+    if sum((month is not None, day is not None, first is not None or last is not None)) > 1:
+        raise click.UsageError("give one of --month, --day, and --from with --to")
+    if month is not None:
+        return month
+    if day is not None:
+        return Days(day, day)
+    if first is None and last is None:
+        return month_with(datetime.now(UTC).date())
+    first = first or month_with(last or date.min).first
+    last = last or month_with(first).last
+    if first > last:
+        raise click.UsageError(f"--from {first} is after --to {last}: exchange them")
+    if (last - first).days > _MOST_DAYS:
+        raise click.UsageError("that is more than ten years: ask for fewer at a time")
+    return Days(first, last)
