@@ -1,0 +1,193 @@
+"""GET /v1/usage: what the key that asks was used for, by UTC day and area, and what is left of its quota."""
+
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from typing import Any
+
+import msgspec
+from litestar import Request, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.types import ASGIApp
+
+from service.http.errors import NO_STORE, ApiError
+from service.http.query import read_parameters
+from service.http.reply import JSON, Reply
+from service.quota.names import day_of
+from service.quota.report import UsageReport, UsageRow
+from service.quota.usage_store import UsageStore
+from service.redis.client import StoreUnavailable
+from service.terms import Quota, Terms
+
+PATH = "/v1/usage"
+# As many as a leap year has: one request reads at most 13 records.
+MOST_DAYS = 366
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_EXAMPLE = {
+    "key_id": "0B1zQmX4ktLw",
+    "partner": "acme",
+    "period": {"from": "2026-11-01", "to": "2026-11-20"},
+    "limits": {"rate": "500/s", "quota": "5000000/month", "remaining": 4999577},
+    "days": [
+        {
+            "date": "2026-11-20",
+            "area": "forecast",
+            "answered": 311,
+            "not_modified": 112,
+            "not_found": 7,
+            "rejected": 2,
+        }
+    ],
+}
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Whose request it is."""
+
+    key_id: str
+    partner: str
+    terms: Terms
+
+
+class Period(msgspec.Struct, frozen=True):
+    """UTC days; `to` is included."""
+
+    first: date = msgspec.field(name="from")
+    last: date = msgspec.field(name="to")
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """As in ``500/s``, ``5000000/month``; `remaining` is of the quota's current period, whichever was asked for."""
+
+    rate: str | None
+    quota: str | None
+    remaining: int | None
+
+
+class UsageDay(msgspec.Struct, frozen=True):
+    """`answered` are 200, with or without figures; billable are these and `not_modified`."""
+
+    date: date
+    area: str
+    answered: int
+    not_modified: int
+    not_found: int
+    rejected: int
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Days on which nothing was asked for are left out."""
+
+    key_id: str
+    partner: str
+    period: Period
+    limits: Limits
+    days: tuple[UsageDay, ...]
+
+
+def usage_route(
+    report: UsageReport,
+    store: UsageStore,
+    who: Callable[[Any], Caller],
+    clock: Callable[[], float] = time.time,
+) -> HTTPRouteHandler:
+    """`who` gives the caller of an ASGI scope.
+
+    Figures are those of the key store. Every worker adds what it counted there each half second while it can reach the
+    store, so they are younger than 5 s; while the store cannot be read, the answer is a 503.
+    """
+
+    @get(PATH)
+    async def usage(request: Request[Any, Any, Any]) -> ASGIApp:
+        caller = who(request.scope)
+        today = datetime.fromtimestamp(clock(), UTC).date()
+        period = parse_period(request.scope["query_string"], today)
+        try:
+            rows = await report.of_key(caller.key_id, period.first, period.last)
+            remaining = await _remaining(store, caller.key_id, caller.terms.quota, day_of(today))
+        except StoreUnavailable as error:
+            raise ApiError("unavailable") from error
+        rate, quota = caller.terms.rate, caller.terms.quota
+        limits = Limits(str(rate) if rate else None, str(quota) if quota else None, remaining)
+        body = Usage(caller.key_id, caller.partner, period, limits, tuple(_day(row) for row in rows))
+        return Reply(200, (JSON, NO_STORE), msgspec.json.encode(body), "answered")
+
+    return usage
+
+
+def parse_period(query: bytes, today: date) -> Period:
+    """`from` and `to`; by default until today, from the first of that month. Raises ApiError (400)."""
+    values, _ = read_parameters(query, ("from", "to"))
+    last = _date("to", values["to"]) if "to" in values else today
+    first = _date("from", values["from"]) if "from" in values else last.replace(day=1)
+    if first > last:
+        detail = f"from is after {'to' if 'to' in values else f'today, {today} in UTC'}. Give an earlier day."
+        raise ApiError("invalid_parameter", detail, "from")
+    if day_of(last) - day_of(first) >= MOST_DAYS:
+        raise ApiError("invalid_parameter", f"That is more than {MOST_DAYS} days. Ask for fewer at a time.", "from")
+    return Period(first, last)
+
+
+def usage_operation() -> dict[str, Any]:
+    """The operation's own part of the OpenAPI description; errors and headers that all share are added by that.
+
+    Its schema is that of `Usage`, named ``Usage``; its own errors are `invalid_parameter` and `duplicate_parameter`.
+    """
+    return {
+        "operationId": "getUsage",
+        "summary": "What your key was used for",
+        "description": "By UTC day and area, for the key that asks; days without requests are left out. Billable are "
+        "answered (200) and not_modified (304); not_found is 404, rejected any other 4xx. Figures are at most 5 s old. "
+        "Asking for them is neither counted nor limited.",
+        "parameters": [
+            _parameter("from", "First UTC day. Default: the first of the month of `to`.", "2026-11-01"),
+            _parameter("to", f"Last UTC day, included; at most {MOST_DAYS} days. Default: today.", "2026-11-20"),
+        ],
+        "responses": {
+            "200": {
+                "description": "remaining is what is left of the quota in its current period; limits are null where "
+                "the key has none.",
+                "content": {
+                    "application/json": {
+                        "schema": {"$ref": "#/components/schemas/Usage"},
+                        "examples": {"month": {"value": _EXAMPLE}},
+                    }
+                },
+            }
+        },
+    }
+
+
+async def _remaining(store: UsageStore, key_id: str, quota: Quota | None, today: int) -> int | None:
+    if quota is None:
+        return None
+    totals = await store.totals(key_id, today)
+    return max(0, quota.requests - (totals.of_day if quota.period == "day" else totals.of_month))
+
+
+def _day(row: UsageRow) -> UsageDay:
+    answered = row.answered + row.answered_empty
+    return UsageDay(row.date, row.area, answered, row.not_modified, row.not_found, row.rejected)
+
+
+def _date(name: str, text: str) -> date:
+    try:
+        if not _DATE.fullmatch(text):
+            raise ValueError
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ApiError("invalid_parameter", f"{name} is not a day. Give one like 2026-11-01.", name) from None
+
+
+def _parameter(name: str, description: str, example: str) -> dict[str, Any]:
+    schema = {"type": "string", "format": "date"}
+    return {
+        "name": name,
+        "in": "query",
+        "required": False,
+        "description": description,
+        "schema": schema,
+        "example": example,
+    }
