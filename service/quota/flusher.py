@@ -51,7 +51,7 @@ class UsageFlusher:
     def problem(self) -> str | None:
         """What keeps usage from being stored though the store answers; None while nothing does."""
         for key_id, reason in self._refused.items():
-            return f"usage of {len(self._refused)} keys cannot be stored, of {key_id} because of: {reason}"
+            return f"usage of {len(self._refused)} keys cannot be stored; of {key_id}: {reason}"
         return self._spool_problem
 
     def start(self) -> None:
@@ -100,6 +100,8 @@ class UsageFlusher:
         problem = None
         try:
             for path, spooled in await asyncio.to_thread(lambda: list(self._spool.waiting())):
+                if self._stopping.is_set():
+                    return  # our own counts come first
                 refused = await self._store_spooled(spooled)
                 if refused is None:
                     path.unlink(missing_ok=True)
@@ -153,6 +155,7 @@ class UsageFlusher:
         loop = asyncio.get_running_loop()
         look_at = loop.time()
         while not self._stopping.is_set():
+            began = loop.time()
             try:
                 reached = await self.flush()
                 if reached and loop.time() >= look_at:
@@ -160,10 +163,10 @@ class UsageFlusher:
                     await self.take_over()
             except Exception:  # a defect of ours, and no reason to store nothing any more
                 log.exception("storing usage failed")
-            await self._pause()
+            await self._pause(began + FLUSH_SECONDS - loop.time())
 
-    async def _pause(self) -> None:
+    async def _pause(self, seconds: float) -> None:
         try:
-            await asyncio.wait_for(self._stopping.wait(), FLUSH_SECONDS)
+            await asyncio.wait_for(self._stopping.wait(), max(0.0, seconds))
         except TimeoutError:
             return

@@ -2,7 +2,8 @@
 
 Known are the total of all workers, as the last flush brought it, and what this worker counted since. What other workers
 admitted is missing for as long as it takes them to flush, and us to flush after that: a quota is overshot by at most
-what all workers admit within two flush intervals (1 s), plus the requests that are under way at the moment.
+what all workers admit within two flush intervals (1 s), plus the requests that are under way at the moment. While the
+store is away, every worker goes on from what it last knew, with its own counts.
 """
 
 import asyncio

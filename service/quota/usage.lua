@@ -8,7 +8,7 @@
 -- ARGV[3]    seconds after which the sequence of a worker that sent nothing more is forgotten
 -- ARGV[4]    field of KEYS[2] with the total of the day
 -- ARGV[5]    field of KEYS[2] with the total of the month
--- ARGV[6..]  the batch, three each: place in KEYS, field, how much to add
+-- ARGV[6]    the batch, a line for each count: place in KEYS, field, how much to add; with spaces between
 --
 -- Replies {1 if the batch was added now and 0 if it had been before, total of the day, total of the month}.
 -- An error changes nothing: everything is read and checked before the first write.
@@ -57,12 +57,14 @@ if damage then
 end
 local adds = number > (last or 0)
 
-for at = 6, #ARGV, 3 do
-    local name = KEYS[tonumber(ARGV[at])]
-    local _, wrong = whole(redis.call('HGET', name, ARGV[at + 1]), name .. ' ' .. ARGV[at + 1])
+local batch = {}
+for place, field, amount in string.gmatch(ARGV[6], '(%d+) (%S+) (%d+)') do
+    local name = KEYS[tonumber(place)]
+    local _, wrong = whole(redis.call('HGET', name, field), name .. ' ' .. field)
     if wrong then
         return wrong
     end
+    batch[#batch + 1] = {name, field, amount}
 end
 local totals = {}
 for place = 4, 5 do
@@ -80,10 +82,11 @@ if not last then
     forget_old()
 end
 redis.call('HSET', KEYS[1], ARGV[1], string.format('%d:%d', number, now))
-for at = 6, #ARGV, 3 do
-    local count = redis.call('HINCRBY', KEYS[tonumber(ARGV[at])], ARGV[at + 1], ARGV[at + 2])
+for _, cell in ipairs(batch) do
+    local name, field = cell[1], cell[2]
+    local count = redis.call('HINCRBY', name, field, cell[3])
     for place = 4, 5 do
-        if ARGV[at] == '2' and ARGV[at + 1] == ARGV[place] then
+        if name == KEYS[2] and field == ARGV[place] then
             totals[place] = count
         end
     end

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from service.quota.names import DAY_SECONDS
+from service.terms import Positive
 
 Outcome = Literal["answered", "answered_empty", "not_modified", "not_found", "rejected"]
 
@@ -28,7 +29,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     """
 
     number: int
-    cells: tuple[tuple[int, str, Outcome, int], ...]
+    cells: tuple[tuple[int, str, Outcome, Positive], ...]
 
     def billable(self, first: int, end: int) -> int:
         """How much of it is billable, from the day `first` to before the day `end`."""
@@ -42,8 +43,8 @@ NO_BATCH = Batch(0, ())
 def outcome_of(status: int, outcome: str) -> Outcome | None:
     """What a request by a known key in a data area counts as, by its status and the reply's `outcome`.
 
-    None is not counted: what failed on our side (5xx) is in the metrics and concerns no bill. Every 4xx but a 404 is
-    `rejected`: 400 as well as 403, 405 and 429.
+    None is not counted: what failed on our side (5xx) is in the metrics and concerns no bill, and with a key that was
+    not accepted (401) nobody asked. Every other 4xx but a 404 is `rejected`: 400 as well as 403, 405 and 429.
     """
     if status == 200:
         return "answered_empty" if outcome == "answered_empty" else "answered"
@@ -51,7 +52,7 @@ def outcome_of(status: int, outcome: str) -> Outcome | None:
         return "not_modified"
     if status == 404:
         return "not_found"
-    return "rejected" if 400 <= status < 500 else None
+    return "rejected" if 400 <= status < 500 and status != 401 else None
 
 
 class UsageCounters:

@@ -2,13 +2,15 @@
 
 import time
 from collections.abc import AsyncIterator
+from datetime import date
 from typing import Any
 
 import pytest
 
+from service.quota.report import UsageReport
 from service.quota.usage import NO_BATCH, Batch, Outcome
 from service.quota.usage_store import SEQUENCE_SECONDS, Refused, Totals, UsageStore
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore, StoreUnavailable, open_client
 from tests.contract.conftest import Backend
 
 # 2026-11-20 and 2026-12-01
@@ -154,6 +156,25 @@ async def test_nothing_expires(redis: RedisStore, usage: UsageStore) -> None:
     assert sorted(names) == [b"s:{a}", b"u:{a}:2026-11"]
     for name in names:
         assert await redis.call(lambda client, one=name: client.ttl(one)) == -1  # type: ignore[misc]
+
+
+async def test_a_user_with_few_rights_is_enough(real: Backend) -> None:
+    """For counting and for reading back; nothing else is used, on no other names."""
+    rights = "+evalsha +script|load +hget +hset +hincrby +hgetall +hdel +time +scan ~u:* ~s:*"
+    real.command("ACL", "SETUSER", "usage", "on", ">secret", *rights.split())
+    url = real.url.replace("unix://", "unix://usage:secret@")
+    redis = RedisStore("a store", url, open_client(url, timeout=5))
+    real.command("SCRIPT", "FLUSH")
+    old = int(time.time()) - SEQUENCE_SECONDS - 60
+    real.command("HSET", "s:{a}", "old", f"5:{old}")
+    assert await UsageStore(redis).add("w", [("a", batch(1))], DAY) == [Totals(DAY, 1, 1)]
+    report = UsageReport(redis)
+    assert await report.keys(date(2026, 11, 1), date(2026, 11, 30)) == {"a"}
+    assert len(await report.of_key("a", date(2026, 11, 1), date(2026, 11, 30))) == 1
+    with pytest.raises(StoreUnavailable):
+        await redis.call(lambda client: client.get("k:{a}"))
+    await redis.stop()
+    real.command("ACL", "DELUSER", "usage")
 
 
 async def test_a_full_server_refuses_and_changes_nothing(real: Backend) -> None:

@@ -195,6 +195,23 @@ async def test_what_cannot_be_stored_before_a_stop_is_taken_over(
     assert (await stored(usage, "a"), await stored(usage, "b")) == (2, 1)
 
 
+async def test_a_worker_that_runs_takes_over_what_appears(
+    usage: UsageWorker, other: UsageWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks again and again, not only when it starts."""
+    monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
+    monkeypatch.setattr(flusher, "SPOOL_SECONDS", 0.01)
+    other.flusher.start()
+    for times in (1, 2):
+        late = UsageWorker(usage.client, tmp_path, usage.clock)
+        late.redis.away = True
+        count(late)
+        await late.flusher.stop(seconds=0.02)
+        await eventually(lambda: spool_files(tmp_path) == [])
+        assert await stored(usage) == times
+    await other.flusher.stop()
+
+
 async def test_two_that_take_over_the_same_count_it_once(
     usage: UsageWorker, other: UsageWorker, tmp_path: Path
 ) -> None:

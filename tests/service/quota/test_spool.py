@@ -13,6 +13,10 @@ KEYS: dict[str, tuple[Batch, ...]] = {
     "a": (Batch(3, ((20_777, "forecast", "answered", 5),)), Batch(4, ((20_777, "forecast", "rejected", 1),)))
 }
 
+NEGATIVE = (
+    b'{"worker_id":"w","written_at":"2026-11-20T12:00:00Z","keys":{"a":[[1,[[20777,"forecast","answered",-1]]]]}}'
+)
+
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Spool:
@@ -32,7 +36,7 @@ def test_a_data_folder_without_a_spool_is_empty(spool: Spool) -> None:
     assert list(spool.waiting()) == []
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"worker_id": 1}', b"\xff"])
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"worker_id": 1}', b"\xff", NEGATIVE])
 def test_a_damaged_file_is_set_aside(spool: Spool, caplog: pytest.LogCaptureFixture, damage: bytes) -> None:
     """It is told once, stays for an operator, and stops no other."""
     path = spool.write("w", KEYS)

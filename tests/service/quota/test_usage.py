@@ -27,6 +27,7 @@ def counters(clock: Clock) -> UsageCounters:
         (304, "not_modified", "not_modified"),
         (404, "no_matching_records", "not_found"),
         (400, "missing_parameter", "rejected"),
+        (401, "revoked_api_key", None),
         (403, "not_entitled", "rejected"),
         (405, "method_not_allowed", "rejected"),
         (429, "rate_limited", "rejected"),
@@ -35,7 +36,7 @@ def counters(clock: Clock) -> UsageCounters:
     ],
 )
 def test_a_request_counts_as_what_became_of_it(status: int, outcome: str, counted: Outcome | None) -> None:
-    """What failed on our side is nothing that a partner asked for."""
+    """What failed on our side is no matter of a bill, nor is what came with a key that was not accepted."""
     assert outcome_of(status, outcome) == counted
 
 
