@@ -70,21 +70,27 @@ def usage(
     chosen = _format(kind, out, as_json=as_json)
     if key_id is not None:
         _check_key_id(key_id, as_json=as_json)
-    days = days_of(month, day, first, last)
-    with _sink(out) as sink, _progress() as tell:
-        made = writer(chosen, sink)
-
-        async def work(redis: RedisStore, keys: KeyStore) -> list[Damaged]:
-            keys.check_control((await keys.find("none")).control)
-            owners = await _owners(keys, UsageReport(redis), days, partner, key_id)
-            return await _write(UsageReport(redis), owners, days, made, tell)
-
-        damaged = with_key_store(work)
-        made.close()
+    damaged = _report(days_of(month, day, first, last), partner, key_id, chosen, out)
     for record in damaged:
         click.echo(f"forecast: damaged, and not counted: {record.detail}", err=True)
     if damaged:
         sys.exit(FAILED)
+
+
+def _report(days: Days, partner: str | None, key_id: str | None, kind: Format, out: Path | None) -> list[Damaged]:
+    """Writes everything that is sound; returns what is not."""
+    with _sink(out) as sink, _progress() as tell:
+        made = writer(kind, sink)
+
+        async def work(redis: RedisStore, keys: KeyStore) -> list[Damaged]:
+            keys.check_control((await keys.find("none")).control)
+            report = UsageReport(redis)
+            owners = await _owners(keys, report, days, partner, key_id)
+            return await _write(report, owners, days, made, tell)
+
+        damaged = with_key_store(work)
+        made.close()
+        return damaged
 
 
 async def _owners(

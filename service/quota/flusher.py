@@ -51,7 +51,7 @@ class UsageFlusher:
     def problem(self) -> str | None:
         """What keeps usage from being stored though the store answers; None while nothing does."""
         for key_id, reason in self._refused.items():
-            return f"usage of {len(self._refused)} keys cannot be stored; of {key_id}: {reason}"
+            return f"usage of {len(self._refused)} keys cannot be stored and waits; of {key_id}: {reason}"
         return self._spool_problem
 
     def start(self) -> None:

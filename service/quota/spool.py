@@ -17,8 +17,8 @@ from warehouse.durable import write_atomically
 log = logging.getLogger("forecast.usage")
 
 FOLDER = "usage-spool"
-# Later, the store may have forgotten what was added; ten days are left for what was old when it was spooled.
-OLDEST = timedelta(seconds=SEQUENCE_SECONDS) - timedelta(days=10)
+# Later, the store may have forgotten what was added; four days are left for what was old when it was spooled.
+OLDEST = timedelta(seconds=SEQUENCE_SECONDS) - timedelta(days=4)
 
 
 class Spooled(msgspec.Struct, frozen=True):

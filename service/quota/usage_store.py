@@ -15,8 +15,9 @@ from service.redis.client import RedisStore, StoreUnavailable
 
 # About two milliseconds of the worker's time and of the server's: requests wait for no longer behind it.
 MOST_AT_ONCE = 64
-# How long the store knows a worker's last batch. Nothing is sent again after that (spool.py).
-SEQUENCE_SECONDS = 30 * 86_400
+# How long the store knows a worker's last batch; nothing is sent again after that (spool.py). Some forty bytes for each
+# worker and key: a month of them, with workers that are replaced every day, would outweigh the counts.
+SEQUENCE_SECONDS = 14 * 86_400
 
 _SCRIPT = resources.files(__package__).joinpath("usage.lua").read_text(encoding="utf-8")
 _SHA = sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()  # how Redis names a script

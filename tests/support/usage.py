@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from service.quota.flusher import UsageFlusher
 from service.quota.quotas import QuotaGuard
 from service.quota.report import UsageReport, UsageRow
-from service.quota.spool import Spool
+from service.quota.spool import FOLDER, Spool
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore, StoreUnavailable
@@ -73,3 +73,19 @@ def noon() -> Clock:
 
 def double(server: FakeServer | None = None) -> FakeAsyncRedis:
     return FakeAsyncRedis(server=server or FakeServer())
+
+
+async def stored(worker: UsageWorker, key_id: str = "a") -> int:
+    """How many answers of `key_id` are in the store."""
+    return sum(row.answered for row in await worker.rows(key_id))
+
+
+def count(worker: UsageWorker, *key_ids: str) -> None:
+    """An answer for each of `key_ids`, or for `a`."""
+    for key_id in key_ids or ("a",):
+        worker.counters.count(key_id, "forecast", "answered")
+
+
+def spool_files(data: Path) -> list[str]:
+    """How the names of the files in the spool end."""
+    return sorted(path.name.partition(".")[2] for path in (data / FOLDER).glob("*"))

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from service.cli import usage
 from service.embedded import EmbeddedServers
+from service.keys import form
 from service.quota.names import day_of
 from service.quota.usage import Batch
 from service.quota.usage_store import UsageStore
@@ -219,6 +220,17 @@ def test_wrong_usage_is_told_before_anything_is_asked(cli: Cli, arguments: tuple
     done = cli("usage", *arguments)
     assert done.code == 2
     assert said in " ".join(done.err.split())
+    assert not cli.data.exists()
+
+
+def test_a_whole_key_is_not_repeated(cli: Cli) -> None:
+    """Who gives a key instead of its id is told the id; what is no id is told so, and nothing is asked for either."""
+    key, parts = form.generate()
+    whole, cut = cli("usage", "--key", key, "--json"), cli("usage", "--key", key[:-1], "--json")
+    assert whole.error() == f"this is a whole key; give its id, {parts.key_id}"
+    assert cut.error().startswith("this is no key id")
+    assert parts.secret not in whole.out + whole.err + cut.out + cut.err
+    assert cli("usage", "--key", "acme").error() == "'acme' is no key id: `forecast keys list` shows them"
     assert not cli.data.exists()
 
 

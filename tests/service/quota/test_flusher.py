@@ -8,24 +8,10 @@ import pytest
 
 from service.quota import flusher
 from service.quota.names import counts_name, sequences_name
-from service.quota.spool import FOLDER
-from tests.support.usage import Fate, UsageWorker
+from tests.support.usage import Fate, UsageWorker, count, spool_files, stored
 from tests.support.waiting import eventually
 
 RECORD = counts_name("a", "2026-11")
-
-
-async def stored(worker: UsageWorker, key_id: str = "a") -> int:
-    return sum(row.answered for row in await worker.rows(key_id))
-
-
-def count(worker: UsageWorker, *key_ids: str) -> None:
-    for key_id in key_ids or ("a",):
-        worker.counters.count(key_id, "forecast", "answered")
-
-
-def spool_files(data: Path) -> list[str]:
-    return sorted(path.name.partition(".")[2] for path in (data / FOLDER).glob("*"))
 
 
 @pytest.mark.parametrize("fates", [["reply lost"], ["not run"], ["reply lost", "not run", "reply lost", "not run"]])
@@ -175,106 +161,6 @@ async def test_stopping_waits_for_the_flush_under_way(usage: UsageWorker) -> Non
     count(usage)
     await usage.flusher.stop()
     assert await stored(usage) == 2
-
-
-async def test_what_cannot_be_stored_before_a_stop_is_taken_over(
-    usage: UsageWorker, other: UsageWorker, tmp_path: Path
-) -> None:
-    """By the next worker: the batch that may have run, and what came after it, once each."""
-    usage.redis.fates.append("reply lost")
-    count(usage, "a", "b")
-    await usage.flusher.flush()
-    usage.redis.away = True
-    count(usage)
-    await usage.flusher.stop(seconds=0.05)
-    assert spool_files(tmp_path) == ["json"]
-    assert await stored(usage) == 1
-    other.flusher.start()
-    await eventually(lambda: spool_files(tmp_path) == [])
-    await other.flusher.stop()
-    assert (await stored(usage, "a"), await stored(usage, "b")) == (2, 1)
-
-
-async def test_a_worker_that_runs_takes_over_what_appears(
-    usage: UsageWorker, other: UsageWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It looks again and again, not only when it starts."""
-    monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
-    monkeypatch.setattr(flusher, "SPOOL_SECONDS", 0.01)
-    other.flusher.start()
-    for times in (1, 2):
-        late = UsageWorker(usage.client, tmp_path, usage.clock)
-        late.redis.away = True
-        count(late)
-        await late.flusher.stop(seconds=0.02)
-        await eventually(lambda: spool_files(tmp_path) == [])
-        assert await stored(usage) == times
-    await other.flusher.stop()
-
-
-async def test_two_that_take_over_the_same_count_it_once(
-    usage: UsageWorker, other: UsageWorker, tmp_path: Path
-) -> None:
-    """At the same time, and one after the other from a copy that came back."""
-    usage.redis.away = True
-    count(usage)
-    await usage.flusher.flush()
-    count(usage)
-    await usage.flusher.stop(seconds=0.05)
-    [path] = (tmp_path / FOLDER).iterdir()
-    copy = path.read_bytes()
-    third = UsageWorker(usage.client, tmp_path, usage.clock)
-    await asyncio.gather(other.flusher.take_over(), third.flusher.take_over())
-    path.write_bytes(copy)
-    await other.flusher.take_over()
-    assert await stored(usage) == 2
-    assert spool_files(tmp_path) == []
-
-
-async def test_taking_over_is_taken_up_again_after_an_outage(
-    usage: UsageWorker, other: UsageWorker, tmp_path: Path
-) -> None:
-    """In the middle of a file: the file stays until all of it is in."""
-    usage.redis.away = True
-    count(usage, "a", "b")
-    await usage.flusher.flush()
-    count(usage, "a", "b")
-    await usage.flusher.stop(seconds=0.05)
-    other.redis.fates.extend(["ok", "reply lost"])
-    await other.flusher.take_over()
-    assert spool_files(tmp_path) == ["json"]
-    await other.flusher.take_over()
-    assert (await stored(usage, "a"), await stored(usage, "b")) == (2, 2)
-    assert spool_files(tmp_path) == []
-
-
-async def test_a_spooled_batch_never_overtakes_one_that_was_refused(
-    usage: UsageWorker, other: UsageWorker, tmp_path: Path
-) -> None:
-    """Else the older would pass for a repetition when its record is mended."""
-    await usage.client.hset(RECORD, "20:forecast:answered", "many")
-    count(usage, "a", "b")
-    await usage.flusher.flush()
-    usage.counters.count("a", "projects", "answered")
-    await usage.flusher.stop(seconds=0.05)
-    await other.flusher.take_over()
-    assert "20:forecast:answered holds many" in (other.flusher.problem or "")
-    assert spool_files(tmp_path) == ["json"]
-    await usage.client.hdel(RECORD, "20:forecast:answered")
-    await other.flusher.take_over()
-    assert (await stored(usage), await stored(usage, "b"), other.flusher.problem) == (2, 1, None)
-    assert spool_files(tmp_path) == []
-
-
-async def test_a_spool_that_cannot_be_written_is_told(
-    usage: UsageWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """With how much is lost: nothing else is left to do."""
-    (tmp_path / FOLDER).write_text("a file where the folder should be")
-    usage.redis.away = True
-    count(usage, "a", "a", "b")
-    await usage.flusher.stop(seconds=0.05)
-    assert "3 counts of 2 keys are lost" in caplog.text
 
 
 async def test_midnight_between_two_flushes_divides_counts_by_day(usage: UsageWorker) -> None:
