@@ -1,0 +1,82 @@
+"""The generic cell rate algorithm: how many requests of a key may pass now.
+
+Source: ITU-T Recommendation I.371, annex A, the virtual scheduling algorithm. A bucket is one number, the theoretical
+arrival time (TAT): the moment when all that was granted is paid for at the key's rate. Nothing runs between
+decisions, and what is refused changes nothing.
+
+Pure: knows neither clock nor store. `lease.lua` decides the same inside Redis.
+"""
+
+from functools import lru_cache
+from math import gcd
+
+import msgspec
+
+from service.terms import Rate
+
+# Below this, a double (Lua knows no other number) holds every product and every time exactly.
+_EXACT = 2**52
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """A rate as exact whole numbers: `requests` in `micros` microseconds (lowest terms), `burst` at once."""
+
+    requests: int
+    micros: int
+    burst: int
+
+    def cost(self, tokens: int) -> int:
+        """Microseconds that `tokens` take at this pace, rounded up: never more than the rate, short of it by less
+        than a microsecond a decision."""
+        return -(-tokens * self.micros // self.requests)
+
+
+class Bucket(msgspec.Struct, frozen=True):
+    """`tat`: theoretical arrival time, in microseconds of the clock that `decide` is given."""
+
+    tat: int
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """`granted` tokens, and whole tokens `remaining` after them. `retry_after`: microseconds until there is one more, 0
+    if all that was wanted was granted."""
+
+    granted: int
+    remaining: int
+    retry_after: int
+    bucket: Bucket
+
+
+@lru_cache(maxsize=1024)
+def pace_of(rate: Rate) -> Pace:
+    """A burst so large that its sum of microseconds were not exact (over a million per hour) is cut to what is."""
+    micros = rate.seconds * 1_000_000
+    common = gcd(micros, rate.requests)
+    micros //= common
+    return Pace(rate.requests // common, micros, max(1, min(rate.burst, _EXACT // micros)))
+
+
+def decide(bucket: Bucket | None, rate: Rate, now: int, wanted: int) -> Outcome:
+    """Grants as many of `wanted` tokens as there are at `now`, in microseconds.
+
+    A TAT further ahead than the burst allows (the clock went back, the rate was raised, the burst was lowered, the
+    record is damaged) counts as an empty bucket, which fills from now on. Without a bucket, it is full.
+
+    Raises:
+        ValueError: if `wanted` is not positive.
+    """
+    if wanted < 1:
+        raise ValueError("ask for at least 1 token")
+    pace = pace_of(rate)
+    horizon = pace.cost(pace.burst)
+    owed = 0 if bucket is None else min(max(bucket.tat - now, 0), horizon)
+    granted = min(wanted, _whole(pace, horizon - owed))
+    owed += pace.cost(granted)
+    free = horizon - owed
+    retry_after = 0 if granted == wanted else max(pace.cost(1) - free, 1)
+    return Outcome(granted, _whole(pace, free), retry_after, Bucket(now + owed))
+
+
+def _whole(pace: Pace, free: int) -> int:
+    """Whole tokens in `free` microseconds of a bucket."""
+    return min(free * pace.requests // pace.micros, pace.burst)
