@@ -1,0 +1,128 @@
+"""Leases of tokens from the buckets in Redis, one script call each; calls of one turn of the loop travel together.
+
+The buckets (``r:{<key id>}``) live in the cache's Redis, always with a time to live: losing one refills a burst, no
+more, and the Redis of the keys would write every one of them to its disk.
+"""
+
+import asyncio
+from hashlib import sha1
+from importlib import resources
+from typing import Any
+
+import msgspec
+from redis.asyncio import Redis
+from redis.exceptions import NoScriptError
+
+from service.quota.gcra import pace_of
+from service.redis.client import RedisStore, StoreUnavailable
+from service.terms import Rate
+
+SCRIPT = resources.files("service.quota").joinpath("lease.lua").read_text(encoding="utf-8")
+_SHA = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
+# Keeps what Redis does before it serves others small.
+_MOST_CALLS = 64
+# Characters of a reply that makes no sense, in the log.
+_SHOWN = 100
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """`granted` tokens; `remaining` whole ones stay in the bucket. `retry_after`: microseconds until there is one more,
+    0 if all that was wanted was granted."""
+
+    granted: int
+    remaining: int
+    retry_after: int
+
+
+class _Call(msgspec.Struct):
+    words: tuple[str | int, ...]
+    rate: Rate
+    wanted: int
+    lease: "asyncio.Future[Lease]"
+
+
+def record_name(key_id: str) -> str:
+    return f"r:{{{key_id}}}"
+
+
+class LeaseStore:
+    """`lease` may be called from any number of tasks; the command is never a caller's own, so none cancels it."""
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+        self._waiting: list[_Call] = []
+        self._commands: set[asyncio.Task[None]] = set()
+
+    async def lease(self, key_id: str, rate: Rate, wanted: int) -> Lease:
+        """Up to `wanted` (at least 1) tokens of the key.
+
+        Raises:
+            StoreUnavailable: if Redis is away or refuses, or if its answer makes no sense.
+        """
+        loop = asyncio.get_running_loop()
+        pace = pace_of(rate)
+        words = (record_name(key_id), pace.requests, pace.micros, pace.burst, wanted)
+        call = _Call(words, rate, wanted, loop.create_future())
+        if not self._waiting:
+            loop.call_soon(self._send)
+        self._waiting.append(call)
+        return await call.lease
+
+    def _send(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for start in range(0, len(waiting), _MOST_CALLS):
+            command = asyncio.create_task(self._run(waiting[start : start + _MOST_CALLS]))
+            self._commands.add(command)
+            command.add_done_callback(self._commands.discard)
+
+    async def _run(self, calls: list[_Call]) -> None:
+        try:
+            replies = await self._store.call(lambda client: _ask(client, calls))
+        except BaseException as error:  # whatever it is, nobody may be left waiting
+            for call in calls:
+                if not call.lease.done():
+                    call.lease.set_exception(StoreUnavailable(str(error)))
+            if isinstance(error, StoreUnavailable):
+                return
+            raise
+        for call, reply in zip(calls, replies, strict=True):
+            if call.lease.done():
+                continue
+            lease = _lease_of(reply, call.rate, call.wanted)
+            if lease is None:
+                why = reply if isinstance(reply, Exception) else f"a lease was answered with {repr(reply)[:_SHOWN]}"
+                call.lease.set_exception(StoreUnavailable(f"{self._store.name}: {why}"))
+            else:
+                call.lease.set_result(lease)
+
+
+async def _ask(client: Redis, calls: list[_Call]) -> list[Any]:
+    """One reply, or error, per call. A server that does not know the script is sent it."""
+    replies = await _pipelined(client, "EVALSHA", _SHA, calls)
+    unknown = [index for index, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+    if unknown:
+        again = await _pipelined(client, "EVAL", SCRIPT, [calls[index] for index in unknown])
+        for index, reply in zip(unknown, again, strict=True):
+            replies[index] = reply
+    return replies
+
+
+async def _pipelined(client: Redis, command: str, script: str, calls: list[_Call]) -> list[Any]:
+    pipeline = client.pipeline(transaction=False)
+    for call in calls:
+        pipeline.execute_command(command, script, 1, *call.words)
+    replies: list[Any] = await pipeline.execute(raise_on_error=False)
+    if len(replies) != len(calls):
+        raise StoreUnavailable(f"{len(calls)} leases asked for, {len(replies)} answered")
+    return replies
+
+
+def _lease_of(reply: Any, rate: Rate, wanted: int) -> Lease | None:
+    """None if the script cannot have said so: a reply that is damaged, or belongs to another call."""
+    if not isinstance(reply, list) or len(reply) != 4 or any(type(number) is not int for number in reply):
+        return None
+    granted, remaining, retry_after, _ = reply
+    pace = pace_of(rate)
+    in_range = 0 <= granted <= wanted and 0 <= remaining <= pace.burst
+    waits = retry_after == 0 if granted == wanted else remaining == 0 and 0 < retry_after <= pace.cost(1)
+    return Lease(granted, remaining, retry_after) if in_range and waits else None
