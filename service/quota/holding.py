@@ -1,0 +1,140 @@
+"""What one worker holds and knows of one key: leased tokens, a refusal, its demand, who waits.
+
+No clock, no store: `rates.py` brings both.
+"""
+
+import asyncio
+from collections.abc import Callable
+from math import sqrt
+
+from service.quota.decision import Decision, allowed, refused
+from service.quota.gcra import pace_of
+from service.quota.lease_store import Lease
+from service.quota.local_share import LocalShare
+from service.terms import Rate
+
+# A slower key asks for every request: few, and a token held back would be a large part of its rate.
+LEASED_FROM_PER_SECOND = 50
+# Of this worker's demand, and at most of the key's rate. Half a life, so that a token is spent before its life ends.
+LEASE_SECONDS = 0.025
+# A token not spent by then is lost. It bounds what tokens held back can add to any second: 5 % of the rate.
+LIFE_SECONDS = 0.05
+# Over its rate, a leased key is asked for again after this long, or later if Redis says so.
+PAUSE_SECONDS = 0.01
+# Requests come at random (a Poisson process): so many standard deviations fewer than expected may come in that time.
+_DEVIATIONS = 1.2
+# Demand is measured over at least this long, and forgotten after the longer.
+_SAMPLE_SECONDS, _MEMORY_SECONDS = 0.1, 1.0
+
+_NEVER = float("-inf")
+
+
+class Holding:
+    """Times are in seconds of one clock that never goes back.
+
+    `tokens` may be spent until `expires`; after them those of the next lease. At `low` tokens it is time to renew.
+    """
+
+    __slots__ = (
+        "_beyond", "_counted_at", "_demand", "_late", "_most_ahead", "_next_expires", "_next_tokens", "_pause",
+        "denied_until", "expires", "flight", "local", "local_until", "low", "rate", "spent", "tokens", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, rate: Rate, now: float) -> None:
+        self.waiting: list[asyncio.Future[Decision]] = []
+        self.flight: asyncio.Task[None] | None = None
+        self.local = LocalShare()
+        self.local_until = _NEVER
+        self.spent = 0
+        self._demand = 0.0
+        self._counted_at = now
+        self._late = False
+        self.adopt(rate)
+
+    def adopt(self, rate: Rate) -> None:
+        """From now on this rate. What was leased or refused under another one says nothing any more."""
+        pace = pace_of(rate)
+        per_second = rate.per_second
+        self.rate = rate
+        self._most_ahead = int(per_second * LEASE_SECONDS) if per_second >= LEASED_FROM_PER_SECOND else 0
+        # never so long that a small bucket overflows meanwhile
+        self._pause = min(PAUSE_SECONDS, pace.burst / per_second / 4) if self._most_ahead else 0.0
+        self.tokens = self._next_tokens = self._beyond = self.low = 0
+        self.expires = self._next_expires = self.denied_until = _NEVER
+
+    @property
+    def remaining(self) -> int:
+        return self.tokens + self._next_tokens + self._beyond
+
+    def spend(self, now: float) -> bool:
+        """Takes a token, if one is held whose life has not ended."""
+        if not self.tokens or now >= self.expires:
+            self.tokens, self.expires, self._next_tokens = self._next_tokens, self._next_expires, 0
+            if now >= self.expires:
+                self.tokens = 0
+        if not self.tokens:
+            return False
+        self.tokens -= 1
+        self.spent += 1
+        return True
+
+    def wants_renewal(self, now: float) -> bool:
+        return (
+            self.flight is None
+            and self._most_ahead > 0
+            and not self._next_tokens
+            and now >= self.denied_until
+            and now >= self.local_until
+        )
+
+    def ahead(self, now: float) -> int:
+        """Tokens to lease for those who have not come yet."""
+        elapsed = now - self._counted_at
+        if elapsed >= _SAMPLE_SECONDS:
+            sample = self.spent / elapsed
+            self._demand = sample if elapsed >= _MEMORY_SECONDS else (self._demand + sample) / 2
+            self.spent = 0
+            self._counted_at = now
+        # leases that arrive half spent would be lost
+        if self._late:
+            return 0
+        expected = self._demand * LIFE_SECONDS
+        surely = expected - _DEVIATIONS * sqrt(expected)
+        return max(0, min(int(self._demand * LEASE_SECONDS), int(surely), self._most_ahead))
+
+    def receive(self, lease: Lease, debt: int, sent: float, now: float) -> None:
+        """Serves those who wait, in their order; keeps the rest. After a refusal nobody waits."""
+        self._late = now - sent >= LIFE_SECONDS - LEASE_SECONDS
+        granted = max(0, lease.granted - debt)
+        self._beyond = lease.remaining
+        self.local.heard(lease.remaining, now)
+        served = 0
+        for caller in self.waiting:
+            if not granted:
+                break
+            served += 1
+            if not caller.done():
+                granted -= 1
+                self.spent += 1
+                caller.set_result(allowed(self.rate, granted + self._beyond))
+        del self.waiting[:served]
+        if granted:
+            self._keep(granted, sent + LIFE_SECONDS, now)
+        if lease.retry_after:
+            seconds = lease.retry_after / 1_000_000
+            self.denied_until = now + max(seconds, self._pause)
+            self.settle(lambda: refused(seconds))
+
+    def _keep(self, granted: int, expires: float, now: float) -> None:
+        self.low = granted // 4
+        if self.tokens and now < self.expires:
+            self._next_tokens, self._next_expires = granted, expires
+        else:
+            self.tokens, self.expires, self._next_tokens = granted, expires, 0
+
+    def settle(self, decide: Callable[[], Decision]) -> None:
+        """Tells everybody who waits what `decide` says for each."""
+        waiting, self.waiting = self.waiting, []
+        for caller in waiting:
+            if not caller.done():
+                caller.set_result(decide())

@@ -1,0 +1,285 @@
+"""The limiter of one worker: what it decides alone, when it asks, how long it believes, what it does without Redis."""
+
+import asyncio
+
+import pytest
+
+from service.quota.decision import Decision
+from service.quota.holding import LIFE_SECONDS
+from service.quota.rates import LOCAL_SECONDS, REMEMBERED_KEYS
+from service.terms import Rate
+from tests.support.leasing import OneWorker
+
+FAST = Rate(500, 1, 100)
+SLOW = Rate(10, 1, 10)
+
+
+@pytest.fixture
+def worker() -> OneWorker:
+    return OneWorker()
+
+
+async def test_a_hot_key_rarely_asks_and_nobody_waits(worker: OneWorker) -> None:
+    """At 400 requests a second a lease serves about ten; renewals run behind the requests."""
+    await worker.drive(FAST, 400, 1)
+    worker.leases.calls.clear()
+    for _ in range(400):
+        worker.clock.now += 1 / 400
+        decision = worker.limiter.try_take("k", FAST)
+        assert decision is not None
+        assert decision.allowed
+        await worker.settle()
+    assert len(worker.leases.calls) < 60
+
+
+async def test_a_slow_key_asks_for_every_request(worker: OneWorker) -> None:
+    """And leases nothing ahead."""
+    await worker.drive(SLOW, 9, 5)
+    assert worker.leases.calls == [("k", 1)] * 45
+
+
+async def test_a_slow_key_with_a_large_burst_leases_nothing_ahead_either(worker: OneWorker) -> None:
+    """However fast it comes for a moment."""
+    rate = Rate(40, 1, 1000)
+    assert await worker.drive(rate, 1000, 0.5) == 500
+    assert worker.leases.calls == [("k", 1)] * 500
+
+
+async def test_a_lease_is_no_more_than_demand_and_rate_allow(worker: OneWorker) -> None:
+    """A worker asked 100 times a second leases two or three; one asked ten times as often as the rate allows no more
+    than 25 ms of the rate."""
+    await worker.drive(FAST, 100, 2)
+    assert max(wanted for _, wanted in worker.leases.calls) <= 3
+    worker.leases.calls.clear()
+    await worker.drive(FAST, 5000, 1)
+    assert max(wanted for _, wanted in worker.leases.calls) <= 1 + 500 * 0.025
+
+
+async def test_a_refusal_is_remembered_and_costs_no_call(worker: OneWorker) -> None:
+    """Until the moment that the answer named; then it is asked again, and granted."""
+    assert await worker.take(SLOW, 11) == 10
+    worker.leases.calls.clear()
+    worker.clock.now += 0.09
+    assert worker.limiter.try_take("k", SLOW) == Decision(False, 0, 1, 1)
+    assert worker.leases.calls == []
+    worker.clock.now += 0.011
+    assert worker.limiter.try_take("k", SLOW) is None
+    assert await worker.take(SLOW) == 1
+
+
+async def test_a_refusal_says_how_long(worker: OneWorker) -> None:
+    """In whole seconds, as the partner's clock goes on."""
+    hourly = Rate(10, 3600, 10)
+    assert await worker.take(hourly, 10) == 10
+    assert await worker.limiter.take("k", hourly) == Decision(False, 0, 360, 360)
+    worker.clock.now += 100.5
+    assert worker.limiter.try_take("k", hourly) == Decision(False, 0, 260, 260)
+
+
+async def test_requests_of_a_moment_share_one_call(worker: OneWorker) -> None:
+    """It asks for all of them; those who came first pass."""
+    decisions = await asyncio.gather(*(worker.limiter.take("k", SLOW) for _ in range(12)))
+    assert worker.leases.calls == [("k", 12)]
+    assert [decision.allowed for decision in decisions] == [True] * 10 + [False] * 2
+    assert [decision.remaining for decision in decisions] == [*range(9, -1, -1), 0, 0]
+
+
+async def test_requests_during_a_call_wait_for_it(worker: OneWorker) -> None:
+    """The ones that it did not ask for have the next, in their order."""
+    worker.leases.holding = True
+    first = asyncio.create_task(worker.limiter.take("k", SLOW))
+    await worker.settle()
+    later = [asyncio.create_task(worker.limiter.take("k", SLOW)) for _ in range(3)]
+    await worker.settle()
+    assert worker.leases.calls == [("k", 1)]
+    worker.leases.let_go()
+    await worker.settle()
+    assert first.done()
+    assert worker.leases.calls == [("k", 1), ("k", 3)]
+    worker.leases.let_go()
+    assert all(decision.allowed for decision in await asyncio.gather(*later))
+
+
+async def test_a_caller_that_goes_away_takes_nothing_from_the_others(worker: OneWorker) -> None:
+    """The call goes on; the token that was meant for it serves the next."""
+    worker.leases.holding = True
+    tasks = [asyncio.create_task(worker.limiter.take("k", SLOW)) for _ in range(3)]
+    await worker.settle()
+    tasks[0].cancel()
+    await worker.settle()
+    worker.leases.let_go()
+    assert all(decision.allowed for decision in await asyncio.gather(*tasks[1:]))
+    worker.leases.holding = False
+    decision = worker.limiter.try_take("k", SLOW)
+    assert decision is not None
+    assert decision.allowed
+    assert worker.leases.calls == [("k", 3)]
+
+
+async def test_a_token_not_spent_is_lost_in_time(worker: OneWorker) -> None:
+    """50 ms, however it was leased: then the next request asks again."""
+    await worker.drive(FAST, 400, 1)
+    worker.clock.now += 0.05
+    assert await worker.take(FAST) == 1
+    worker.clock.now += 0.0499
+    decision = worker.limiter.try_take("k", FAST)
+    assert decision is not None
+    assert decision.allowed
+    worker.clock.now += 0.0002
+    assert worker.limiter.try_take("k", FAST) is None
+
+
+async def test_an_answer_that_comes_late_leases_nothing_ahead(worker: OneWorker) -> None:
+    """Its tokens are as old as the question; who waits for one still gets it."""
+    await worker.drive(FAST, 400, 1)
+    worker.clock.now += LIFE_SECONDS
+    worker.leases.holding = True
+    waiting = asyncio.create_task(worker.limiter.take("k", FAST))
+    await worker.settle()
+    worker.clock.now += LIFE_SECONDS
+    worker.leases.let_go()
+    assert (await waiting).allowed
+    worker.leases.holding = False
+    worker.leases.calls.clear()
+    assert await worker.take(FAST) == 1
+    assert worker.leases.calls == [("k", 1)]
+
+
+async def test_keys_know_nothing_of_one_another(worker: OneWorker) -> None:
+    """One at its limit, another not."""
+    assert await worker.take(SLOW, 11) == 10
+    assert await worker.take(SLOW, 3, key_id="other") == 3
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "passes"),
+    [(SLOW, FAST, 100), (FAST, SLOW, 10), (SLOW, Rate(10, 1, 10), 0)],
+    ids=["raised", "lowered", "the same, decoded again"],
+)
+async def test_a_new_rate_holds_from_the_next_request(
+    worker: OneWorker, before: Rate, after: Rate, passes: int
+) -> None:
+    """A refusal and tokens under the old one say nothing any more; the same rate changes nothing."""
+    await worker.take(before, 101)
+    worker.leases.buckets.clear()
+    worker.leases.calls.clear()
+    assert await worker.take(after, 101) == passes
+    assert bool(worker.leases.calls) == bool(passes)
+
+
+async def test_a_rate_raised_during_a_call_is_not_refused_for_the_old_one(worker: OneWorker) -> None:
+    """For an hour; under the new rate the empty bucket fills within milliseconds."""
+    hourly = Rate(1, 3600, 1)
+    assert await worker.take(hourly) == 1
+    worker.limiter = worker.another()
+    worker.leases.holding = True
+    old = asyncio.create_task(worker.limiter.take("k", hourly))
+    await worker.settle()
+    new = asyncio.create_task(worker.limiter.take("k", FAST))
+    await worker.settle()
+    worker.leases.holding = False
+    worker.leases.let_go()
+    assert ((await old).retry_after, (await new).retry_after) == (1, 1)
+    worker.clock.now += 0.011
+    assert await worker.take(FAST) == 1
+
+
+async def test_without_redis_each_worker_grants_its_share() -> None:
+    """Of four: a quarter of the burst, then of the rate; the callers of the failed call included."""
+    worker = OneWorker(workers=4)
+    worker.leases.away = True
+    first = await asyncio.gather(*(worker.limiter.take("k", FAST) for _ in range(30)))
+    assert [decision.allowed for decision in first] == [True] * 25 + [False] * 5
+    assert await worker.drive(FAST, 1000, 2) == pytest.approx(250, abs=1)
+
+
+async def test_without_redis_it_is_asked_rarely(worker: OneWorker) -> None:
+    """Twice a second, whatever the requests: each try may take as long as its budget."""
+    worker.leases.away = True
+    await worker.drive(FAST, 1000, 5)
+    assert 9 <= len(worker.leases.calls) <= 5 / LOCAL_SECONDS + 1
+
+
+async def test_a_refusal_without_redis_says_when(worker: OneWorker) -> None:
+    """By the share's rate: of 10 an hour, four workers have one each 24 minutes."""
+    worker.leases.away = True
+    hourly = Rate(10, 3600, 4)
+    assert await worker.limiter.take("k", hourly) == Decision(True, 0, 360, 0)
+    assert await worker.limiter.take("k", hourly) == Decision(False, 0, 1440, 1440)
+
+
+async def test_an_outage_brings_a_key_at_its_limit_no_burst() -> None:
+    """It goes on with its rate."""
+    worker = OneWorker(workers=1)
+    await worker.drive(FAST, 2000, 1)
+    worker.leases.away = True
+    assert await worker.drive(FAST, 2000, 1) <= 500 * 1.05
+
+
+async def test_the_end_of_an_outage_brings_no_second_burst() -> None:
+    """What was granted without Redis is charged to the bucket, so that both together are one burst and the rate."""
+    worker = OneWorker(workers=1)
+    worker.leases.away = True
+    passed = await worker.drive(FAST, 5000, 0.2)
+    worker.leases.away = False
+    passed += await worker.drive(FAST, 5000, 2)
+    assert passed <= FAST.burst + 500 * 2.2
+    assert passed >= 0.9 * 500 * 2
+
+
+async def test_a_long_outage_within_the_rate_leaves_nothing_to_pay(worker: OneWorker) -> None:
+    """The burst is there when Redis is back."""
+    worker.leases.away = True
+    await worker.drive(Rate(10, 1, 10), 2, 20)
+    worker.leases.away = False
+    worker.clock.now += LOCAL_SECONDS
+    assert await worker.take(Rate(10, 1, 10), 12) == 10
+
+
+async def test_an_unsteady_redis_brings_no_bursts() -> None:
+    """Gone and back again each second, for ten seconds: the burst and the rate, as ever."""
+    worker = OneWorker(workers=1)
+    passed = 0
+    for second in range(10):
+        worker.leases.away = second % 2 == 0
+        passed += await worker.drive(FAST, 2000, 1)
+    assert 0.95 * 500 * 10 <= passed <= FAST.burst + 500 * 10 * 1.01
+
+
+async def test_a_failed_renewal_leaves_the_tokens_that_there_are(worker: OneWorker) -> None:
+    """They are spent first, then the share."""
+    await worker.drive(FAST, 400, 1)
+    worker.leases.away = True
+    assert await worker.take(FAST, 20) == 20
+
+
+async def test_a_defect_leaves_nobody_waiting(worker: OneWorker) -> None:
+    """They have their share; the loop is told."""
+    reported: list[BaseException] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+    worker.leases.defect = RuntimeError("a defect")
+    assert (await asyncio.wait_for(worker.limiter.take("k", FAST), 1)).allowed
+    await worker.limiter.stop()
+    await worker.settle()
+    worker.limiter = OneWorker().limiter
+    assert [str(error) for error in reported] == ["a defect"]
+
+
+async def test_what_is_held_of_many_keys_is_bounded(worker: OneWorker) -> None:
+    """The ones used last are kept."""
+    for number in range(REMEMBERED_KEYS * 2):
+        worker.limiter.try_take(str(number), SLOW)
+    assert len(worker.limiter._holdings) <= REMEMBERED_KEYS
+
+
+async def test_stopping_waits_for_the_call_under_way(worker: OneWorker) -> None:
+    """It is not cancelled half-way."""
+    worker.leases.holding = True
+    waiting = asyncio.create_task(worker.limiter.take("k", SLOW))
+    await worker.settle()
+    stopping = asyncio.create_task(worker.limiter.stop())
+    await worker.settle()
+    assert not stopping.done()
+    worker.leases.let_go()
+    await stopping
+    assert (await waiting).allowed

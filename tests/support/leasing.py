@@ -1,0 +1,93 @@
+"""Leases without Redis, whose answers a test can delay, hold or refuse, and a limiter over them."""
+
+import asyncio
+from collections.abc import Callable
+
+from service.quota.gcra import Bucket, decide
+from service.quota.lease_store import Lease
+from service.quota.rates import RateLimiter
+from service.redis.client import StoreUnavailable
+from service.terms import Rate
+from tests.support.key_store import Clock
+
+
+class FakeLeases:
+    """`calls` has each call's key and wish. While `away`, calls fail; while `holding`, answers wait for `let_go`.
+
+    With a `delay` in seconds, an answer arrives that much after it was given: when the clock has gone on, at `arrive`.
+    """
+
+    def __init__(self, clock: Clock, delay: float = 0.0) -> None:
+        self.clock = clock
+        self.delay = delay
+        self.calls: list[tuple[str, int]] = []
+        self.buckets: dict[str, Bucket] = {}
+        self.granted = 0
+        self.away = False
+        self.holding = False
+        self.defect: Exception | None = None
+        self._held: list[tuple[float, asyncio.Future[None]]] = []
+
+    async def lease(self, key_id: str, rate: Rate, wanted: int) -> Lease:
+        self.calls.append((key_id, wanted))
+        if self.defect is not None:
+            raise self.defect
+        if self.away:
+            raise StoreUnavailable("the leases are away")
+        outcome = decide(self.buckets.get(key_id), rate, int(self.clock() * 1_000_000), wanted)
+        self.buckets[key_id] = outcome.bucket
+        self.granted += outcome.granted
+        if self.delay or self.holding:
+            answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._held.append((self.clock() + self.delay, answer))
+            await answer
+        return Lease(outcome.granted, outcome.remaining, outcome.retry_after)
+
+    def arrive(self) -> None:
+        """Every answer whose time has come."""
+        self._release(lambda due: due <= self.clock())
+
+    def let_go(self) -> None:
+        """Every answer that is held."""
+        self._release(lambda _: True)
+
+    def _release(self, wanted: Callable[[float], bool]) -> None:
+        for due, answer in self._held:
+            if wanted(due) and not answer.done():
+                answer.set_result(None)
+        self._held = [(due, answer) for due, answer in self._held if not answer.done()]
+
+
+class OneWorker:
+    """A limiter, its leases and its clock."""
+
+    def __init__(self, workers: int = 4) -> None:
+        self.clock = Clock()
+        self.leases = FakeLeases(self.clock)
+        self.workers = workers
+        self.limiter = self.another()
+
+    def another(self) -> RateLimiter:
+        """A limiter over the same leases, which knows nothing of what the first one was told."""
+        return RateLimiter(self.leases, lambda: self.workers, self.clock)
+
+    async def settle(self) -> None:
+        """Lets everything that can go on without the test go on."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def take(self, rate: Rate, times: int = 1, key_id: str = "k") -> int:
+        """How many of so many requests, one after the other and all at this moment, are let pass."""
+        passed = 0
+        for _ in range(times):
+            passed += (await self.limiter.take(key_id, rate)).allowed
+            await self.settle()
+        return passed
+
+    async def drive(self, rate: Rate, per_second: float, seconds: float) -> int:
+        """So many requests a second, evenly; how many of them pass."""
+        passed = 0
+        for _ in range(round(per_second * seconds)):
+            self.clock.now += 1 / per_second
+            passed += await self.take(rate)
+        return passed
