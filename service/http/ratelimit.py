@@ -1,0 +1,81 @@
+"""The fields `RateLimit-Policy` and `RateLimit`, and `Retry-After` with them.
+
+Written as draft-ietf-httpapi-ratelimit-headers-11 (23 May 2026, the newest found) has them, as Lists of RFC 9651.
+Policies: ``"rate"`` (`q` requests in `w` seconds) and ``"quota"`` (`q` in the `w` seconds of the day or month).
+`RateLimit` says of each what is left (`r`) and for how many seconds it has to do (`t`, the draft's effective window). A
+burst above a window's requests is not advertised: `r` is never more than `q`, `t` never more than `w`. A refusal tells
+of the policy that refused, and of no other: `Retry-After` is not to end before any `t` that comes with it (section 6).
+"""
+
+from functools import lru_cache
+
+import msgspec
+
+from service.http.reply import Header
+from service.quota.decision import Decision
+from service.terms import Quota, Rate
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """How a quota stands: requests `remaining`; the period ends in `reset` seconds and has `window` seconds in all."""
+
+    remaining: int
+    reset: int
+    window: int
+
+
+def limit_headers(
+    rate: Rate | None, decision: Decision | None, quota: Quota | None = None, standing: Standing | None = None
+) -> tuple[Header, ...]:
+    """For an answer that was let pass; nothing for a key without limits.
+
+    A limit of which nothing is known at the moment (`decision` or `standing` is None) is left out.
+    """
+    items = []
+    if rate is None or decision is None:
+        rate = None
+    else:
+        remaining, reset = decision.remaining, decision.reset
+        if remaining > rate.requests:
+            remaining, reset = rate.requests, rate.seconds
+        items.append(_item(b"rate", remaining, reset))
+    if quota is None or standing is None:
+        quota, window = None, 0
+    else:
+        window = standing.window
+        remaining = max(0, min(standing.remaining, quota.requests))
+        items.append(_item(b"quota", remaining, max(0, min(standing.reset, window))))
+    return (_policy(rate, quota, window), (b"ratelimit", b", ".join(items))) if items else ()
+
+
+def rate_limited_headers(
+    rate: Rate, decision: Decision, quota: Quota | None = None, standing: Standing | None = None
+) -> tuple[Header, ...]:
+    """For a 429 `rate_limited`."""
+    window = standing.window if standing else 0
+    policy = _policy(rate, quota if standing else None, window)
+    return (policy, *_refusal(b"rate", decision.retry_after))
+
+
+def quota_exhausted_headers(rate: Rate | None, quota: Quota, standing: Standing) -> tuple[Header, ...]:
+    """For a 429 `quota_exhausted`."""
+    return (_policy(rate, quota, standing.window), *_refusal(b"quota", max(1, standing.reset)))
+
+
+def _refusal(name: bytes, seconds: int) -> tuple[Header, Header]:
+    return (b"ratelimit", _item(name, 0, seconds)), (b"retry-after", b"%d" % seconds)
+
+
+def _item(name: bytes, remaining: int, seconds: int) -> bytes:
+    return b'"%s";r=%d;t=%d' % (name, remaining, seconds)
+
+
+@lru_cache(maxsize=1024)
+def _policy(rate: Rate | None, quota: Quota | None, window: int) -> Header:
+    """The same bytes for the same terms: the draft wants the field to stay as it is from answer to answer."""
+    items = []
+    if rate is not None:
+        items.append(b'"rate";q=%d;w=%d' % (rate.requests, rate.seconds))
+    if quota is not None:
+        items.append(b'"quota";q=%d;w=%d' % (quota.requests, window))
+    return (b"ratelimit-policy", b", ".join(items))

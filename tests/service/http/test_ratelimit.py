@@ -1,0 +1,96 @@
+"""RateLimit fields: to the letter of the draft, and consistent with Retry-After."""
+
+import re
+
+import pytest
+
+from service.http.ratelimit import Standing, limit_headers, quota_exhausted_headers, rate_limited_headers
+from service.quota.decision import Decision, allowed, refused
+from service.terms import Quota, Rate
+
+RATE = Rate(500, 1, 100)
+QUOTA = Quota(5_000_000, "month")
+STANDING = Standing(4_999_999, 86_400, 30 * 86_400)
+# RFC 9651: a List of Strings with Integer parameters, as it is serialised
+ITEM = r'"[a-z]+"(;[a-z]+=(0|[1-9][0-9]{0,14}))+'
+FIELD = re.compile(rf"{ITEM}(, {ITEM})*")
+
+
+def test_a_rate_is_advertised() -> None:
+    """Policy and what is left."""
+    assert limit_headers(RATE, allowed(RATE, 99)) == (
+        (b"ratelimit-policy", b'"rate";q=500;w=1'),
+        (b"ratelimit", b'"rate";r=99;t=1'),
+    )
+
+
+def test_rate_and_quota_are_items_of_one_list() -> None:
+    """The window of a month has the seconds of this one."""
+    assert limit_headers(RATE, allowed(RATE, 99), QUOTA, STANDING) == (
+        (b"ratelimit-policy", b'"rate";q=500;w=1, "quota";q=5000000;w=2592000'),
+        (b"ratelimit", b'"rate";r=99;t=1, "quota";r=4999999;t=86400'),
+    )
+
+
+def test_a_quota_alone_is_advertised() -> None:
+    """A key may have no rate."""
+    assert limit_headers(None, None, QUOTA, STANDING) == (
+        (b"ratelimit-policy", b'"quota";q=5000000;w=2592000'),
+        (b"ratelimit", b'"quota";r=4999999;t=86400'),
+    )
+
+
+def test_a_key_without_limits_has_no_fields() -> None:
+    """As before."""
+    assert limit_headers(None, None) == ()
+
+
+def test_what_is_not_known_is_not_claimed() -> None:
+    """A quota whose standing is unknown is left out of both fields; so is a rate that was not asked."""
+    assert limit_headers(RATE, allowed(RATE, 1), QUOTA, None) == limit_headers(RATE, allowed(RATE, 1))
+    assert limit_headers(RATE, None, QUOTA, STANDING) == limit_headers(None, None, QUOTA, STANDING)
+
+
+def test_more_than_the_window_allows_is_never_advertised() -> None:
+    """A burst of ten seconds' worth, a quota that was lowered."""
+    rate = Rate(10, 1, 100)
+    assert limit_headers(rate, allowed(rate, 100))[1] == (b"ratelimit", b'"rate";r=10;t=1')
+    lowered = limit_headers(None, None, Quota(10, "day"), Standing(50, 99_999, 86_400))
+    assert lowered[1] == (b"ratelimit", b'"quota";r=10;t=86400')
+
+
+def test_an_overdrawn_quota_has_nothing_left() -> None:
+    """The draft knows no negative numbers."""
+    assert limit_headers(None, None, QUOTA, Standing(-3, 0, 86_400))[1] == (b"ratelimit", b'"quota";r=0;t=0')
+
+
+@pytest.mark.parametrize("standing", [None, STANDING], ids=["rate only", "rate and quota"])
+def test_a_refusal_names_its_policy_and_when_to_come_back(standing: Standing | None) -> None:
+    """The policies are the same as ever; only the one that refused is told of, so that Retry-After ends no earlier."""
+    headers = dict(rate_limited_headers(RATE, refused(1.2), QUOTA, standing))
+    assert headers[b"ratelimit"] == b'"rate";r=0;t=2'
+    assert headers[b"retry-after"] == b"2"
+    passed = limit_headers(RATE, Decision(True, 3, 1, 0), QUOTA, standing)
+    assert headers[b"ratelimit-policy"] == dict(passed)[b"ratelimit-policy"]
+
+
+def test_an_exhausted_quota_says_when_the_next_period_begins() -> None:
+    """At least in a second."""
+    headers = dict(quota_exhausted_headers(RATE, QUOTA, Standing(0, 0, 86_400)))
+    assert headers[b"ratelimit"] == b'"quota";r=0;t=1'
+    assert headers[b"retry-after"] == b"1"
+
+
+@pytest.mark.parametrize(
+    "rate", [Rate(1, 3600, 1), Rate(999_999_999, 1, 10**9), RATE], ids=["slowest", "fastest", "usual"]
+)
+def test_every_field_is_a_structured_list(rate: Rate) -> None:
+    """Also with the largest numbers that terms may have: 15 digits."""
+    quota = Quota(10**15 - 1, "month")
+    for headers in (
+        limit_headers(rate, allowed(rate, rate.burst), quota, Standing(10**15 - 1, 1, 31 * 86_400)),
+        rate_limited_headers(rate, refused(3600), quota, STANDING),
+        quota_exhausted_headers(None, quota, STANDING),
+    ):
+        for name, value in headers:
+            assert name == b"retry-after" or FIELD.fullmatch(value.decode())
