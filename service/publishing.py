@@ -1,8 +1,5 @@
 """Publishing as the command line and the inbox do it: settings obeyed, the cache warmed, old releases retired."""
 
-import getpass
-import os
-import socket
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +10,7 @@ from config.settings import Settings
 from service import embedded
 from service.cache.warm import Plan, WarmError, warm
 from service.embedded_runtime import EmbeddedError
+from service.whoami import whoami
 from warehouse.areas.all import AREAS
 from warehouse.errors import WarehouseError
 from warehouse.findings import Acceptance
@@ -40,9 +38,8 @@ def options_of(
 ) -> Options:
     acceptance = None
     if accepted:
-        by = f"{_user()}@{socket.gethostname()}"
         now = datetime.now(UTC).replace(microsecond=0)
-        acceptance = Acceptance(rules=tuple(accepted), reason=reason, by=by, at=now)
+        acceptance = Acceptance(rules=tuple(accepted), reason=reason, by=whoami(), at=now)
     return Options(
         attribution=settings.attribution,
         limits=settings.limits,
@@ -106,10 +103,3 @@ def warm_release(
 def _current(catalog: Catalog) -> str | None:
     pointer = catalog.pointer()
     return pointer.release if pointer else None
-
-
-def _user() -> str:
-    try:
-        return os.environ.get("SUDO_USER") or getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
