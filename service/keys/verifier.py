@@ -3,6 +3,9 @@
 Age counts from when the look-up was sent. Up to 3 s a verified key is simply good; from 3 s it is re-checked behind
 the request, from 5 s the request waits for that (250 ms). While the store is away a key is good until 60 s old; after
 that nothing can be said about it, which is no fault of its owner.
+
+Wrong keys are remembered by nobody: each costs one look-up, a bounded number of them at a time, and the rest is told
+503 without asking.
 """
 
 import asyncio
@@ -30,6 +33,10 @@ WAIT_AFTER = 5.0
 UNKNOWN_AFTER = 60.0
 _WAIT_SECONDS = 0.25
 _MOST_VERIFIED = 100_000
+# Look-ups of keys that nobody has verified yet: a flood of wrong ones may neither take the connections that re-checks
+# of good keys need, nor pile up.
+_MOST_LOOKUPS = 64
+_MOST_WAITING = 1024
 _NOBODY = "0" * 64
 _NO_KEY = "none"
 
@@ -83,13 +90,16 @@ class KeyVerifier:
         self._changes = 0
         self._asked = 0
         self._last_confirmed = -UNKNOWN_AFTER
+        self._slots = asyncio.Semaphore(_MOST_LOOKUPS)
+        self._new = 0
 
     async def check(self, presented: str) -> Verdict:
         """The verdict on a presented key, within the key store's budget."""
         fingerprint = blake2b(presented.encode(), key=self._salt, digest_size=16).digest()
         known = self._verified.get(fingerprint)
-        if known is None:
-            return await self._check_new(presented, fingerprint)
+        return await self._check_new(presented, fingerprint) if known is None else await self._check_known(known)
+
+    async def _check_known(self, known: _Verified) -> Verdict:
         age = self._clock() - known.checked_at
         if age >= RECHECK_AFTER:
             recheck = self._start_recheck(known)
@@ -126,6 +136,18 @@ class KeyVerifier:
         parts = form.parse(presented)
         if parts is None:
             return INVALID
+        if self._new >= _MOST_LOOKUPS + _MOST_WAITING:
+            return Unknown("too many keys that are not verified yet")
+        self._new += 1
+        try:
+            async with self._slots:
+                # whoever waited behind the same key finds it here
+                known = self._verified.get(fingerprint)
+                return await (self._look_up(parts, fingerprint) if known is None else self._check_known(known))
+        finally:
+            self._new -= 1
+
+    async def _look_up(self, parts: form.PresentedKey, fingerprint: bytes) -> Verdict:
         sent, changes, asked = self._clock(), self._changes, self._next_number()
         try:
             key = await self._find(parts.key_id)

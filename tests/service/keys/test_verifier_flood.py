@@ -1,0 +1,123 @@
+"""A flood of wrong keys: bounded look-ups, bounded waiting, nothing remembered, and good keys go on."""
+
+import asyncio
+import hmac
+
+import pytest
+
+from service.keys import form, verifier
+from service.keys.verifier import INVALID, Unknown
+from tests.support.verifying import Scene
+
+LOOKUPS, WAITING = 4, 6
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verifier, "_MOST_LOOKUPS", LOOKUPS)
+    monkeypatch.setattr(verifier, "_MOST_WAITING", WAITING)
+
+
+@pytest.fixture
+async def flooded(scene: Scene, _small: None) -> Scene:
+    """The scene with a verifier that has the small limits."""
+    return Scene(scene.store, scene.presented, scene.key)
+
+
+async def let_go(scene: Scene) -> None:
+    """Lets every look-up end, those included that begin meanwhile."""
+    scene.store.holding = False
+    for held in scene.store.held:
+        held.set_result(None)
+    scene.store.held.clear()
+    await scene.settle()
+
+
+async def test_look_ups_of_unverified_keys_are_limited(flooded: Scene) -> None:
+    """So many at a time; so many wait; the rest is told at once that nobody knows, without asking."""
+    flooded.store.holding = True
+    checks = [asyncio.create_task(flooded.verifier.check(form.generate()[0])) for _ in range(LOOKUPS + WAITING + 3)]
+    await flooded.settle()
+    assert flooded.store.asked == LOOKUPS
+    refused = [check for check in checks if check.done()]
+    assert len(refused) == 3
+    assert all(isinstance(check.result(), Unknown) for check in refused)
+    await let_go(flooded)
+    assert [check.result() for check in checks if check not in refused] == [INVALID] * (LOOKUPS + WAITING)
+    assert flooded.store.asked == LOOKUPS + WAITING
+    assert await flooded.outcome() == "accepted", "the places are free again"
+
+
+async def test_a_good_key_goes_on_and_is_re_checked_while_others_flood(flooded: Scene) -> None:
+    """Re-checks of verified keys need no place among the others."""
+    await flooded.verified()
+    flooded.store.holding = True
+    flood = [asyncio.create_task(flooded.verifier.check(form.generate()[0])) for _ in range(LOOKUPS + WAITING)]
+    await flooded.settle()
+    flooded.store.holding = False
+    await flooded.revoke(push=True)
+    assert await flooded.outcome() == "revoked"
+    await let_go(flooded)
+    await asyncio.gather(*flood)
+
+
+async def test_wrong_keys_are_remembered_by_nobody(flooded: Scene) -> None:
+    """Neither unknown ids nor wrong secrets: each is asked for again, and nothing is written."""
+    wrong, parts = form.generate()
+    body = f"{form.PREFIX}_{flooded.key.key_id}_{parts.secret}"
+    names = await flooded.store.client.keys("*")
+    for _ in range(3):
+        for presented in (wrong, f"{body}_{form._checksum(body)}"):
+            assert await flooded.verifier.check(presented) == INVALID
+    assert flooded.store.asked == 6
+    assert (flooded.verifier._verified, flooded.verifier._by_id) == ({}, {})
+    assert await flooded.store.client.keys("*") == names
+
+
+async def test_many_first_requests_with_one_key_need_few_look_ups(flooded: Scene) -> None:
+    """As after a restart: whoever waited finds what the first ones learned."""
+    flooded.store.holding = True
+    checks = [asyncio.create_task(flooded.outcome()) for _ in range(LOOKUPS + WAITING)]
+    await flooded.settle()
+    await let_go(flooded)
+    assert [check.result() for check in checks] == ["accepted"] * (LOOKUPS + WAITING)
+    assert flooded.store.asked == LOOKUPS
+
+
+async def test_a_caller_that_goes_away_frees_its_place(flooded: Scene) -> None:
+    """Else a flood of cut connections would lock everybody out."""
+    flooded.store.holding = True
+    for _ in range(3):
+        checks = [asyncio.create_task(flooded.verifier.check(form.generate()[0])) for _ in range(LOOKUPS + WAITING)]
+        await flooded.settle()
+        for check in checks:
+            check.cancel()
+        await asyncio.wait(checks)
+    flooded.store.holding = False
+    assert await flooded.outcome() == "accepted"
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known id", "unknown id"])
+async def test_a_wrong_key_costs_the_same_whether_its_id_exists(
+    flooded: Scene, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One look-up, one digest, one comparison."""
+    done: list[str] = []
+    digest, compare = form.digest, hmac.compare_digest
+    _, parts = form.generate()
+    body = f"{form.PREFIX}_{flooded.key.key_id if known else parts.key_id}_{parts.secret}"
+    presented = f"{body}_{form._checksum(body)}"
+
+    def noted_digest(secret: str, pepper: bytes) -> str:
+        done.append("digest")
+        return digest(secret, pepper)
+
+    def noted_compare(one: str, other: str) -> bool:
+        done.append("compare")
+        return compare(one, other)
+
+    monkeypatch.setattr(form, "digest", noted_digest)
+    monkeypatch.setattr(hmac, "compare_digest", noted_compare)
+    assert await flooded.verifier.check(presented) == INVALID
+    # the first comparison is that of the checksum
+    assert (flooded.store.asked, done) == (1, ["compare", "digest", "compare"])
