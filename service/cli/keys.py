@@ -1,108 +1,138 @@
-"""forecast keys"""
+"""forecast keys: what changes keys. What shows them is in keys_show.py and keys_log.py, backups in keys_backup.py."""
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable
-from datetime import datetime
-from typing import TypeVar
+from datetime import datetime, timedelta
+from typing import Any
 
 import click
 import msgspec
 from rich.markup import escape
 
-from config.settings import SettingsError
-from service.cli.durations import FutureTime
-from service.cli.output import fail, json_option, load_settings, print_json, reports_errors, stderr, stdout, table
-from service.embedded import borrowed
-from service.keys import form, pepper
+from service.cli.durations import NEVER, FutureTime, Span
+from service.cli.keys_backup import export, import_
+from service.cli.keys_log import log
+from service.cli.keys_show import list_keys, show
+from service.cli.keys_store import checked_id, described, minute, with_store
+from service.cli.keys_terms import Dropped, Given, editor, terms_options
+from service.cli.output import fail, json_option, print_json, reports_errors, stderr, stdout
+from service.keys import changes
 from service.keys.record import KeyView
-from service.keys.store import KeyStore
-from service.probe import check_answers_redis
-from service.redis.client import RedisStore, open_client
-
-T = TypeVar("T")
-
-# An operator waits rather than being told to try again.
-_TIMEOUT_SECONDS = 3.0
-_COLOURS = {"active": "green", "expired": "yellow", "revoked": "red"}
 
 
 @click.group()
 def keys() -> None:
-    """Issue, list and revoke the API keys of partners.
+    """Issue, change, rotate and revoke the API keys of partners.
 
     \b
     forecast keys issue --partner acme --expires 90d
     forecast keys list
     forecast keys revoke 0B1zQmX4ktLw
+
+    Keys are never deleted. Every change is in the audit trail: forecast keys log.
     """
+
+
+for _command in (list_keys, show, log, export, import_):
+    keys.add_command(_command)
 
 
 @keys.command()
 @click.option("--partner", required=True, help="Who the key is for.")
 @click.option("--label", default="", help="What tells this key from the partner's others.")
 @click.option("--expires", type=FutureTime(), help="When it stops working: 90d, 12h, 2027-01-31. Default: never.")
+@terms_options
 @json_option
 @reports_errors
-def issue(partner: str, label: str, expires: datetime | None, as_json: bool) -> None:
+def issue(partner: str, label: str, expires: datetime | None, as_json: bool, **terms: Any) -> None:
     """Issue a key. It is shown this once, and durable by then.
+
+    Without --areas it opens all areas, those to come included; without --rate and --quota it has no limit.
 
     \b
     forecast keys issue --partner acme
+    forecast keys issue --partner acme --areas forecast --rate 500/s --burst 100 --quota 5000000/month
     KEY=$(forecast keys issue --partner acme --json | jq -r .key)
     """
     partner, label = (_text(name, value) for name, value in (("--partner", partner), ("--label", label)))
     if not partner:
         raise click.UsageError("--partner is empty")
-    presented, key = _with_store(lambda store: store.issue(partner, label, expires))
-    try:
-        _hand_over(presented, KeyView.of(key), as_json=as_json)
-    except OSError as error:
-        revoke_it = f"it works, but nobody has it: forecast keys revoke {key.key_id}"
-        fail(f"key {key.key_id} could not be shown ({error.strerror}); {revoke_it}")
+    wanted = Given(**terms).terms()
+    presented, key = with_store(lambda store: store.issue(partner, label, expires, wanted))
+    _hand_over(presented, KeyView.of(key), as_json=as_json)
 
 
-def _hand_over(presented: str, key: KeyView, *, as_json: bool) -> None:
-    """Shows the key, and makes sure that it arrived."""
-    if as_json:
-        print_json({"key": presented, **msgspec.structs.asdict(key)})
-        sys.stdout.flush()
-        return
-    stderr().print(f"Key [bold]{key.key_id}[/bold] for {escape(key.partner)}. It is not shown again:")
-    click.echo(presented)
-    sys.stdout.flush()
-
-
-@keys.command(name="list")
-@click.option("--partner", help="Only this partner's.")
-@click.option("--status", type=click.Choice(["active", "expired", "revoked"]), help="Only these.")
+@keys.command()
+@click.argument("key_id")
+@click.option(
+    "--overlap", type=Span(), required=True, help="How long the old key goes on: 7d, 12h; 0s ends it at once."
+)
+@click.option("--expires", type=FutureTime(), help="When the new key stops working. Default: when the old one would.")
 @json_option
 @reports_errors
-def list_keys(partner: str | None, status: str | None, as_json: bool) -> None:
-    """List keys, newest first; secrets are not kept and cannot be shown.
+def rotate(key_id: str, overlap: timedelta, expires: datetime | None, as_json: bool) -> None:
+    """Issue a new key in place of an old one, with the same partner, label and terms.
+
+    The old key works on until the end of the overlap, never longer than it would have.
 
     \b
-    forecast keys list --partner acme --status active
+    forecast keys rotate 0B1zQmX4ktLw --overlap 7d
     """
+    checked_id(key_id, as_json=as_json)
+    presented, key, old = with_store(lambda store: changes.rotate(store, key_id, overlap, expires))
+    if not as_json:
+        stderr().print(f"Key {old.key_id} ends {minute(old.expires_at)}.")
+    _hand_over(presented, KeyView.of(key), as_json=as_json, old=KeyView.of(old))
 
-    async def collect(store: KeyStore) -> list[KeyView]:
-        return [KeyView.of(key) async for key in store.all()]
 
-    views = [
-        view
-        for view in _with_store(collect)
-        if (partner is None or view.partner == partner) and (status is None or view.status == status)
-    ]
-    views.sort(key=lambda view: (view.created_at, view.key_id), reverse=True)
+@keys.command()
+@click.argument("key_id")
+@click.option(
+    "--expires", type=FutureTime(or_never=True), required=True, help="The new end: 90d from now, 2027-01-31, never."
+)
+@json_option
+@reports_errors
+def extend(key_id: str, expires: datetime, as_json: bool) -> None:
+    """Set when a key stops working; an expired one works again, a revoked one cannot be extended.
+
+    \b
+    forecast keys extend 0B1zQmX4ktLw --expires 2027-01-31
+    forecast keys extend 0B1zQmX4ktLw --expires never
+    """
+    checked_id(key_id, as_json=as_json)
+    until = None if expires == NEVER else expires
+    before, key = with_store(lambda store: changes.extend(store, key_id, until))
     if as_json:
-        print_json(views)
+        print_json(KeyView.of(key))
         return
-    shown = table("key id", "partner", "label", "status", "created", "expires")
-    for view in views:
-        status_text = f"[{_COLOURS[view.status]}]{view.status}[/]"
-        texts = (view.key_id, escape(view.partner), escape(view.label), status_text)
-        shown.add_row(*texts, _day(view.created_at), _day(view.expires_at))
-    stdout().print(shown if views else "No keys.")
+    ends = f"{minute(before.expires_at)} → {minute(key.expires_at)}"
+    stdout().print(f"Key {key.key_id} of {escape(key.partner)} ends: {ends}")
+
+
+@keys.command()
+@click.argument("key_id")
+@terms_options
+@click.option("--all-areas", is_flag=True, help="It opens every area, those to come included.")
+@click.option("--no-rate", is_flag=True, help="It has no rate limit any more.")
+@click.option("--no-quota", is_flag=True, help="It has no quota any more.")
+@json_option
+@reports_errors
+def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, as_json: bool, **terms: Any) -> None:
+    """Change the terms of a key; what is not named stays. Workers are told at once.
+
+    \b
+    forecast keys change 0B1zQmX4ktLw --rate 500/s --burst 100
+    forecast keys change 0B1zQmX4ktLw --areas forecast --no-quota
+    """
+    checked_id(key_id, as_json=as_json)
+    edit = editor(Given(**terms), Dropped(areas=all_areas, rate=no_rate, quota=no_quota))
+    before, key = with_store(lambda store: changes.change_terms(store, key_id, edit))
+    if as_json:
+        print_json(KeyView.of(key))
+        return
+    stdout().print(
+        f"Key {key.key_id} of {escape(key.partner)}: {described(before.terms)} → {described(key.terms)}",
+        soft_wrap=True,
+    )
 
 
 @keys.command()
@@ -115,13 +145,8 @@ def revoke(key_id: str, as_json: bool) -> None:
     \b
     forecast keys revoke 0B1zQmX4ktLw
     """
-    whole = form.parse(key_id)
-    if whole is not None:  # and is not repeated: it may be good
-        fail(f"this is a whole key; revoke it by its id, {whole.key_id}", as_json=as_json)
-    if not form.is_key_id(key_id):
-        shown = "this" if key_id.startswith(form.PREFIX) else repr(key_id)
-        fail(f"{shown} is no key id: `forecast keys list` shows them", as_json=as_json)
-    key = _with_store(lambda store: store.revoke(key_id))
+    checked_id(key_id, as_json=as_json)
+    key = with_store(lambda store: store.revoke(key_id))
     if as_json:
         print_json(KeyView.of(key))
         return
@@ -137,43 +162,35 @@ def revoke(key_id: str, as_json: bool) -> None:
 def adopt_store(as_json: bool) -> None:
     """Accept the key store as it is, after its keys were lost or the pepper was changed on purpose.
 
+    Where there is a backup, import it instead: forecast keys import.
+
     \b
     forecast keys adopt-store
     forecast keys adopt-store --yes --json
     """
-    _with_store(lambda store: store.adopt())
+    with_store(lambda store: store.adopt())
     if as_json:
         print_json({"adopted": True})
         return
     stdout().print("The key store is ours from now on.")
 
 
-def _with_store(work: Callable[[KeyStore], Awaitable[T]]) -> T:
-    """Runs `work` on the key store of the settings; the embedded one is started for it if nobody runs it."""
-    settings = load_settings().settings
-    with borrowed(settings, ("keys",)) as urls:
-        secret = pepper.obtain(settings.keys_pepper, settings.data_path)
-        problem = check_answers_redis(urls["keys"])
-        if problem is not None:
-            raise SettingsError(f"FORECAST_KEYS_URL: {problem}")
-
-        async def run() -> T:
-            redis = RedisStore(
-                "key store", urls["keys"], open_client(urls["keys"], timeout=_TIMEOUT_SECONDS, retries=1)
-            )
-            try:
-                return await work(KeyStore(redis, secret, settings.data_path))
-            finally:
-                await redis.stop()
-
-        return asyncio.run(run())
+def _hand_over(presented: str, key: KeyView, *, as_json: bool, old: KeyView | None = None) -> None:
+    """Shows the key, and makes sure that it arrived."""
+    try:
+        if as_json:
+            more = {} if old is None else {"old": old}
+            print_json({"key": presented, **msgspec.structs.asdict(key), **more})
+        else:
+            stderr().print(f"Key [bold]{key.key_id}[/bold] for {escape(key.partner)}. It is not shown again:")
+            click.echo(presented)
+        sys.stdout.flush()
+    except OSError as error:
+        revoke_it = f"it works, but nobody has it: forecast keys revoke {key.key_id}"
+        fail(f"key {key.key_id} could not be shown ({error.strerror}); {revoke_it}")
 
 
 def _text(name: str, value: str) -> str:
     if len(value) > 200 or not value.isprintable():
         raise click.UsageError(f"{name} must be printable and at most 200 characters")
     return value.strip()
-
-
-def _day(time: datetime | None) -> str:
-    return f"{time:%Y-%m-%d}" if time else "never"

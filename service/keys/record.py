@@ -1,15 +1,27 @@
 """What the key store holds on one API key, and on itself."""
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
+from msgspec import Meta
+
+from service.redis.client import StoreUnavailable
+from service.terms import Terms
 
 Status = Literal["active", "expired", "revoked"]
+ShownStatus = Literal["active", "expired", "revoked", "void"]
+
+NO_TERMS = Terms()
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`digest` is the secret's (form.digest). Members that a later version adds are kept by nobody and break nobody."""
+    """`digest` is the secret's (form.digest). Members that a later version adds are kept by nobody and break nobody.
+
+    `pepper` is the fingerprint of the pepper that the digest was made with, empty in records of the first version.
+    `revision` counts the changes since the key was issued: of two records of a key the higher one is newer. Who made
+    a change, and when, is in the audit trail.
+    """
 
     key_id: str
     partner: str
@@ -18,6 +30,11 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     label: str = ""
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
+    terms: Terms = NO_TERMS
+    rotated_from: str | None = None
+    rotated_to: str | None = None
+    pepper: str = ""
+    revision: Annotated[int, Meta(ge=0)] = 0
 
     def status(self, now: datetime | None = None) -> Status:
         if self.revoked_at is not None:
@@ -27,32 +44,93 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return "active"
 
 
-class Control(msgspec.Struct, frozen=True, kw_only=True):
-    """The sentinel: proves that this store is the one that holds the keys, and under which pepper."""
+class Control(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The sentinel: proves that this store is the one that holds the keys, and under which pepper.
+
+    `adopted_at`: when an operator gave up the keys that were made before, under another pepper.
+    """
 
     pepper_fingerprint: str
     created_at: datetime
+    adopted_at: datetime | None = None
+
+    def voids(self, key: ApiKey) -> bool:
+        """Whether `key` can never be verified again, because it was made with another pepper."""
+        if key.pepper:
+            return key.pepper != self.pepper_fingerprint
+        return self.adopted_at is not None and key.created_at < self.adopted_at
+
+
+class Damaged(msgspec.Struct, frozen=True):
+    """A record that cannot be read. `key_id` is what its name says."""
+
+    key_id: str
+    reason: str
+    status: Literal["damaged"] = "damaged"
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What can change about a key."""
+
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    terms: Terms = NO_TERMS
+
+    @classmethod
+    def of(cls, key: ApiKey) -> "State":
+        return cls(expires_at=key.expires_at, revoked_at=key.revoked_at, terms=key.terms)
 
 
 class KeyView(msgspec.Struct, frozen=True, kw_only=True):
-    """A key as operators see it: everything but the digest."""
+    """A key as operators see it: no digest. A `void` one was made with another pepper and never works again."""
 
     key_id: str
     partner: str
     label: str
-    status: Status
+    status: ShownStatus
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    terms: Terms
+    rotated_from: str | None
+    rotated_to: str | None
 
     @classmethod
-    def of(cls, key: ApiKey) -> "KeyView":
+    def of(cls, key: ApiKey, control: Control | None = None) -> "KeyView":
+        """`control` is the sentinel of the store that `key` is from; without it nothing is void."""
+        status: ShownStatus = key.status()
+        if status != "revoked" and control is not None and control.voids(key):
+            status = "void"
         return cls(
             key_id=key.key_id,
             partner=key.partner,
             label=key.label,
-            status=key.status(),
+            status=status,
             created_at=key.created_at,
             expires_at=key.expires_at,
             revoked_at=key.revoked_at,
+            terms=key.terms,
+            rotated_from=key.rotated_from,
+            rotated_to=key.rotated_to,
         )
+
+
+R = TypeVar("R", ApiKey, Control)
+
+
+def decoded(data: bytes | str | None, kind: type[R]) -> R | None:
+    """Raises StoreUnavailable if `data` is no such record: nothing is known about it then."""
+    if data is None:
+        return None
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.DecodeError as error:
+        raise StoreUnavailable(f"the key store holds a damaged record: {error}") from None
+
+
+def decoded_key(data: bytes | str | None, key_id: str) -> ApiKey | None:
+    """Raises StoreUnavailable if `data` is not the record of `key_id`."""
+    key = decoded(data, ApiKey)
+    if key is not None and key.key_id != key_id:
+        raise StoreUnavailable("the key store answers with another record than was asked for")
+    return key

@@ -1,18 +1,23 @@
-"""API keys in Redis: one record each under ``k:{<id>}``, and the sentinel under ``k:control``. No record expires."""
+"""API keys in Redis: one record each under ``k:{<id>}``, and the sentinel under ``k:control``. No record expires.
 
-from collections.abc import AsyncIterator
+Every change goes with its line in the audit trail (audit.py). Keys are never deleted.
+"""
+
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 from redis.asyncio import Redis
-from redis.asyncio.client import Pipeline
-from redis.exceptions import ResponseError
 
-from service.keys import form, pepper
-from service.keys.record import ApiKey, Control
+from service.keys import audit, form, pepper
+from service.keys.audit import Change, Edit
+from service.keys.durable import make_durable
+from service.keys.record import NO_TERMS, ApiKey, Control, State, decoded, decoded_key
 from service.redis.client import RedisStore, StoreUnavailable
+from service.terms import Terms
+from service.whoami import whoami
 
 PREFIX = "k:"
 CONTROL = "k:control"
@@ -20,8 +25,8 @@ CONTROL = "k:control"
 SEEN = "key-store-seen"
 
 _WAIT_MILLISECONDS = 2000
-
-R = TypeVar("R", ApiKey, Control)
+# Each try that fails means that somebody else has changed the key meanwhile.
+_TRIES = 10
 
 
 class KeyStoreError(Exception):
@@ -51,9 +56,9 @@ class KeyStore:
     """`data` is the data folder that remembers whether keys were ever seen; `secret` is the pepper."""
 
     def __init__(self, store: RedisStore, secret: bytes, data: Path) -> None:
-        self._store = store
-        self._pepper = secret
-        self._fingerprint = pepper.fingerprint(secret)
+        self.redis = store
+        self.pepper = secret
+        self.fingerprint = pepper.fingerprint(secret)
         self._seen = data / SEEN
         self._known = self._seen.exists()
 
@@ -61,7 +66,7 @@ class KeyStore:
         """The record of `key_id` and the sentinel, in one round trip.
 
         Raises:
-            StoreUnavailable: if the store does not answer, or answers with something that is no record.
+            StoreUnavailable: if the store does not answer, or answers with something that is not this record.
         """
 
         async def read(client: Redis) -> list[bytes | None]:
@@ -71,28 +76,29 @@ class KeyStore:
                 replies: list[bytes | None] = await pipeline.execute()
                 return replies
 
-        key, control = await self._store.call(read)
-        return Found(_decoded(key, ApiKey), _decoded(control, Control))
+        key, control = await self.redis.call(read)
+        return Found(decoded_key(key, key_id), decoded(control, Control))
 
     def check_control(self, control: Control | None) -> None:
         """Raises ForeignStoreError if this is not the store that our keys are in."""
         if control is None:
             if self._known:
                 raise ForeignStoreError(
-                    "the key store is empty, but keys were in it before: restore its backup, or accept the loss with "
-                    "`forecast keys adopt-store`"
+                    "the key store is empty, but keys were in it before: restore its backup (`forecast keys import`), "
+                    "or accept the loss with `forecast keys adopt-store`"
                 )
             return
-        if control.pepper_fingerprint != self._fingerprint:
+        if control.pepper_fingerprint != self.fingerprint:
             raise ForeignStoreError(
                 "the keys in the store were made with another pepper: set FORECAST_KEYS_PEPPER (or restore the file "
                 "`pepper` of the data folder), or give up those keys with `forecast keys adopt-store`"
             )
         if not self._known:
-            self._known = True
-            self._remember()
+            self.remember()
 
-    async def issue(self, partner: str, label: str, expires_at: datetime | None) -> tuple[str, ApiKey]:
+    async def issue(
+        self, partner: str, label: str, expires_at: datetime | None, terms: Terms = NO_TERMS
+    ) -> tuple[str, ApiKey]:
         """A new key as its owner gets it, and its record; both are durable when this returns.
 
         Raises:
@@ -100,21 +106,61 @@ class KeyStore:
             StoreUnavailable: if the store does not answer.
         """
         await self._ensure_control()
+        presented, key = self.new_key(partner, label, expires_at, terms)
+        await self.hand_in([edit_of(None, None, key, "issued")], key.key_id)
+        return presented, key
+
+    def new_key(self, partner: str, label: str, expires_at: datetime | None, terms: Terms) -> tuple[str, ApiKey]:
+        """A key as its owner gets it, and the record that is not stored yet."""
         presented, parts = form.generate()
-        key = ApiKey(
+        return presented, ApiKey(
             key_id=parts.key_id,
             partner=partner,
             label=label,
-            digest=form.digest(parts.secret, self._pepper),
-            created_at=_now(),
+            digest=form.digest(parts.secret, self.pepper),
+            created_at=now(),
             expires_at=expires_at,
+            terms=terms,
+            pepper=self.fingerprint,
         )
-        encoded = msgspec.json.encode(key)
-        created = await self._store.call(lambda client: client.set(record_name(key.key_id), encoded, nx=True))
-        if not created:  # 62 ** 12 ids: a defect of the random source, not bad luck
-            raise KeyStoreError("a key with the new id exists already; nothing was issued")
-        await self._make_durable()
-        return presented, key
+
+    async def hand_in(self, edits: list[Edit], key_id: str) -> None:
+        """Makes `edits`, by which the key `key_id` is new, durable. Raises KeyStoreError, StoreUnavailable."""
+        try:
+            done = await audit.apply(self.redis, edits)
+            if done:
+                await make_durable(self.redis)
+        except StoreUnavailable as error:
+            told = f"{error}; if `forecast keys show {key_id}` finds a key, nobody has it: revoke it"
+            raise StoreUnavailable(told) from None
+        if not done:
+            raise KeyStoreError("the record was changed from elsewhere meanwhile; nothing was issued: try again")
+
+    async def change(self, key_id: str, what: str, edit: Callable[[ApiKey], ApiKey]) -> tuple[ApiKey, ApiKey]:
+        """The record before and after `edit`, durable, with its line in the trail; no line if nothing changes.
+
+        Raises:
+            KeyStoreError: if there is no such key, or what `edit` raises.
+            StoreUnavailable: if the store does not answer.
+        """
+        for _ in range(_TRIES):
+            raw, before = await self.read(key_id)
+            after = edit(before)
+            if after != before:
+                after = msgspec.structs.replace(after, revision=before.revision + 1)
+                if not await audit.apply(self.redis, [edit_of(raw, before, after, what)]):
+                    continue
+            await make_durable(self.redis)
+            return before, after
+        raise KeyStoreError(f"key {key_id} is being changed from elsewhere all the time; try again")
+
+    async def read(self, key_id: str) -> tuple[bytes, ApiKey]:
+        """The record, as bytes too. Raises KeyStoreError if there is no such key, StoreUnavailable."""
+        (raw,) = await self.raw([key_id])
+        key = decoded_key(raw, key_id)
+        if raw is None or key is None:
+            raise KeyStoreError(f"no key {key_id}; `forecast keys list` shows those there are")
+        return raw, key
 
     async def revoke(self, key_id: str) -> ApiKey:
         """The record, revoked and durable; revoking twice keeps the first time.
@@ -123,87 +169,75 @@ class KeyStore:
             KeyStoreError: if there is no such key.
             StoreUnavailable: if the store does not answer.
         """
-        name = record_name(key_id)
-        revoked: list[ApiKey] = []
+        _, key = await self.change(
+            key_id, "revoked", lambda key: msgspec.structs.replace(key, revoked_at=key.revoked_at or now())
+        )
+        return key
 
-        async def change(pipeline: Pipeline) -> None:
-            key = _decoded(await pipeline.get(name), ApiKey)
-            if key is None:
-                raise KeyStoreError(f"no key {key_id}; `forecast keys list` shows those there are")
-            key = msgspec.structs.replace(key, revoked_at=key.revoked_at or _now())
-            revoked[:] = [key]
-            pipeline.multi()  # type: ignore[no-untyped-call]
-            pipeline.set(name, msgspec.json.encode(key))
+    async def raw(self, key_ids: list[str]) -> list[bytes | None]:
+        """The records' bytes, None where there is none. Raises StoreUnavailable."""
+        if not key_ids:
+            return []
+        names = [record_name(key_id) for key_id in key_ids]
+        records: list[Any] = await self.redis.call(lambda client: client.mget(names))
+        if len(records) != len(names):
+            raise StoreUnavailable(f"{self.redis.name}: {len(names)} records asked for, {len(records)} answered")
+        return records
 
-        await self._store.call(lambda client: client.transaction(change, name))
-        await self._make_durable()
-        return revoked[0]
-
-    async def all(self) -> AsyncIterator[ApiKey]:
-        """Every key once, in no order. Raises StoreUnavailable."""
-        cursor = 0
-        seen: set[bytes] = set()  # SCAN may return a name twice
-        while True:
-            cursor, names = await self._store.call(
-                lambda client, at=cursor: client.scan(at, match=f"{PREFIX}{{*", count=1000)  # type: ignore[misc]
-            )
-            new = [name for name in names if name not in seen]
-            seen.update(new)
-            if new:
-                records = await self._store.call(lambda client, some=new: client.mget(some))  # type: ignore[misc]
-                for record in records:
-                    key = _decoded(record, ApiKey)
-                    if key is not None:
-                        yield key
-            if not cursor:
-                return
+    async def control(self) -> Control | None:
+        """The sentinel. Raises StoreUnavailable."""
+        return (await self.find("none")).control
 
     async def adopt(self) -> None:
         """Makes this store ours, whatever was known of it before: keys made with another pepper are void."""
-        await self._store.call(lambda client: client.set(CONTROL, self._new_control()))
-        await self._make_durable()
+        raw: Any = await self.redis.call(lambda client: client.get(CONTROL))
+        try:
+            control = decoded(raw, Control)
+        except StoreUnavailable:  # damaged: all the more it needs a new one
+            control = None
+        if control is None or control.pepper_fingerprint != self.fingerprint:
+            adopted = msgspec.structs.replace(self._new_control(), adopted_at=now())
+            change = Change(what="adopted", by=whoami())
+            if not await audit.apply(self.redis, [Edit(CONTROL, raw, msgspec.json.encode(adopted), change)]):
+                raise KeyStoreError("somebody else has just adopted the key store; look again")
+        await make_durable(self.redis)
+        self.remember()
+
+    def remember(self) -> None:
+        """From now on an empty store is a loss, also for processes that start later."""
         self._known = True
-        self._remember()
-
-    async def _ensure_control(self) -> None:
-        control = (await self.find("none")).control
-        if control is None and not self._known:
-            await self._store.call(lambda client: client.set(CONTROL, self._new_control(), nx=True))
-            control = (await self.find("none")).control
-        self.check_control(control)
-
-    def _new_control(self) -> bytes:
-        return msgspec.json.encode(Control(pepper_fingerprint=self._fingerprint, created_at=_now()))
-
-    async def _make_durable(self) -> None:
-        """Waits until the server's append-only file has it on disk, where it has one and can say so (WAITAOF)."""
-
-        async def wait(client: Redis) -> None:
-            try:
-                reply = await client.execute_command("WAITAOF", 1, 0, _WAIT_MILLISECONDS)  # type: ignore[no-untyped-call]
-            except ResponseError:
-                return  # older than 7.2, or without the file: then its own configuration decides
-            if not reply[0]:
-                raise StoreUnavailable("key store: the change is made, but its disk has not confirmed it; check it")
-
-        await self._store.call(wait)
-
-    def _remember(self) -> None:
         try:
             self._seen.parent.mkdir(parents=True, exist_ok=True)
             self._seen.touch()
         except OSError:
             return  # a read-only data folder: the process still remembers
 
+    async def _ensure_control(self) -> None:
+        control = await self.control()
+        if control is None and not self._known:
+            encoded = msgspec.json.encode(self._new_control())
+            await self.redis.call(lambda client: client.set(CONTROL, encoded, nx=True))
+            control = await self.control()
+        self.check_control(control)
 
-def _decoded(data: bytes | str | None, kind: type[R]) -> R | None:
-    if data is None:
-        return None
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.DecodeError as error:
-        raise StoreUnavailable(f"the key store holds a damaged record: {error}") from None
+    def _new_control(self) -> Control:
+        return Control(pepper_fingerprint=self.fingerprint, created_at=now())
 
 
-def _now() -> datetime:
+def edit_of(raw: bytes | None, before: ApiKey | None, after: ApiKey, what: str, rotated: str | None = None) -> Edit:
+    """The change of one record, with its line."""
+    change = Change(
+        what=what,
+        by=whoami(),
+        key_id=after.key_id,
+        partner=after.partner,
+        before=None if before is None else State.of(before),
+        after=State.of(after),
+        revision=after.revision,
+        rotated=rotated,
+    )
+    return Edit(record_name(after.key_id), raw, msgspec.json.encode(after), change)
+
+
+def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)

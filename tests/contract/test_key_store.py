@@ -3,15 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from service.embedded_runtime import server_program
-from service.keys import form
+from service.keys import audit, backup, changes, form
 from service.keys import store as key_store
-from service.keys.record import ApiKey
+from service.keys.backup import Dump
+from service.keys.listing import every_key
+from service.keys.record import ApiKey, State
+from service.keys.restore import Restore
 from service.keys.store import CONTROL, ForeignStoreError, KeyStore, KeyStoreError, record_name
 from service.redis.client import RedisStore, StoreUnavailable, open_client
 from tests.contract.conftest import Backend
@@ -32,7 +36,7 @@ def keys(redis: RedisStore, tmp_path: Path) -> KeyStore:
 
 
 async def _listed(keys: KeyStore) -> list[ApiKey]:
-    return [key async for key in keys.all()]
+    return [key async for key in every_key(keys) if isinstance(key, ApiKey)]
 
 
 async def test_an_issued_key_is_found_by_its_id(keys: KeyStore) -> None:
@@ -61,7 +65,7 @@ async def test_a_revoked_key_is_revoked_once(keys: KeyStore, monkeypatch: pytest
     (_, key), (_, other) = await keys.issue("acme", "", None), await keys.issue("acme", "", None)
     revoked = await keys.revoke(key.key_id)
     assert revoked.revoked_at is not None
-    monkeypatch.setattr(key_store, "_now", lambda: datetime.now(UTC) + timedelta(days=1))
+    monkeypatch.setattr(key_store, "now", lambda: datetime.now(UTC) + timedelta(days=1))
     assert await keys.revoke(key.key_id) == revoked
     assert (await keys.find(key.key_id)).key == revoked
     assert (await keys.find(other.key_id)).key == other
@@ -74,7 +78,8 @@ async def test_revoking_from_two_places_at_once_loses_nothing(backend: Backend, 
     both = await asyncio.gather(
         *(store.revoke(key.key_id) for store in (keys, KeyStore(second, PEPPER, tmp_path)) for _ in range(5))
     )
-    assert {msgspec.structs.replace(one, revoked_at=None) for one in both} == {key}
+    assert {msgspec.structs.replace(one, revoked_at=None, revision=0) for one in both} == {key}
+    assert {one.revision for one in both} == {1}
     assert (await keys.find(key.key_id)).key in both
     await second.stop()
 
@@ -121,6 +126,51 @@ async def test_a_store_that_lost_everything_is_foreign_until_it_is_adopted(redis
     assert await _listed(keys) == [key]
 
 
+async def test_every_change_has_its_line_however_many_change_at_once(
+    backend: Backend, keys: KeyStore, tmp_path: Path
+) -> None:
+    """Five extend, one revokes, from two places: as many lines as changes, each from where the last one ended."""
+    _, key = await keys.issue("acme", "", None)
+    second = backend.store(timeout=5)
+    ends = [datetime.now(UTC).replace(microsecond=0) + timedelta(days=number) for number in range(1, 6)]
+    stores = [keys, KeyStore(second, PEPPER, tmp_path)]
+    work = [changes.extend(stores[number % 2], key.key_id, end) for number, end in enumerate(ends)]
+    done = await asyncio.gather(*work, stores[1].revoke(key.key_id), return_exceptions=True)
+    assert all(not isinstance(one, BaseException) or isinstance(one, KeyStoreError) for one in done)
+    told = [line.change async for line in audit.oldest_first(keys.redis) if line.change]
+    assert [one.revision for one in told] == list(range(len(told)))
+    assert all(earlier.after == later.before for earlier, later in pairwise(told))
+    record = (await keys.find(key.key_id)).key
+    assert record is not None
+    assert (record.status(), record.revision, State.of(record)) == ("revoked", len(told) - 1, told[-1].after)
+    await second.stop()
+
+
+async def test_without_a_trail_nothing_is_changed(redis: RedisStore, keys: KeyStore) -> None:
+    """Something else lies in its place."""
+    _, key = await keys.issue("acme", "", None)
+    await redis.call(lambda client: client.delete(audit.AUDIT))
+    await redis.call(lambda client: client.set(audit.AUDIT, "x"))
+    with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
+        await changes.rotate(keys, key.key_id, timedelta(0))
+    assert await _listed(keys) == [key]
+
+
+async def test_a_backup_restores_an_emptied_store(redis: RedisStore, keys: KeyStore) -> None:
+    """Records, sentinel and trail; what was revoked stays revoked."""
+    _, key = await keys.issue("acme", "", None)
+    _, new, old = await changes.rotate(keys, key.key_id, timedelta(days=7))
+    revoked = await keys.revoke(new.key_id)
+    lines = [line async for line in Dump(keys)]
+    trail = [line async for line in audit.oldest_first(redis)]
+    await redis.call(lambda client: client.flushall())
+    done = await Restore(keys, backup.check(lines, PEPPER), lambda: lines, dry_run=False).run()
+    assert (done.added, done.lines, done.made_ours) == (2, 4, True)
+    assert {one.key_id: one for one in await _listed(keys)} == {old.key_id: old, new.key_id: revoked}
+    assert [line async for line in audit.oldest_first(redis)][:4] == trail
+    keys.check_control((await keys.find("0" * 12)).control)
+
+
 async def test_a_record_that_is_none_is_unavailable(redis: RedisStore, keys: KeyStore) -> None:
     """Damaged, or of another type: nothing is known about the key."""
     for write in (
@@ -146,6 +196,8 @@ async def test_what_was_issued_or_revoked_survives_a_killed_server(short_folder:
         server.kill()
         server.start()
         assert (await keys.find(key.key_id)).key == key
+        told = [line.change.what async for line in audit.oldest_first(store) if line.change]
+        assert told == ["issued", "revoked"][: 1 + (change == "revoke")]
     finally:
         await store.stop()
         server.kill()

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from service.cli import main
+from service.embedded import EmbeddedServers
 from tests.support.drops import write_drop
 from tests.support.instance import NO_DRIFT_LIMITS
 
@@ -64,3 +66,37 @@ def cli(short: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
 @pytest.fixture
 def drop(tmp_path: Path) -> Path:
     return write_drop(tmp_path / "drop")
+
+
+@pytest.fixture
+def running(cli: Cli) -> Iterator[list[int]]:
+    """Process ids of the embedded key store that an instance keeps running."""
+    servers = EmbeddedServers(cli.data, ("keys",))
+    servers.ensure()
+    yield servers_of(cli.data)
+    servers.stop()
+
+
+def issue(cli: Cli, partner: str = "acme", *more: str) -> dict[str, Any]:
+    """The JSON of a new key."""
+    done = cli("keys", "issue", "--partner", partner, "--json", *more)
+    assert done.code == 0, done.err
+    issued: dict[str, Any] = done.json
+    return issued
+
+
+def ids(cli: Cli, *more: str) -> list[str]:
+    return [view["key_id"] for view in cli("keys", "list", "--json", *more).json]
+
+
+def servers_of(data: Path) -> list[int]:
+    """Process ids of the servers whose files are in `data`."""
+    folders = [folder for folder in Path("/proc").glob("[0-9]*") if (folder / "cwd").is_symlink()]
+    return [int(folder.name) for folder in folders if _works_in(folder, data)]
+
+
+def _works_in(process: Path, data: Path) -> bool:
+    try:
+        return (process / "cwd").readlink().is_relative_to(data)
+    except OSError:
+        return False

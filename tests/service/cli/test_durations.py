@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import click
 import pytest
 
-from service.cli.durations import FutureTime
+from service.cli.durations import NEVER, FutureTime, PastTime, Span
 
 
 def parse(text: str) -> datetime:
@@ -46,3 +46,37 @@ def test_what_is_no_time_is_refused_with_examples(text: str) -> None:
     """What is neither a span nor a date says how to write one."""
     with pytest.raises(click.BadParameter, match="is no time: give 90d, 12h or 2027-01-31"):
         parse(text)
+
+
+def test_never_is_a_time_only_where_it_is_allowed() -> None:
+    """And the hint says so."""
+    assert FutureTime(or_never=True).convert("never", None, None) == NEVER
+    assert FutureTime(or_never=True).convert("2999-01-31", None, None) == parse("2999-01-31")
+    with pytest.raises(click.BadParameter, match="2027-01-31 or never"):
+        FutureTime(or_never=True).convert("ever", None, None)
+    with pytest.raises(click.BadParameter, match="'never' is no time"):
+        parse("never")
+
+
+@pytest.mark.parametrize(("text", "span"), [("0s", timedelta(0)), ("90s", timedelta(seconds=90)), ("7d", timedelta(7))])
+def test_a_span_can_be_nothing(text: str, span: timedelta) -> None:
+    """A number and a unit."""
+    assert Span().convert(text, None, None) == span
+
+
+@pytest.mark.parametrize("text", ["", "7", "d", "-7d", "7 d", "1.5d", "2027-01-31", "never"])
+def test_what_is_no_span_is_refused_with_examples(text: str) -> None:
+    """A date is none."""
+    with pytest.raises(click.BadParameter, match="give 7d, 12h or 0s"):
+        Span().convert(text, None, None)
+
+
+def test_a_past_time_counts_back_from_now() -> None:
+    """A span, or a date."""
+    before = datetime.now(UTC).replace(microsecond=0)
+    assert (
+        before - timedelta(days=30) <= PastTime().convert("30d", None, None) <= datetime.now(UTC) - timedelta(days=30)
+    )
+    assert PastTime().convert("2026-10-01", None, None) == datetime(2026, 10, 1, tzinfo=UTC)
+    with pytest.raises(click.BadParameter, match="is no time"):
+        PastTime().convert("999999w", None, None)

@@ -1,43 +1,17 @@
 """forecast keys, on embedded servers that are started for one command and stopped after it."""
 
 import re
-from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
-from service.embedded import EmbeddedServers
 from service.embedded_runtime import runtime_folder
 from service.keys import form
-from tests.service.cli.conftest import Cli
+from tests.service.cli.conftest import Cli, ids, issue, servers_of
 
 as_json_or_not = pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
-VIEW = {"key_id", "partner", "label", "status", "created_at", "expires_at", "revoked_at"}
-
-
-def issue(cli: Cli, partner: str = "acme", *more: str) -> dict[str, str]:
-    done = cli("keys", "issue", "--partner", partner, "--json", *more)
-    assert done.code == 0, done.err
-    issued: dict[str, str] = done.json
-    return issued
-
-
-def ids(cli: Cli, *more: str) -> list[str]:
-    return [view["key_id"] for view in cli("keys", "list", "--json", *more).json]
-
-
-def servers_of(data: Path) -> list[int]:
-    """Process ids of the servers whose files are in `data`."""
-    folders = [folder for folder in Path("/proc").glob("[0-9]*") if (folder / "cwd").is_symlink()]
-    return [int(folder.name) for folder in folders if _works_in(folder, data)]
-
-
-def _works_in(process: Path, data: Path) -> bool:
-    try:
-        return (process / "cwd").readlink().is_relative_to(data)
-    except OSError:
-        return False
+VIEW = {"key_id", "partner", "label", "status", "created_at", "expires_at", "revoked_at", "terms"}
+VIEW |= {"rotated_from", "rotated_to"}
 
 
 def test_a_key_is_printed_alone(cli: Cli) -> None:
@@ -70,15 +44,6 @@ def test_keys_survive_the_server_that_was_started_for_them(cli: Cli) -> None:
     second = issue(cli)["key_id"]
     assert set(ids(cli)) == {first, second}
     assert servers_of(cli.data) == []
-
-
-@pytest.fixture
-def running(cli: Cli) -> Iterator[list[int]]:
-    """Process ids of the embedded key store that an instance keeps running."""
-    servers = EmbeddedServers(cli.data, ("keys",))
-    servers.ensure()
-    yield servers_of(cli.data)
-    servers.stop()
 
 
 def test_a_running_server_is_used_and_left_running(cli: Cli, running: list[int]) -> None:
@@ -153,7 +118,7 @@ def test_a_whole_key_is_not_repeated(cli: Cli) -> None:
     """Who gives a key instead of its id is told the id; the key, or what is left of one, is not printed."""
     key, parts = form.generate()
     whole, cut = cli("keys", "revoke", key, "--json"), cli("keys", "revoke", key[:-1], "--json")
-    assert whole.error() == f"this is a whole key; revoke it by its id, {parts.key_id}"
+    assert whole.error() == f"this is a whole key; give its id, {parts.key_id}"
     assert cut.error().startswith("this is no key id")
     assert parts.secret not in whole.out + whole.err + cut.out + cut.err
 

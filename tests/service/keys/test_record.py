@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from service.keys.record import ApiKey, KeyView
+from service.keys.record import ApiKey, Control, KeyView, decoded_key
+from service.redis.client import StoreUnavailable
+from service.terms import Terms
 
 NOW = datetime(2026, 11, 5, 12, tzinfo=UTC)
 KEY = ApiKey(key_id="0B1zQmX4ktLw", partner="acme", digest="d" * 64, created_at=NOW)
@@ -38,8 +40,42 @@ def test_a_record_with_members_of_a_later_version_is_read() -> None:
     assert msgspec.json.decode(msgspec.json.encode({**data, "areas": ["forecast"]}), type=ApiKey) == KEY
 
 
+def test_a_record_of_the_first_version_is_read() -> None:
+    """It has no terms: every area, no limit."""
+    first = b'{"key_id":"0B1zQmX4ktLw","partner":"acme","digest":"d","created_at":"2026-11-05T12:00:00Z"}'
+    key = msgspec.json.decode(first, type=ApiKey)
+    assert (key.terms, key.revision, key.pepper) == (Terms(), 0, "")
+    assert KeyView.of(key, Control(pepper_fingerprint="ours", created_at=NOW)).status == "active"
+
+
+@pytest.mark.parametrize(
+    ("made_with", "adopted", "void"),
+    [
+        ("ours", None, False),
+        ("ours", timedelta(days=1), False),
+        ("other", None, True),
+        ("", None, False),
+        ("", timedelta(days=-1), False),
+        ("", timedelta(days=1), True),
+    ],
+)
+def test_a_key_of_another_pepper_is_void(made_with: str, adopted: timedelta | None, void: bool) -> None:
+    """By its pepper; a record that has none was made before the store was adopted, or not."""
+    control = Control(pepper_fingerprint="ours", created_at=NOW, adopted_at=None if adopted is None else NOW + adopted)
+    key = msgspec.structs.replace(KEY, pepper=made_with)
+    assert KeyView.of(key, control).status == ("void" if void else "active")
+    assert KeyView.of(msgspec.structs.replace(key, revoked_at=NOW), control).status == "revoked"
+
+
+def test_a_record_of_another_key_is_no_answer() -> None:
+    """A reply that was crossed with another."""
+    with pytest.raises(StoreUnavailable, match="another record"):
+        decoded_key(msgspec.json.encode(KEY), "another")
+    assert decoded_key(msgspec.json.encode(KEY), KEY.key_id) == KEY
+
+
 def test_an_operator_never_sees_the_digest() -> None:
-    """Everything else of the record is shown."""
+    """Everything else of the record is shown, but for what only the store needs."""
     view = msgspec.to_builtins(KeyView.of(KEY))
-    assert set(view) == (set(KEY.__struct_fields__) - {"digest"}) | {"status"}
+    assert set(view) == (set(KEY.__struct_fields__) - {"digest", "pepper", "revision"}) | {"status"}
     assert KEY.digest not in view.values()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.keys import form
+from service.keys.audit import AUDIT
 from service.keys.store import CONTROL, SEEN, ForeignStoreError, KeyStoreError, key_id_of, record_name
 from service.redis.client import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
@@ -30,17 +31,20 @@ async def test_the_secret_is_nowhere_in_the_store(store: HeldKeyStore) -> None:
     presented, key = await store.issue("acme", "", None)
     parts = form.parse(presented)
     assert parts is not None
-    for name in await store.client.keys("*"):
-        record = await store.client.get(name)
-        assert isinstance(record, bytes)
-        assert parts.secret.encode() not in record
+    await store.revoke(key.key_id)
+    names = await store.client.keys("*")
+    assert set(names) == {record_name(key.key_id).encode(), CONTROL.encode(), AUDIT.encode()}
+    for name in names:
+        content = repr(await (store.client.xrange(name) if name == AUDIT.encode() else store.client.get(name)))
+        assert parts.secret not in content
+        assert (key.digest in content) is (name == record_name(key.key_id).encode())
     assert parts.secret not in repr(key)
 
 
 async def test_nothing_in_the_store_expires(store: HeldKeyStore) -> None:
     """An expired key is told so, which needs its record."""
     await store.issue("acme", "", None)
-    assert [await store.client.ttl(name) for name in await store.client.keys("*")] == [-1, -1]
+    assert [await store.client.ttl(name) for name in await store.client.keys("*")] == [-1] * 3
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"not json", b"[1]", b'{"key_id": 1}'])

@@ -1,0 +1,142 @@
+"""forecast keys export and import."""
+
+import asyncio
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from service.cli.keys_store import minute, with_store
+from service.cli.output import FAILED, json_option, print_json, reports_errors, stderr, stdout
+from service.keys import backup
+from service.keys.backup import Dump
+from service.keys.restore import Restore, Restored
+from service.keys.store import KeyStore
+from warehouse.durable import sync
+
+# No line of ours comes near it; a file without line ends must not fill the memory.
+_LONGEST_LINE = 1 << 20
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True, dir_okay=False))
+@json_option
+@reports_errors
+def export(file: Path, as_json: bool) -> None:
+    """Write a backup of the key store to FILE, or to standard output with -.
+
+    In it: every key with its terms and the digest of its secret, and the whole audit trail. Not in it: secrets, which
+    are kept nowhere, and the pepper, without which the digests are worth nothing: back it up elsewhere. Usage and what
+    is left of quotas is not in it either. The file is readable by its owner alone.
+
+    A damaged record is told and left out, and the exit code is 1 then.
+
+    \b
+    forecast keys export /backup/keys-2026-11-20.jsonl
+    forecast keys export - | gpg --encrypt --recipient ops@example.org > keys.gpg
+    """
+    to_stdout = str(file) == "-"
+    if to_stdout and as_json:
+        raise click.UsageError("--json and - both need standard output: give a file")
+    if not to_stdout and file.exists() and not file.is_file():  # it would be replaced
+        raise click.UsageError(f"{file} is no regular file; - writes to standard output")
+    dump = with_store(lambda store: _to_stdout(store) if to_stdout else _to_file(store, file))
+    if as_json:
+        print_json({"file": str(file), "keys": dump.keys, "lines": dump.lines, "damaged": dump.damaged})
+    else:
+        stderr().print(f"{dump.keys:,} keys and {dump.lines:,} lines of the audit trail.")
+    for damaged in dump.damaged:
+        click.echo(f"forecast: left out, damaged: {ascii(damaged.key_id)[1:-1]}: {damaged.reason}", err=True)
+    if dump.damaged:
+        sys.exit(FAILED)
+
+
+@click.command(name="import")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@json_option
+@reports_errors
+def import_(file: Path, dry_run: bool, as_json: bool) -> None:
+    """Bring the keys and the audit trail of a backup into the key store.
+
+    A file that is damaged, cut off, edited or made with another pepper is refused as a whole. Of a key that is there
+    already the newer record stays. A key that was ever revoked, by the trail that is there or by the one in the file,
+    ends up revoked, however old the backup. An emptied store becomes ours again. An import that was interrupted is
+    simply run again.
+
+    \b
+    forecast keys import /backup/keys-2026-11-20.jsonl --dry-run
+    forecast keys import /backup/keys-2026-11-20.jsonl
+    """
+
+    async def run(store: KeyStore) -> Restored:
+        with file.open("rb") as stream:
+            head = backup.check(_lines(stream), store.pepper)
+            return await Restore(store, head, lambda: _lines(stream), dry_run=dry_run).run()
+
+    done = with_store(run)
+    if as_json:
+        print_json({**_members(done), "dry_run": dry_run})
+        return
+    console = stdout()
+    console.print(f"{'Would import' if dry_run else 'Imported'} a backup of {minute(done.made_at)}:")
+    for number, text in (
+        (done.added, "keys added"),
+        (done.updated, "keys brought up to date"),
+        (done.kept, "keys kept as they are"),
+        (done.revoked, "of them revoked, because an audit trail says so"),
+        (done.lines, "lines of the audit trail added"),
+        (done.damaged_lines, "damaged lines of an audit trail passed over"),
+    ):
+        console.print(f"  {number:>9,} {text}")
+    if done.made_ours:
+        console.print("The key store was empty, and " + ("would be" if dry_run else "is") + " ours again.")
+
+
+def _members(done: Restored) -> dict[str, object]:
+    return {name: getattr(done, name) for name in done.__struct_fields__}
+
+
+async def _to_stdout(store: KeyStore) -> Dump:
+    dump = Dump(store)
+    stream = sys.stdout.buffer
+    async for line in dump:
+        stream.write(line)
+    stream.flush()
+    return dump
+
+
+async def _to_file(store: KeyStore, file: Path) -> Dump:
+    """Written aside, flushed to disk, renamed: `file` is there whole or as it was."""
+    aside = file.with_name(f".{file.name}.{secrets.token_hex(8)}.new")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            dump = await _written(store, stream)
+        aside.replace(file)
+    except BaseException:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise
+    sync(file.parent)
+    return dump
+
+
+async def _written(store: KeyStore, stream: BinaryIO) -> Dump:
+    dump = Dump(store)
+    async for line in dump:
+        stream.write(line)
+    stream.flush()
+    await asyncio.to_thread(os.fsync, stream.fileno())
+    return dump
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    stream.seek(0)
+    while line := stream.readline(_LONGEST_LINE):
+        yield line

@@ -1,0 +1,122 @@
+"""What the commands of `forecast keys` share: the store they work on, ids, and how a key is shown."""
+
+import asyncio
+import contextlib
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from rich.markup import escape
+
+from config.settings import Settings, SettingsError
+from service.cli.output import fail, load_settings
+from service.embedded import borrowed
+from service.keys import audit, form, pepper
+from service.keys.store import KeyStore
+from service.logs import JsonFormatter, TextFormatter
+from service.probe import check_answers_redis
+from service.redis.client import RedisStore, open_client
+from service.terms import Terms
+
+T = TypeVar("T")
+
+# An operator waits rather than being told to try again.
+_TIMEOUT_SECONDS = 3.0
+ROWS = 100
+
+limit_option = click.option(
+    "--limit", type=click.IntRange(min=1), help=f"At most so many, the newest. Default: {ROWS}; all with --json."
+)
+
+
+def with_store(work: Callable[[KeyStore], Awaitable[T]]) -> T:
+    """Runs `work` on the key store of the settings; the embedded one is started for it if nobody runs it."""
+    settings = load_settings().settings
+    with borrowed(settings, ("keys",)) as urls, _audit_log(settings):
+        secret = pepper.obtain(settings.keys_pepper, settings.data_path)
+        problem = check_answers_redis(urls["keys"])
+        if problem is not None:
+            raise SettingsError(f"FORECAST_KEYS_URL: {problem}")
+
+        async def run() -> T:
+            redis = RedisStore(
+                "key store", urls["keys"], open_client(urls["keys"], timeout=_TIMEOUT_SECONDS, retries=1)
+            )
+            try:
+                return await work(KeyStore(redis, secret, settings.data_path))
+            finally:
+                await redis.stop()
+
+        return asyncio.run(run())
+
+
+def checked_id(key_id: str, *, as_json: bool) -> str:
+    """`key_id` if it is one. A whole key is not repeated: it may be good."""
+    whole = form.parse(key_id)
+    if whole is not None:
+        fail(f"this is a whole key; give its id, {whole.key_id}", as_json=as_json)
+    if not form.is_key_id(key_id):
+        shown = "this" if key_id.startswith(form.PREFIX) else repr(key_id)
+        fail(f"{shown} is no key id: `forecast keys list` shows them", as_json=as_json)
+    return key_id
+
+
+def day(time: datetime | None) -> str:
+    return f"{time:%Y-%m-%d}" if time else "never"
+
+
+def minute(time: datetime | None) -> str:
+    return f"{time:%Y-%m-%d %H:%M} UTC" if time else "never"
+
+
+def described(terms: Terms) -> str:
+    """Terms in one line, marked up; `-` where there are none."""
+    parts = [] if terms.areas is None else [escape(", ".join(terms.areas))]
+    if terms.rate is not None:
+        parts.append(f"{terms.rate} (burst {terms.rate.burst:,})")
+    if terms.quota is not None:
+        parts.append(f"{terms.quota.requests:,}/{terms.quota.period} (warned at {terms.quota.warn_at:.0%})")
+    return "; ".join(parts) or "-"
+
+
+class JsonArray:
+    """An array on standard output, an element at a time: a million of them need no memory."""
+
+    def __init__(self) -> None:
+        self._before = "[\n"
+
+    def add(self, element: Any) -> None:
+        click.echo(f"{self._before}  {msgspec.json.encode(element).decode()}", nl=False)
+        self._before = ",\n"
+
+    def end(self) -> None:
+        click.echo("[]" if self._before == "[\n" else "\n]")
+
+
+@contextlib.contextmanager
+def _audit_log(settings: Settings) -> Iterator[None]:
+    """The lines of the audit trail go to standard error too, for whatever collects it.
+
+    A person at a terminal is told by the command itself what it did, unless `log_format` says otherwise.
+    """
+    terminal = sys.stderr.isatty()
+    if settings.log_format == "auto" and terminal:
+        yield
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    text = settings.log_format == "text"
+    handler.setFormatter(TextFormatter(colour=terminal) if text else JsonFormatter())
+    level, propagate = audit.log.level, audit.log.propagate
+    audit.log.addHandler(handler)
+    audit.log.setLevel(logging.INFO)
+    audit.log.propagate = False
+    try:
+        yield
+    finally:
+        audit.log.removeHandler(handler)
+        audit.log.setLevel(level)
+        audit.log.propagate = propagate

@@ -1,0 +1,168 @@
+"""The audit trail: who did what to which key, and when. An append-only stream of Redis's, ``a:audit``, never trimmed.
+
+A line's id is its time by the server's one clock. Lines never hold a secret or a digest. The trail and the records
+are changed in one step (change.lua), so both have to be on one server (with its replicas), not on a cluster.
+"""
+
+import logging
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from importlib import resources
+from typing import Any, NamedTuple
+
+import msgspec
+from redis.asyncio import Redis
+
+from service.keys.record import State
+from service.redis.client import RedisStore, StoreUnavailable
+
+AUDIT = "a:audit"
+LINE = "line"
+_PAGE = 1000
+_SCRIPT = resources.files("service.keys").joinpath("change.lua").read_text(encoding="utf-8")
+
+log = logging.getLogger("forecast.keys.audit")
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`what`: issued, rotated, extended, changed, revoked, imported, adopted. Without `key_id` it is about the store.
+
+    `revision` is the record's after the change. `rotated` names the other key of a rotation. `restored` is the id that
+    the line had in the trail from which an import brought it.
+    """
+
+    what: str
+    by: str
+    key_id: str | None = None
+    partner: str | None = None
+    before: State | None = None
+    after: State | None = None
+    revision: int = 0
+    rotated: str | None = None
+    restored: str | None = None
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line of the trail; `change` is None where it is damaged."""
+
+    id: str
+    change: Change | None
+
+    @property
+    def origin(self) -> str:
+        """The id that it was first written under."""
+        return (self.change.restored if self.change else None) or self.id
+
+    @property
+    def at(self) -> datetime:
+        return time_of(self.origin)
+
+
+class Edit(NamedTuple):
+    """One record's bytes before (None: there is none) and after, and the line that says so."""
+
+    name: str
+    before: bytes | None
+    after: bytes
+    change: Change
+
+
+async def apply(store: RedisStore, edits: list[Edit], *, quiet: bool = False) -> bool:
+    """Makes the edits and writes their lines in one step; False where a record was changed meanwhile.
+
+    The same lines go to the log, unless `quiet`.
+
+    Raises:
+        StoreUnavailable: if the store does not answer; then it may have been done.
+    """
+    names = [edit.name for edit in edits]
+    words = [part for edit in edits for part in (edit.before or b"", edit.after, msgspec.json.encode(edit.change))]
+
+    async def run(client: Redis) -> Any:
+        return await client.eval(_SCRIPT, 1 + len(names), AUDIT, *names, *words)
+
+    done = bool(await store.call(run))
+    if not done:  # a try whose answer was lost, and which was sent again, has changed them itself
+        now = await store.call(lambda client: client.mget(names))
+        done = list(now) == [edit.after for edit in edits]
+    if done and not quiet:
+        for edit in edits:
+            _say(edit.change)
+    return done
+
+
+async def newest_first(store: RedisStore, since: datetime | None = None) -> AsyncIterator[Line]:
+    """The lines, read page by page. Raises StoreUnavailable."""
+    oldest = "-" if since is None else str(int(since.timestamp() * 1000))
+    end = "+"
+    while True:
+        page = await store.call(
+            lambda client, at=end: client.xrevrange(AUDIT, at, oldest, count=_PAGE)  # type: ignore[misc]
+        )
+        for entry in page:
+            line = _line(entry)
+            yield line
+        if len(page) < _PAGE:
+            return
+        end = f"({line.id}"
+
+
+async def oldest_first(store: RedisStore, behind: str | None = None) -> AsyncIterator[Line]:
+    """The lines, read page by page, those after the id `behind`. Raises StoreUnavailable."""
+    start = "-" if behind is None else f"({behind}"
+    while True:
+        page = await store.call(
+            lambda client, at=start: client.xrange(AUDIT, at, "+", count=_PAGE)  # type: ignore[misc]
+        )
+        for entry in page:
+            line = _line(entry)
+            yield line
+        if len(page) < _PAGE:
+            return
+        start = f"({line.id}"
+
+
+async def last_id(store: RedisStore) -> str | None:
+    page = await store.call(lambda client: client.xrevrange(AUDIT, "+", "-", count=1))
+    return _line(page[0]).id if page else None
+
+
+def order_of(line_id: str) -> tuple[int, int]:
+    """What ids are ordered by: milliseconds since 1970, and a number. Raises ValueError if it is no id."""
+    milliseconds, _, number = line_id.partition("-")
+    if not (milliseconds.isascii() and milliseconds.isdigit() and number.isascii() and number.isdigit()):
+        raise ValueError(f"{line_id!r} is no id of a line")
+    return int(milliseconds), int(number)
+
+
+def time_of(line_id: str) -> datetime:
+    """Raises ValueError if it is no id, or no time that there is."""
+    milliseconds, _ = order_of(line_id)
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise ValueError(f"{line_id!r} is no time") from None
+
+
+def _line(entry: Any) -> Line:
+    try:
+        line_id = _text(entry[0])
+        order_of(line_id)
+    except (TypeError, IndexError, ValueError, UnicodeDecodeError):
+        raise StoreUnavailable("the key store answers with something that is no audit trail") from None
+    try:
+        change = msgspec.json.decode(entry[1][LINE.encode()], type=Change)
+        time_of(change.restored or line_id)
+    except (msgspec.DecodeError, KeyError, TypeError, IndexError, ValueError):
+        return Line(line_id, None)
+    return Line(line_id, change)
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode("ascii") if isinstance(value, bytes) else value
+
+
+def _say(change: Change) -> None:
+    about = f"key {change.key_id}" if change.key_id else "the key store"
+    members: dict[str, Any] = msgspec.to_builtins(change)
+    log.info("%s was %s by %s", about, change.what, change.by, extra=members)

@@ -1,0 +1,208 @@
+"""A backup of the key store: one versioned document of JSON lines.
+
+``head`` (version, pepper's fingerprint, sentinel), every record, the whole audit trail, the records that were changed
+while the others were written, and ``end`` with their numbers and a checksum. It holds digests and no secrets, and is
+worth nothing without the pepper, which is not in it. The checksum is an HMAC-SHA-256 with the pepper: a file that was
+damaged, cut off or edited is told from a good one.
+"""
+
+import hmac
+from collections.abc import AsyncIterator, Iterable, Iterator
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Literal
+
+import msgspec
+
+from service.keys import audit, pepper
+from service.keys.audit import Line
+from service.keys.listing import every_key, readable
+from service.keys.record import ApiKey, Control, Damaged
+from service.keys.store import KeyStore, KeyStoreError, now
+
+VERSION = 1
+_PURPOSE = b"forecast keys backup\n"
+_UNKNOWN_PEPPER = "unknown"
+_CLOCKS_DIFFER = timedelta(days=1)
+
+
+class BackupError(KeyStoreError):
+    """The file is no backup that can be imported here. The message says why."""
+
+
+class Head(msgspec.Struct, frozen=True, tag="head"):
+    format: Literal["forecast-keys"]
+    version: int
+    pepper: str
+    made_at: datetime
+    control: Control
+
+
+class KeyItem(msgspec.Struct, frozen=True, tag="key"):
+    key: ApiKey
+
+
+class LineItem(msgspec.Struct, frozen=True, tag="line"):
+    line: Line
+
+
+class End(msgspec.Struct, frozen=True, tag="end"):
+    """`checksum` is over every line before this one, as hex."""
+
+    keys: int
+    lines: int
+    checksum: str
+
+
+class _Mark(msgspec.Struct, frozen=True):
+    type: str
+    format: str
+    version: int
+
+
+Item = Head | KeyItem | LineItem | End
+_items = msgspec.json.Decoder(Item)
+
+
+class Dump:
+    """Writes a backup; afterwards `keys`, `lines` and `damaged` say what is in it, and what could not be."""
+
+    def __init__(self, store: KeyStore) -> None:
+        self.keys = 0
+        self.lines = 0
+        self.damaged: list[Damaged] = []
+        self._store = store
+        self._sum = hmac.new(store.pepper, _PURPOSE, sha256)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The lines of the file.
+
+        Raises:
+            KeyStoreError: if this is not the store that our keys are in, or has none.
+            StoreUnavailable: if the store does not answer.
+        """
+        control = await self._store.control()
+        self._store.check_control(control)
+        if control is None:
+            raise KeyStoreError("no key was ever issued here: there is nothing to export")
+        yield self._encoded(Head("forecast-keys", VERSION, self._store.fingerprint, now(), control))
+        before = await audit.last_id(self._store.redis)
+        async for key in every_key(self._store):
+            for item in self._item(key, control):
+                yield item
+        changed: dict[str, None] = {}
+        async for line in audit.oldest_first(self._store.redis):
+            self.lines += 1
+            yield self._encoded(LineItem(line))
+            if line.change and line.change.key_id and _is_behind(line.id, before):
+                changed[line.change.key_id] = None
+        for key_id in changed:
+            (record,) = await self._store.raw([key_id])
+            for item in self._item(readable(record, key_id), control):
+                yield item
+        yield msgspec.json.encode(End(self.keys, self.lines, self._sum.hexdigest())) + b"\n"
+
+    def _item(self, key: ApiKey | Damaged, control: Control) -> Iterator[bytes]:
+        if isinstance(key, Damaged):
+            self.damaged.append(key)
+            return
+        if not key.pepper:  # the reader must not have to guess it
+            made_with = _UNKNOWN_PEPPER if control.voids(key) else self._store.fingerprint
+            key = msgspec.structs.replace(key, pepper=made_with)
+        self.keys += 1
+        yield self._encoded(KeyItem(key))
+
+    def _encoded(self, item: Item) -> bytes:
+        line = msgspec.json.encode(item) + b"\n"
+        self._sum.update(line)
+        return line
+
+
+def read(lines: Iterable[bytes]) -> Iterator[KeyItem | LineItem]:
+    """The records and the trail of a backup that was checked."""
+    for line in lines:
+        item = _items.decode(line)
+        if isinstance(item, KeyItem | LineItem):
+            yield item
+
+
+def check(lines: Iterable[bytes], secret: bytes) -> Head:
+    """The head of a backup that is whole and was made with the pepper `secret`.
+
+    Raises:
+        BackupError: if it is not.
+    """
+    stream = iter(lines)
+    first = next(stream, b"")
+    head = _head(first, pepper.fingerprint(secret))
+    digest = hmac.new(secret, _PURPOSE + first, sha256)
+    keys, trail = 0, _Trail(head)
+    for number, line in enumerate(stream, 2):
+        try:
+            item = _items.decode(line)
+            if isinstance(item, End):
+                _check_end(item, End(keys, trail.lines, digest.hexdigest()), rest=next(stream, None))
+                return head
+            if isinstance(item, LineItem):
+                trail.check(item.line)
+            keys += isinstance(item, KeyItem)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise BackupError(f"the file is damaged in line {number} ({error}); nothing was imported") from None
+        digest.update(line)
+    raise BackupError("the file is cut off: its end is missing; nothing was imported")
+
+
+class _Trail:
+    """Checks that a file's lines could have been written by a key store, one after the other."""
+
+    def __init__(self, head: Head) -> None:
+        self.lines = 0
+        self._newest = (-1, -1)
+        # a line from the future would keep the trail from growing until then
+        self._until = head.made_at + _CLOCKS_DIFFER
+
+    def check(self, line: Line) -> None:
+        """Raises ValueError if they could not."""
+        order = audit.order_of(line.id)
+        if order <= self._newest or audit.time_of(line.id) > self._until:
+            raise ValueError("a line of the audit trail is out of order")
+        self._newest = order
+        self.lines += 1
+
+
+def _head(first: bytes, fingerprint: str) -> Head:
+    try:
+        mark = msgspec.json.decode(first, type=_Mark)
+    except msgspec.DecodeError:
+        raise BackupError("the file is no backup of a key store; nothing was imported") from None
+    if (mark.type, mark.format) != ("head", "forecast-keys"):
+        raise BackupError("the file is no backup of a key store; nothing was imported")
+    if mark.version != VERSION:
+        raise BackupError(
+            f"the file has version {mark.version}, and version {VERSION} is read here: import it with the release of "
+            "this service that wrote it"
+        )
+    try:
+        head = msgspec.json.decode(first, type=Head)
+    except msgspec.DecodeError as error:
+        raise BackupError(f"the file is damaged in line 1 ({error}); nothing was imported") from None
+    if head.pepper != fingerprint:
+        raise BackupError(
+            "the backup was made with another pepper, so its keys could never be verified here: set "
+            "FORECAST_KEYS_PEPPER, or restore the file `pepper` of the data folder; nothing was imported"
+        )
+    return head
+
+
+def _check_end(end: End, counted: End, rest: bytes | None) -> None:
+    if (end.keys, end.lines) != (counted.keys, counted.lines):
+        said, found = (f"{one.keys:,} keys and {one.lines:,} lines" for one in (end, counted))
+        raise BackupError(f"the file is damaged: it should hold {said}, and holds {found}; nothing was imported")
+    if not hmac.compare_digest(end.checksum, counted.checksum):
+        raise BackupError("the file is damaged or was edited: its checksum is wrong; nothing was imported")
+    if rest is not None:
+        raise BackupError("the file is damaged: something follows its end; nothing was imported")
+
+
+def _is_behind(line_id: str, start: str | None) -> bool:
+    return start is None or audit.order_of(line_id) > audit.order_of(start)

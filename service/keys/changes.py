@@ -1,0 +1,88 @@
+"""What an operator can change about a key that works: its end, its terms, its secret (by rotation)."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from service.keys.record import ApiKey, Control
+from service.keys.store import KeyStore, KeyStoreError, edit_of, now
+from service.terms import Terms
+
+
+async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> tuple[ApiKey, ApiKey]:
+    """The record before and after: it ends at `expires_at`, or never. An expired key works again.
+
+    Raises:
+        KeyStoreError: if there is no such key, or nothing makes it work.
+        StoreUnavailable: if the store does not answer.
+    """
+    control = await _ours(store)
+
+    def edit(key: ApiKey) -> ApiKey:
+        _refuse_dead(key, control)
+        return msgspec.structs.replace(key, expires_at=expires_at)
+
+    return await store.change(key_id, "extended", edit)
+
+
+async def change_terms(store: KeyStore, key_id: str, edit: Callable[[Terms], Terms]) -> tuple[ApiKey, ApiKey]:
+    """The record before and after. Raises as `extend`, and what `edit` raises."""
+    control = await _ours(store)
+
+    def edit_key(key: ApiKey) -> ApiKey:
+        _refuse_dead(key, control)
+        return msgspec.structs.replace(key, terms=edit(key.terms))
+
+    return await store.change(key_id, "changed", edit_key)
+
+
+async def rotate(
+    store: KeyStore, key_id: str, overlap: timedelta, expires_at: datetime | None = None
+) -> tuple[str, ApiKey, ApiKey]:
+    """A new key with the same partner, label and terms, as its owner gets it; its record; that of the old one.
+
+    The old key ends after `overlap`, never later than it would have. The new one ends at `expires_at`, else when the
+    old one would have.
+
+    Raises:
+        KeyStoreError: if there is no such key, it does not work, or has a successor that does.
+        StoreUnavailable: if the store does not answer.
+    """
+    control = await _ours(store)
+    raw, old = await store.read(key_id)
+    _refuse_dead(old, control)
+    if old.status() == "expired":
+        raise KeyStoreError(f"key {key_id} has expired: extend it first, or issue a new one")
+    await _refuse_second(store, old)
+    presented, new = store.new_key(old.partner, old.label, expires_at or old.expires_at, old.terms)
+    new = msgspec.structs.replace(new, rotated_from=key_id)
+    ends = now() + overlap
+    ends = ends if old.expires_at is None else min(ends, old.expires_at)
+    ended = msgspec.structs.replace(old, expires_at=ends, rotated_to=new.key_id, revision=old.revision + 1)
+    edits = [edit_of(raw, old, ended, "rotated", new.key_id), edit_of(None, None, new, "issued", key_id)]
+    await store.hand_in(edits, new.key_id)
+    return presented, new, ended
+
+
+async def _ours(store: KeyStore) -> Control | None:
+    """The sentinel. Raises ForeignStoreError if this is not the store that our keys are in."""
+    control = await store.control()
+    store.check_control(control)
+    return control
+
+
+def _refuse_dead(key: ApiKey, control: Control | None) -> None:
+    if key.revoked_at is not None:
+        raise KeyStoreError(f"key {key.key_id} is revoked, and stays so: issue a new one")
+    if control is not None and control.voids(key):
+        raise KeyStoreError(f"key {key.key_id} was made with another pepper and is void: issue a new one")
+
+
+async def _refuse_second(store: KeyStore, old: ApiKey) -> None:
+    """A script that runs twice must not leave keys behind that nobody knows of."""
+    successor = (await store.find(old.rotated_to)).key if old.rotated_to else None
+    if successor is not None and successor.status() == "active":
+        raise KeyStoreError(
+            f"key {old.key_id} was rotated to {successor.key_id} already: rotate that one, or revoke it first"
+        )

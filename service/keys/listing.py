@@ -1,0 +1,38 @@
+"""Every key of the store, read in small steps, so that a store of a million keys goes on serving meanwhile."""
+
+from collections.abc import AsyncIterator
+
+from service.keys.record import ApiKey, Damaged, decoded_key
+from service.keys.store import PREFIX, KeyStore, key_id_of
+from service.redis.client import StoreUnavailable
+
+_STEP = 1000
+
+
+async def every_key(store: KeyStore) -> AsyncIterator[ApiKey | Damaged]:
+    """Every key once, in no order; a record that cannot be read is told and does not hide the others.
+
+    Raises:
+        StoreUnavailable: if the store does not answer.
+    """
+    cursor = 0
+    seen: set[str] = set()  # SCAN may return a name twice
+    while True:
+        cursor, names = await store.redis.call(
+            lambda client, at=cursor: client.scan(at, match=f"{PREFIX}{{*", count=_STEP)  # type: ignore[misc]
+        )
+        ids = dict.fromkeys(key_id_of(name.decode("utf-8", "replace")) for name in names)
+        new = [key_id for key_id in ids if key_id is not None and key_id not in seen]
+        seen.update(new)
+        for key_id, record in zip(new, await store.raw(new), strict=True):
+            yield readable(record, key_id)
+        if not cursor:
+            return
+
+
+def readable(record: bytes | None, key_id: str) -> ApiKey | Damaged:
+    try:
+        key = decoded_key(record, key_id)
+    except StoreUnavailable as error:
+        return Damaged(key_id, str(error))
+    return Damaged(key_id, "it is no record of a key") if key is None else key

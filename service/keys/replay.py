@@ -1,0 +1,59 @@
+"""What audit trails know that a record does not: pure.
+
+A record from a backup is older than the trail that survived, or than the trail of the same file.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from service.keys.audit import Line
+from service.keys.record import ApiKey, State
+
+
+class Replay:
+    """The last state of every key that was changed after it was issued, and all that were ever revoked."""
+
+    def __init__(self) -> None:
+        self.revoked: dict[str, datetime] = {}
+        self._states: dict[str, tuple[int, State]] = {}
+
+    def note(self, line: Line) -> None:
+        change = line.change
+        if change is None or change.key_id is None or change.after is None:
+            return
+        if change.after.revoked_at is not None:
+            self.revoked.setdefault(change.key_id, change.after.revoked_at)
+        # what was issued or imported is in some record as it was; keeping all of it would be the whole store
+        if change.what not in ("issued", "imported"):
+            revision, _ = self._states.get(change.key_id, (0, None))
+            if change.revision > revision:
+                self._states[change.key_id] = change.revision, change.after
+
+    def brought_up(self, key: ApiKey) -> ApiKey:
+        """`key` with what was changed after it was written. A revocation is never undone."""
+        revision, state = self._states.get(key.key_id, (0, None))
+        if state is not None and revision > key.revision:
+            key = msgspec.structs.replace(
+                key,
+                expires_at=state.expires_at,
+                terms=state.terms,
+                revoked_at=key.revoked_at or state.revoked_at,
+                revision=revision,
+            )
+        return _revoked(key, self.revoked.get(key.key_id))
+
+
+def merged(existing: ApiKey | None, imported: ApiKey) -> ApiKey:
+    """The newer of two records of a key; revoked if either is."""
+    if existing is None:
+        return imported
+    if existing.revision >= imported.revision:
+        return _revoked(existing, imported.revoked_at)
+    return _revoked(imported, existing.revoked_at)
+
+
+def _revoked(key: ApiKey, revoked_at: datetime | None) -> ApiKey:
+    if revoked_at is None or key.revoked_at is not None:
+        return key
+    return msgspec.structs.replace(key, revoked_at=revoked_at, revision=key.revision + 1)

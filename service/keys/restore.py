@@ -1,0 +1,197 @@
+"""Importing a backup into a key store: what is newer there stays, and what was revoked anywhere stays revoked.
+
+Every step can be repeated: an import that was interrupted is simply run again.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from datetime import datetime
+from itertools import islice
+from typing import TypeVar
+
+import msgspec
+from redis.asyncio import Redis
+
+from service.keys import audit, backup
+from service.keys.audit import AUDIT, LINE, Change, Edit, Line
+from service.keys.backup import Head, KeyItem, LineItem
+from service.keys.durable import make_durable
+from service.keys.listing import readable
+from service.keys.record import ApiKey, Damaged, State
+from service.keys.replay import Replay, merged
+from service.keys.store import CONTROL, KeyStore, KeyStoreError, record_name
+from service.whoami import whoami
+
+# Few enough that the server serves others in between.
+_BATCH = 200
+_TRIES = 10
+_LAST = (1 << 64, 0)
+
+T = TypeVar("T")
+
+
+class Restored(msgspec.Struct, kw_only=True):
+    """What an import did, or would do. `revoked`: keys that the trail, and not the record, says are revoked."""
+
+    made_at: datetime
+    added: int = 0
+    updated: int = 0
+    kept: int = 0
+    revoked: int = 0
+    lines: int = 0
+    damaged_lines: int = 0
+    made_ours: bool = False
+
+
+class Restore:
+    """`lines` opens the file anew for each pass over it; it must have been checked (backup.check)."""
+
+    def __init__(self, store: KeyStore, head: Head, lines: Callable[[], Iterable[bytes]], *, dry_run: bool) -> None:
+        self._store = store
+        self._head = head
+        self._lines = lines
+        self._dry_run = dry_run
+        self._by = whoami()
+        self._replay = Replay()
+        self._known: set[str] = set()
+        self._settled: set[str] = set()
+        self._top = (-1, -1)
+        self._done = Restored(made_at=head.made_at)
+
+    async def run(self) -> Restored:
+        """Imports.
+
+        Raises:
+            ForeignStoreError: if the store holds keys that were made with another pepper.
+            StoreUnavailable: if the store does not answer; what was imported by then stays.
+        """
+        control = await self._store.control()
+        if control is not None:
+            self._store.check_control(control)
+        async for line in audit.oldest_first(self._store.redis):
+            self._note(line)
+        for item in backup.read(self._lines()):
+            if isinstance(item, LineItem):
+                self._replay.note(item.line)
+        for batch in _batches(self._missing_lines(), _BATCH):
+            await self._restore_lines(batch)
+        for keys in _batches(self._keys(), _BATCH):
+            await self._restore_keys({key.key_id: key for key in keys})
+        for ids in _batches(iter(self._replay.revoked.keys() - self._settled), _BATCH):
+            await self._revoke(ids)
+        # last: until everything is there, workers say that they do not know, and not that keys are invalid
+        if control is None:
+            await self._make_ours()
+        if not self._dry_run:
+            await make_durable(self._store.redis)
+            self._store.remember()
+        return self._done
+
+    def _note(self, line: Line) -> None:
+        self._replay.note(line)
+        self._known.add(line.origin)
+        self._top = audit.order_of(line.id)
+        self._done.damaged_lines += line.change is None
+
+    def _missing_lines(self) -> Iterator[tuple[Line, Change]]:
+        for item in backup.read(self._lines()):
+            if isinstance(item, LineItem) and item.line.origin not in self._known:
+                if item.line.change is None:
+                    self._done.damaged_lines += 1
+                else:
+                    yield item.line, item.line.change
+
+    async def _restore_lines(self, lines: list[tuple[Line, Change]]) -> None:
+        """Under their own ids where they are newer than all there are, else at the end, with their ids in them."""
+        self._done.lines += len(lines)
+        if self._dry_run:
+            return
+        entries: list[tuple[str, bytes]] = []
+        for line, change in lines:
+            line_id, order = line.id, audit.order_of(line.id)
+            if order <= self._top:
+                change, line_id, order = msgspec.structs.replace(change, restored=line.origin), "*", _LAST
+            self._top = order
+            entries.append((line_id, msgspec.json.encode(change)))
+
+        async def add(client: Redis) -> None:
+            async with client.pipeline(transaction=False) as pipeline:
+                for line_id, encoded in entries:
+                    pipeline.xadd(AUDIT, {LINE: encoded}, id=line_id)
+                await pipeline.execute()
+
+        await self._store.redis.call(add)
+
+    def _keys(self) -> Iterator[ApiKey]:
+        for item in backup.read(self._lines()):
+            if isinstance(item, KeyItem):
+                yield item.key
+
+    async def _restore_keys(self, keys: dict[str, ApiKey]) -> None:
+        for _ in range(_TRIES):
+            counted = msgspec.structs.replace(self._done)
+            edits = [
+                edit
+                async for raw, existing, key_id in self._existing(list(keys))
+                if (edit := self._restored(raw, existing, keys[key_id], counted)) is not None
+            ]
+            if await self._apply(edits):
+                self._done = counted
+                self._settled.update(keys.keys() & self._replay.revoked.keys())
+                return
+        raise KeyStoreError("keys are being changed from elsewhere all the time; import again")
+
+    def _restored(self, raw: bytes | None, existing: ApiKey | None, key: ApiKey, counted: Restored) -> Edit | None:
+        target = merged(existing, self._replay.brought_up(key))
+        if target == existing:
+            counted.kept += 1
+            return None
+        counted.added += raw is None
+        counted.updated += raw is not None
+        was = existing or key
+        counted.revoked += target.revoked_at is not None and was.revoked_at is None
+        return self._edit(raw, existing, target)
+
+    async def _revoke(self, key_ids: list[str]) -> None:
+        """Keys that are not in the file, and of which the file's trail knows more than the store does."""
+        for _ in range(_TRIES):
+            edits = [
+                self._edit(raw, existing, self._replay.brought_up(existing))
+                async for raw, existing, _ in self._existing(key_ids)
+                if existing is not None and existing.revoked_at is None
+            ]
+            if await self._apply(edits):
+                self._done.revoked += len(edits)
+                return
+        raise KeyStoreError("keys are being changed from elsewhere all the time; import again")
+
+    async def _existing(self, key_ids: list[str]) -> AsyncIterator[tuple[bytes | None, ApiKey | None, str]]:
+        """Bytes, record (None if there is none, or it is damaged), id."""
+        for key_id, raw in zip(key_ids, await self._store.raw(key_ids), strict=True):
+            record = readable(raw, key_id)
+            yield raw, None if isinstance(record, Damaged) else record, key_id
+
+    def _edit(self, raw: bytes | None, existing: ApiKey | None, target: ApiKey) -> Edit:
+        change = Change(
+            what="imported",
+            by=self._by,
+            key_id=target.key_id,
+            partner=target.partner,
+            before=None if existing is None else State.of(existing),
+            after=State.of(target),
+            revision=target.revision,
+        )
+        return Edit(record_name(target.key_id), raw, msgspec.json.encode(target), change)
+
+    async def _apply(self, edits: list[Edit]) -> bool:
+        return self._dry_run or not edits or await audit.apply(self._store.redis, edits, quiet=True)
+
+    async def _make_ours(self) -> None:
+        self._done.made_ours = True
+        change = Change(what="imported", by=self._by)
+        if not await self._apply([Edit(CONTROL, None, msgspec.json.encode(self._head.control), change)]):
+            self._store.check_control(await self._store.control())
+
+
+def _batches(items: Iterator[T], size: int) -> Iterator[list[T]]:
+    while batch := list(islice(items, size)):
+        yield batch

@@ -1,0 +1,214 @@
+"""The audit trail: a line for every change, no line without one, and nothing secret in any."""
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from service.keys import audit, changes, form
+from service.keys.audit import AUDIT, Line
+from service.keys.store import CONTROL, KeyStoreError, record_name
+from service.redis.client import StoreUnavailable
+from service.terms import Terms
+from tests.support.key_store import HeldKeyStore
+
+TOMORROW = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+
+
+@pytest.fixture
+async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HeldKeyStore]:
+    monkeypatch.setenv("SUDO_USER", "grace")
+    made = HeldKeyStore(tmp_path)
+    yield made
+    await made.client.aclose()
+
+
+async def lines(store: HeldKeyStore) -> list[Line]:
+    return [line async for line in audit.oldest_first(store.redis)]
+
+
+async def test_every_change_has_its_line(store: HeldKeyStore) -> None:
+    """Who, what, which key, and what was before and after."""
+    _, key = await store.issue("acme", "batch", None)
+    await changes.extend(store, key.key_id, TOMORROW)
+    await changes.change_terms(store, key.key_id, lambda _: Terms(areas=("forecast",)))
+    revoked = await store.revoke(key.key_id)
+    told = [line.change for line in await lines(store) if line.change]
+    assert [one.what for one in told] == ["issued", "extended", "changed", "revoked"]
+    assert {(one.key_id, one.partner, one.by.partition("@")[0]) for one in told} == {(key.key_id, "acme", "grace")}
+    assert [one.revision for one in told] == [0, 1, 2, 3]
+    assert told[0].before is None
+    for earlier, later in pairwise(told):
+        assert later.before == earlier.after
+    after = [one.after for one in told if one.after]
+    assert [one.expires_at for one in after] == [None, *[TOMORROW] * 3]
+    assert [one.terms.areas for one in after] == [None, None, ("forecast",), ("forecast",)]
+    assert after[-1].revoked_at == revoked.revoked_at
+
+
+async def test_a_rotation_has_two_lines_that_name_each_other(store: HeldKeyStore) -> None:
+    """One for the end of the old key, one for the new one."""
+    _, old = await store.issue("acme", "", None)
+    _, new, _ = await changes.rotate(store, old.key_id, timedelta(days=7))
+    _, first, second = (line.change for line in await lines(store))
+    assert first is not None
+    assert second is not None
+    assert (first.what, first.key_id, first.rotated) == ("rotated", old.key_id, new.key_id)
+    assert (second.what, second.key_id, second.rotated) == ("issued", new.key_id, old.key_id)
+
+
+async def test_what_changes_nothing_has_no_line(store: HeldKeyStore) -> None:
+    """Revoking twice, the same terms, the same end; and what was refused."""
+    _, key = await store.issue("acme", "", None)
+    await changes.extend(store, key.key_id, None)
+    await changes.change_terms(store, key.key_id, lambda terms: terms)
+    await store.revoke(key.key_id)
+    await store.revoke(key.key_id)
+    with pytest.raises(KeyStoreError, match="is revoked"):
+        await changes.extend(store, key.key_id, TOMORROW)
+    assert [line.change.what for line in await lines(store) if line.change] == ["issued", "revoked"]
+
+
+async def test_adopting_a_store_is_told_once(store: HeldKeyStore) -> None:
+    """It is about no key."""
+    await store.adopt()
+    await store.adopt()
+    (line,) = await lines(store)
+    assert line.change is not None
+    assert (line.change.what, line.change.key_id) == ("adopted", None)
+
+
+async def test_a_line_holds_neither_secret_nor_digest(store: HeldKeyStore, caplog: pytest.LogCaptureFixture) -> None:
+    """Nor does the log."""
+    caplog.set_level(logging.INFO)
+    presented, key = await store.issue("acme", "", None)
+    await changes.rotate(store, key.key_id, timedelta(0))
+    parts = form.parse(presented)
+    assert parts is not None
+    told = repr(await store.client.xrange(AUDIT)) + "".join(repr(vars(record)) for record in caplog.records)
+    assert key.key_id in told
+    for secret in (parts.secret, key.digest, presented):
+        assert secret not in told
+
+
+async def test_the_log_says_the_same(store: HeldKeyStore, caplog: pytest.LogCaptureFixture) -> None:
+    """One record for each line, its members beside the message."""
+    caplog.set_level(logging.INFO)
+    _, key = await store.issue("acme", "", TOMORROW)
+    (record,) = caplog.records
+    assert record.name == "forecast.keys.audit"
+    assert record.getMessage().startswith(f"key {key.key_id} was issued by grace@")
+    members = vars(record)
+    assert (members["what"], members["partner"]) == ("issued", "acme")
+    assert members["after"] == {"expires_at": TOMORROW.isoformat().replace("+00:00", "Z")}
+
+
+async def test_without_a_trail_nothing_is_changed(store: HeldKeyStore) -> None:
+    """Something else lies where the trail should be: the change fails with it."""
+    _, key = await store.issue("acme", "", None)
+    await store.client.delete(AUDIT)
+    await store.client.set(AUDIT, "x")
+    with pytest.raises(StoreUnavailable):
+        await store.revoke(key.key_id)
+    with pytest.raises(StoreUnavailable, match="forecast keys show"):
+        await store.issue("acme", "", None)
+    assert (await store.find(key.key_id)).key == key
+    assert len(await store.client.keys("k:{*")) == 1
+
+
+async def test_a_record_that_was_changed_meanwhile_is_read_again(store: HeldKeyStore) -> None:
+    """Neither change is lost, and each has its line."""
+    _, key = await store.issue("acme", "", None)
+    meddled = False
+
+    def edit(terms: Terms) -> Terms:
+        return Terms(areas=("forecast",), rate=terms.rate)
+
+    read = store.raw
+
+    async def raw(key_ids: list[str]) -> list[bytes | None]:
+        nonlocal meddled
+        records = await read(key_ids)
+        if not meddled:
+            meddled = True
+            await store.revoke(key.key_id)
+        return records
+
+    store.raw = raw  # type: ignore[method-assign]
+    with pytest.raises(KeyStoreError, match="is revoked"):
+        await changes.change_terms(store, key.key_id, edit)
+    told = [line.change.what for line in await lines(store) if line.change]
+    assert told == ["issued", "revoked"]
+
+
+async def test_a_change_that_was_sent_twice_is_made_once(store: HeldKeyStore) -> None:
+    """A client sends a command again when its answer was lost."""
+    _, key = await store.issue("acme", "", None)
+    run = store.client.eval
+
+    async def twice(*words: object) -> object:
+        await run(*words)  # type: ignore[arg-type]
+        return await run(*words)  # type: ignore[arg-type]
+
+    store.client.eval = twice  # type: ignore[assignment]
+    assert (await store.revoke(key.key_id)).revision == 1
+    assert [line.change.what for line in await lines(store) if line.change] == ["issued", "revoked"]
+
+
+async def test_a_damaged_line_does_not_hide_the_others(store: HeldKeyStore) -> None:
+    """It is told as damaged."""
+    await store.issue("acme", "", None)
+    for fields in ({"line": "damaged"}, {"other": "x"}, {"line": '{"what":"x","by":"y","restored":"never"}'}):
+        await store.client.xadd(AUDIT, fields)  # type: ignore[arg-type]
+    await store.issue("acme", "", None)
+    found = await lines(store)
+    assert [line.change is None for line in found] == [False, True, True, True, False]
+    assert [line async for line in audit.newest_first(store.redis)] == found[::-1]
+
+
+async def test_a_long_trail_is_read_page_by_page(store: HeldKeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every line once, in both directions, from any line on."""
+    monkeypatch.setattr(audit, "_PAGE", 3)
+    for _ in range(10):
+        await store.issue("acme", "", None)
+    forward = await lines(store)
+    assert len({line.id for line in forward}) == 10
+    assert [line async for line in audit.newest_first(store.redis)] == forward[::-1]
+    assert [line async for line in audit.oldest_first(store.redis, forward[5].id)] == forward[6:]
+    assert await audit.last_id(store.redis) == forward[-1].id
+
+
+async def test_lines_have_the_time_of_the_server(store: HeldKeyStore) -> None:
+    """And can be narrowed by it."""
+    before = datetime.now(UTC) - timedelta(seconds=1)
+    await store.issue("acme", "", None)
+    (line,) = await lines(store)
+    assert before < line.at < before + timedelta(minutes=1)
+    assert [one async for one in audit.newest_first(store.redis, before)] == [line]
+    assert [one async for one in audit.newest_first(store.redis, before + timedelta(days=1))] == []
+
+
+@pytest.mark.parametrize("text", ["", "1", "1-", "-1", "a-1", "1-1-1", "٣-1"])
+def test_what_is_no_id_of_a_line_is_refused(text: str) -> None:
+    """Before anything is made of it."""
+    with pytest.raises(ValueError, match="is no id"):
+        audit.order_of(text)
+
+
+def test_an_id_beyond_all_time_is_no_time() -> None:
+    """A year that there is not."""
+    with pytest.raises(ValueError, match="is no time"):
+        audit.time_of("18446744073709551615-1")
+
+
+async def test_nothing_but_records_and_the_trail_is_written(store: HeldKeyStore) -> None:
+    """Three names: a record, the sentinel, the trail."""
+    _, key = await store.issue("acme", "", None)
+    assert set(await store.client.keys("*")) == {name.encode() for name in (record_name(key.key_id), CONTROL, AUDIT)}
+    ((_, fields),) = await store.client.execute_command("XRANGE", AUDIT, "-", "+")  # type: ignore[no-untyped-call]
+    assert list(fields) == [b"line"]
+    assert set(json.loads(fields[b"line"])) <= set(audit.Change.__struct_fields__)

@@ -1,0 +1,183 @@
+"""The file of a backup: what is in it, and every way in which one can be wrong."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.keys import audit, backup, form, pepper
+from service.keys.audit import AUDIT
+from service.keys.backup import BackupError, Dump
+from service.keys.record import Control
+from service.keys.store import CONTROL, ForeignStoreError, KeyStoreError, record_name
+from tests.support.key_store import PEPPER, HeldKeyStore
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[HeldKeyStore]:
+    made = HeldKeyStore(tmp_path)
+    yield made
+    await made.client.aclose()
+
+
+async def dumped(store: HeldKeyStore) -> list[bytes]:
+    return [line async for line in Dump(store)]
+
+
+async def test_everything_is_in_it_but_secrets_and_the_pepper(store: HeldKeyStore) -> None:
+    """Records with their digests, the sentinel, the trail."""
+    presented, key = await store.issue("acme", "batch", None)
+    await store.revoke(key.key_id)
+    lines = await dumped(store)
+    head = backup.check(lines, PEPPER)
+    assert head.control == await store.control()
+    items = list(backup.read(lines))
+    assert [item.key for item in items if isinstance(item, backup.KeyItem)] == [(await store.find(key.key_id)).key]
+    trail = [line async for line in audit.oldest_first(store.redis)]
+    assert [item.line for item in items if isinstance(item, backup.LineItem)] == trail
+    parts = form.parse(presented)
+    assert parts is not None
+    assert key.digest.encode() in b"".join(lines)
+    for secret in (parts.secret.encode(), PEPPER):
+        assert secret not in b"".join(lines)
+
+
+async def test_every_line_is_json(store: HeldKeyStore) -> None:
+    """The first tells what it is, the last how much there is."""
+    await store.issue("acme", "", None)
+    head, *_, end = (json.loads(line) for line in await dumped(store))
+    assert (head["format"], head["version"], head["pepper"]) == ("forecast-keys", 1, pepper.fingerprint(PEPPER))
+    assert (end["keys"], end["lines"]) == (1, 1)
+
+
+async def test_a_key_that_changes_meanwhile_is_written_as_it_became(store: HeldKeyStore) -> None:
+    """The trail in the file is never ahead of the records in it."""
+    _, key = await store.issue("acme", "", None)
+    lines = []
+    async for line in Dump(store):
+        lines.append(line)
+        if len(lines) == 2:  # the record is written
+            await store.revoke(key.key_id)
+            _, new = await store.issue("acme", "", None)
+    backup.check(lines, PEPPER)
+    last = {item.key.key_id: item.key for item in backup.read(lines) if isinstance(item, backup.KeyItem)}
+    assert last[key.key_id].status() == "revoked"
+    assert last[new.key_id] == new
+
+
+async def test_a_damaged_record_is_left_out_and_told(store: HeldKeyStore) -> None:
+    """The others are saved."""
+    await store.issue("acme", "", None)
+    await store.client.set(record_name("0" * 12), "{")
+    dump = Dump(store)
+    lines = [line async for line in dump]
+    backup.check(lines, PEPPER)
+    assert (dump.keys, [one.key_id for one in dump.damaged]) == (1, ["0" * 12])
+
+
+async def test_records_of_the_first_version_are_told_which_pepper_they_have(store: HeldKeyStore) -> None:
+    """Ours, unless they were given up before: the reader does not have to guess."""
+    _, key = await store.issue("acme", "", None)
+    first = msgspec.structs.replace(key, pepper="")
+    await store.client.set(record_name(key.key_id), msgspec.json.encode(first))
+    (item,) = (item for item in backup.read(await dumped(store)) if isinstance(item, backup.KeyItem))
+    assert item.key.pepper == pepper.fingerprint(PEPPER)
+    control = await store.control()
+    assert control is not None
+    adopted = msgspec.structs.replace(control, adopted_at=key.created_at.replace(year=2999))
+    await store.client.set(CONTROL, msgspec.json.encode(adopted))
+    (item,) = (item for item in backup.read(await dumped(store)) if isinstance(item, backup.KeyItem))
+    assert Control(pepper_fingerprint=store.fingerprint, created_at=key.created_at).voids(item.key)
+
+
+async def test_where_no_key_was_ever_issued_there_is_nothing_to_export(store: HeldKeyStore) -> None:
+    """Nor where the keys are gone: an empty backup would only look like one."""
+    with pytest.raises(KeyStoreError, match="nothing to export"):
+        await dumped(store)
+    await store.issue("acme", "", None)
+    await store.client.flushall()
+    with pytest.raises(ForeignStoreError):
+        await dumped(store)
+
+
+# --- files that are wrong ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def good(store: HeldKeyStore) -> list[bytes]:
+    for _ in range(3):
+        _, key = await store.issue("acme", "", None)
+    await store.revoke(key.key_id)
+    return await dumped(store)
+
+
+def refused(lines: list[bytes], secret: bytes = PEPPER) -> str:
+    with pytest.raises(BackupError) as caught:
+        backup.check(lines, secret)
+    assert secret.decode() not in str(caught.value)
+    return str(caught.value)
+
+
+async def test_a_file_of_another_pepper_is_refused(good: list[bytes]) -> None:
+    """Its keys could never be verified."""
+    assert "another pepper" in refused(good, b"another pepper of ours")
+
+
+async def test_a_file_of_another_kind_is_refused(good: list[bytes]) -> None:
+    """Whatever it is."""
+    for lines in (
+        [],
+        [b"\n"],
+        [b"PAR1\x00"],
+        [b"{}"],
+        good[1:],
+        [good[0].replace(b"forecast-keys", b"other"), *good[1:]],
+    ):
+        assert "is no backup of a key store" in refused(lines)
+
+
+async def test_a_file_of_another_version_is_refused(good: list[bytes]) -> None:
+    """Its number is told."""
+    lines = [good[0].replace(b'"version":1', b'"version":2'), *good[1:]]
+    assert "version 2" in refused(lines)
+
+
+async def test_a_file_that_is_cut_off_is_refused(good: list[bytes]) -> None:
+    """Wherever it ends."""
+    whole = b"".join(good)
+    for length in range(len(good[0]), len(whole) - 1, 7):
+        refused(whole[:length].splitlines(keepends=True))
+
+
+async def test_an_edited_file_is_refused(good: list[bytes]) -> None:
+    """A revocation taken out, a line left out, doubled, moved, added behind the end: the checksum needs the pepper."""
+    text = [line.replace(b'"revoked_at"', b'"ignored_at"') for line in good]
+    for lines in (
+        text,
+        [*good[:2], *good[3:]],
+        [*good[:2], good[1], *good[2:]],
+        [good[0], good[2], good[1], *good[3:]],
+        [*good, good[-1]],
+        [*good, b"\n"],
+        [*good[:-1], good[-1].replace(b'"keys":3', b'"keys":4')],
+        good[:-1],
+    ):
+        assert "nothing was imported" in refused(lines)
+
+
+async def test_a_trail_out_of_order_is_refused(store: HeldKeyStore) -> None:
+    """Also where the checksum is right: no key store writes one like it."""
+    await store.issue("acme", "", None)
+    (entry,) = await store.client.execute_command("XRANGE", AUDIT, "-", "+")  # type: ignore[no-untyped-call]
+    await store.client.xadd(AUDIT, {b"line": entry[1][b"line"]}, id="99999999999999-0")
+    assert "out of order" in refused(await dumped(store))
+
+
+@given(st.lists(st.binary(max_size=50), max_size=5))
+def test_no_bytes_break_the_reader(lines: list[bytes]) -> None:
+    """Whatever the file is."""
+    refused(lines)

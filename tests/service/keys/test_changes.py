@@ -1,0 +1,185 @@
+"""Rotating, extending and changing keys."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from service.keys import changes, form
+from service.keys.record import ApiKey
+from service.keys.store import CONTROL, ForeignStoreError, KeyStoreError, record_name
+from service.terms import Terms, parse_rate
+from tests.support.key_store import PEPPER, HeldKeyStore
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+WEEK = timedelta(days=7)
+TERMS = Terms(areas=("forecast",), rate=parse_rate("500/s"))
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[HeldKeyStore]:
+    made = HeldKeyStore(tmp_path)
+    yield made
+    await made.client.aclose()
+
+
+async def found(store: HeldKeyStore, key_id: str) -> ApiKey:
+    key = (await store.find(key_id)).key
+    assert key is not None
+    return key
+
+
+async def test_a_rotated_key_has_a_successor_with_the_same_terms(store: HeldKeyStore) -> None:
+    """Partner, label, terms and end are the same; secret and id are not; each knows the other."""
+    _, old = await store.issue("acme", "batch", NOW + 4 * WEEK, TERMS)
+    presented, new, ended = await changes.rotate(store, old.key_id, WEEK)
+    parts = form.parse(presented)
+    assert parts is not None
+    assert (parts.key_id, form.digest(parts.secret, PEPPER)) == (new.key_id, new.digest)
+    assert (new.partner, new.label, new.terms, new.expires_at) == ("acme", "batch", TERMS, old.expires_at)
+    assert new.digest != old.digest
+    assert (new.rotated_from, ended.rotated_to) == (old.key_id, new.key_id)
+    assert (await found(store, old.key_id), await found(store, new.key_id)) == (ended, new)
+
+
+@pytest.mark.parametrize(
+    ("expires", "overlap", "ends"),
+    [(None, WEEK, WEEK), (4 * WEEK, WEEK, WEEK), (timedelta(days=2), WEEK, timedelta(days=2))],
+    ids=["never", "later", "earlier"],
+)
+async def test_the_old_key_ends_with_the_overlap_and_never_later_than_it_would_have(
+    store: HeldKeyStore, expires: timedelta | None, overlap: timedelta, ends: timedelta
+) -> None:
+    """Whichever comes first."""
+    _, old = await store.issue("acme", "", None if expires is None else NOW + expires)
+    _, _, ended = await changes.rotate(store, old.key_id, overlap)
+    assert ended.expires_at is not None
+    assert abs(ended.expires_at - (NOW + ends)) < timedelta(minutes=1)
+    assert ended.status() == "active"
+
+
+async def test_an_overlap_of_nothing_ends_the_old_key_at_once(store: HeldKeyStore) -> None:
+    """The new one works."""
+    _, old = await store.issue("acme", "", None)
+    _, new, ended = await changes.rotate(store, old.key_id, timedelta(0))
+    assert (ended.status(), new.status()) == ("expired", "active")
+
+
+async def test_the_new_key_can_end_otherwise(store: HeldKeyStore) -> None:
+    """Where that is said."""
+    _, old = await store.issue("acme", "", NOW + WEEK)
+    _, new, _ = await changes.rotate(store, old.key_id, WEEK, NOW + 9 * WEEK)
+    assert new.expires_at == NOW + 9 * WEEK
+
+
+async def test_a_key_is_rotated_again_only_when_its_successor_is_gone(store: HeldKeyStore) -> None:
+    """A script that runs twice leaves no key behind that nobody knows of."""
+    _, old = await store.issue("acme", "", None)
+    _, first, _ = await changes.rotate(store, old.key_id, WEEK)
+    with pytest.raises(KeyStoreError, match=f"rotated to {first.key_id} already"):
+        await changes.rotate(store, old.key_id, WEEK)
+    assert len(await store.client.keys("k:{*")) == 2
+    await store.revoke(first.key_id)
+    _, second, ended = await changes.rotate(store, old.key_id, WEEK)
+    assert ended.rotated_to == second.key_id
+
+
+async def test_a_successor_that_was_lost_is_no_obstacle(store: HeldKeyStore) -> None:
+    """As after a backup from before it was issued."""
+    _, old = await store.issue("acme", "", None)
+    _, first, _ = await changes.rotate(store, old.key_id, WEEK)
+    await store.client.delete(record_name(first.key_id))
+    _, second, _ = await changes.rotate(store, old.key_id, WEEK)
+    assert second.status() == "active"
+
+
+@pytest.mark.parametrize("dead", ["expired", "revoked", "void"])
+async def test_a_key_that_does_not_work_is_not_rotated(store: HeldKeyStore, dead: str) -> None:
+    """Nobody could use the overlap."""
+    _, key = await store.issue("acme", "", NOW - WEEK if dead == "expired" else None)
+    await make_dead(store, key, dead)
+    with pytest.raises(
+        KeyStoreError, match={"expired": "has expired", "revoked": "is revoked", "void": "is void"}[dead]
+    ):
+        await changes.rotate(store, key.key_id, WEEK)
+    assert len(await store.client.keys("k:{*")) == 1
+
+
+async def make_dead(store: HeldKeyStore, key: ApiKey, dead: str) -> None:
+    if dead == "revoked":
+        await store.revoke(key.key_id)
+    if dead == "void":
+        other = msgspec.structs.replace(key, pepper="another")
+        await store.client.set(record_name(key.key_id), msgspec.json.encode(other))
+
+
+async def test_an_expired_key_works_again_when_it_is_extended(store: HeldKeyStore) -> None:
+    """Until its new end, or for good."""
+    _, key = await store.issue("acme", "", NOW - WEEK)
+    before, after = await changes.extend(store, key.key_id, NOW + WEEK)
+    assert (before, before.status()) == (key, "expired")
+    assert (after.status(), after.expires_at) == ("active", NOW + WEEK)
+    _, forever = await changes.extend(store, key.key_id, None)
+    assert forever.expires_at is None
+    assert await found(store, key.key_id) == forever
+
+
+@pytest.mark.parametrize("dead", ["revoked", "void"])
+async def test_a_key_that_is_gone_for_good_is_not_changed(store: HeldKeyStore, dead: str) -> None:
+    """Neither its end nor its terms."""
+    _, key = await store.issue("acme", "", None)
+    await make_dead(store, key, dead)
+    for attempt in (
+        changes.extend(store, key.key_id, NOW + WEEK),
+        changes.change_terms(store, key.key_id, lambda _: TERMS),
+    ):
+        with pytest.raises(KeyStoreError, match="issue a new one"):
+            await attempt
+    assert (await found(store, key.key_id)).terms == Terms()
+
+
+async def test_terms_are_changed_and_nothing_else(store: HeldKeyStore) -> None:
+    """The editor is given what there is."""
+    _, key = await store.issue("acme", "batch", NOW + WEEK, TERMS)
+    _, changed = await changes.change_terms(store, key.key_id, lambda terms: msgspec.structs.replace(terms, rate=None))
+    assert changed == msgspec.structs.replace(key, terms=Terms(areas=("forecast",)), revision=1)
+
+
+async def test_what_the_editor_refuses_changes_nothing(store: HeldKeyStore) -> None:
+    """Its words reach the operator."""
+    _, key = await store.issue("acme", "", None)
+
+    def refuse(_: Terms) -> Terms:
+        raise KeyStoreError("not like this")
+
+    with pytest.raises(KeyStoreError, match="not like this"):
+        await changes.change_terms(store, key.key_id, refuse)
+    assert await found(store, key.key_id) == key
+
+
+async def test_an_unknown_key_is_told(store: HeldKeyStore) -> None:
+    """By every change."""
+    await store.issue("acme", "", None)
+    for attempt in (
+        changes.extend(store, "0" * 12, None),
+        changes.change_terms(store, "0" * 12, lambda _: TERMS),
+        changes.rotate(store, "0" * 12, WEEK),
+    ):
+        with pytest.raises(KeyStoreError, match="no key 000000000000"):
+            await attempt
+
+
+async def test_in_a_foreign_store_only_revoking_is_possible(store: HeldKeyStore) -> None:
+    """It is safe in any store; nothing else is."""
+    _, key = await store.issue("acme", "", None)
+    await store.client.delete(CONTROL)
+    for attempt in (
+        changes.extend(store, key.key_id, None),
+        changes.change_terms(store, key.key_id, lambda _: TERMS),
+        changes.rotate(store, key.key_id, WEEK),
+    ):
+        with pytest.raises(ForeignStoreError):
+            await attempt
+    assert (await store.revoke(key.key_id)).status() == "revoked"

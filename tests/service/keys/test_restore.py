@@ -1,0 +1,285 @@
+"""Importing a backup: newer records stay, revocations are never undone, an emptied store is ours again."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from service.keys import audit, backup, changes, restore
+from service.keys.audit import AUDIT, Line
+from service.keys.backup import Dump
+from service.keys.record import ApiKey
+from service.keys.restore import Restore, Restored
+from service.keys.store import CONTROL, ForeignStoreError, record_name
+from service.redis.client import StoreUnavailable
+from service.terms import Terms
+from tests.support.key_store import PEPPER, HeldKeyStore
+
+TERMS = Terms(areas=("forecast",))
+WEEK = timedelta(days=7)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[HeldKeyStore]:
+    made = HeldKeyStore(tmp_path)
+    yield made
+    await made.client.aclose()
+
+
+async def dumped(store: HeldKeyStore) -> list[bytes]:
+    return [line async for line in Dump(store)]
+
+
+async def imported(store: HeldKeyStore, lines: list[bytes], *, dry_run: bool = False) -> Restored:
+    return await Restore(store, backup.check(lines, PEPPER), lambda: lines, dry_run=dry_run).run()
+
+
+async def found(store: HeldKeyStore, key_id: str) -> ApiKey:
+    key = (await store.find(key_id)).key
+    assert key is not None
+    return key
+
+
+async def content(store: HeldKeyStore) -> dict[str, object]:
+    """Everything in the store."""
+    names = [name.decode() for name in await store.client.keys("*")]  # type: ignore[union-attr]
+    texts: dict[str, object] = {name: await store.client.get(name) for name in names if name != AUDIT}
+    return texts | {AUDIT: await store.client.execute_command("XRANGE", AUDIT, "-", "+")}  # type: ignore[no-untyped-call]
+
+
+async def trail(store: HeldKeyStore) -> list[Line]:
+    return [line async for line in audit.oldest_first(store.redis)]
+
+
+async def test_an_emptied_store_is_as_it_was(store: HeldKeyStore) -> None:
+    """Records and sentinel byte for byte; the trail with its old ids, and a line for every key that was imported."""
+    _, key = await store.issue("acme", "batch", None, TERMS)
+    await changes.rotate(store, key.key_id, WEEK)
+    before, lines = await content(store), await dumped(store)
+    old = await trail(store)
+    await store.client.flushall()
+    done = await imported(store, lines)
+    after = await content(store)
+    assert (done.added, done.lines, done.made_ours) == (2, 3, True)
+    assert {name: data for name, data in after.items() if name != AUDIT} == {
+        name: data for name, data in before.items() if name != AUDIT
+    }
+    new = await trail(store)
+    assert new[:3] == old
+    assert [line.change.what for line in new[3:] if line.change] == ["imported"] * 3
+    await store.issue("acme", "", None)
+
+
+async def test_importing_twice_changes_nothing_more(store: HeldKeyStore) -> None:
+    """So an import that was interrupted is simply run again."""
+    await store.issue("acme", "", None)
+    lines = await dumped(store)
+    await store.client.flushall()
+    await imported(store, lines)
+    once = await content(store)
+    done = await imported(store, lines)
+    assert (done.added, done.updated, done.kept, done.lines, done.made_ours) == (0, 0, 1, 0, False)
+    assert await content(store) == once
+
+
+async def test_an_interrupted_import_is_finished_by_the_next(
+    store: HeldKeyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it ended; and until then the store is not ours, so that nobody is told 401."""
+    monkeypatch.setattr(restore, "_BATCH", 1)
+    for _ in range(3):
+        await store.issue("acme", "", None)
+    lines = await dumped(store)
+    whole = await content(store)
+    run = store.client.eval
+    for allowed in range(4):
+        await store.client.flushall()
+        left = allowed
+
+        async def failing(*words: object) -> object:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise ConnectionError("gone")
+            return await run(*words)  # type: ignore[arg-type]
+
+        store.client.eval = failing  # type: ignore[assignment]
+        with pytest.raises(StoreUnavailable):
+            await imported(store, lines)
+        assert await store.client.get(CONTROL) is None
+        store.client.eval = run  # type: ignore[method-assign]
+        store.redis._breaker.success()
+        await imported(store, lines)
+        now = await content(store)
+        assert {name: now[name] for name in whole if name != AUDIT} == {
+            name: whole[name] for name in whole if name != AUDIT
+        }
+
+
+async def test_a_key_that_is_newer_in_the_store_stays(store: HeldKeyStore) -> None:
+    """The backup is older than its terms."""
+    _, key = await store.issue("acme", "", None)
+    lines = await dumped(store)
+    _, changed = await changes.change_terms(store, key.key_id, lambda _: TERMS)
+    done = await imported(store, lines)
+    assert (done.kept, done.updated) == (1, 0)
+    assert await found(store, key.key_id) == changed
+
+
+async def test_a_key_that_is_newer_in_the_file_is_brought_up_to_date(store: HeldKeyStore) -> None:
+    """As after a restored copy of the server's own files that was older still."""
+    _, key = await store.issue("acme", "", None)
+    old = await store.client.get(record_name(key.key_id))
+    assert old is not None
+    _, changed = await changes.change_terms(store, key.key_id, lambda _: TERMS)
+    lines = await dumped(store)
+    await store.client.set(record_name(key.key_id), old)
+    done = await imported(store, lines)
+    assert (done.kept, done.updated) == (0, 1)
+    assert await found(store, key.key_id) == changed
+
+
+async def test_a_revocation_after_the_backup_is_not_undone(store: HeldKeyStore) -> None:
+    """The record is lost, the trail is not: the imported key is revoked, at the time at which it was."""
+    _, key = await store.issue("acme", "", None)
+    lines = await dumped(store)
+    revoked = await store.revoke(key.key_id)
+    await store.client.delete(record_name(key.key_id), CONTROL)
+    done = await imported(store, lines)
+    assert (done.added, done.revoked) == (1, 1)
+    assert await found(store, key.key_id) == revoked
+
+
+async def test_other_changes_after_the_backup_are_not_undone_either(store: HeldKeyStore) -> None:
+    """A key that was rotated with no overlap does not work again."""
+    _, key = await store.issue("acme", "", None)
+    lines = await dumped(store)
+    _, _, ended = await changes.rotate(store, key.key_id, timedelta(0))
+    await store.client.delete(record_name(key.key_id))
+    await imported(store, lines)
+    assert (await found(store, key.key_id)).expires_at == ended.expires_at
+
+
+async def test_a_revocation_that_only_the_file_knows_counts(store: HeldKeyStore) -> None:
+    """For a record in the file, for one in the store, and for one that is in the store alone."""
+    _, key = await store.issue("acme", "", None)
+    record = await store.client.get(record_name(key.key_id))
+    assert record is not None
+    await store.revoke(key.key_id)
+    lines = await dumped(store)
+    await store.client.set(record_name(key.key_id), record)
+    await store.client.delete(AUDIT)
+    assert (await imported(store, lines)).revoked == 1
+    assert (await found(store, key.key_id)).status() == "revoked"
+    await store.client.delete(record_name(key.key_id))
+    without = await dumped(store)
+    await store.client.set(record_name(key.key_id), record)
+    await store.client.delete(AUDIT)
+    for dry_run in (True, False):
+        assert (await imported(store, without, dry_run=dry_run)).revoked == 1
+    assert (await found(store, key.key_id)).status() == "revoked"
+
+
+async def test_a_revoked_key_stays_revoked_beside_a_newer_record_in_the_file(store: HeldKeyStore) -> None:
+    """Two histories of one key: what revoked it counts."""
+    _, key = await store.issue("acme", "", None)
+    record = await store.client.get(record_name(key.key_id))
+    assert record is not None
+    await changes.extend(store, key.key_id, datetime.now(UTC) + WEEK)
+    await changes.extend(store, key.key_id, None)
+    lines = await dumped(store)
+    await store.client.set(record_name(key.key_id), record)
+    await store.revoke(key.key_id)
+    await imported(store, lines)
+    assert (await found(store, key.key_id)).status() == "revoked"
+
+
+async def test_a_damaged_record_is_repaired(store: HeldKeyStore) -> None:
+    """The backup has it."""
+    _, key = await store.issue("acme", "", None)
+    lines = await dumped(store)
+    await store.client.set(record_name(key.key_id), "{")
+    assert (await imported(store, lines)).updated == 1
+    assert await found(store, key.key_id) == key
+
+
+async def test_a_rehearsal_says_the_same_and_does_nothing(store: HeldKeyStore) -> None:
+    """Into an emptied store, and into one that has gone on."""
+    _, first = await store.issue("acme", "", None)
+    _, second = await store.issue("acme", "", None)
+    await store.revoke(second.key_id)
+    lines = await dumped(store)
+    await store.client.flushall()
+    for step in range(2):
+        if step:
+            _, third = await store.issue("acme", "", None)
+            await store.client.delete(record_name(first.key_id))
+        before = await content(store)
+        rehearsed = await imported(store, lines, dry_run=True)
+        assert await content(store) == before
+        assert await imported(store, lines) == rehearsed
+    assert (await found(store, third.key_id)) == third
+
+
+async def test_lines_that_come_too_late_keep_their_time(store: HeldKeyStore) -> None:
+    """The store has gone on: they are appended, once, and say when they were written."""
+    await store.issue("acme", "", None)
+    lines, (old,) = await dumped(store), await trail(store)
+    await store.client.flushall()
+    await store.adopt()
+    await store.issue("other", "", None)
+    for count in (1, 0):
+        assert (await imported(store, lines)).lines == count
+    restored = [line for line in await trail(store) if line.change and line.change.restored]
+    assert [(line.origin, line.at) for line in restored] == [(old.id, old.at)]
+    again = await dumped(store)
+    await store.client.flushall()
+    await imported(store, again)
+    assert (await imported(store, lines)).lines == 0, "known by where it came from"
+
+
+async def test_a_store_of_another_pepper_is_refused(store: HeldKeyStore, tmp_path: Path) -> None:
+    """Keys of two peppers are not mixed; nothing is written."""
+    await store.issue("acme", "", None)
+    lines = await dumped(store)
+    await store.client.flushall()
+    other = HeldKeyStore(tmp_path / "other", b"another pepper of ours")
+    await other.issue("acme", "", None)
+    control = await other.client.get(CONTROL)
+    assert control is not None
+    await store.client.set(CONTROL, control)
+    with pytest.raises(ForeignStoreError):
+        await imported(store, lines)
+    assert await store.client.keys("*") == [CONTROL.encode()]
+    await other.client.aclose()
+
+
+async def test_damaged_lines_are_passed_over_and_counted(store: HeldKeyStore) -> None:
+    """In the trail that is there and in the file's."""
+    await store.issue("acme", "", None)
+    await store.client.xadd(AUDIT, {"line": "{"})
+    lines = await dumped(store)
+    assert (await imported(store, lines)).damaged_lines == 1
+    await store.client.flushall()
+    done = await imported(store, lines)
+    assert (done.lines, done.damaged_lines) == (1, 1)
+
+
+async def test_a_key_that_is_changed_meanwhile_is_looked_at_again(store: HeldKeyStore) -> None:
+    """What was changed then stays."""
+    _, key = await store.issue("acme", "", None)
+    lines = await dumped(store)
+    await store.client.delete(record_name(key.key_id))
+    revoked = msgspec.structs.replace(key, revoked_at=key.created_at, revision=1)
+    read = store.raw
+
+    async def raw(key_ids: list[str]) -> list[bytes | None]:
+        records = await read(key_ids)
+        await store.client.set(record_name(key.key_id), msgspec.json.encode(revoked), nx=True)
+        return records
+
+    store.raw = raw  # type: ignore[method-assign]
+    assert (await imported(store, lines)).kept == 1
+    assert await found(store, key.key_id) == revoked
