@@ -1,0 +1,157 @@
+"""The rights that SECURITY.md tells operators to give are enough, and not more than that (its lines are read here)."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from redis import Redis as BlockingRedis
+from redis.exceptions import NoPermissionError
+
+from service.cache.entry import CacheEntry
+from service.cache.key import cache_key
+from service.cache.shared import SharedCache
+from service.cache.warm import Plan, warm
+from service.embedded_runtime import server_program
+from service.keys import audit, backup, changes
+from service.keys.backup import Dump
+from service.keys.listing import every_key
+from service.keys.restore import Restore
+from service.keys.store import KeyStore
+from service.keys.verifier import Accepted, KeyVerifier, Rejected
+from service.probe import check_answers_redis
+from service.redis.client import RedisStore, StoreUnavailable, open_client
+from service.redis.invalidation import InvalidationListener
+from service.terms import Terms
+from tests.support.documented import rights
+from tests.support.key_store import PEPPER
+from tests.support.valkey import ValkeyProcess
+from tests.support.waiting import eventually
+
+PASSWORD = "PASSWORD"
+Opened = Callable[[str], RedisStore]
+
+
+@pytest.fixture
+def server(short: Path) -> Iterator[ValkeyProcess]:
+    """A server with the documented users, where nobody else may do anything after the test has begun."""
+    process = ValkeyProcess(short / "acl", appendonly=True, program=server_program()).start()
+    with BlockingRedis.from_url(process.url) as client:
+        for line in (*rights("keys"), *rights("cache")):
+            client.execute_command(*line)
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+async def opened(server: ValkeyProcess) -> AsyncIterator[Opened]:
+    """Opens a store as one of the users."""
+    stores: list[RedisStore] = []
+
+    def as_user(user: str) -> RedisStore:
+        stores.append(RedisStore(user, server.url, open_client(url(server, user), timeout=5)))
+        return stores[-1]
+
+    yield as_user
+    for store in stores:
+        await store.stop()
+
+
+def url(server: ValkeyProcess, user: str) -> str:
+    return server.url.replace("unix://", f"unix://{user}:{PASSWORD}@")
+
+
+async def test_the_commands_of_keys_need_no_more(opened: Opened, tmp_path: Path) -> None:
+    """Issue, list, change, rotate, extend, revoke, adopt, log, export and import."""
+    keys = KeyStore(opened("forecast-keys"), PEPPER, tmp_path)
+    await keys.adopt()
+    _, key = await keys.issue("acme", "", None)
+    await changes.change_terms(keys, key.key_id, lambda _: Terms(areas=("forecast",)))
+    _, new, _ = await changes.rotate(keys, key.key_id, timedelta(days=7))
+    await changes.extend(keys, new.key_id, datetime.now(UTC) + timedelta(days=1))
+    await keys.revoke(new.key_id)
+    assert {one.key_id async for one in every_key(keys)} == {key.key_id, new.key_id}
+    assert len([line async for line in audit.newest_first(keys.redis)]) == 7
+    lines = [line async for line in Dump(keys)]
+    head = backup.check(lines, PEPPER)
+    assert (await Restore(keys, head, lambda: lines, dry_run=False).run()).kept == 2
+
+
+async def test_a_backup_can_be_imported_with_them_into_an_emptied_store(
+    server: ValkeyProcess, opened: Opened, tmp_path: Path
+) -> None:
+    """That writes the sentinel and the trail as well."""
+    keys = KeyStore(opened("forecast-keys"), PEPPER, tmp_path)
+    await keys.issue("acme", "", None)
+    lines = [line async for line in Dump(keys)]
+    with BlockingRedis.from_url(server.url) as client:
+        client.flushall()
+    done = await Restore(keys, backup.check(lines, PEPPER), lambda: lines, dry_run=False).run()
+    assert (done.added, done.lines, done.made_ours) == (1, 1, True)
+
+
+async def test_a_worker_verifies_keys_and_is_told_of_changes(
+    server: ValkeyProcess, opened: Opened, tmp_path: Path
+) -> None:
+    """With its own user: the key check, the push connection, and the look at the start."""
+    assert check_answers_redis(url(server, "forecast-worker")) is None
+    keys = KeyStore(opened("forecast-keys"), PEPPER, tmp_path)
+    presented, key = await keys.issue("acme", "", None)
+    verifier = KeyVerifier(KeyStore(opened("forecast-worker"), PEPPER, tmp_path), PEPPER)
+    listener = InvalidationListener(url(server, "forecast-worker"), "k:", verifier.invalidate, timeout=2)
+    listener.start()
+    try:
+        await eventually(lambda: listener.connected)
+        assert isinstance(await verifier.check(presented), Accepted)
+        told: list[str | None] = []
+        listener._invalidate = told.append
+        await keys.revoke(key.key_id)
+        await eventually(lambda: told == [f"k:{{{key.key_id}}}"])
+        verifier.invalidate(told[0])
+        assert await verifier.check(presented) == Rejected("revoked", key.key_id)
+    finally:
+        await listener.stop()
+
+
+async def test_a_worker_can_change_no_key(opened: Opened, tmp_path: Path) -> None:
+    """Nor issue one, nor read the trail."""
+    _, key = await KeyStore(opened("forecast-keys"), PEPPER, tmp_path).issue("acme", "", None)
+    worker = KeyStore(opened("forecast-worker"), PEPPER, tmp_path)
+    with pytest.raises(StoreUnavailable, match="permissions"):
+        await worker.issue("acme", "", None)
+    for command in (("SET", f"k:{{{key.key_id}}}", "x"), ("DEL", "k:control"), ("XRANGE", "a:audit", "-", "+")):
+        with pytest.raises(StoreUnavailable, match="permissions"):
+            await worker.redis.call(lambda client, words=command: client.execute_command(*words))  # type: ignore[misc]
+    assert (await worker.find(key.key_id)).key == key
+
+
+@pytest.mark.parametrize(
+    "command", ["DEL k:{a}", "FLUSHALL", "XTRIM a:audit MAXLEN 0", "XDEL a:audit 1-1", "SET a:audit x"]
+)
+def test_the_user_of_the_commands_cannot_delete(server: ValkeyProcess, command: str) -> None:
+    """Neither a key nor the trail: no command needs to."""
+    with BlockingRedis.from_url(url(server, "forecast-keys")) as client, pytest.raises(NoPermissionError):
+        client.execute_command(*command.split())
+
+
+async def test_a_missing_right_to_ask_about_the_disk_is_not_taken_for_an_old_server(
+    server: ValkeyProcess, opened: Opened, tmp_path: Path
+) -> None:
+    """Else changes would silently not be waited for."""
+    with BlockingRedis.from_url(server.url) as client:
+        client.execute_command("ACL", "SETUSER", "forecast-keys", "-waitaof")
+    with pytest.raises(StoreUnavailable, match=r"grant it \+waitaof"):
+        await KeyStore(opened("forecast-keys"), PEPPER, tmp_path).issue("acme", "", None)
+
+
+async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) -> None:
+    """Filling, looking up and warming; it sees nothing but the cache's entries."""
+    assert check_answers_redis(url(server, "forecast-cache")) is None
+    cache = SharedCache(opened("forecast-cache"), ttl=60)
+    key = cache_key("r1", "forecast", "36436")
+    assert await cache.put(key, CacheEntry.of(b"{}"))
+    assert (await cache.get(key)).entry == CacheEntry.of(b"{}")
+    plan = Plan(release="r2", area="forecast", ttl=60, seconds=5, asked_of="r1")
+    assert warm(url(server, "forecast-cache"), plan, [("36436", b"{}"), ("00501", b"{}")], lambda _: None) == 1
+    with BlockingRedis.from_url(url(server, "forecast-cache")) as client, pytest.raises(NoPermissionError):
+        client.mget("k:control")

@@ -1,0 +1,12 @@
+"""What SECURITY.md tells operators to type, so that the tests run on exactly that."""
+
+import re
+from pathlib import Path
+
+_SECURITY = Path(__file__).resolve().parents[2] / "SECURITY.md"
+
+
+def rights(role: str) -> list[list[str]]:
+    """The documented commands for the Redis of `role`: keys or cache."""
+    (block,) = re.findall(rf"^```acl {role}\n(.*?)^```", _SECURITY.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return [line.split() for line in block.splitlines()]
