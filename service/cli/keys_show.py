@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from service.cli.durations import Span
 from service.cli.keys_store import ROWS, JsonArray, checked_id, day, described, limit_option, minute, with_store
+from service.cli.keys_terms import one_area
 from service.cli.output import FAILED, json_option, print_json, reports_errors, stdout, table
 from service.keys.listing import every_key
 from service.keys.record import Damaged, KeyView
@@ -67,7 +68,7 @@ class _Newest:
 @click.command(name="list")
 @click.option("--partner", help="Only this partner's.")
 @click.option("--status", type=click.Choice(["active", "expired", "revoked", "void"]), help="Only these.")
-@click.option("--area", help="Only those that open this area.")
+@click.option("--area", callback=one_area, help="Only those that open this area.")
 @click.option("--label", help="Only those whose label has this in it, in any case.")
 @click.option("--expires-within", type=Span(), help="Only active ones that end within 30d, 12h.")
 @limit_option

@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from service.http.areas import AREAS
 from service.keys.store import KeyStoreError
 from service.terms import Quota, Rate, Terms, parse_quota, parse_rate
 
@@ -99,11 +98,26 @@ def _areas(_: click.Context, __: click.Parameter, value: str | None) -> tuple[st
     if value is None:
         return None
     wanted = {name.strip() for name in value.split(",")}
+    known = _known(wanted)
+    return tuple(name for name in known if name in wanted)
+
+
+def one_area(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """The callback of an option that names one area."""
+    if value is not None:
+        _known({value})
+    return value
+
+
+def _known(names: set[str]) -> list[str]:
+    """The areas that there are. Raises click.BadParameter if one of `names` is none."""
+    from service.http.areas import AREAS  # here: the framework behind it takes longer than most commands
+
     known = [area.name for area in AREAS]
-    for name in sorted(wanted):
+    for name in sorted(names):
         if name not in known:
             raise click.BadParameter(f"no area {name!r}; there are: {', '.join(known)}")
-    return tuple(name for name in known if name in wanted)
+    return known
 
 
 def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | None:

@@ -16,7 +16,7 @@ from service.redis.invalidation import InvalidationListener
 from tests.support.tls import Authority, TlsServer
 from tests.support.waiting import eventually
 
-PLAN = Plan(release="r1", area="forecast", ttl=60, seconds=5)
+PLAN = Plan(release="r1", ttl=60, seconds=5)
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +43,13 @@ async def test_every_client_gets_through(server: TlsServer) -> None:
     """The stores' client, the push connection, the look at the start, and warming."""
     assert await _ping(server.url)
     assert check_answers_redis(server.url) is None
-    assert warm(server.url, PLAN, [("36436", b"{}")], lambda _: None) == 1
+    assert warm(server.url, PLAN, [("forecast", "36436", b"{}")], lambda _: None) == 1
     told: list[str | None] = []
     listener = InvalidationListener(server.url, "c:", told.append, timeout=5)
     listener.start()
     try:
         await eventually(lambda: listener.connected)
-        warm(server.url, PLAN, [("00501", b"{}")], lambda _: None)
+        warm(server.url, PLAN, [("forecast", "00501", b"{}")], lambda _: None)
         await eventually(lambda: len(told) == 2)
         assert str(told[1]).startswith("c:")
     finally:
@@ -70,7 +70,7 @@ async def test_without_one_of_the_certificates_nobody_gets_through(
     with pytest.raises(StoreUnavailable):
         await _ping(url)
     with pytest.raises(WarmError):
-        warm(url, PLAN, [("36436", b"{}")], lambda _: None)
+        warm(url, PLAN, [("forecast", "36436", b"{}")], lambda _: None)
 
 
 def test_a_server_whose_certificate_is_not_trusted_is_told_at_the_start(server: TlsServer, tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ def test_a_revoked_key_cannot_be_extended(cli: Cli, running: list[int]) -> None:
         (("extend", UNKNOWN, "--expires", "2020-01-01"), "is past"),
         (("list", "--limit", "0"), "is not in the range"),
         (("list", "--expires-within", "soon"), "is no span of time"),
+        (("list", "--area", "nonsense"), "no area 'nonsense'; there are: forecast, projects"),
         (("log", "--since", "soon"), "is no time"),
     ],
 )

@@ -13,6 +13,7 @@ def test_a_key_is_issued_with_its_terms(cli: Cli, running: list[int]) -> None:
     """As they were given; without options it has none."""
     assert issue(cli, "acme", *FULL)["terms"] == {"areas": ["forecast"], "rate": RATE, "quota": QUOTA}
     assert issue(cli)["terms"] == {}
+    assert issue(cli, "acme", "--areas", "projects, forecast,projects")["terms"] == {"areas": ["forecast", "projects"]}
     warned = issue(cli, "acme", "--quota", "100/day", "--warn-at", "90%")["terms"]
     assert warned == {"quota": {"requests": 100, "period": "day", "warn_at": 0.9}}
 
@@ -46,7 +47,7 @@ def test_a_change_says_what_was_and_what_is(cli: Cli, running: list[int]) -> Non
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--areas", "forecast,nonsense"), "no area 'nonsense'; there are: forecast"),
+        (("--areas", "forecast,nonsense"), "no area 'nonsense'; there are: forecast, projects"),
         (("--areas", ""), "no area ''"),
         (("--rate", "fast"), "write a rate as 500/s, 30/min or 1000/h"),
         (("--rate", "0/s"), "write a rate as"),
