@@ -66,8 +66,8 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
 
     A file that is damaged, cut off, edited or made with another pepper is refused as a whole. Of a key that is there
     already the newer record stays. A key that was ever revoked, by the trail that is there or by the one in the file,
-    ends up revoked, however old the backup. An emptied store becomes ours again. An import that was interrupted is
-    simply run again.
+    ends up revoked, however old the backup; what was revoked since then, in a store that lost its trail too, has to be
+    revoked again. An emptied store becomes ours again. An import that was interrupted is simply run again.
 
     \b
     forecast keys import /backup/keys-2026-11-20.jsonl --dry-run

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from redis.asyncio import Redis
+from redis.exceptions import OutOfMemoryError
 
 from service.keys.record import State
 from service.redis.client import RedisStore, StoreUnavailable
@@ -19,6 +20,8 @@ from service.redis.client import RedisStore, StoreUnavailable
 AUDIT = "a:audit"
 LINE = "line"
 _PAGE = 1000
+# Redis 7, Valkey
+_EVEN_IF_FULL = "#!lua flags=allow-oom\n"
 _SCRIPT = resources.files("service.keys").joinpath("change.lua").read_text(encoding="utf-8")
 
 log = logging.getLogger("forecast.keys.audit")
@@ -67,10 +70,10 @@ class Edit(NamedTuple):
     change: Change
 
 
-async def apply(store: RedisStore, edits: list[Edit], *, quiet: bool = False) -> bool:
+async def apply(store: RedisStore, edits: list[Edit], *, quiet: bool = False, urgent: bool = False) -> bool:
     """Makes the edits and writes their lines in one step; False where a record was changed meanwhile.
 
-    The same lines go to the log, unless `quiet`.
+    The same lines go to the log, unless `quiet`. An `urgent` change is made by a server that is full, too.
 
     Raises:
         StoreUnavailable: if the store does not answer; then it may have been done.
@@ -79,7 +82,12 @@ async def apply(store: RedisStore, edits: list[Edit], *, quiet: bool = False) ->
     words = [part for edit in edits for part in (edit.before or b"", edit.after, msgspec.json.encode(edit.change))]
 
     async def run(client: Redis) -> Any:
-        return await client.eval(_SCRIPT, 1 + len(names), AUDIT, *names, *words)
+        try:
+            return await client.eval(_SCRIPT, 1 + len(names), AUDIT, *names, *words)
+        except OutOfMemoryError:
+            if not urgent:
+                raise
+            return await client.eval(_EVEN_IF_FULL + _SCRIPT, 1 + len(names), AUDIT, *names, *words)
 
     done = bool(await store.call(run))
     if not done:  # a try whose answer was lost, and which was sent again, has changed them itself

@@ -148,7 +148,8 @@ class KeyStore:
             after = edit(before)
             if after != before:
                 after = msgspec.structs.replace(after, revision=before.revision + 1)
-                if not await audit.apply(self.redis, [edit_of(raw, before, after, what)]):
+                # a leaked key has to be stopped whatever the state of the store
+                if not await audit.apply(self.redis, [edit_of(raw, before, after, what)], urgent=what == "revoked"):
                     continue
             await make_durable(self.redis)
             return before, after
