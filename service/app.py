@@ -12,15 +12,19 @@ from config.sizing import lookup_memory
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedCache
 from service.edge.gate import Gate
+from service.edge.metering import Meter
 from service.http.app import build_litestar
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.docs import PUBLIC_PATH, docs_routes
 from service.http.index import index_route
 from service.http.openapi import openapi_route
+from service.http.usage import PATH as USAGE_PATH
+from service.http.usage import caller, usage_route
 from service.keys import store as key_store
 from service.keys.store import KeyStore
 from service.keys.verifier import KeyVerifier
+from service.metering import Metering
 from service.redis.client import RedisStore, open_client
 from service.redis.invalidation import InvalidationListener
 from service.telemetry import LOOKUP_SECONDS, LOOKUPS, QUERY_SECONDS, Telemetry
@@ -31,6 +35,7 @@ log = logging.getLogger("forecast.worker")
 
 _WATCH_SECONDS = 1.0
 _AREA_NAMES = frozenset(area.name for area in AREAS)
+_OTHER_PATHS = {"/v1": "index", "/v1/openapi.json": "openapi", USAGE_PATH: "usage"}
 
 
 class Endpoints(msgspec.Struct, frozen=True):
@@ -57,6 +62,7 @@ class WorkerApp:
         self._listener = InvalidationListener(
             endpoints.keys_url, key_store.PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
         )
+        self.metering = Metering(settings, endpoints.keys_url, self.cache_store)
         self._settings = settings
         self._on_release = on_release
         self.follower = ReleaseFollower(settings.data_path, self._open_engine, self._switched)
@@ -69,6 +75,7 @@ class WorkerApp:
     async def start(self) -> None:
         await self.keys_store.start()
         await self.cache_store.start()
+        await self.metering.start()
         self._listener.start()
         self._watch = asyncio.create_task(self._watch_keys(), name="watch the key store")
         await self.follower.start()
@@ -78,6 +85,7 @@ class WorkerApp:
         self._watch.cancel()
         await asyncio.gather(self._watch, return_exceptions=True)
         await self._listener.stop()
+        await self.metering.stop()
         await self.keys_store.stop()
         await self.cache_store.stop()
 
@@ -90,17 +98,20 @@ class WorkerApp:
         shared = SharedCache(self.cache_store, settings.cache_ttl)
         cache = ReadThrough(shared, self._observe_lookup)
         policy = CachePolicy(settings.max_age)
+        metering = self.metering
         handlers = [
             *(area.route(self.follower, cache, policy) for area in AREAS),
             index_route(self.follower),
             openapi_route(),
+            usage_route(metering.report, metering.store, caller),
             *(docs_routes() if settings.docs else ()),
         ]
         return Gate(
             build_litestar(handlers),
-            {**{area.path: area.name for area in AREAS}, "/v1": "index", "/v1/openapi.json": "openapi"},
+            {**{area.path: area.name for area in AREAS}, **_OTHER_PATHS},
             self.verifier,
             self.telemetry,
+            meter=Meter(_AREA_NAMES, metering.limiter, metering.quotas, metering.counters),
             offers=self._offers,
             public=(PUBLIC_PATH,) if settings.docs else (),
             access_log=settings.access_log,

@@ -38,6 +38,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     push_connected: bool
     can_verify: bool
     keys_problem: str | None
+    usage_problem: str | None
     telemetry: Snapshot
 
 

@@ -24,6 +24,7 @@ from service.keys import pepper
 from service.operators.app import build_operators_app
 from service.operators.state import InstanceState, WorkerState
 from service.probe import check_answers_redis
+from service.quota.flusher import STOP_SECONDS
 from service.server import Server
 from service.sockets import StartError, bind, url_of
 from service.telemetry import Snapshot, Telemetry
@@ -39,6 +40,8 @@ _FIRST_BACKOFF = 0.2
 _LONGEST_BACKOFF = 5.0
 # A worker that lived this long did not die of its start.
 _SETTLED_SECONDS = 10.0
+# After the requests under way a worker stores what it counted, or spools it.
+_STOP_SECONDS = 2 + STOP_SECONDS
 
 
 class Supervisor:
@@ -153,8 +156,8 @@ class Supervisor:
             worker.signal(signal.SIGTERM)
         pending = {task for task in keepers if not task.done()}
         if pending:
-            # the workers' own deadline, and a moment for them to notice it
-            _, pending = await asyncio.wait(pending, timeout=self._settings.drain + 2)
+            # the workers' own deadlines, and a moment for them to notice
+            _, pending = await asyncio.wait(pending, timeout=self._settings.drain + _STOP_SECONDS)
         for worker in list(self._workers):
             worker.signal(signal.SIGKILL)
         for task in pending:

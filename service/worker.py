@@ -76,6 +76,7 @@ class Worker:
             push_connected=app.push_connected,
             can_verify=app.keys_store.healthy or app.verifier.remembers_somebody,
             keys_problem=app.verifier.problem,
+            usage_problem=app.metering.problem,
             telemetry=app.telemetry.snapshot(),
         )
         self._writer.write(control.encode(report))

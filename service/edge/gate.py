@@ -1,4 +1,4 @@
-"""Everything that comes before the router, in the contract's order: syntax, key, path, method.
+"""Everything that comes before the router, in the contract's order: syntax, key, path, method, entitlement, rate.
 
 It wraps the framework: application middleware does not run for unknown paths and methods, and those need the key too.
 """
@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
+from service.edge.metering import Meter
 from service.edge.verdicts import refusal_of
 from service.http.errors import of_exception, problem
 from service.http.head import SCOPE_KEY, RequestHead, read_head
@@ -29,8 +30,8 @@ class Gate:
     """The ASGI application that a worker serves.
 
     `routes` maps the paths that there are to the area they are counted under, and `offers` tells whether it is there at
-    the moment; `public` are paths that need no key (the documentation page). `draining` makes every answer the last one
-    of its connection.
+    the moment; `meter` limits and counts what keys ask for; `public` are paths that need no key (the documentation
+    page). `draining` makes every answer the last one of its connection.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Gate:
         verifier: KeyVerifier,
         telemetry: Telemetry,
         *,
+        meter: Meter | None = None,
         offers: Callable[[str], bool] = lambda _: True,
         public: tuple[str, ...] = (),
         access_log: Literal["off", "errors", "all"] = "errors",
@@ -49,6 +51,7 @@ class Gate:
         self._app = app
         self._routes = routes
         self._verifier = verifier
+        self._meter = meter
         self._offers = offers
         self._public = public
         self._access_log = access_log
@@ -88,6 +91,8 @@ class Gate:
                 return problem("not_found", head.request_id)
         if scope["method"] not in _METHODS:
             return problem("method_not_allowed", head.request_id)
+        if self._meter is not None and head.key is not None:
+            return await self._meter.refusal(head, head.key, self._routes[path])
         return None
 
     async def _key_refusal(self, head: RequestHead) -> Reply | None:
@@ -97,7 +102,7 @@ class Gate:
             return problem("missing_api_key", head.request_id)
         verdict = await self._verifier.check(presented)
         if isinstance(verdict, Accepted):
-            head.key_id = verdict.key.key_id
+            head.key, head.key_id = verdict.key, verdict.key.key_id
             self.telemetry.count(KEY_CHECKS, "accepted")
             return None
         code, outcome, head.key_id = refusal_of(verdict)
@@ -112,6 +117,8 @@ class Gate:
     def finished(self, scope: Any, head: RequestHead, area: str, status: int, outcome: str) -> None:
         seconds = time.perf_counter() - head.started
         self.telemetry.count(REQUESTS, area, str(status), outcome)
+        if self._meter is not None and head.key is not None:
+            self._meter.count(head.key, area, status, outcome)
         self.telemetry.observe(REQUEST_SECONDS, seconds, area)
         if self._access_log == "all" or (self._access_log == "errors" and status >= 500):
             log.log(
@@ -149,6 +156,7 @@ class _Answer:
             self._outcome = message.pop(OUTCOME, self._outcome)
             headers = message["headers"]
             headers.append((b"x-request-id", self._head.request_id.encode()))
+            headers.extend(self._head.limits)
             if self._gate.draining:
                 headers.append((b"connection", b"close"))
             await self._send(message)

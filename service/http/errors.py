@@ -79,7 +79,7 @@ def problem(
     parameter: str | None = None,
     headers: tuple[Header, ...] = (),
 ) -> Reply:
-    """The answer for `code`, with the headers that its status calls for."""
+    """The answer for `code`, with the headers that its status calls for, unless `headers` bring them."""
     status, advice = CODES[code]
     body = _encoder.encode(
         Problem(
@@ -93,8 +93,9 @@ def problem(
         )
     )
     # application/json and not application/problem+json: the contract gives one content type for every status
-    caching = () if any(name == b"cache-control" for name, _ in headers) else (NO_STORE,)
-    return Reply(status, (JSON, *caching, *_required(status), *headers), body, code)
+    given = {name for name, _ in headers}
+    required = (header for header in (NO_STORE, *_required(status)) if header[0] not in given)
+    return Reply(status, (JSON, *required, *headers), body, code)
 
 
 def title_of(status: int) -> str:

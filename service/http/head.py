@@ -6,12 +6,16 @@ from typing import Any
 
 import msgspec
 
+from service.keys.record import ApiKey
+
 SCOPE_KEY = "forecast.head"
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestHead(msgspec.Struct):
-    """`api_keys`, `hosts`: as often as they were sent. `key_id` is known once the key is verified."""
+    """`api_keys`, `hosts`: as often as they were sent. `key` is there once it is verified, and `key_id` also where its
+    owner proved to have an expired or revoked one; `limits` are fields that every answer to it carries.
+    """
 
     request_id: str
     started: float
@@ -22,6 +26,8 @@ class RequestHead(msgspec.Struct):
     accept_encoding: bytes = b""
     if_none_match: bytes = b""
     key_id: str | None = None
+    key: ApiKey | None = None
+    limits: tuple[tuple[bytes, bytes], ...] = ()
 
 
 def new_request_id() -> str:

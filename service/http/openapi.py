@@ -14,6 +14,8 @@ from service.http.areas import AREAS
 from service.http.errors import CODES, NO_STORE, Problem, title_of
 from service.http.index import Index
 from service.http.reply import JSON, Reply
+from service.http.usage import PATH as USAGE_PATH
+from service.http.usage import Usage, usage_operation
 
 Document = dict[str, Any]
 
@@ -39,6 +41,8 @@ _QUERYING = (
     "count as absent, unknown ones are ignored, one given twice is an error. A trailing slash answers the same; HEAD "
     "answers as GET, without the body."
 )
+# Of the data areas alone: what a key's terms refuse.
+_TERMS = ("not_entitled", "rate_limited", "quota_exhausted")
 _QUERY_ERRORS = ("missing_parameter", "invalid_parameter", "duplicate_parameter", "no_matching_records")
 
 
@@ -54,7 +58,7 @@ def openapi_route() -> HTTPRouteHandler:
 
 def describe() -> Document:
     _, schemas = msgspec.json.schema_components(
-        (*(area.operation.body for area in AREAS), Index, Problem), ref_template=_REF
+        (*(area.operation.body for area in AREAS), Usage, Index, Problem), ref_template=_REF
     )
     schemas["Problem"]["properties"]["code"] = {"type": "string", "enum": list(CODES)}
     return {
@@ -68,6 +72,7 @@ def describe() -> Document:
         "security": [{"apiKey": []}],
         "paths": {
             **{area.path: {"get": _area(area)} for area in AREAS},
+            USAGE_PATH: {"get": _usage()},
             "/v1/": {"get": _plain("getIndex", "Release, sources and data areas", "Index", examples.INDEX)},
             "/v1/openapi.json": {"get": _plain("getOpenApi", "This description", None, None)},
         },
@@ -81,7 +86,7 @@ def describe() -> Document:
 
 def _area(area: PartnerArea) -> Document:
     operation = area.operation
-    errors = _errors((*_COMMON, *_QUERY_ERRORS, *operation.errors), ("not_found",))
+    errors = _errors((*_COMMON, *_TERMS, *_QUERY_ERRORS, *operation.errors), ("not_found",))
     extra = [
         {"name": one.name, "in": "query", "required": False, "description": one.description, "schema": one.schema}
         | {"example": one.example}
@@ -109,6 +114,13 @@ def _area(area: PartnerArea) -> Document:
             **errors,
         },
     }
+
+
+def _usage() -> Document:
+    operation = usage_operation()
+    operation["responses"]["200"]["headers"] = _header_refs(("Cache-Control", "X-Request-Id"))
+    operation["responses"] |= _errors((*_COMMON, "invalid_parameter", "duplicate_parameter"), ())
+    return operation
 
 
 def _plain(operation: str, summary: str, schema: str | None, example: Any) -> Document:
@@ -169,8 +181,14 @@ def _header(description: str, example: str) -> Document:
     return {"description": description, "schema": {"type": "string"}, "example": example}
 
 
-_KEPT = ("ETag", "Cache-Control", "Vary", "Cache-Status", "X-Data-Release", "X-Request-Id")
-_ERROR_HEADERS: dict[int, tuple[str, ...]] = {401: ("WWW-Authenticate",), 405: ("Allow",), 503: ("Retry-After",)}
+_LIMITS = ("RateLimit", "RateLimit-Policy")
+_KEPT = ("ETag", "Cache-Control", "Vary", "Cache-Status", "X-Data-Release", "X-Request-Id", *_LIMITS, "X-Quota-Warning")
+_ERROR_HEADERS: dict[int, tuple[str, ...]] = {
+    401: ("WWW-Authenticate",),
+    405: ("Allow",),
+    429: ("Retry-After", *_LIMITS),
+    503: ("Retry-After",),
+}
 _HEADERS = {
     "ETag": _header(
         "Strong validator of the bytes; a release that did not change them keeps it.", '"9f86d081884c7d65"'
@@ -180,6 +198,15 @@ _HEADERS = {
     "Cache-Status": _header("Where the answer came from (RFC 9211).", "forecast; hit; detail=shared"),
     "X-Data-Release": _header("The release that answered.", "20261105T120000Z-0123456789ab"),
     "X-Request-Id": _header("Yours if you sent a usable one; name it when you ask us about a request.", "a1b2c3"),
+    "RateLimit": _header(
+        "What is left, and the seconds that it has to do for (draft-ietf-httpapi-ratelimit-headers-11), where your key "
+        "has a limit.",
+        '"rate";r=99;t=1, "quota";r=4999577;t=864000',
+    ),
+    "RateLimit-Policy": _header(
+        "The limits of your key: requests in so many seconds.", '"rate";q=500;w=1, "quota";q=5000000;w=2592000'
+    ),
+    "X-Quota-Warning": _header("Your quota is nearly used up.", "4150000 of 5000000 used this month"),
     "Content-Encoding": _header("gzip, where you accept it and it is worth it.", "gzip"),
     "WWW-Authenticate": _header("The scheme that is missing.", "ApiKey"),
     "Allow": _header("The methods that there are.", "GET, HEAD"),

@@ -9,23 +9,14 @@ of the policy that refused, and of no other: `Retry-After` is not to end before 
 
 from functools import lru_cache
 
-import msgspec
-
 from service.http.reply import Header
 from service.quota.decision import Decision
+from service.quota.quotas import QuotaState
 from service.terms import Quota, Rate
 
 
-class Standing(msgspec.Struct, frozen=True):
-    """How a quota stands: requests `remaining`; the period ends in `reset` seconds and has `window` seconds in all."""
-
-    remaining: int
-    reset: int
-    window: int
-
-
 def limit_headers(
-    rate: Rate | None, decision: Decision | None, quota: Quota | None = None, standing: Standing | None = None
+    rate: Rate | None, decision: Decision | None, quota: Quota | None = None, standing: QuotaState | None = None
 ) -> tuple[Header, ...]:
     """For an answer that was let pass; nothing for a key without limits.
 
@@ -44,12 +35,12 @@ def limit_headers(
     else:
         window = standing.window
         remaining = max(0, min(standing.remaining, quota.requests))
-        items.append(_item(b"quota", remaining, max(0, min(standing.reset, window))))
+        items.append(_item(b"quota", remaining, max(0, min(standing.resets_in, window))))
     return (_policy(rate, quota, window), (b"ratelimit", b", ".join(items))) if items else ()
 
 
 def rate_limited_headers(
-    rate: Rate, decision: Decision, quota: Quota | None = None, standing: Standing | None = None
+    rate: Rate, decision: Decision, quota: Quota | None = None, standing: QuotaState | None = None
 ) -> tuple[Header, ...]:
     """For a 429 `rate_limited`."""
     window = standing.window if standing else 0
@@ -57,9 +48,9 @@ def rate_limited_headers(
     return (policy, *_refusal(b"rate", decision.retry_after))
 
 
-def quota_exhausted_headers(rate: Rate | None, quota: Quota, standing: Standing) -> tuple[Header, ...]:
+def quota_exhausted_headers(rate: Rate | None, quota: Quota, standing: QuotaState) -> tuple[Header, ...]:
     """For a 429 `quota_exhausted`."""
-    return (_policy(rate, quota, standing.window), *_refusal(b"quota", max(1, standing.reset)))
+    return (_policy(rate, quota, standing.window), *_refusal(b"quota", max(1, standing.resets_in)))
 
 
 def _refusal(name: bytes, seconds: int) -> tuple[Header, Header]:

@@ -12,13 +12,15 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
 from service.http.errors import NO_STORE, ApiError
+from service.http.head import head_of
 from service.http.query import read_parameters
 from service.http.reply import JSON, Reply
+from service.keys.record import ApiKey
 from service.quota.names import day_of
 from service.quota.report import UsageReport, UsageRow
 from service.quota.usage_store import UsageStore
 from service.redis.client import StoreUnavailable
-from service.terms import Quota, Terms
+from service.terms import Quota
 
 PATH = "/v1/usage"
 # As many as a leap year has: one request reads at most 13 records.
@@ -41,14 +43,6 @@ _EXAMPLE = {
         }
     ],
 }
-
-
-class Caller(msgspec.Struct, frozen=True):
-    """Whose request it is."""
-
-    key_id: str
-    partner: str
-    terms: Terms
 
 
 class Period(msgspec.Struct, frozen=True):
@@ -90,10 +84,10 @@ class Usage(msgspec.Struct, frozen=True):
 def usage_route(
     report: UsageReport,
     store: UsageStore,
-    who: Callable[[Any], Caller],
+    who: Callable[[Any], ApiKey],
     clock: Callable[[], float] = time.time,
 ) -> HTTPRouteHandler:
-    """`who` gives the caller of an ASGI scope.
+    """`who` gives the key of an ASGI scope (`caller`).
 
     Figures are those of the key store. Every worker adds what it counted there each half second while it can reach the
     store, so they are younger than 5 s; while the store cannot be read, the answer is a 503.
@@ -101,20 +95,28 @@ def usage_route(
 
     @get(PATH)
     async def usage(request: Request[Any, Any, Any]) -> ASGIApp:
-        caller = who(request.scope)
+        key = who(request.scope)
         today = datetime.fromtimestamp(clock(), UTC).date()
         period = parse_period(request.scope["query_string"], today)
         try:
-            rows = await report.of_key(caller.key_id, period.first, period.last)
-            remaining = await _remaining(store, caller.key_id, caller.terms.quota, day_of(today))
+            rows = await report.of_key(key.key_id, period.first, period.last)
+            remaining = await _remaining(store, key.key_id, key.terms.quota, day_of(today))
         except StoreUnavailable as error:
             raise ApiError("unavailable") from error
-        rate, quota = caller.terms.rate, caller.terms.quota
+        rate, quota = key.terms.rate, key.terms.quota
         limits = Limits(str(rate) if rate else None, str(quota) if quota else None, remaining)
-        body = Usage(caller.key_id, caller.partner, period, limits, tuple(_day(row) for row in rows))
+        body = Usage(key.key_id, key.partner, period, limits, tuple(_day(row) for row in rows))
         return Reply(200, (JSON, NO_STORE), msgspec.json.encode(body), "answered")
 
     return usage
+
+
+def caller(scope: Any) -> ApiKey:
+    """The key that the edge verified."""
+    key = head_of(scope).key
+    if key is None:
+        raise LookupError("a request came here without a key")
+    return key
 
 
 def parse_period(query: bytes, today: date) -> Period:

@@ -71,6 +71,7 @@ def _degraded(state: InstanceState, reports: list[Report]) -> list[str]:
         reasons.append("the shared cache is away: answers come from the warehouse")
     reasons += sorted({report.release_problem for report in reports if report.release_problem})
     reasons += sorted({report.keys_problem for report in reports if report.keys_problem})
+    reasons += sorted({report.usage_problem for report in reports if report.usage_problem})
     if len(reports) < state.wanted_workers:
         reasons.append(f"{len(reports)} of {state.wanted_workers} workers serve")
     if state.inbox_problem is not None:

@@ -29,11 +29,15 @@ _PERIODS: tuple[Period, ...] = ("day", "month")
 
 
 class QuotaState(msgspec.Struct, frozen=True):
-    """`used` may exceed the quota (overshoot); `resets_in` is in seconds, at least 1; `warning` from `warn_at` on."""
+    """`used` may exceed the quota (overshoot); `warning` from `warn_at` on.
+
+    The period ends in `resets_in` seconds, at least 1, and has `window` seconds in all.
+    """
 
     used: int
     remaining: int
     resets_in: int
+    window: int
     exhausted: bool
     warning: bool
 
@@ -86,6 +90,7 @@ class QuotaGuard:
             used=used,
             remaining=max(0, quota.requests - used),
             resets_in=max(1, math.ceil(end * DAY_SECONDS - now)),
+            window=(end - first) * DAY_SECONDS,
             exhausted=used >= quota.requests,
             warning=used >= quota.requests * quota.warn_at,
         )

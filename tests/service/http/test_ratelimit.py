@@ -4,13 +4,20 @@ import re
 
 import pytest
 
-from service.http.ratelimit import Standing, limit_headers, quota_exhausted_headers, rate_limited_headers
+from service.http.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
 from service.quota.decision import Decision, allowed, refused
+from service.quota.quotas import QuotaState
 from service.terms import Quota, Rate
 
 RATE = Rate(500, 1, 100)
 QUOTA = Quota(5_000_000, "month")
-STANDING = Standing(4_999_999, 86_400, 30 * 86_400)
+
+
+def standing_of(remaining: int, resets_in: int, window: int) -> QuotaState:
+    return QuotaState(0, remaining, resets_in, window, exhausted=False, warning=False)
+
+
+STANDING = standing_of(4_999_999, 86_400, 30 * 86_400)
 # RFC 9651: a List of Strings with Integer parameters, as it is serialised
 ITEM = r'"[a-z]+"(;[a-z]+=(0|[1-9][0-9]{0,14}))+'
 FIELD = re.compile(rf"{ITEM}(, {ITEM})*")
@@ -55,17 +62,17 @@ def test_more_than_the_window_allows_is_never_advertised() -> None:
     """A burst of ten seconds' worth, a quota that was lowered."""
     rate = Rate(10, 1, 100)
     assert limit_headers(rate, allowed(rate, 100))[1] == (b"ratelimit", b'"rate";r=10;t=1')
-    lowered = limit_headers(None, None, Quota(10, "day"), Standing(50, 99_999, 86_400))
+    lowered = limit_headers(None, None, Quota(10, "day"), standing_of(50, 99_999, 86_400))
     assert lowered[1] == (b"ratelimit", b'"quota";r=10;t=86400')
 
 
 def test_an_overdrawn_quota_has_nothing_left() -> None:
     """The draft knows no negative numbers."""
-    assert limit_headers(None, None, QUOTA, Standing(-3, 0, 86_400))[1] == (b"ratelimit", b'"quota";r=0;t=0')
+    assert limit_headers(None, None, QUOTA, standing_of(-3, 0, 86_400))[1] == (b"ratelimit", b'"quota";r=0;t=0')
 
 
 @pytest.mark.parametrize("standing", [None, STANDING], ids=["rate only", "rate and quota"])
-def test_a_refusal_names_its_policy_and_when_to_come_back(standing: Standing | None) -> None:
+def test_a_refusal_names_its_policy_and_when_to_come_back(standing: QuotaState | None) -> None:
     """The policies are the same as ever; only the one that refused is told of, so that Retry-After ends no earlier."""
     headers = dict(rate_limited_headers(RATE, refused(1.2), QUOTA, standing))
     assert headers[b"ratelimit"] == b'"rate";r=0;t=2'
@@ -76,7 +83,7 @@ def test_a_refusal_names_its_policy_and_when_to_come_back(standing: Standing | N
 
 def test_an_exhausted_quota_says_when_the_next_period_begins() -> None:
     """At least in a second."""
-    headers = dict(quota_exhausted_headers(RATE, QUOTA, Standing(0, 0, 86_400)))
+    headers = dict(quota_exhausted_headers(RATE, QUOTA, standing_of(0, 0, 86_400)))
     assert headers[b"ratelimit"] == b'"quota";r=0;t=1'
     assert headers[b"retry-after"] == b"1"
 
@@ -88,7 +95,7 @@ def test_every_field_is_a_structured_list(rate: Rate) -> None:
     """Also with the largest numbers that terms may have: 15 digits."""
     quota = Quota(10**15 - 1, "month")
     for headers in (
-        limit_headers(rate, allowed(rate, rate.burst), quota, Standing(10**15 - 1, 1, 31 * 86_400)),
+        limit_headers(rate, allowed(rate, rate.burst), quota, standing_of(10**15 - 1, 1, 31 * 86_400)),
         rate_limited_headers(rate, refused(3600), quota, STANDING),
         quota_exhausted_headers(None, quota, STANDING),
     ):

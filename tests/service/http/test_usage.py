@@ -1,7 +1,7 @@
 """GET /v1/usage: what the asking key was used for, in the contract's form."""
 
 from collections.abc import AsyncIterator
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,18 @@ from openapi_schema_validator import OAS31Validator
 from service.http.app import build_litestar
 from service.http.errors import ApiError
 from service.http.head import SCOPE_KEY, RequestHead
-from service.http.usage import Caller, Period, Usage, parse_period, usage_operation, usage_route
+from service.http.usage import Period, Usage, parse_period, usage_operation, usage_route
+from service.keys.record import ApiKey
 from service.quota.report import UsageReport
 from service.terms import Terms, parse_quota, parse_rate
 from tests.support.asgi import exchange
 from tests.support.usage import UsageWorker, double
 
 TODAY = date(2026, 11, 20)
+
+
+def key_with(terms: Terms) -> ApiKey:
+    return ApiKey(key_id="a", partner="acme", digest="", created_at=datetime(2026, 1, 1, tzinfo=UTC), terms=terms)
 
 
 @pytest.fixture
@@ -30,7 +35,7 @@ async def usage(tmp_path: Path) -> AsyncIterator[UsageWorker]:
 
 async def ask(usage: UsageWorker, query: str = "", terms: Terms = Terms()) -> tuple[Any, Any]:  # noqa: B008 - frozen
     """Status and headers; the body. The key `a` of acme asks."""
-    route = usage_route(UsageReport(usage.redis), usage.store, lambda _: Caller("a", "acme", terms), usage.clock)
+    route = usage_route(UsageReport(usage.redis), usage.store, lambda _: key_with(terms), usage.clock)
     scope: dict[str, Any] = {SCOPE_KEY: RequestHead("r1", 0.0)}
     start, body = await exchange(build_litestar([route]), "/v1/usage", query_string=query.encode(), **scope)
     return start, msgspec.json.decode(body)

@@ -67,6 +67,7 @@ def test_an_instance_that_is_not_there_yet_has_metrics() -> None:
 def test_a_foreign_key_store_is_a_metric() -> None:
     """To be alarmed by."""
     assert samples(instance(but(keys_problem="another pepper")), Snapshot())["forecast_key_store_foreign", ()] == 1
+    assert samples(instance(but(usage_problem="usage waits")), Snapshot())["forecast_usage_stuck", ()] == 1
     assert samples(instance(WELL), Snapshot())["forecast_key_store_foreign", ()] == 0
 
 

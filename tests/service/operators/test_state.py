@@ -18,6 +18,7 @@ WELL = Report(
     push_connected=True,
     can_verify=True,
     keys_problem=None,
+    usage_problem=None,
     telemetry=Snapshot(),
 )
 
@@ -61,6 +62,7 @@ def test_an_instance_that_can_answer_nobody_is_unavailable(state: InstanceState,
         (instance(WELL, but(cache_up=False)), "shared cache is away"),
         (instance(WELL, but(release_problem="cannot open r2")), "cannot open r2"),
         (instance(WELL, but(keys_problem="another pepper")), "another pepper"),
+        (instance(WELL, but(usage_problem="usage waits")), "usage waits"),
         (instance(WELL, None), "1 of 2 workers serve"),
         (instance(WELL, but(can_verify=False, keys_up=False)), "key store is away"),
         (instance(WELL, but(release=None, release_problem="slow disk")), "slow disk"),

@@ -1,0 +1,96 @@
+"""What a key may ask for, and what it asked: entitlement, quota and rate before an answer, usage after it.
+
+Only the data areas are metered: the index, the description and the usage report are neither counted nor limited.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+
+from service.http.errors import problem
+from service.http.head import RequestHead
+from service.http.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
+from service.http.reply import Header, Reply
+from service.keys.record import ApiKey
+from service.quota.quotas import QuotaGuard, QuotaState
+from service.quota.rates import RateLimiter
+from service.quota.usage import UsageCounters, outcome_of
+from service.terms import Quota
+
+log = logging.getLogger("forecast.quota")
+
+_MOST_WARNED = 10_000
+
+
+class Meter:
+    """Of one worker. `areas` are the names of the metered areas."""
+
+    def __init__(
+        self,
+        areas: frozenset[str],
+        limiter: RateLimiter,
+        quotas: QuotaGuard,
+        counters: UsageCounters,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._areas = areas
+        self._limiter = limiter
+        self._quotas = quotas
+        self._counters = counters
+        self._clock = clock
+        self._warned: set[tuple[str, int]] = set()
+
+    async def refusal(self, head: RequestHead, key: ApiKey, area: str) -> Reply | None:
+        """The 403 or 429 that ends the request here, or None if it may go on; then `head.limits` says what is left."""
+        if area not in self._areas:
+            return None
+        terms = key.terms
+        if terms.areas is not None and area not in terms.areas:
+            return problem("not_entitled", head.request_id)
+        if terms.rate is None and terms.quota is None:
+            return None
+        standing = None
+        # the quota first: what it refuses takes no token of the rate
+        if terms.quota is not None:
+            standing = await self._standing(key.key_id, terms.quota)
+            if standing.exhausted:
+                limits = quota_exhausted_headers(terms.rate, terms.quota, standing)
+                return problem("quota_exhausted", head.request_id, headers=limits)
+        decision = None
+        if terms.rate is not None:
+            decision = self._limiter.try_take(key.key_id, terms.rate)
+            if decision is None:
+                decision = await self._limiter.take(key.key_id, terms.rate)
+            if not decision.allowed:
+                limits = rate_limited_headers(terms.rate, decision, terms.quota, standing)
+                return problem("rate_limited", head.request_id, headers=limits)
+        head.limits = limit_headers(terms.rate, decision, terms.quota, standing)
+        if terms.quota is not None and standing is not None and standing.warning:
+            head.limits = (*head.limits, self._warning(key, terms.quota, standing))
+        return None
+
+    def count(self, key: ApiKey, area: str, status: int, outcome: str) -> None:
+        """Call when the request has ended, with how it was answered."""
+        if area in self._areas:
+            counted = outcome_of(status, outcome)
+            if counted is not None:
+                self._counters.count(key.key_id, area, counted)
+
+    async def _standing(self, key_id: str, quota: Quota) -> QuotaState:
+        while True:
+            standing = self._quotas.check(key_id, quota, self._clock())
+            if standing is not None:
+                return standing
+            await self._quotas.prime(key_id)
+
+    def _warning(self, key: ApiKey, quota: Quota, standing: QuotaState) -> Header:
+        period_ends = int(self._clock() + standing.resets_in) // 60
+        if (key.key_id, period_ends) not in self._warned:
+            if len(self._warned) >= _MOST_WARNED:
+                self._warned.clear()
+            self._warned.add((key.key_id, period_ends))
+            log.warning(
+                "key %s of %s has used %d of its %s", key.key_id, key.partner, standing.used, quota,
+                extra={"key_id": key.key_id, "used": standing.used},
+            )  # fmt: skip
+        return (b"x-quota-warning", b"%d of %d used this %s" % (standing.used, quota.requests, quota.period.encode()))

@@ -1,0 +1,68 @@
+"""A worker's rates, quotas and usage, wired together, with their beginning and end."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from pathlib import Path
+
+from config.settings import Settings
+from config.sizing import worker_count
+from service.quota.flusher import UsageFlusher
+from service.quota.lease_store import LeaseStore
+from service.quota.quotas import QuotaGuard
+from service.quota.rates import RateLimiter
+from service.quota.report import UsageReport
+from service.quota.spool import Spool
+from service.quota.usage import UsageCounters
+from service.quota.usage_store import UsageStore
+from service.redis.client import RedisStore, open_client
+from service.redis.tasks import end
+from warehouse.instances import live
+
+log = logging.getLogger("forecast.quota")
+
+# Nobody waits for a flush, and one that is slow must not make the key check believe that its store is away.
+_USAGE_TIMEOUT = 1.0
+_COUNT_WORKERS_EVERY = 5.0
+
+
+class Metering:
+    """`cache` keeps the buckets of rates; usage goes to the Redis at `keys_url`."""
+
+    def __init__(self, settings: Settings, keys_url: str, cache: RedisStore) -> None:
+        self._data: Path = settings.data_path
+        self._own_workers = worker_count(settings)
+        self._workers = self._own_workers
+        self._redis = RedisStore("usage store", keys_url, open_client(keys_url, timeout=_USAGE_TIMEOUT))
+        self._counting: asyncio.Task[None] | None = None
+        self.counters = UsageCounters()
+        self.store = UsageStore(self._redis)
+        self.report = UsageReport(self._redis)
+        self.quotas = QuotaGuard(self.counters, self.store)
+        self.limiter = RateLimiter(LeaseStore(cache), lambda: self._workers)
+        self._flusher = UsageFlusher(self.counters, self.store, Spool(self._data), self.quotas)
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps usage from being stored though its store answers."""
+        return self._flusher.problem
+
+    async def start(self) -> None:
+        await self._redis.start()
+        self._flusher.start()
+        self._counting = asyncio.create_task(self._count_workers(), name="count workers")
+
+    async def stop(self) -> None:
+        """Call when the last request has ended, and before the cache's client is closed."""
+        await end(self._counting)
+        await self.limiter.stop()
+        await self._flusher.stop()
+        await self._redis.stop()
+
+    async def _count_workers(self) -> None:
+        """Of all instances on the data folder: while Redis is away each grants its share of a rate."""
+        while True:
+            with suppress(OSError):
+                records = await asyncio.to_thread(live, self._data)
+                self._workers = max(self._own_workers, sum(len(record.releases) for record in records))
+            await asyncio.sleep(_COUNT_WORKERS_EVERY)
