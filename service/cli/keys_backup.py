@@ -1,11 +1,7 @@
 """forecast keys export and import."""
 
-import asyncio
-import os
-import secrets
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,7 +13,7 @@ from service.keys import backup
 from service.keys.backup import Dump
 from service.keys.restore import Restore, Restored
 from service.keys.store import KeyStore
-from warehouse.durable import sync
+from warehouse.durable import replacing
 
 # No line of ours comes near it; a file without line ends must not fill the memory.
 _LONGEST_LINE = 1 << 20
@@ -112,27 +108,10 @@ async def _to_stdout(store: KeyStore) -> Dump:
 
 
 async def _to_file(store: KeyStore, file: Path) -> Dump:
-    """Written aside, flushed to disk, renamed: `file` is there whole or as it was."""
-    aside = file.with_name(f".{file.name}.{secrets.token_hex(8)}.new")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            dump = await _written(store, stream)
-        aside.replace(file)
-    except BaseException:
-        with suppress(OSError):
-            aside.unlink(missing_ok=True)
-        raise
-    sync(file.parent)
-    return dump
-
-
-async def _written(store: KeyStore, stream: BinaryIO) -> Dump:
     dump = Dump(store)
-    async for line in dump:
-        stream.write(line)
-    stream.flush()
-    await asyncio.to_thread(os.fsync, stream.fileno())
+    with replacing(file, mode=0o600) as stream:
+        async for line in dump:
+            stream.write(line)
     return dump
 
 

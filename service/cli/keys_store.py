@@ -1,6 +1,5 @@
 """What the commands of `forecast keys` share: the store they work on, ids, and how a key is shown."""
 
-import asyncio
 import contextlib
 import logging
 import sys
@@ -12,20 +11,16 @@ import click
 import msgspec
 from rich.markup import escape
 
-from config.settings import Settings, SettingsError
+from config.settings import Settings
 from service.cli.output import fail, load_settings
-from service.embedded import borrowed
-from service.keys import audit, form, pepper
+from service.cli.stores import with_key_store
+from service.keys import audit, form
 from service.keys.store import KeyStore
 from service.logs import JsonFormatter, TextFormatter
-from service.probe import check_answers_redis
-from service.redis.client import RedisStore, open_client
 from service.terms import Terms
 
 T = TypeVar("T")
 
-# An operator waits rather than being told to try again.
-_TIMEOUT_SECONDS = 3.0
 ROWS = 100
 
 limit_option = click.option(
@@ -34,24 +29,9 @@ limit_option = click.option(
 
 
 def with_store(work: Callable[[KeyStore], Awaitable[T]]) -> T:
-    """Runs `work` on the key store of the settings; the embedded one is started for it if nobody runs it."""
-    settings = load_settings().settings
-    with borrowed(settings, ("keys",)) as urls, _audit_log(settings):
-        secret = pepper.obtain(settings.keys_pepper, settings.data_path)
-        problem = check_answers_redis(urls["keys"])
-        if problem is not None:
-            raise SettingsError(f"FORECAST_KEYS_URL: {problem}")
-
-        async def run() -> T:
-            redis = RedisStore(
-                "key store", urls["keys"], open_client(urls["keys"], timeout=_TIMEOUT_SECONDS, retries=1)
-            )
-            try:
-                return await work(KeyStore(redis, secret, settings.data_path))
-            finally:
-                await redis.stop()
-
-        return asyncio.run(run())
+    """Runs `work` on the key store of the settings; what it changes is told to the log as well."""
+    with _audit_log(load_settings().settings):
+        return with_key_store(lambda _, store: work(store))
 
 
 def checked_id(key_id: str, *, as_json: bool) -> str:

@@ -13,14 +13,16 @@ from typing import BinaryIO, cast
 import click
 import msgspec
 
-from service.cli.keys_store import checked_id, with_store
-from service.cli.output import FAILED, reports_errors, stderr
+from service.cli.output import FAILED, fail, reports_errors, stderr
 from service.cli.periods import Day, Days, Month, days_of
+from service.cli.stores import with_key_store
 from service.cli.usage_formats import BillingRow, Format, Writer, writer
+from service.keys import form
 from service.keys.listing import every_key
 from service.keys.record import Damaged as DamagedKey
 from service.keys.store import KeyStore, KeyStoreError
 from service.quota.report import Damaged, UsageReport, UsageRow
+from service.redis.client import RedisStore
 from warehouse.durable import replacing
 
 _IN_MEMORY = 16 << 20
@@ -69,7 +71,7 @@ def usage(
     """
     chosen = _format(kind, out, as_json=as_json)
     if key_id is not None:
-        checked_id(key_id, as_json=as_json)
+        _check_key_id(key_id, as_json=as_json)
     damaged = _report(days_of(month, day, first, last), partner, key_id, chosen, out)
     for record in damaged:
         click.echo(f"forecast: damaged, and not counted: {record.detail}", err=True)
@@ -82,13 +84,13 @@ def _report(days: Days, partner: str | None, key_id: str | None, kind: Format, o
     with _sink(out) as sink, _progress() as tell:
         made = writer(kind, sink)
 
-        async def work(keys: KeyStore) -> list[Damaged]:
-            keys.check_control(await keys.control())
-            report = UsageReport(keys.redis)
+        async def work(redis: RedisStore, keys: KeyStore) -> list[Damaged]:
+            keys.check_control((await keys.find("none")).control)
+            report = UsageReport(redis)
             owners = await _owners(keys, report, days, partner, key_id)
             return await _write(report, owners, days, made, tell)
 
-        damaged = with_store(work)
+        damaged = with_key_store(work)
         made.close()
         return damaged
 
@@ -109,7 +111,12 @@ async def _owners(
     is_known = partner is None
     async for key in every_key(keys):
         if isinstance(key, DamagedKey):
-            continue  # its usage is reported, without a partner
+            if key.key_id in used:
+                raise KeyStoreError(
+                    f"the record of key {key.key_id} is damaged: nobody knows whose usage it is; "
+                    "`forecast keys import` restores it from a backup"
+                )
+            continue
         if partner in (None, key.partner):
             is_known = True
             if key.key_id in used:
@@ -150,6 +157,15 @@ def _format(kind: str | None, out: Path | None, *, as_json: bool) -> Format:
     if out is not None and not out.parent.is_dir():
         raise click.UsageError(f"there is no folder {out.parent}")
     return chosen
+
+
+def _check_key_id(key_id: str, *, as_json: bool) -> None:
+    whole = form.parse(key_id)
+    if whole is not None:  # and is not repeated: it may be good
+        fail(f"this is a whole key; give its id, {whole.key_id}", as_json=as_json)
+    if not form.is_key_id(key_id):
+        shown = "this" if key_id.startswith(form.PREFIX) else repr(key_id)
+        fail(f"{shown} is no key id: `forecast keys list` shows them", as_json=as_json)
 
 
 @contextmanager

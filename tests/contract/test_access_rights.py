@@ -1,7 +1,7 @@
 """The rights that SECURITY.md tells operators to give are enough, and not more than that (its lines are read here)."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -20,11 +20,14 @@ from service.keys.restore import Restore
 from service.keys.store import KeyStore
 from service.keys.verifier import Accepted, KeyVerifier, Rejected
 from service.probe import check_answers_redis
+from service.quota.names import DAY_SECONDS
+from service.quota.report import UsageReport
 from service.redis.client import RedisStore, StoreUnavailable, open_client
 from service.redis.invalidation import InvalidationListener
 from service.terms import Terms
 from tests.support.documented import rights
 from tests.support.key_store import PEPPER
+from tests.support.usage import UsageWorker
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
 
@@ -111,6 +114,21 @@ async def test_a_worker_verifies_keys_and_is_told_of_changes(
         assert await verifier.check(presented) == Rejected("revoked", key.key_id)
     finally:
         await listener.stop()
+
+
+async def test_a_worker_adds_usage_that_the_commands_read(
+    server: ValkeyProcess, opened: Opened, tmp_path: Path
+) -> None:
+    """Counts, flush sequences, totals; the commands can read counts and change none."""
+    worker = UsageWorker(open_client(url(server, "forecast-worker"), timeout=5), tmp_path)
+    worker.counters.count("a", "forecast", "answered")
+    await worker.flusher.flush()
+    assert (await worker.store.totals("a", int(worker.clock()) // DAY_SECONDS)).of_day == 1
+    report = UsageReport(opened("forecast-keys"))
+    assert await report.keys(date(2026, 1, 1), date(2026, 12, 31)) == {"a"}
+    assert len(await report.of_key("a", date(2026, 1, 1), date(2026, 12, 31))) == 1
+    assert await worker.rows("a") == await report.of_key("a", date(2026, 1, 1), date(2026, 12, 31))
+    await worker.client.aclose()
 
 
 async def test_a_worker_can_change_no_key(opened: Opened, tmp_path: Path) -> None:

@@ -180,6 +180,17 @@ def test_a_damaged_record_is_named_and_the_rest_reported(site: Site) -> None:
     assert len(rows) == 5
 
 
+def test_usage_of_a_key_with_a_damaged_record_is_not_left_out(site: Site) -> None:
+    """Nobody knows whose it is: no bill is made before that is mended. A damaged key without usage is no matter."""
+    site.command("SET", "k:{111111111111}", "{")
+    assert len(site.usage("--month", "2026-10", "--partner", "acme")) > 0
+    site.command("SET", f"k:{{{site.acme}}}", "{")
+    for more in ((), ("--partner", "other")):
+        done = site.cli("usage", "--month", "2026-10", "--format", "csv", *more)
+        assert (done.code, done.out) == (1, "")
+        assert f"the record of key {site.acme} is damaged" in done.err
+
+
 def test_an_emptied_key_store_is_not_an_empty_month(site: Site, tmp_path: Path) -> None:
     """Nor does it replace the file of an earlier one."""
     path = tmp_path / "usage.csv"

@@ -1,0 +1,38 @@
+"""The key store, opened for one command."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from config.settings import SettingsError
+from service.cli.output import load_settings
+from service.embedded import borrowed
+from service.keys import pepper
+from service.keys.store import KeyStore
+from service.probe import check_answers_redis
+from service.redis.client import RedisStore, open_client
+
+T = TypeVar("T")
+
+# An operator waits rather than being told to try again.
+_TIMEOUT_SECONDS = 3.0
+
+
+def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]]) -> T:
+    """Runs `work` on the key store of the settings; the embedded one is started for it if nobody runs it."""
+    settings = load_settings().settings
+    with borrowed(settings, ("keys",)) as urls:
+        secret = pepper.obtain(settings.keys_pepper, settings.data_path)
+        problem = check_answers_redis(urls["keys"])
+        if problem is not None:
+            raise SettingsError(f"FORECAST_KEYS_URL: {problem}")
+
+        async def run() -> T:
+            client = open_client(urls["keys"], timeout=_TIMEOUT_SECONDS, retries=1)
+            redis = RedisStore("key store", urls["keys"], client)
+            try:
+                return await work(redis, KeyStore(redis, secret, settings.data_path))
+            finally:
+                await redis.stop()
+
+        return asyncio.run(run())
