@@ -20,11 +20,12 @@ from service.keys.restore import Restore
 from service.keys.store import KeyStore
 from service.keys.verifier import Accepted, KeyVerifier, Rejected
 from service.probe import check_answers_redis
+from service.quota.lease_store import LeaseStore
 from service.quota.names import DAY_SECONDS
 from service.quota.report import UsageReport
 from service.redis.client import RedisStore, StoreUnavailable, open_client
 from service.redis.invalidation import InvalidationListener
-from service.terms import Terms
+from service.terms import Terms, parse_rate
 from tests.support.documented import rights
 from tests.support.key_store import PEPPER
 from tests.support.usage import UsageWorker
@@ -162,8 +163,15 @@ async def test_a_missing_right_to_ask_about_the_disk_is_not_taken_for_an_old_ser
         await KeyStore(opened("forecast-keys"), PEPPER, tmp_path).issue("acme", "", None)
 
 
+async def test_rates_are_kept_beside_the_cache(opened: Opened) -> None:
+    """Twice: the server does not know the script at first."""
+    leases = LeaseStore(opened("forecast-cache"))
+    for _ in range(2):
+        assert (await leases.lease("a", parse_rate("100/s"), 1)).granted == 1
+
+
 async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) -> None:
-    """Filling, looking up and warming; it sees nothing but the cache's entries."""
+    """Filling, looking up and warming; it sees nothing of the keys."""
     assert check_answers_redis(url(server, "forecast-cache")) is None
     cache = SharedCache(opened("forecast-cache"), ttl=60)
     key = cache_key("r1", "forecast", "36436")
