@@ -13,11 +13,11 @@ from typing import BinaryIO, cast
 import click
 import msgspec
 
-from service.cli.output import FAILED, fail, reports_errors, stderr
+from service.cli.keys_store import checked_id
+from service.cli.output import FAILED, reports_errors, stderr
 from service.cli.periods import Day, Days, Month, days_of
 from service.cli.stores import with_key_store
 from service.cli.usage_formats import BillingRow, Format, Writer, writer
-from service.keys import form
 from service.keys.listing import every_key
 from service.keys.record import Damaged as DamagedKey
 from service.keys.store import KeyStore, KeyStoreError
@@ -71,7 +71,7 @@ def usage(
     """
     chosen = _format(kind, out, as_json=as_json)
     if key_id is not None:
-        _check_key_id(key_id, as_json=as_json)
+        checked_id(key_id, as_json=as_json)
     damaged = _report(days_of(month, day, first, last), partner, key_id, chosen, out)
     for record in damaged:
         click.echo(f"forecast: damaged, and not counted: {record.detail}", err=True)
@@ -157,15 +157,6 @@ def _format(kind: str | None, out: Path | None, *, as_json: bool) -> Format:
     if out is not None and not out.parent.is_dir():
         raise click.UsageError(f"there is no folder {out.parent}")
     return chosen
-
-
-def _check_key_id(key_id: str, *, as_json: bool) -> None:
-    whole = form.parse(key_id)
-    if whole is not None:  # and is not repeated: it may be good
-        fail(f"this is a whole key; give its id, {whole.key_id}", as_json=as_json)
-    if not form.is_key_id(key_id):
-        shown = "this" if key_id.startswith(form.PREFIX) else repr(key_id)
-        fail(f"{shown} is no key id: `forecast keys list` shows them", as_json=as_json)
 
 
 @contextmanager
