@@ -99,21 +99,23 @@ def query_of(city: str) -> Query:
 
 
 def reach_all(asker: Asker, projects: list[Row]) -> int:
-    """How many differ from the drop, by ZIP code or by city."""
-    groups: dict[str, list[Row]] = defaultdict(list)
+    """How many places differ from the drop: ZIP codes, cities, and what lies in both."""
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for project in projects:
-        groups[project["location"]["city"]].append(project)
-        if project["location"]["zip_code"]:
-            groups[project["location"]["zip_code"]].append(project)
+        city, zip_code = project["location"]["city"], project["location"]["zip_code"]
+        groups["", city].append(project)
+        if zip_code:
+            groups[zip_code, ""].append(project)
+            groups[zip_code, city].append(project)
     wrong = 0
     for place, inside in groups.items():
-        query = {"zip_code": place} if place.isdigit() else query_of(place)
+        zip_code, city = place
+        query: Query = {"zip_code": zip_code, **(query_of(city) if city else {})}
         found = [one for page in asker.walk({**query, "limit": 1000}) for one in page]
         if json.dumps(found) != json.dumps(inside):  # member order included
             wrong += 1
             print("differs:", place, len(found), len(inside))  # noqa: T201 - it is what it is run for
-    zips = sum(place.isdigit() for place in groups)
-    print(f"{len(projects):,} projects in {zips} ZIP codes and {len(groups) - zips} cities: {wrong} places differ")  # noqa: T201
+    print(f"{len(projects):,} projects by {len(groups)} queries for ZIP code, city or both: {wrong} differ")  # noqa: T201
     return wrong
 
 

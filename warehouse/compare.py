@@ -133,18 +133,27 @@ def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dic
             "records_changed",
             id=table.key[0],
             columns=", ".join(table.column_names),
-            old=sql.rows_of(before),
-            new=sql.rows_of(after),
+            old=_servable(table.name, old),
+            new=_servable(table.name, new),
         )
-        ((gained, lost, changed, samples),) = connection.execute(text).fetchall()
+        ((count, gained, lost, changed, samples),) = connection.execute(text).fetchall()
         found[table.name] = Records(
-            old_count=_count(connection, old, table.name) or 0,
+            old_count=count,
             gained=gained,
             lost=lost,
             changed=changed,
             lost_samples=tuple(samples),
         )
     return found
+
+
+def _servable(name: str, folder: Path) -> str:
+    """What to select from for the rows of a table that answers can show."""
+    rows, locations = (sql.rows_of(table_file(folder, one)) for one in (name, "locations"))
+    if f"servable_{name}" not in sql.statements():
+        return rows
+    city = sql.statement("named_city", value="p.city_name")
+    return sql.statement(f"servable_{name}", rows=rows, locations=locations, city=city)
 
 
 def _count(connection: duckdb.DuckDBPyConnection, folder: Path, name: str) -> int | None:

@@ -145,7 +145,8 @@ def _records(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
         if share > limit:
             yield found(
                 "records-lost",
-                f"{records.lost:,} of {records.old_count:,} ids of {name} are gone ({share:.1%}, limit {limit:.1%})",
+                f"{records.lost:,} of {records.old_count:,} records of {name} would be gone "
+                f"({share:.1%}, limit {limit:.1%})",
                 table=name,
                 count=records.lost,
                 samples=records.lost_samples,
@@ -155,9 +156,14 @@ def _records(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
 def _summary(comparison: Comparison) -> Finding:
     places = comparison.places
     gained, lost = sum(places.gained.values()), sum(places.lost.values())
+    records = (
+        f"; {name}: {one.gained:,} new, {one.lost:,} gone, {one.changed:,} with other values"
+        for name, one in comparison.records.items()
+        if one.gained or one.lost or one.changed
+    )
     return found(
         "changed-figures",
         f"against the current release: {gained:,} ZIP codes new, {lost:,} gone, {places.changed:,} moved or renamed, "
-        f"{comparison.changed_zip_codes:,} with other figures",
+        f"{comparison.changed_zip_codes:,} with other figures{''.join(records)}",
         count=comparison.changed_zip_codes,
     )

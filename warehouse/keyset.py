@@ -6,7 +6,7 @@ cannot grow anything.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -51,36 +51,38 @@ Names = dict[str, dict[str, tuple[str, ...]]]
 
 
 # Members that were added later have defaults: releases of earlier versions must still open.
-class _Zip(msgspec.Struct, frozen=True, array_like=True):
+class Zip(msgspec.Struct, frozen=True, array_like=True):
     city: str
     state_code: str
     has_figures: bool
     records: int = 1
 
 
-class _Group(msgspec.Struct, frozen=True, array_like=True):
+class Group(msgspec.Struct, frozen=True, array_like=True):
     city: str
     records: int
 
 
-class _Stored(msgspec.Struct, frozen=True, array_like=True):
-    zips: dict[str, _Zip]
+class Stored(msgspec.Struct, frozen=True, array_like=True):
+    zips: dict[str, Zip]
     cities: Names
     aliases: Names
     postal: Names = {}
-    groups: dict[str, _Group] = {}
+    groups: dict[str, Group] = {}
 
 
 class KeySet:
     """Immutable. A name means what the first of three knows by it: the area's own cities, postal cities, aliases.
 
-    The cities of a `group` are entries that are kept together, because they are no union of ZIP codes.
+    A group is a set of entries that are kept together, because they are no union of ZIP codes: a city of the area's
+    own, or its part of a ZIP code that it shares with another.
     """
 
-    def __init__(self, stored: _Stored) -> None:
+    def __init__(self, stored: Stored) -> None:
         self._stored = stored
         self._zips = stored.zips
         self._groups = stored.groups
+        self._elsewhere = _other_states(stored) if stored.groups else {}
         self._levels = tuple(names for names in (stored.cities, stored.postal, stored.aliases) if names)
         cities: dict[str, set[str]] = defaultdict(set)
         for level in (stored.cities, stored.postal):
@@ -96,7 +98,7 @@ class KeySet:
     def decoded(cls, data: bytes) -> "KeySet":
         """Raises msgspec.DecodeError if `data` is no key set."""
         try:
-            return cls(msgspec.msgpack.decode(data, type=_Stored))
+            return cls(msgspec.msgpack.decode(data, type=Stored))
         except UnicodeDecodeError as error:
             raise msgspec.DecodeError(str(error)) from None
 
@@ -143,9 +145,11 @@ class KeySet:
             return UnknownZip(zip_code)
         if city_name is not None and state_code is not None:
             name = fold_city(strip_state(city_name, state_code))
+            if self._groups and zip_code in self._stored.cities.get(state_code, {}).get(name, ()):
+                return self._part(zip_code, city_query(state_code, name))
             inside = any(zip_code in level.get(state_code, {}).get(name, ()) for level in self._levels)
         else:
-            inside = state_code is None or state_code == known.state_code
+            inside = state_code in (None, known.state_code, *self._elsewhere.get(zip_code, ()))
         return Match(f"zip:{zip_code}", (zip_code,)) if inside else OtherCity(zip_code, known.city)
 
     def _resolve_city(self, city_name: str, state_code: str) -> Match | NoMatch:
@@ -154,6 +158,11 @@ class KeySet:
         if found is not None:
             return found
         return UnknownCity(city_name, state_code, self._similar(name, state_code), tuple(self._states.get(name, ())))
+
+    def _part(self, zip_code: str, city: str) -> Match:
+        """The part of a ZIP code that lies in a city of the area's own."""
+        query = part_query(zip_code, city)
+        return Match(query, (query if query in self._groups else zip_code,))
 
     def _named(self, state_code: str, name: str) -> Match | None:
         for level in self._levels:
@@ -185,61 +194,19 @@ class KeySet:
         return ()
 
 
-class KeySetBuilder:
-    """Cities are given as answers print them ("Dickinson, AL")."""
-
-    def __init__(self) -> None:
-        self._zips: dict[str, _Zip] = {}
-        self._groups: dict[str, _Group] = {}
-        self._cities = _Gathered()
-        self._postal = _Gathered()
-        self._aliases = _Gathered()
-
-    def add(self, zip_code: str, city: str, state_code: str, *, has_figures: bool) -> None:
-        """A ZIP code, known by its city."""
-        self._zips[zip_code] = _Zip(city, state_code, has_figures)
-        self._cities.add(zip_code, city, state_code)
-
-    def add_postal(self, zip_code: str, city: str, state_code: str, records: int) -> None:
-        """A ZIP code that has records of the area; its city is consulted where the area has no city of that name."""
-        self._zips[zip_code] = _Zip(city, state_code, has_figures=True, records=records)
-        self._postal.add(zip_code, city, state_code)
-
-    def add_group(self, city: str, state_code: str, zip_codes: Iterable[str], records: int) -> str:
-        """A city of the area's own, with the ZIP codes that lie in it; returns the key that finds its entries."""
-        name = self._cities.add_all(zip_codes, city, state_code)
-        key = city_query(state_code, name)
-        self._groups[key] = _Group(city, records)
-        return key
-
-    def add_alias(self, zip_code: str, city_name: str, state_code: str) -> None:
-        if zip_code in self._zips:
-            self._aliases.add(zip_code, city_name, state_code)
-
-    def build(self) -> KeySet:
-        cities, postal, aliases = (names.frozen() for names in (self._cities, self._postal, self._aliases))
-        return KeySet(_Stored(self._zips, cities, aliases, postal, self._groups))
+def _other_states(stored: Stored) -> dict[str, set[str]]:
+    """States that a city of the area's own puts a ZIP code into, beside the one that it is in."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for state, cities in stored.cities.items():
+        for zip_code in {zip_code for zip_codes in cities.values() for zip_code in zip_codes}:
+            if stored.zips[zip_code].state_code != state:
+                found[zip_code].add(state)
+    return found
 
 
-class _Gathered:
-    """Names while they are collected."""
-
-    def __init__(self) -> None:
-        self._zips: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-
-    def add(self, zip_code: str, city: str, state_code: str) -> str:
-        return self.add_all((zip_code,), city, state_code)
-
-    def add_all(self, zip_codes: Iterable[str], city: str, state_code: str) -> str:
-        name = fold_city(strip_state(city, state_code))
-        self._zips[state_code][name].extend(zip_codes)
-        return name
-
-    def frozen(self) -> Names:
-        return {
-            state: {name: tuple(sorted(set(zips))) for name, zips in cities.items()}
-            for state, cities in self._zips.items()
-        }
+def part_query(zip_code: str, city: str) -> str:
+    """The canonical query for what lies in a ZIP code and in a city; `city` is that of the city."""
+    return f"zip:{zip_code}+{city}"
 
 
 def city_query(state_code: str, folded: str) -> str:

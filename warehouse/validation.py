@@ -60,6 +60,7 @@ def _apply(
         maximum=repr(maximum),
         bound=str(column.unknown_below if column and column.unknown_below is not None else 0),
         locations=locations,
+        city=sql.statement("named_city", value="city_name"),
         folded=sql.statement("folded_text", value=name),
         words=", ".join(f"'{sql.quoted(word)}'" for word in (column.meanings if column else ())),
     )

@@ -141,7 +141,7 @@ def statuses(as_json: bool) -> None:
     if as_json:
         print_json(words)
         return
-    shown = table("status", "words, in any case and with any punctuation")
+    shown = table("status", "words, in any case")
     for status, understood in words.items():
         shown.add_row(status, ", ".join(understood))
     stdout().print(shown)

@@ -135,7 +135,7 @@ def print_manifest(console: Console, manifest: Manifest, *, current: bool) -> No
     console.print(f"[bold]{manifest.id}[/bold]{state}{made_up}")
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_row("published", f"{manifest.published_at:%Y-%m-%d %H:%M:%S} UTC")
-    facts.add_row("holds", f"{manifest.zip_codes:,} ZIP codes, {manifest.cities:,} cities")
+    facts.add_row("holds", wording.contents(manifest))
     facts.add_row("areas", ", ".join(manifest.areas))
     if manifest.acceptance is not None:
         facts.add_row("accepted", _acceptance(manifest.acceptance))

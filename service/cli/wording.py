@@ -8,6 +8,8 @@ import msgspec
 from warehouse.comparison import Comparison, FigureChange
 from warehouse.findings import Finding
 from warehouse.publish import Outcome
+from warehouse.releases import Manifest
+from warehouse.tables import TABLES
 
 SAMPLES_IN_A_ROW = 16
 NOT_COMPARED = "Not compared: there is no release like it to compare with, or a table that is needed is missing."
@@ -32,8 +34,18 @@ def verdict(outcome: Outcome) -> Verdict:
         return Verdict("good", "Already current", f"{summary}.")
     if outcome.result == "passed":
         return Verdict("good", "Good", f"it could be published; {summary}.")
-    size = f"{manifest.zip_codes:,} ZIP codes, {manifest.cities:,} cities; " if manifest else ""
+    size = f"{contents(manifest)}; " if manifest else ""
     return Verdict("good", "Published", f"{size}{summary}.")
+
+
+def contents(manifest: Manifest) -> str:
+    """What a release holds, in numbers."""
+    things = (
+        f", {manifest.tables[table.name].rows:,} {table.name.replace('_', ' ')}"
+        for table in TABLES
+        if table.has_ids and table.name in manifest.tables
+    )
+    return f"{manifest.zip_codes:,} ZIP codes, {manifest.cities:,} cities{''.join(things)}"
 
 
 def visible(text: str) -> str:

@@ -34,13 +34,17 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """What the OpenAPI description says of an area's GET. `errors` are codes beside those that every area has."""
+    """What the OpenAPI description says of an area's GET. `errors` are codes beside those that every area has.
+
+    `asked` are a ZIP code, a city in it, and its state, that the example of `parameters` fit.
+    """
 
     id: str
     description: str
     body: type
     matched: str
     examples: dict[str, Any]
+    asked: tuple[str, str, str] = ("36436", "Dickinson", "AL")
     parameters: tuple[Parameter, ...] = ()
     errors: tuple[str, ...] = ()
 
@@ -79,16 +83,17 @@ def keys_of(release: OpenRelease, area: str) -> KeySet:
     return keys
 
 
-def explain(miss: NoMatch, records: str) -> str:
-    """Why nothing matches, and what would; `records` is what is looked for, like "development projects"."""
+def explain(miss: NoMatch, in_zip: str, in_city: str) -> str:
+    """Why nothing matches, and what would; `in_zip` and `in_city` say what there is not, with `{}` for where."""
     match miss:
         case UnknownZip(zip_code):
-            return f"There are no {records} of ZIP code {zip_code}."
+            return f"{in_zip.format(zip_code)}."
         case OtherCity(zip_code, city):
             return f"ZIP code {zip_code} is in {city}. Leave city_name and state_code out, or correct them."
         case UnknownCity(city_name, state_code, similar, states):
+            nothing = in_city.format(city_name, state_code)
             if similar:
-                return f"There is no city {city_name} in {state_code}. Did you mean {' or '.join(similar)}?"
+                return f"{nothing}. Did you mean {' or '.join(similar)}?"
             if states:
-                return f"There is no city {city_name} in {state_code}; there is one in {', '.join(states)}."
-            return f"There is no city {city_name} in {state_code}. Check its spelling, or query by zip_code."
+                return f"{nothing}; there is one in {', '.join(states)}."
+            return f"{nothing}. Check its spelling, or query by zip_code."

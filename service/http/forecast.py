@@ -20,6 +20,7 @@ from warehouse.keyset import Match
 
 PATH = "/v1/population-housing-forecast"
 NAME = forecast.AREA.name
+_NOTHING = ("There are no records of ZIP code {}", "There is no city {} in {}")
 
 
 def forecast_route(follower: ReleaseFollower, cache: ReadThrough, policy: CachePolicy) -> HTTPRouteHandler:
@@ -30,7 +31,7 @@ def forecast_route(follower: ReleaseFollower, cache: ReadThrough, policy: CacheP
         query = parse_location(request.scope["query_string"])
         match = keys.resolve(query.zip_code, query.city_name, query.state_code)
         if not isinstance(match, Match):
-            raise ApiError("no_matching_records", explain(match, "records"), headers=policy.headers(release.id))
+            raise ApiError("no_matching_records", explain(match, *_NOTHING), headers=policy.headers(release.id))
 
         async def fill() -> bytes:
             return await forecast.answer(release.engine, match)

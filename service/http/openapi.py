@@ -86,6 +86,7 @@ def describe() -> Document:
 
 def _area(area: PartnerArea) -> Document:
     operation = area.operation
+    zip_code, city_name, state_code = operation.asked
     errors = _errors((*_COMMON, *_TERMS, *_QUERY_ERRORS, *operation.errors), ("not_found",))
     extra = [
         {"name": one.name, "in": "query", "required": False, "description": one.description, "schema": one.schema}
@@ -97,9 +98,9 @@ def _area(area: PartnerArea) -> Document:
         "summary": area.description,
         "description": f"{_QUERYING} {operation.description}",
         "parameters": [
-            _parameter("zip_code", "Five digits, leading zeros included; of ZIP+4 the first five count.", "36436"),
-            _parameter("city_name", "Needs state_code.", "Dickinson"),
-            _parameter("state_code", "Two letters, in any case.", "AL"),
+            _parameter("zip_code", "Five digits, leading zeros included; of ZIP+4 the first five count.", zip_code),
+            _parameter("city_name", "Needs state_code.", city_name),
+            _parameter("state_code", "Two letters, in any case.", state_code),
             *extra,
             {"name": "If-None-Match", "in": "header", "schema": {"type": "string"}, "description": "An ETag."},
             {"name": "X-Request-Id", "in": "header", "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}},

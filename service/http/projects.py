@@ -21,6 +21,7 @@ from warehouse.keyset import Match
 
 PATH = "/v1/development-projects"
 NAME = projects.AREA.name
+_NOTHING = ("There are no development projects in ZIP code {}", "There are no development projects in {}, {}")
 
 
 def projects_route(follower: ReleaseFollower, cache: ReadThrough, policy: CachePolicy) -> HTTPRouteHandler:
@@ -31,8 +32,7 @@ def projects_route(follower: ReleaseFollower, cache: ReadThrough, policy: CacheP
         query, asked = parse_paged_location(request.scope["query_string"])
         match = keys.resolve(query.zip_code, query.city_name, query.state_code)
         if not isinstance(match, Match):
-            detail = explain(match, "development projects")
-            raise ApiError("no_matching_records", detail, headers=policy.headers(release.id))
+            raise ApiError("no_matching_records", explain(match, *_NOTHING), headers=policy.headers(release.id))
         page = _page(match.query, asked)
 
         async def fill() -> bytes:
@@ -59,7 +59,9 @@ def _page(query: str, asked: PageQuery) -> Page:
 EXAMPLE: dict[str, Any] = {
     "total_results": 1,
     "total_matching": 2,
-    "next_cursor": paging.encode_cursor(projects.cursor_scope("city:CA:sanfrancisco"), "SF-PIPE-2019Q1-00017"),
+    "next_cursor": paging.encode_cursor(
+        projects.cursor_scope("zip:94103+city:CA:sanfrancisco"), "SF-PIPE-2019Q1-00017"
+    ),
     "development_projects": [
         {
             "project_id": "SF-PIPE-2019Q1-00017",
@@ -98,6 +100,7 @@ AREA = PartnerArea(
         body=projects.ProjectsBody,
         matched="A page of matches, ascending by project_id; total_matching counts all pages.",
         examples={"page": EXAMPLE},
+        asked=("94103", "San Francisco", "CA"),
         parameters=(
             Parameter(
                 "limit",

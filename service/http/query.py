@@ -108,7 +108,11 @@ def _limit(text: str | None) -> int:
         return paging.DEFAULT
     if text.isascii() and text.isdigit() and 1 <= int(text) <= paging.MOST:
         return int(text)
-    raise ApiError("invalid_parameter", f"limit is not a whole number from 1 to {paging.MOST}.", "limit")
+    raise ApiError(
+        "invalid_parameter",
+        f"limit is not a whole number from 1 to {paging.MOST}. Without it, a page has {paging.DEFAULT}.",
+        "limit",
+    )
 
 
 def _zip(text: str) -> str:

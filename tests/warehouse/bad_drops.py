@@ -158,7 +158,7 @@ DRIFT = (
     Bad(
         "other-ids",
         "records-lost",
-        "1 of 1 ids of development_projects are gone",
+        "1 of 1 records of development_projects would be gone",
         only("development_projects", [project("B-1")]),
     ),
     Bad("half-an-export", "rows-lost", "aliases goes from 3 to 1 rows", only("zip_city_aliases", ALIASES[:1])),

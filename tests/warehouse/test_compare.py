@@ -195,3 +195,15 @@ def test_a_release_whose_tables_are_damaged_is_named(catalog: Catalog, tmp_path:
     (catalog.folder(release) / "tables" / "population.parquet").write_bytes(b"PAR1 and nothing else")
     with pytest.raises(CatalogError, match=rf"^{release} and {release} cannot be compared: [^\n]*$"):
         compare_releases(catalog, release, release)
+
+
+def test_projects_that_nothing_would_find_any_more_are_gone(tmp_path: Path) -> None:
+    """Whether they lost their place themselves, or their ZIP code its location."""
+    old = [project("A-1"), project("A-2"), project("A-3", zip_code="58601", city_name=None), project("A-4")]
+    new = [project("A-1"), project("A-2", zip_code=None, city_name="-"), old[2], {**project("A-4"), "project_id": None}]
+    places = [row for row in LOCATIONS if row["zip_code"] != "58601"]
+    with duckdb.connect() as connection:
+        before = tables_of(tmp_path / "old", projects=old)
+        found = compare(connection, before, tables_of(tmp_path / "new", projects=new, locations=places)).records
+    assert found["development_projects"].lost_samples == ("A-2", "A-3", "A-4")
+    assert (found["development_projects"].lost, found["development_projects"].gained) == (3, 0)

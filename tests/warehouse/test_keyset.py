@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from warehouse.keyset import KeySet, KeySetBuilder, Match, OtherCity, UnknownCity, UnknownZip
+from warehouse.keyset import KeySet, Match, OtherCity, UnknownCity, UnknownZip
+from warehouse.keyset_builder import KeySetBuilder
 
 PLACES = (
     ("36436", "Dickinson", "AL"),
@@ -45,7 +46,10 @@ def grouped(request: pytest.FixtureRequest) -> KeySet:
     builder = KeySetBuilder()
     builder.add_postal("10001", "New York, NY", "NY", 2)
     builder.add_postal("11102", "Astoria, NY", "NY", 1)
-    builder.add_group("Manhattan, NY", "NY", ["10001"], 5)
+    manhattan = builder.add_group("Manhattan, NY", "NY", ["10001"], 5)
+    builder.add_part("10001", manhattan, "Manhattan, NY", 2)
+    builder.add_group("Queens, NY", "NY", ["11102"], 1)
+    builder.add_group("Hoboken, NJ", "NJ", ["10001"], 1)
     builder.add_group("Anywhere, NY", "NY", [], 1)
     builder.add_alias("10001", "Gotham", "NY")
     builder.add_alias("10001", "Astoria", "NY")
@@ -68,8 +72,23 @@ def test_then_postal_cities_are_consulted_then_aliases(grouped: KeySet) -> None:
 
 
 def test_a_zip_code_is_in_each_of_its_cities(grouped: KeySet) -> None:
-    for city in ("Manhattan", "New York", "Gotham", "Astoria"):
+    """Named by the postal service or an alias it is the whole; named by the area, the part of it that is there."""
+    for city in ("New York", "Gotham", "Astoria"):
         assert grouped.resolve("10001", city, "NY") == Match("zip:10001", ("10001",))
+    part = "zip:10001+city:NY:manhattan"
+    assert grouped.resolve("10001", "Manhattan", "NY") == Match(part, (part,))
+    assert grouped.records((part,)) == 2
+
+
+def test_a_part_that_is_the_whole_is_found_under_the_zip_code(grouped: KeySet) -> None:
+    """By a query of its own all the same, which does not change when a release shares the ZIP code."""
+    assert grouped.resolve("11102", "Queens", "NY") == Match("zip:11102+city:NY:queens", ("11102",))
+
+
+def test_a_zip_code_is_in_each_state_that_a_city_of_it_is_in(grouped: KeySet) -> None:
+    for state in ("NY", "NJ"):
+        assert grouped.resolve("10001", None, state) == Match("zip:10001", ("10001",))
+    assert grouped.resolve("10001", None, "CT") == OtherCity("10001", "New York, NY")
     assert grouped.resolve("10001", "Anywhere", "NY") == OtherCity("10001", "New York, NY")
 
 
@@ -82,8 +101,8 @@ def test_hints_name_cities_of_both_kinds(grouped: KeySet) -> None:
 
 def test_every_query_that_can_match_is_listed_once(grouped: KeySet) -> None:
     queries = [match.query for match in grouped.matches()]
-    names = ("manhattan", "anywhere", "newyork", "astoria", "gotham")
-    assert sorted(queries) == sorted(["zip:10001", "zip:11102", *(f"city:NY:{name}" for name in names)])
+    names = ("NY:manhattan", "NY:queens", "NY:anywhere", "NY:newyork", "NY:astoria", "NY:gotham", "NJ:hoboken")
+    assert sorted(queries) == sorted(["zip:10001", "zip:11102", *(f"city:{name}" for name in names)])
 
 
 def test_a_key_set_of_an_earlier_version_can_be_read() -> None:

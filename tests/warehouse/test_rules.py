@@ -231,8 +231,8 @@ FAULTS = (
         "warning",
         "development_projects.parquet",
         None,
-        "row 2 A-2",
-        with_projects(project("A-2", start_date=date(2025, 3, 5))),
+        "row 2 A-2: 2025-03-05 to 2025-03-04, 13 of 12 units affordable",
+        with_projects(project("A-2", start_date=date(2025, 3, 5), affordable_units=13)),
     ),
 )
 

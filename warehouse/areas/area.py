@@ -1,4 +1,4 @@
-"""What a data area is to the warehouse. Areas are listed in all.py; beside their modules nothing knows one by name."""
+"""What a data area is to the warehouse. Areas are listed in all.py; building and serving know none by name."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -19,7 +19,8 @@ from warehouse.areas.area import Area
 from warehouse.areas.fields import City, FipsCode, StateCode, ZipCode
 from warehouse.engine import Engine
 from warehouse.errors import LookupFailure
-from warehouse.keyset import KeySet, KeySetBuilder, Match
+from warehouse.keyset import KeySet, Match
+from warehouse.keyset_builder import KeySetBuilder
 from warehouse.tables import HOUSING_FIGURES
 
 # Measured: with lz4 and 512 rows a look-up reads one group in about a millisecond, and the file stays small.

@@ -2,10 +2,11 @@
 
 A city is what the projects' sources call it (Brooklyn). Where no project has a city of that name, those of the ZIP
 codes of that postal city match (New York, NY), then those of an acceptable alias. In the serving file a project stands
-under its ZIP code and under its city, so that a page is a range of rows.
+under its ZIP code, under its city, and where several cities share the ZIP code under both together, so that a page is a
+range of rows.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import groupby, islice
@@ -25,8 +26,9 @@ from warehouse.areas.area import Area
 from warehouse.areas.fields import City, FipsCode, StateCode, ZipCode
 from warehouse.areas.paging import Page, encode_cursor
 from warehouse.engine import Engine
-from warehouse.keyset import KeySet, KeySetBuilder, Match
-from warehouse.names import fold_city
+from warehouse.keyset import KeySet, Match
+from warehouse.keyset_builder import KeySetBuilder
+from warehouse.names import fold_city, strip_state
 from warehouse.vocabulary import PROJECT_STATUSES, UNKNOWN, ProjectStatus
 
 _LEAST_ROWS_PER_GROUP = 512
@@ -128,38 +130,68 @@ def build(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> Key
         sql.statement(
             "place_projects",
             folded=sql.statement("folded_text", value="p.status"),
+            city=sql.statement("named_city", value="p.city_name"),
             projects=files["development_projects"],
             locations=files["locations"],
         )
     )
     keys = KeySetBuilder()
     for zip_code, city, state, count in connection.execute(sql.statement("project_zips")).fetchall():
-        keys.add_postal(zip_code, f"{city}, {state}", state, count)
-    _group_cities(connection, keys)
+        keys.add_postal(zip_code, _printed(city, state), state, count)
+    _name_places(connection, keys, _cities(connection))
     for alias in aliases.acceptable(connection, tables):
         keys.add_alias(*alias)
     _write(connection, out / AREA.entries)
     return keys.build()
 
 
-def _group_cities(connection: duckdb.DuckDBPyConnection, keys: KeySetBuilder) -> None:
-    """Every city becomes a group, under its commonest spelling; the connection learns the key of each spelling."""
-    spellings: dict[tuple[str, str], list[Any]] = defaultdict(list)
-    for row in connection.execute(sql.statement("project_cities")).fetchall():
-        city, state = row[:2]
-        spellings[state, fold_city(city)].append(row)
-    named: list[tuple[str, str, str]] = []
-    for (state, _), rows in spellings.items():
-        zip_codes = {zip_code for row in rows for zip_code in row[3]}
-        place = keys.add_group(f"{rows[0][0]}, {state}", state, zip_codes, sum(row[2] for row in rows))
-        named += [(row[0], state, place) for row in rows]
-    columns = [[row[at] for row in named] for at in range(3)]
+class _City(msgspec.Struct):
+    """As sources name it. `spellings`, commonest first; `zips`: how many of its projects lie in each ZIP code."""
+
+    state: str
+    spellings: list[str] = []
+    zips: Counter[str] = msgspec.field(default_factory=Counter)
+    records: int = 0
+
+
+def _cities(connection: duckdb.DuckDBPyConnection) -> list[_City]:
+    found: dict[tuple[str, str], _City] = {}
+    for spelling, state, count, zips in connection.execute(sql.statement("project_cities")).fetchall():
+        city = found.setdefault((state, fold_city(strip_state(spelling, state))), _City(state))
+        city.spellings.append(spelling)
+        city.zips.update(zips)
+        city.records += count
+    return list(found.values())
+
+
+def _name_places(connection: duckdb.DuckDBPyConnection, keys: KeySetBuilder, cities: list[_City]) -> None:
+    """Every city becomes a group, and so does its part of a ZIP code that it shares; the connection learns the keys."""
+    sharing = Counter(zip_code for city in cities for zip_code in city.zips)
+    named: list[tuple[str, str, str | None, str, list[str]]] = []
+    for city in cities:
+        label = _printed(city.spellings[0], city.state)
+        place = keys.add_group(label, city.state, city.zips, city.records)
+        within: list[tuple[str | None, list[str]]] = [(None, [place])]
+        for zip_code, records in city.zips.items():
+            part = [keys.add_part(zip_code, place, label, records)] if sharing[zip_code] > 1 else []
+            within.append((zip_code, [zip_code, place, *part]))
+        named += [
+            (spelling, city.state, zip_code, _printed(spelling, city.state), places)
+            for spelling in city.spellings
+            for zip_code, places in within
+        ]
+    columns = [[row[at] for row in named] for at in range(5)]
     connection.execute(sql.statement("name_project_places"), columns)
 
 
+def _printed(city: str, state: str) -> str:
+    """As answers show it; a source may write the state behind the name already."""
+    return f"{strip_state(city, state)}, {state}"
+
+
 def _write(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    ((total,),) = connection.execute(sql.statement("count_project_entries")).fetchall()
-    size = _rows_per_group(total)
+    ((total,),) = connection.execute(sql.statement("count_projects")).fetchall()
+    size = _rows_per_group(2 * total)  # each stands under its city and, mostly, its ZIP code
     cursor = connection.execute(sql.statement("project_entries"))
     with pq.ParquetWriter(path, _SCHEMA, compression="lz4", use_dictionary=False, write_page_index=True) as writer:
         while rows := cursor.fetchmany(size):
@@ -177,7 +209,7 @@ def _rows_per_group(total: int) -> int:
 def _project(row: tuple[Any, ...]) -> Project:
     project_id, name, kind, word, status, status_date, start, end, units, affordable, address, *place = row
     zip_code, county, fips, city, state, latitude, longitude = place
-    location = ProjectLocation(zip_code, county, fips, f"{city}, {state}", state, latitude, longitude)
+    location = ProjectLocation(zip_code, county, fips, city, state, latitude, longitude)
     meaning = PROJECT_STATUSES.get(word, UNKNOWN)
     return Project(
         project_id, name, kind, meaning, status, status_date, start, end, units, affordable, address, location

@@ -54,7 +54,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="records-lost",
         severity="error",
-        about="Share of the current release's ids (projects) that the drop lacks, though it brings their table.",
+        about="Share of the current release's records (projects) that nothing would find any more.",
         remedy=_IF_MEANT.format(rule="records-lost"),
         limit=0.2,
         override=True,

@@ -147,10 +147,10 @@ ROW_RULES: tuple[Rule, ...] = (
     Rule(
         name="empty-column",
         severity="warning",
-        about="A column without any value is published as null.",
+        about="A column without any value is null in answers that show it.",
         remedy="check the export, if figures were expected",
         statement="rule_empty_column",
-        message="no row of {table} has a {column}; it is published as null",
+        message="no row of {table} has a {column}",
         concerns=_optional,
     ),
     Rule(
@@ -192,7 +192,7 @@ ROW_RULES: tuple[Rule, ...] = (
     Rule(
         name="other-state",
         severity="warning",
-        about="Projects are served as they are where their ZIP code is in another state.",
+        about="Projects whose ZIP code is in another state than they say are served as they are.",
         remedy="correct the ZIP code or the state",
         statement="rule_other_state",
         message="{count} row(s) of {table} have a ZIP code of another state",
@@ -201,7 +201,7 @@ ROW_RULES: tuple[Rule, ...] = (
     Rule(
         name="implausible-project",
         severity="warning",
-        about="Projects are served as they are where they end before they begin, or have too many affordable units.",
+        about="Projects that end before they begin, or with more affordable units than units, are served as they are.",
         remedy="correct the dates or the units in the source",
         statement="rule_implausible_project",
         message="{count} row(s) of {table} end before they begin, or have more affordable units than units",

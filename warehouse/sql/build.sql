@@ -48,43 +48,59 @@ SELECT zip_code, city_name, state_code FROM {file}
 WHERE usps_status = 'acceptable' ORDER BY state_code, city_name, zip_code
 
 -- name: place_projects
--- The projects that have a place: their own city and state, else those of their ZIP code; county and postal city are
--- those of the ZIP code.
+-- The projects that have a place: the city that they name, in their state or else that of their ZIP code; without one,
+-- the postal city of their ZIP code. County and postal city are those of the ZIP code.
 CREATE OR REPLACE TEMP TABLE placed_projects AS
 SELECT * FROM (
     SELECT p.project_id, p.project_name, p.project_type, {folded} AS status_word, p.status, p.status_date, p.start_date,
            p.completion_date, p.total_units, p.affordable_units, p.address, p.zip_code, p.latitude, p.longitude,
-           CASE WHEN p.city_name IS NULL OR p.state_code IS NULL THEN l.city_name ELSE p.city_name END AS city_name,
-           CASE WHEN p.city_name IS NULL OR p.state_code IS NULL THEN l.state_code ELSE p.state_code END AS state_code,
+           coalesce(p.state_code, l.state_code) AS own_state, {city} AS own_city,
+           CASE WHEN own_city IS NULL OR own_state IS NULL THEN l.city_name ELSE own_city END AS city_name,
+           CASE WHEN own_city IS NULL OR own_state IS NULL THEN l.state_code ELSE own_state END AS state_code,
            l.county_name, l.county_fips_code, l.city_name AS postal_city, l.state_code AS postal_state
     FROM {projects} p LEFT JOIN {locations} l ON l.zip_code = p.zip_code)
 WHERE city_name IS NOT NULL
 
 -- name: project_cities
--- Every spelling of a city among the projects, commonest first: how many there are, and in which ZIP codes.
-SELECT city_name, state_code, count(*), coalesce(list(DISTINCT zip_code) FILTER (zip_code IS NOT NULL), [])
-FROM placed_projects GROUP BY city_name, state_code ORDER BY count(*) DESC, city_name, state_code
+-- Every spelling of a city among the projects, commonest first: how many there are in all, and in which ZIP codes how many.
+SELECT city_name, state_code, sum(number)::BIGINT AS total,
+       coalesce(map_from_entries(list((zip_code, number)) FILTER (zip_code IS NOT NULL)), MAP {})
+FROM (SELECT city_name, state_code, zip_code, count(*) AS number FROM placed_projects GROUP BY ALL)
+GROUP BY city_name, state_code ORDER BY total DESC, city_name, state_code
 
 -- name: project_zips
 -- Every ZIP code among the projects, with its postal city, or where it has no location, a city of its projects.
-SELECT zip_code, coalesce(min(postal_city), min(city_name)), coalesce(min(postal_state), min(state_code)), count(*)
-FROM placed_projects WHERE zip_code IS NOT NULL GROUP BY zip_code ORDER BY zip_code
+SELECT zip_code, place.city, place.state, number FROM (
+    SELECT zip_code, count(*) AS number,
+           coalesce(min({'city': postal_city, 'state': postal_state}) FILTER (postal_city IS NOT NULL),
+                    min({'city': city_name, 'state': state_code})) AS place
+    FROM placed_projects WHERE zip_code IS NOT NULL GROUP BY zip_code)
+ORDER BY zip_code
 
 -- name: name_project_places
--- The key under which the projects of each spelling of a city are found.
+-- Of each spelling of a city, and of each ZIP code or none: how the city is printed, and the keys that find its projects.
 CREATE OR REPLACE TEMP TABLE project_places AS
-SELECT unnest(?::VARCHAR[]) AS city_name, unnest(?::VARCHAR[]) AS state_code, unnest(?::VARCHAR[]) AS place
+SELECT unnest(?::VARCHAR[]) AS city_name, unnest(?::VARCHAR[]) AS state_code, unnest(?::VARCHAR[]) AS zip_code,
+       unnest(?::VARCHAR[]) AS city, unnest(?::VARCHAR[][]) AS places
 
--- name: count_project_entries
--- Rows of the serving file of projects.
-SELECT (SELECT count(*) FROM placed_projects) + (SELECT count(*) FROM placed_projects WHERE zip_code IS NOT NULL)
+-- name: count_projects
+-- How many projects have a place.
+SELECT count(*) FROM placed_projects
 
 -- name: project_entries
--- One row for each way to a project, by its ZIP code and by its city, in the order of the serving file.
-SELECT place, project_id, project_name, project_type, status_word, status, status_date, start_date, completion_date,
-       total_units, affordable_units, address, zip_code, county_name, county_fips_code, city_name, state_code,
-       latitude, longitude
-FROM (SELECT zip_code AS place, * FROM placed_projects WHERE zip_code IS NOT NULL
-      UNION ALL
-      SELECT place, p.* FROM placed_projects p JOIN project_places USING (city_name, state_code))
+-- One row for each way to a project, in the order of the serving file.
+SELECT unnest(places) AS place, project_id, project_name, project_type, status_word, status, status_date, start_date,
+       completion_date, total_units, affordable_units, address, p.zip_code, county_name, county_fips_code, city,
+       p.state_code, latitude, longitude
+FROM placed_projects p JOIN project_places n
+    ON p.city_name = n.city_name AND p.state_code = n.state_code AND p.zip_code IS NOT DISTINCT FROM n.zip_code
 ORDER BY place, project_id
+
+-- name: servable_development_projects
+-- The projects that a query can find: they have an id, and a place of their own or of their ZIP code.
+(SELECT p.* FROM {rows} p LEFT JOIN {locations} l ON l.zip_code = p.zip_code
+ WHERE p.project_id IS NOT NULL AND (l.zip_code IS NOT NULL OR ({city} IS NOT NULL AND p.state_code IS NOT NULL)))
+
+-- name: named_city
+-- A city's name, if it is one: a dash or a dot says that there is none.
+CASE WHEN regexp_matches({value}, '[\p{L}\p{N}]') THEN {value} END

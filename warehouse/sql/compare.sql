@@ -54,8 +54,8 @@ WHERE (o.city_name, o.state_code, o.county_name, o.county_fips_code, o.latitude,
 SELECT count(*) FROM {rows}
 
 -- name: records_changed
--- Records of a table by their id: new, gone, with other values; and some that are gone.
-SELECT count(*) FILTER (o.id IS NULL), count(*) FILTER (n.id IS NULL), count(*) FILTER (o.content <> n.content),
+-- Records of a table by their id: how many there were, how many are new, gone, with other values; some that are gone.
+SELECT count(o.id), count(*) FILTER (o.id IS NULL), count(*) FILTER (n.id IS NULL), count(*) FILTER (o.content <> n.content),
        coalesce(min(o.id, 5) FILTER (n.id IS NULL), [])
 FROM (SELECT {id} AS id, hash({columns}) AS content FROM {old}) o
 FULL JOIN (SELECT {id} AS id, hash({columns}) AS content FROM {new}) n ON o.id = n.id

@@ -9,9 +9,9 @@ SELECT _file, count(*), min_by('row ' || _row || {identity}, _row, 5)
 FROM {staged} WHERE {column} IS NULL AND _unreadable_{column} IS NULL GROUP BY _file ORDER BY _file
 
 -- name: rule_odd_name
--- Names that no query could ask for, or that would break a line wherever they are shown.
+-- Names that no query could ask for, or that would break or turn a line wherever they are shown.
 SELECT _file, count(*), min_by('row ' || _row || {identity} || ' has ' || left({column}, 40), _row, 5)
-FROM {staged} WHERE length({column}) > 95 OR regexp_matches({column}, '[[:cntrl:]]')
+FROM {staged} WHERE length({column}) > 95 OR regexp_matches({column}, '[\x{00}-\x{1f}\x{7f}-\x{9f}\x{2028}-\x{202e}\x{2066}-\x{2069}]')
 GROUP BY _file ORDER BY _file
 
 -- name: rule_out_of_range
@@ -79,7 +79,7 @@ HAVING count(*) > 0
 -- name: rule_unplaced_project
 -- Projects without city and state, and without a ZIP code that could tell them.
 SELECT _file, count(*), min_by('row ' || _row || {identity}, _row, 5)
-FROM {staged} WHERE (city_name IS NULL OR state_code IS NULL)
+FROM {staged} WHERE ({city} IS NULL OR state_code IS NULL)
     AND coalesce(zip_code NOT IN (SELECT zip_code FROM {locations} WHERE zip_code IS NOT NULL), true)
 GROUP BY _file ORDER BY _file
 
@@ -98,7 +98,10 @@ WHERE state_code <> zip_state GROUP BY _file ORDER BY _file
 
 -- name: rule_implausible_project
 -- Projects that end before they begin, or have more affordable units than units.
-SELECT _file, count(*), min_by('row ' || _row || {identity}, _row, 5)
+SELECT _file, count(*), min_by('row ' || _row || {identity} || ': ' || concat_ws(', ',
+           CASE WHEN completion_date < start_date THEN start_date || ' to ' || completion_date END,
+           CASE WHEN total_units >= 0 AND affordable_units > total_units
+                THEN affordable_units || ' of ' || total_units || ' units affordable' END), _row, 5)
 FROM {staged} WHERE completion_date < start_date OR (total_units >= 0 AND affordable_units > total_units)
 GROUP BY _file ORDER BY _file
 

@@ -109,7 +109,7 @@ def test_without_a_limit_a_page_has_a_hundred(settings: Settings, tmp_path: Path
 def test_a_limit_that_is_none_is_named(projects: Served, limit: str) -> None:
     status, body = ask(projects, zip_code="36436", limit=limit)
     assert (status, body["code"], body["parameter"]) == (400, "invalid_parameter", "limit")
-    assert body["detail"] == "limit is not a whole number from 1 to 1000."
+    assert body["detail"] == "limit is not a whole number from 1 to 1000. Without it, a page has 100."
 
 
 def test_an_empty_limit_or_cursor_is_absent(projects: Served) -> None:
@@ -180,8 +180,10 @@ def test_what_has_no_project_is_a_404_that_says_so(projects: Served) -> None:
     """It keeps like a 200 does."""
     answer = projects.ask(f"{PATH}?zip_code=90028")
     assert (answer.status, answer.json()["code"]) == (404, "no_matching_records")
-    assert answer.json()["detail"] == "There are no development projects of ZIP code 90028."
+    assert answer.json()["detail"] == "There are no development projects in ZIP code 90028."
     assert answer.header("cache-control") == "private, max-age=60"
+    elsewhere = ask(projects, city_name="Holtsville", state_code="NY")[1]["detail"]
+    assert str(elsewhere).startswith("There are no development projects in Holtsville, NY.")
 
 
 def test_forecasts_know_neither_limit_nor_cursor(projects: Served) -> None:

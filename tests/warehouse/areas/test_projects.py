@@ -127,11 +127,35 @@ async def test_a_project_without_a_city_has_the_one_of_its_zip_code(current: Cat
     assert (entry["project_id"], entry["location"]["city"]) == ("Z-1", "Astoria, NY")
 
 
-def test_a_zip_code_beside_a_city_must_be_in_it_by_any_of_its_names(current: Catalog) -> None:
-    """By a source's, by the postal service's, or by an acceptable alias."""
-    for city in ("Manhattan", "Bronx", "Astoria"):
-        assert keys(current).resolve("10463", city, "NY") == Match("zip:10463", ("10463",))
+async def test_a_zip_code_beside_a_city_is_what_lies_in_both(current: Catalog) -> None:
+    """Manhattan and the Bronx share one; of the postal service's names, and of an alias, it is the whole."""
+    for city, expected in (("Manhattan", ["M-2"]), ("Bronx", ["B-1"]), ("Astoria", ["B-1", "M-2"])):
+        assert await ids(current, "10463", city) == expected
     assert keys(current).resolve("10001", "Queens", "NY") == OtherCity("10001", "New York, NY")
+
+
+async def test_a_project_s_state_is_that_of_its_zip_code_if_it_has_none(catalog: Catalog, tmp_path: Path) -> None:
+    """Its city stays what its source says."""
+    rows = [at("A-1", "10001", "Manhattan", None), at("A-2", "10001", "---"), at("A-3", None, "...")]
+    outcome = publish(catalog, write_drop(tmp_path / "drop", locations=(*LOCATIONS, *NEW_YORK), projects=rows))
+    assert finding(outcome, "unplaced-project").count == 1
+    assert await ids(catalog, city="Manhattan") == ["A-1"]
+    assert await ids(catalog, city="New York") == ["A-2"]
+
+
+async def test_a_city_that_repeats_its_state_is_printed_and_found_without(catalog: Catalog, tmp_path: Path) -> None:
+    rows = [at("A-1", "10001", "Manhattan, NY"), at("A-2", None, "Manhattan")]
+    publish(catalog, write_drop(tmp_path / "drop", locations=(*LOCATIONS, *NEW_YORK), projects=rows))
+    body = await asked(catalog, match(catalog, None, "manhattan"))
+    assert [one["location"]["city"] for one in body["development_projects"]] == ["Manhattan, NY"] * 2
+
+
+def test_a_zip_code_without_a_location_lies_in_a_city_that_a_project_names(catalog: Catalog, tmp_path: Path) -> None:
+    """A city and its state, never those of two projects."""
+    rows = [at("A-1", "99998", "Zed", "AK"), at("A-2", "99998", "Abc", "WY")]
+    publish(catalog, write_drop(tmp_path / "drop", projects=rows))
+    assert keys(catalog).resolve("99998", "Dickinson", "AL") == OtherCity("99998", "Abc, WY")
+    assert isinstance(keys(catalog).resolve(None, "Abc", "AK"), UnknownCity)
 
 
 def test_what_has_no_project_matches_nothing_and_hints_at_what_has(current: Catalog) -> None:
