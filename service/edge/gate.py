@@ -14,7 +14,8 @@ from service.edge.verdicts import refusal_of
 from service.http.errors import of_exception, problem
 from service.http.head import SCOPE_KEY, RequestHead, read_head
 from service.http.reply import OUTCOME, Reply, Send
-from service.keys.verifier import Accepted, KeyVerifier
+from service.keys.verdict import Accepted
+from service.keys.verifier import KeyVerifier
 from service.telemetry import KEY_CHECKS, REQUEST_SECONDS, REQUESTS, Telemetry
 
 log = logging.getLogger("forecast.access")

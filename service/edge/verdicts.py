@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from service.keys.verifier import Rejected, Unknown
+from service.keys.verdict import Rejected, Unknown
 
 
 def refusal_of(verdict: Rejected | Unknown) -> tuple[str, str, str | None]:

@@ -17,13 +17,11 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import Literal
-
-import msgspec
 
 from service.keys import form
 from service.keys.record import ApiKey
 from service.keys.store import ForeignStoreError, KeyStore, key_id_of
+from service.keys.verdict import INVALID, Accepted, Rejected, Unknown, Verdict
 from service.redis.client import StoreUnavailable
 
 log = logging.getLogger("forecast.keys")
@@ -41,37 +39,20 @@ _NOBODY = "0" * 64
 _NO_KEY = "none"
 
 
-class Accepted(msgspec.Struct, frozen=True):
-    key: ApiKey
+class Verified:
+    """`asked` numbers the look-up that `key` is from: an older one that ends later changes nothing.
 
+    `forgotten`: nobody keeps it up to date any more.
+    """
 
-class Rejected(msgspec.Struct, frozen=True):
-    """Only whoever presents the right secret learns `expired` or `revoked`; `key_id` is None for everyone else."""
-
-    reason: Literal["invalid", "expired", "revoked"]
-    key_id: str | None = None
-
-
-class Unknown(msgspec.Struct, frozen=True):
-    """The store cannot be asked, and what is known is too old."""
-
-    reason: str
-
-
-Verdict = Accepted | Rejected | Unknown
-INVALID = Rejected("invalid")
-
-
-class _Verified:
-    """`asked` numbers the look-up that `key` is from: an older one that ends later changes nothing."""
-
-    __slots__ = ("asked", "checked_at", "fingerprint", "key", "recheck")
+    __slots__ = ("asked", "checked_at", "fingerprint", "forgotten", "key", "recheck")
 
     def __init__(self, fingerprint: bytes, key: ApiKey, checked_at: float, asked: int) -> None:
         self.fingerprint = fingerprint
         self.key = key
         self.checked_at = checked_at
         self.asked = asked
+        self.forgotten = False
         self.recheck: asyncio.Task[None] | None = None
 
 
@@ -85,8 +66,8 @@ class KeyVerifier:
         self._clock = clock
         # presented keys are kept as a fingerprint that is worth nothing outside this process
         self._salt = os.urandom(32)
-        self._verified: dict[bytes, _Verified] = {}
-        self._by_id: dict[str, _Verified] = {}
+        self._verified: dict[bytes, Verified] = {}
+        self._by_id: dict[str, Verified] = {}
         self._changes = 0
         self._asked = 0
         self._last_confirmed = -UNKNOWN_AFTER
@@ -95,11 +76,11 @@ class KeyVerifier:
 
     async def check(self, presented: str) -> Verdict:
         """The verdict on a presented key, within the key store's budget."""
-        fingerprint = blake2b(presented.encode(), key=self._salt, digest_size=16).digest()
+        fingerprint = self._fingerprint(presented)
         known = self._verified.get(fingerprint)
         return await self._check_new(presented, fingerprint) if known is None else await self._check_known(known)
 
-    async def _check_known(self, known: _Verified) -> Verdict:
+    async def _check_known(self, known: Verified) -> Verdict:
         age = self._clock() - known.checked_at
         if age >= RECHECK_AFTER:
             recheck = self._start_recheck(known)
@@ -107,6 +88,24 @@ class KeyVerifier:
                 await asyncio.wait([recheck], timeout=_WAIT_SECONDS)
                 return self._judge_again(known)
         return _judge(known.key)
+
+    def recall(self, presented: str) -> Verified | None:
+        """What is kept of a presented key, to be asked with `good` for as long as its connection lives."""
+        return self._verified.get(self._fingerprint(presented))
+
+    def good(self, known: Verified) -> ApiKey | None:
+        """The key, if it is good and nobody has to be waited for; else `check` has the verdict."""
+        age = self._clock() - known.checked_at
+        if age >= RECHECK_AFTER:
+            if age >= WAIT_AFTER:
+                return None
+            self._start_recheck(known)
+        key = known.key
+        if known.forgotten:
+            return None
+        if key.expires_at is None and key.revoked_at is None:
+            return key
+        return key if isinstance(_judge(key), Accepted) else None
 
     def invalidate(self, name: str | None) -> None:
         """A record changed (or, with None, any may have): asks again at once, or with the next request."""
@@ -162,9 +161,12 @@ class KeyVerifier:
             sent -= WAIT_AFTER
         kept = self._verified.get(fingerprint)
         if kept is None or kept.asked < asked:
-            self._keep(_Verified(fingerprint, key, sent, asked))
+            self._keep(Verified(fingerprint, key, sent, asked))
         self._last_confirmed = sent
         return _judge(key)
+
+    def _fingerprint(self, presented: str) -> bytes:
+        return blake2b(presented.encode(), key=self._salt, digest_size=16).digest()
 
     def _next_number(self) -> int:
         self._asked += 1
@@ -186,12 +188,12 @@ class KeyVerifier:
             log.error("%s", problem)
         self.problem = problem
 
-    def _start_recheck(self, known: _Verified) -> "asyncio.Task[None]":
+    def _start_recheck(self, known: Verified) -> "asyncio.Task[None]":
         if known.recheck is None or known.recheck.done():
             known.recheck = asyncio.create_task(self._recheck(known))
         return known.recheck
 
-    async def _recheck(self, known: _Verified) -> None:
+    async def _recheck(self, known: Verified) -> None:
         sent, changes, asked = self._clock(), self._changes, self._next_number()
         try:
             key = await self._find(known.key.key_id)
@@ -202,24 +204,29 @@ class KeyVerifier:
         if key is None or not hmac.compare_digest(key.digest, known.key.digest):
             self._forget(known)
             return
-        known.key, known.asked = key, asked
+        if key != known.key:  # the same object for as long as nothing changed: what is worked out from it stays good
+            known.key = key
+        known.asked = asked
         known.checked_at = sent if changes == self._changes else sent - WAIT_AFTER
         self._last_confirmed = sent
 
-    def _judge_again(self, known: _Verified) -> Verdict:
+    def _judge_again(self, known: Verified) -> Verdict:
         if self._verified.get(known.fingerprint) is not known:
             return INVALID
         if self._clock() - known.checked_at >= UNKNOWN_AFTER:
             return Unknown("the key store cannot be asked")
         return _judge(known.key)
 
-    def _keep(self, known: _Verified) -> None:
+    def _keep(self, known: Verified) -> None:
         while len(self._verified) >= _MOST_VERIFIED:
             self._forget(next(iter(self._verified.values())))
+        if known.fingerprint in self._verified:
+            self._forget(self._verified[known.fingerprint])
         self._verified[known.fingerprint] = known
         self._by_id[known.key.key_id] = known
 
-    def _forget(self, known: _Verified) -> None:
+    def _forget(self, known: Verified) -> None:
+        known.forgotten = True
         self._verified.pop(known.fingerprint, None)
         if self._by_id.get(known.key.key_id) is known:
             del self._by_id[known.key.key_id]

@@ -18,7 +18,8 @@ from service.keys.backup import Dump
 from service.keys.listing import every_key
 from service.keys.restore import Restore
 from service.keys.store import KeyStore
-from service.keys.verifier import Accepted, KeyVerifier, Rejected
+from service.keys.verdict import Accepted, Rejected
+from service.keys.verifier import KeyVerifier
 from service.probe import check_answers_redis
 from service.quota.lease_store import LeaseStore
 from service.quota.names import DAY_SECONDS

@@ -4,7 +4,8 @@ import asyncio
 
 from service.keys.record import ApiKey
 from service.keys.store import record_name
-from service.keys.verifier import Accepted, KeyVerifier, Rejected, Unknown
+from service.keys.verdict import Accepted, Rejected, Unknown
+from service.keys.verifier import KeyVerifier
 from tests.support.key_store import PEPPER, Clock, HeldKeyStore
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from service.edge.verdicts import refusal_of
 from service.http.errors import CODES
-from service.keys.verifier import INVALID, Rejected, Unknown
+from service.keys.verdict import INVALID, Rejected, Unknown
 
 
 @pytest.mark.parametrize(

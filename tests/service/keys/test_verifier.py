@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from service.keys import form
 from service.keys.store import record_name
-from service.keys.verifier import INVALID
+from service.keys.verdict import INVALID
 from tests.support.verifying import Scene
 
 # --- whose key is good -------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import hmac
 import pytest
 
 from service.keys import form, verifier
-from service.keys.verifier import INVALID, Unknown
+from service.keys.verdict import INVALID, Unknown
 from tests.support.verifying import Scene
 
 LOOKUPS, WAITING = 4, 6
