@@ -15,7 +15,7 @@ from warehouse.areas.all import AREAS
 from warehouse.errors import WarehouseError
 from warehouse.findings import Acceptance
 from warehouse.instances import InstanceRecord, wait_until_served
-from warehouse.publish import Options, Outcome, publish
+from warehouse.publish import Options, Outcome, publish, roll_back
 from warehouse.releases import Catalog, Manifest
 from warehouse.retire import retire_all_but
 
@@ -31,6 +31,13 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     behind: tuple[InstanceRecord, ...] = ()
     retired: tuple[str, ...] = ()
+
+
+class RolledBack(msgspec.Struct, frozen=True):
+    """`release` is current again. `behind`: live instances that do not serve it yet."""
+
+    release: str
+    behind: tuple[InstanceRecord, ...]
 
 
 def options_of(
@@ -67,6 +74,17 @@ def publish_and_wait(settings: Settings, paths: Sequence[str], options: Options,
         except WarehouseError:
             retired = []  # another publisher was quicker, and retires as well
     return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))
+
+
+def roll_back_and_wait(data: Path, release: str | None) -> RolledBack:
+    """Makes `release`, or the one before the current, current and waits for the live instances.
+
+    Raises:
+        CatalogError: if there is no such release, or it is damaged.
+        BusyError: if a publisher is at work.
+    """
+    manifest = roll_back(Catalog(data), release)
+    return RolledBack(manifest.id, tuple(wait_until_served(data, manifest.id, SERVED_WITHIN_SECONDS)))
 
 
 def warm_release(

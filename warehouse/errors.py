@@ -1,14 +1,15 @@
 """What can go wrong in the warehouse.
 
 WarehouseError
-├── DropError            the paths given are no readable drop
-├── CatalogError         a release is unknown, damaged or cannot be written
-│   └── NoReleaseError   nothing was published yet
-├── BusyError            another publisher holds the data folder, another watcher the inbox
-├── InboxError           the inbox cannot be read or written
-└── LookupFailure        a look-up was not answered
-    ├── LookupBusy       too many wait already
-    └── LookupTimeout    the deadline passed
+├── DropError              the paths given are no readable drop
+├── CatalogError           a release is unknown, damaged or cannot be written
+│   ├── NoReleaseError     nothing was published yet
+│   └── NoSuchReleaseError no release has this id
+├── BusyError              another publisher holds the data folder, another watcher the inbox
+├── InboxError             the inbox cannot be read or written
+└── LookupFailure          a look-up was not answered
+    ├── LookupBusy         too many wait already
+    └── LookupTimeout      the deadline passed
 """
 
 
@@ -25,6 +26,10 @@ class CatalogError(WarehouseError):
 
 
 class NoReleaseError(CatalogError):
+    pass
+
+
+class NoSuchReleaseError(CatalogError):
     pass
 
 

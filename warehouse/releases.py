@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from warehouse.durable import checksum, clear_aside, exclusive, sync, sync_tree, write_atomically
-from warehouse.errors import BusyError, CatalogError, NoReleaseError
+from warehouse.errors import BusyError, CatalogError, NoReleaseError, NoSuchReleaseError
 from warehouse.findings import Acceptance, Report
 
 FINDINGS = "findings.json"
@@ -89,11 +89,11 @@ class Catalog:
     def manifest(self, release: str) -> Manifest:
         path = self.folder(release) / _MANIFEST
         if not release or "/" in release or "\0" in release or release.startswith("."):
-            raise CatalogError(f"{release!r} is no release id; `forecast extracts list` shows those there are")
+            raise NoSuchReleaseError(f"{release!r} is no release id; `forecast extracts list` shows those there are")
         try:
             manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
         except FileNotFoundError:
-            raise CatalogError(f"no release {release}; `forecast extracts list` shows those there are") from None
+            raise NoSuchReleaseError(f"no release {release}; `forecast extracts list` shows those there are") from None
         except _UNREADABLE as error:
             raise CatalogError(f"{path} cannot be read: {error}") from None
         if manifest.id != release:

@@ -3,15 +3,13 @@
 from pathlib import Path
 
 import click
-import msgspec
 from rich.markup import escape
 
 from service.cli import findings
 from service.cli.output import json_option, load_settings, print_json, reports_errors, stderr, stdout
-from service.publishing import SERVED_WITHIN_SECONDS
+from service.publishing import SERVED_WITHIN_SECONDS, roll_back_and_wait
 from warehouse.compare import compare_releases, write_release_changes
-from warehouse.instances import InstanceRecord, wait_until_served
-from warehouse.publish import roll_back
+from warehouse.instances import InstanceRecord
 from warehouse.releases import Catalog, Manifest
 from warehouse.retire import retire, retire_all_but
 
@@ -77,13 +75,12 @@ def rollback(release: str | None, as_json: bool) -> None:
     forecast extracts rollback 20261005T090000Z-0123456789ab
     """
     settings = load_settings().settings
-    manifest = roll_back(Catalog(settings.data_path), release)
-    behind = wait_until_served(settings.data_path, manifest.id, SERVED_WITHIN_SECONDS)
+    done = roll_back_and_wait(settings.data_path, release)
     if as_json:
-        print_json({"release": manifest.id, "behind": [msgspec.structs.asdict(record) for record in behind]})
+        print_json(done)
         return
-    click.echo(manifest.id)
-    warn_behind(behind)
+    click.echo(done.release)
+    warn_behind(list(done.behind))
 
 
 @click.command()
