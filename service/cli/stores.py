@@ -8,14 +8,12 @@ from config.settings import SettingsError
 from service.cli.output import load_settings
 from service.embedded import borrowed
 from service.keys import pepper
+from service.keys.opening import open_key_store
 from service.keys.store import KeyStore
 from service.probe import check_answers_redis
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
 
 T = TypeVar("T")
-
-# An operator waits rather than being told to try again.
-_TIMEOUT_SECONDS = 3.0
 
 
 def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]]) -> T:
@@ -28,11 +26,10 @@ def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]]) -> T:
             raise SettingsError(f"FORECAST_KEYS_URL: {problem}")
 
         async def run() -> T:
-            client = open_client(urls["keys"], timeout=_TIMEOUT_SECONDS, retries=1)
-            redis = RedisStore("key store", urls["keys"], client)
+            store = open_key_store(urls["keys"], secret, settings.data_path)
             try:
-                return await work(redis, KeyStore(redis, secret, settings.data_path))
+                return await work(store.redis, store)
             finally:
-                await redis.stop()
+                await store.redis.stop()
 
         return asyncio.run(run())

@@ -24,13 +24,16 @@ CONTROL = "k:control"
 # In the data folder: keys were seen in the store, so an empty one is a loss and not a beginning.
 SEEN = "key-store-seen"
 
-_WAIT_MILLISECONDS = 2000
 # Each try that fails means that somebody else has changed the key meanwhile.
 _TRIES = 10
 
 
 class KeyStoreError(Exception):
     """The operator asked for what cannot be done. The message is one line that says what to do."""
+
+
+class NoSuchKeyError(KeyStoreError):
+    """The store has no key of this id."""
 
 
 class ForeignStoreError(KeyStoreError):
@@ -136,11 +139,14 @@ class KeyStore:
         if not done:
             raise KeyStoreError("the record was changed from elsewhere meanwhile; nothing was issued: try again")
 
-    async def change(self, key_id: str, what: str, edit: Callable[[ApiKey], ApiKey]) -> tuple[ApiKey, ApiKey]:
+    async def change(
+        self, key_id: str, what: str, edit: Callable[[ApiKey], ApiKey], by: str = ""
+    ) -> tuple[ApiKey, ApiKey]:
         """The record before and after `edit`, durable, with its line in the trail; no line if nothing changes.
 
         Raises:
-            KeyStoreError: if there is no such key, or what `edit` raises.
+            NoSuchKeyError: if there is no such key.
+            KeyStoreError: if it is changed from elsewhere all the time, or what `edit` raises.
             StoreUnavailable: if the store does not answer.
         """
         for _ in range(_TRIES):
@@ -149,31 +155,28 @@ class KeyStore:
             if after != before:
                 after = msgspec.structs.replace(after, revision=before.revision + 1)
                 # a leaked key has to be stopped whatever the state of the store
-                if not await audit.apply(self.redis, [edit_of(raw, before, after, what)], urgent=what == "revoked"):
+                line = edit_of(raw, before, after, what, by=by)
+                if not await audit.apply(self.redis, [line], urgent=what == "revoked"):
                     continue
             await make_durable(self.redis)
             return before, after
         raise KeyStoreError(f"key {key_id} is being changed from elsewhere all the time; try again")
 
     async def read(self, key_id: str) -> tuple[bytes, ApiKey]:
-        """The record, as bytes too. Raises KeyStoreError if there is no such key, StoreUnavailable."""
+        """The record, as bytes too. Raises NoSuchKeyError, StoreUnavailable."""
         (raw,) = await self.raw([key_id])
         key = decoded_key(raw, key_id)
         if raw is None or key is None:
-            raise KeyStoreError(f"no key {key_id}; `forecast keys list` shows those there are")
+            raise NoSuchKeyError(f"no key {key_id}; `forecast keys list` shows those there are")
         return raw, key
 
-    async def revoke(self, key_id: str) -> ApiKey:
-        """The record, revoked and durable; revoking twice keeps the first time.
+    async def revoke(self, key_id: str, by: str = "") -> ApiKey:
+        """The record, revoked and durable; revoking twice keeps the first time. Raises as `change`."""
 
-        Raises:
-            KeyStoreError: if there is no such key.
-            StoreUnavailable: if the store does not answer.
-        """
-        _, key = await self.change(
-            key_id, "revoked", lambda key: msgspec.structs.replace(key, revoked_at=key.revoked_at or now())
-        )
-        return key
+        def edit(key: ApiKey) -> ApiKey:
+            return msgspec.structs.replace(key, revoked_at=key.revoked_at or now())
+
+        return (await self.change(key_id, "revoked", edit, by))[1]
 
     async def raw(self, key_ids: list[str]) -> list[bytes | None]:
         """The records' bytes, None where there is none. Raises StoreUnavailable."""
@@ -225,11 +228,13 @@ class KeyStore:
         return Control(pepper_fingerprint=self.fingerprint, created_at=now())
 
 
-def edit_of(raw: bytes | None, before: ApiKey | None, after: ApiKey, what: str, rotated: str | None = None) -> Edit:
-    """The change of one record, with its line."""
+def edit_of(
+    raw: bytes | None, before: ApiKey | None, after: ApiKey, what: str, rotated: str | None = None, by: str = ""
+) -> Edit:
+    """The change of one record, with its line; `by` is who makes it, if not whoever runs this process."""
     change = Change(
         what=what,
-        by=whoami(),
+        by=by or whoami(),
         key_id=after.key_id,
         partner=after.partner,
         before=None if before is None else State.of(before),
