@@ -54,7 +54,9 @@ def load(
         for name, value, source in layer:
             values[name] = _convert(name, value, source)
             sources[name] = source
-    return Loaded(Settings(**values), sources)  # type: ignore[arg-type]  # each converted to its field's type above
+    settings = Settings(**values)  # type: ignore[arg-type]  # each converted to its field's type above
+    _check_tokens(settings, sources)
+    return Loaded(settings, sources)
 
 
 def default_data_dir(environ: Mapping[str, str], checkout: Path | None) -> Path:
@@ -178,6 +180,13 @@ def _convert(name: str, value: object, source: str) -> object:
     if name == "inbox_on_refusal":
         _check_command(str(converted), source)
     return _absolute(str(converted), source) if name in _FOLDERS else converted
+
+
+def _check_tokens(settings: Settings, sources: Mapping[str, str]) -> None:
+    """Whoever may only read must not be able to write."""
+    if settings.operator_write_token is not None and settings.operator_read_token == settings.operator_write_token:
+        names = f"{sources['operator_read_token']} and {sources['operator_write_token']}"
+        raise SettingsError(f"{names} are the same token; make one for each")
 
 
 def _check_command(command: str, source: str) -> None:

@@ -15,6 +15,8 @@ PREFIX = "FORECAST_"
 
 _SECRET = {"secret": True}
 _URL = {"secret": True, "url": True}
+# What can stand in an Authorization header as it is.
+_TOKEN = Meta(min_length=16, pattern=r"^[!-~]+\Z")
 
 DEFAULT_ATTRIBUTION = (
     "Population and housing: U.S. Census Bureau",
@@ -48,6 +50,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     listen_port: Annotated[int, Meta(ge=0, le=65535, description="Port of the partners' listener.")] = 8000
     operator_host: Annotated[str, Meta(description="Address of the operators' listener.")] = "127.0.0.1"
     operator_port: Annotated[int, Meta(ge=0, le=65535, description="Port of the operators' listener.")] = 8001
+    operator_read_token: Annotated[
+        Annotated[str, _TOKEN] | None,
+        Meta(
+            description="Bearer token for metrics and the reasons of health: 16 ASCII characters or more, no white "
+            "space; unset: they are open.",
+            extra=_SECRET,
+        ),
+    ] = None
+    operator_write_token: Annotated[
+        Annotated[str, _TOKEN] | None,
+        Meta(
+            description="Bearer token for reading, revoking keys and rolling back releases: 16 ASCII characters or "
+            "more, no white space; unset: nothing can be changed.",
+            extra=_SECRET,
+        ),
+    ] = None
     workers: Annotated[
         Annotated[int, Meta(ge=1, le=256)] | None,
         Meta(description="Serving processes; unset: the processors this machine may use."),

@@ -9,7 +9,6 @@ import signal
 import socket
 from collections.abc import Callable
 
-import uvicorn
 import uvloop
 
 from config.settings import Settings
@@ -21,11 +20,11 @@ from service.embedded import EmbeddedServers
 from service.embedded_runtime import EmbeddedError
 from service.inbox_status import read_status
 from service.keys import pepper
-from service.operators.app import build_operators_app
+from service.operators.changes import Changes
+from service.operators.listener import OperatorsListener
 from service.operators.state import InstanceState, WorkerState
 from service.probe import check_answers_redis
 from service.quota.flusher import STOP_SECONDS
-from service.server import Server
 from service.sockets import StartError, bind, url_of
 from service.telemetry import Snapshot, Telemetry
 from service.watcher_process import WatcherProcess
@@ -109,10 +108,10 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._told_to_stop)
-        app = build_operators_app(self.state, self.sums)
-        config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False)
-        operators = Server(config)
-        serving = asyncio.create_task(operators.serve(sockets=[self._operators]), name="operators")
+        endpoints = self._orders.endpoints
+        changes = Changes(endpoints.keys_url, endpoints.pepper, self._settings.data_path)
+        operators = OperatorsListener(self._settings, self._operators, changes)
+        operators.start(self.state, self.sums)
         keepers = [asyncio.create_task(self._keep_worker(), name="keep a worker") for _ in range(self._wanted)]
         tending = asyncio.create_task(self._tend(), name="tend")
         if self._settings.inbox is not None:
@@ -121,8 +120,7 @@ class Supervisor:
         self._partners.close()  # or the kernel goes on accepting what no worker will read
         await asyncio.gather(self._watcher.stop(), self._stop_workers(keepers))
         tending.cancel()
-        operators.should_exit = True
-        await asyncio.gather(serving, tending, return_exceptions=True)
+        await asyncio.gather(operators.stop(), tending, return_exceptions=True)
 
     # --- workers -------------------------------------------------------------------------------------------------
 

@@ -81,12 +81,24 @@ def problem(
 ) -> Reply:
     """The answer for `code`, with the headers that its status calls for, unless `headers` bring them."""
     status, advice = CODES[code]
+    return error_reply(code, status, detail or advice, request_id, parameter, headers)
+
+
+def error_reply(
+    code: str,
+    status: int,
+    detail: str,
+    request_id: str,
+    parameter: str | None = None,
+    headers: tuple[Header, ...] = (),
+) -> Reply:
+    """The same for a code of another listener's than the partners'."""
     body = _encoder.encode(
         Problem(
             type="about:blank",
             title=title_of(status),
             status=status,
-            detail=detail or advice,
+            detail=detail,
             code=code,
             request_id=request_id,
             parameter=parameter,

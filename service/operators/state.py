@@ -31,10 +31,15 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
         return [worker.report for worker in self.workers if worker.report is not None]
 
 
-class Readiness(msgspec.Struct, frozen=True):
-    """`status` is `unavailable` where a balancer should send nothing; `reasons` are for the operator."""
+class Health(msgspec.Struct, frozen=True):
+    """`status` is `unavailable` where a balancer should send nothing."""
 
     status: Literal["ready", "degraded", "unavailable"]
+
+
+class Readiness(Health, frozen=True):
+    """`reasons` are for the operator."""
+
     reasons: tuple[str, ...]
     releases: tuple[str, ...]
 

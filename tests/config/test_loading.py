@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from config.loading import default_data_dir, load
-from config.settings import DEFAULT_ATTRIBUTION, SettingsError
+from config.settings import DEFAULT_ATTRIBUTION, SettingsError, is_secret, names
 
 SECRET = "hunter2-and-a-few-more-characters"
 
@@ -138,7 +138,7 @@ def test_what_kubernetes_injects_is_not_ours() -> None:
 # --- secrets in files ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["keys_url", "cache_url", "keys_pepper", "inbox_on_refusal"])
+@pytest.mark.parametrize("name", [name for name in names() if is_secret(name)])
 def test_every_secret_can_come_from_a_file(name: str, tmp_path: Path) -> None:
     """`<NAME>_FILE` names a file with the secret, as a variable and in TOML; the line's end is not part of it."""
     secret = f"redis://:{SECRET}@h" if name.endswith("url") else SECRET
@@ -188,6 +188,26 @@ def test_a_bad_secret_is_not_repeated(tmp_path: Path) -> None:
     assert "1234567890" not in refusal(toml(tmp_path, "keys_pepper = 1234567890"))
     unclosed = refusal({"FORECAST_INBOX_ON_REFUSAL": f"notify '{SECRET}"})
     assert unclosed == "FORECAST_INBOX_ON_REFUSAL: is no command: No closing quotation"
+
+
+@pytest.mark.parametrize("name", ["OPERATOR_READ_TOKEN", "OPERATOR_WRITE_TOKEN"])
+@pytest.mark.parametrize("token", ["short-by-a-char", f"{SECRET} x", f"{SECRET}\tx", f"{SECRET}é", f"{SECRET}\nx"])
+def test_a_token_that_no_header_could_carry_is_refused(name: str, token: str) -> None:
+    """At least 16 ASCII characters, no white space; what was given is not repeated."""
+    message = refusal({f"FORECAST_{name}": token})
+    assert message.startswith(f"FORECAST_{name}: Expected `str`")
+    assert "no white space" in message
+    assert token not in message
+
+
+def test_the_two_tokens_are_not_the_same(tmp_path: Path) -> None:
+    """Else whoever may only read could write."""
+    (tmp_path / "token").write_text(f"{SECRET}\n")
+    environ = {"FORECAST_OPERATOR_READ_TOKEN": SECRET, "FORECAST_OPERATOR_WRITE_TOKEN_FILE": str(tmp_path / "token")}
+    told = "FORECAST_OPERATOR_READ_TOKEN and FORECAST_OPERATOR_WRITE_TOKEN_FILE are the same token; make one for each"
+    assert refusal(environ) == told
+    other = load(environ | {"FORECAST_OPERATOR_READ_TOKEN": f"{SECRET}-2"}).settings
+    assert (other.operator_read_token, other.operator_write_token) == (f"{SECRET}-2", SECRET)
 
 
 # --- which one wins --------------------------------------------------------------------------------------------------

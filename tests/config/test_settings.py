@@ -6,7 +6,14 @@ import pytest
 from config.loading import load
 from config.settings import Settings, describe, is_secret, is_url, masked, names
 
-SECRETS = {"keys_url", "cache_url", "keys_pepper", "inbox_on_refusal"}
+SECRETS = {
+    "keys_url",
+    "cache_url",
+    "keys_pepper",
+    "operator_read_token",
+    "operator_write_token",
+    "inbox_on_refusal",
+}
 
 
 @pytest.mark.parametrize("name", names())
@@ -25,7 +32,7 @@ def test_every_default_is_within_its_own_bounds(name: str) -> None:
 
 
 def test_what_is_secret_is_marked_so() -> None:
-    """Pepper, both URLs with their passwords, a command that may name a token; only URLs are shown in part."""
+    """Pepper, tokens, both URLs with their passwords, a command that may name one; only URLs are shown in part."""
     assert {name for name in names() if is_secret(name)} == SECRETS
     assert {name for name in names() if is_url(name)} == {"keys_url", "cache_url"}
 

@@ -13,6 +13,7 @@ from service.cache.key import cache_key
 from service.cache.shared import SharedCache
 from service.cache.warm import Plan, warm
 from service.embedded_runtime import server_program
+from service.http.errors import ApiError
 from service.keys import audit, backup, changes
 from service.keys.backup import Dump
 from service.keys.listing import every_key
@@ -20,6 +21,7 @@ from service.keys.restore import Restore
 from service.keys.store import KeyStore
 from service.keys.verdict import Accepted, Rejected
 from service.keys.verifier import KeyVerifier
+from service.operators.changes import Changes
 from service.probe import check_answers_redis
 from service.quota.lease_store import LeaseStore
 from service.quota.names import DAY_SECONDS
@@ -162,6 +164,28 @@ async def test_a_missing_right_to_ask_about_the_disk_is_not_taken_for_an_old_ser
         client.execute_command("ACL", "SETUSER", "forecast-keys", "-waitaof")
     with pytest.raises(StoreUnavailable, match=r"grant it \+waitaof"):
         await KeyStore(opened("forecast-keys"), PEPPER, tmp_path).issue("acme", "", None)
+
+
+async def test_a_worker_s_user_can_revoke_where_the_listener_may(
+    server: ValkeyProcess, opened: Opened, tmp_path: Path
+) -> None:
+    """The supervisor, with a write token and the rights that go with it; it can still delete nothing."""
+    _, key = await KeyStore(opened("forecast-keys"), PEPPER, tmp_path).issue("acme", "", None)
+    changes = Changes(url(server, "forecast-worker"), PEPPER, tmp_path)
+    try:
+        with pytest.raises(ApiError) as refused:
+            await changes.revoke(key.key_id, "127.0.0.1")
+        assert refused.value.code == "unavailable"
+        with BlockingRedis.from_url(server.url) as client:
+            for line in rights("write-token"):
+                client.execute_command(*line)
+        assert (await changes.revoke(key.key_id, "127.0.0.1")).status == "revoked"
+    finally:
+        await changes.stop()
+    with BlockingRedis.from_url(url(server, "forecast-worker")) as client:
+        for command in ("DEL k:{a}", "XTRIM a:audit MAXLEN 0", "SET a:audit x", "XRANGE a:audit - +", "FLUSHALL"):
+            with pytest.raises(NoPermissionError):
+                client.execute_command(*command.split())
 
 
 async def test_rates_are_kept_beside_the_cache(opened: Opened) -> None:

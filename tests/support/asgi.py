@@ -6,15 +6,20 @@ from typing import Any
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
-async def exchange(app: Application, path: str = "/", method: str = "GET", **scope: Any) -> tuple[Any, bytes]:
-    """The message that begins the answer, and the whole body."""
+async def exchange(
+    app: Application, path: str = "/", method: str = "GET", body: bytes = b"", **scope: Any
+) -> tuple[Any, bytes]:
+    """The message that begins the answer, and its whole body; `body` is the request's, sent in two parts."""
     sent: list[dict[str, Any]] = []
+    half = len(body) // 2
+    parts = iter([(body[:half], True), (body[half:], False)])
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        part, more = next(parts)
+        return {"type": "http.request", "body": part, "more_body": more}
 
     full: dict[str, Any] = {
         "type": "http",

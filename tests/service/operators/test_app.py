@@ -1,25 +1,20 @@
-"""The operators' endpoints."""
+"""What operators read: health, metrics, and errors in the form of partners' errors."""
 
-import json
+import logging
 
 import pytest
 
 from service.operators.app import build_operators_app
 from service.operators.state import InstanceState
-from service.telemetry import REQUESTS, Snapshot, Telemetry
+from service.telemetry import Snapshot
 from tests.service.operators.test_state import WELL, but, instance
-from tests.support.asgi import exchange
+from tests.support.operators import READ, WRITE, Answer, ask, operators
+
+PATHS = ("/", "/health/live", "/health/ready", "/metrics")
 
 
-async def ask(path: str, state: InstanceState | None = None) -> tuple[int, dict[bytes, bytes], bytes]:
-    telemetry = Telemetry()
-    telemetry.count(REQUESTS, "forecast", "200", "answered")
-
-    async def sums() -> Snapshot:
-        return telemetry.snapshot()
-
-    start, body = await exchange(build_operators_app(lambda: state or instance(WELL), sums), path)
-    return start["status"], dict(start["headers"]), body
+async def read(path: str, state: InstanceState | None = None) -> Answer:
+    return await ask(operators(lambda: state or instance(WELL)), path)
 
 
 @pytest.mark.parametrize(
@@ -33,30 +28,102 @@ async def ask(path: str, state: InstanceState | None = None) -> tuple[int, dict[
 )
 async def test_readiness_is_what_a_balancer_needs(state: InstanceState, status: int, said: str) -> None:
     """503 only where nothing should be sent; the reasons are in the body, and nobody keeps it."""
-    found, headers, body = await ask("/health/ready", state)
-    assert (found, json.loads(body)["status"]) == (status, said)
-    assert headers[b"cache-control"] == b"no-store"
+    answer = await read("/health/ready", state)
+    assert (answer.status, answer.json()["status"]) == (status, said)
+    assert list(answer.json()) == ["status", "reasons", "releases"]
+    assert answer.headers["cache-control"] == "no-store"
 
 
 async def test_liveness_looks_at_nothing_else() -> None:
     """An instance whose stores are away must not be killed for it."""
     state = instance(but(keys_up=False, cache_up=False, can_verify=False, release=None))
-    assert (await ask("/health/live", state))[0] == 200
+    assert (await read("/health/live", state)).status == 200
 
 
 async def test_metrics_are_in_the_format_of_prometheus() -> None:
     """With the newest sums."""
-    status, headers, body = await ask("/metrics")
-    assert (status, headers[b"content-type"]) == (200, b"text/plain; version=0.0.4; charset=utf-8")
-    assert b'forecast_requests_total{area="forecast",outcome="answered",status="200"} 1.0' in body
+    answer = await read("/metrics")
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert b'forecast_requests_total{area="forecast",outcome="answered",status="200"} 1.0' in answer.body
 
 
 async def test_the_index_lists_every_endpoint() -> None:
-    """And each answers."""
-    for path in json.loads((await ask("/"))[2])["endpoints"]:
-        assert (await ask(path))[0] == 200
+    """And each answers, with a trailing slash too."""
+    for path in (await read("/")).json()["endpoints"]:
+        assert (await read(path)).status == (await read(f"{path}/")).status == 200
 
 
-async def test_partners_endpoints_are_not_here() -> None:
-    """Nor the other way round."""
-    assert (await ask("/v1/"))[0] == 404
+# --- tokens ----------------------------------------------------------------------------------------------------------
+
+
+async def test_with_a_read_token_metrics_take_one() -> None:
+    """Either; a wrong one is a 401 as none is, and says which scheme is wanted."""
+    app = operators(lambda: instance(WELL), read=READ, write=WRITE)
+    for token in (READ, WRITE):
+        assert (await ask(app, "/metrics", token=token)).status == 200
+    for wrong, code in ((None, "missing_token"), ("another-token-altogether", "invalid_token")):
+        refused = await ask(app, "/metrics", token=wrong)
+        assert refused.problem() == (401, code)
+        assert refused.headers["www-authenticate"] == "Bearer"
+        assert b"forecast_" not in refused.body
+
+
+@pytest.mark.parametrize(("state", "status"), [(instance(but(cache_up=False)), 200), (instance(None), 503)])
+async def test_a_probe_without_the_token_learns_the_status_alone(state: InstanceState, status: int) -> None:
+    """Nothing of the reasons and releases; so does one whose token is of yesterday, which must stay usable."""
+    app = operators(lambda: state, read=READ)
+    whole = await ask(app, "/health/ready", token=READ)
+    assert list(whole.json()) == ["status", "reasons", "releases"]
+    for token in (None, "another-token-altogether"):
+        bare = await ask(app, "/health/ready", token=token)
+        assert (bare.status, bare.json()) == (status, {"status": whole.json()["status"]})
+
+
+async def test_liveness_never_takes_a_token() -> None:
+    """Nor does the index."""
+    app = operators(lambda: instance(WELL), read=READ, write=WRITE)
+    assert (await ask(app, "/health/live")).status == (await ask(app, "/")).status == 200
+
+
+# --- methods and errors ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_head_is_answered_as_get_is(path: str) -> None:
+    """With the same status and fields; the server leaves out the body."""
+    app = operators(lambda: instance(WELL))
+    got, head = [await ask(app, path, method, x_request_id="r") for method in ("GET", "HEAD")]
+    assert (head.status, head.headers) == (got.status, got.headers)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE"])
+async def test_another_method_is_told_which_there_are(path: str, method: str) -> None:
+    answer = await ask(operators(lambda: instance(WELL)), path, method)
+    assert answer.problem() == (405, "method_not_allowed")
+    assert answer.headers["allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize("path", ["/v1/", "/health", "/metrics/x", "//metrics", "/keys/0B1zQmX4ktLw", ""])
+async def test_there_is_nothing_at_other_paths(path: str) -> None:
+    """Partners' endpoints least of all."""
+    assert (await read(path)).problem() == (404, "not_found")
+
+
+async def test_a_request_keeps_its_id() -> None:
+    """As on the partners' listener."""
+    answer = await ask(operators(lambda: instance(WELL)), "/nothing", x_request_id="abc-1")
+    assert answer.json()["request_id"] == "abc-1"
+
+
+async def test_a_defect_is_a_500_that_shows_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """The log has it, under the same id."""
+
+    async def sums() -> Snapshot:
+        raise RuntimeError("hunter2")
+
+    answer = await ask(build_operators_app(lambda: instance(WELL), sums), "/metrics")
+    assert answer.problem() == (500, "internal")
+    assert b"hunter2" not in answer.body
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert vars(record)["request_id"] == answer.headers["x-request-id"]

@@ -1,0 +1,64 @@
+"""The operators' application on its socket, within the supervisor."""
+
+import asyncio
+import ipaddress
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+
+import uvicorn
+
+from config.settings import Settings
+from service.keys import audit
+from service.operators.access import Tokens
+from service.operators.app import build_operators_app
+from service.operators.changes import Changes
+from service.operators.state import InstanceState
+from service.server import Server
+from service.sockets import url_of
+from service.telemetry import Snapshot
+
+log = logging.getLogger("forecast.operators")
+
+
+class OperatorsListener:
+    """Serves operators on `bound` from `start` to `stop`. `changes` becomes this listener's to stop."""
+
+    def __init__(self, settings: Settings, bound: socket.socket, changes: Changes) -> None:
+        self._settings = settings
+        self._bound = bound
+        self._changes = changes
+        self._tokens = Tokens(settings.operator_read_token, settings.operator_write_token)
+
+    def start(self, state: Callable[[], InstanceState], sums: Callable[[], Awaitable[Snapshot]]) -> None:
+        """`state` and `sums` as `build_operators_app` takes them."""
+        warn_if_open(self._settings, self._bound)
+        if self._tokens.writable:  # changes of keys are told at every level, as the commands do
+            audit.log.setLevel(logging.INFO)
+        config = uvicorn.Config(
+            build_operators_app(state, sums, self._tokens, self._changes),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # the trail names who connects, not what a header says
+        )
+        self._server = Server(config)
+        self._serving = asyncio.create_task(self._server.serve(sockets=[self._bound]), name="operators")
+
+    async def stop(self) -> None:
+        """Requests under way are finished first."""
+        self._server.should_exit = True
+        await asyncio.gather(self._serving, return_exceptions=True)
+        await self._changes.stop()
+
+
+def warn_if_open(settings: Settings, bound: socket.socket) -> None:
+    """Says so in the log where others than this machine can read without a token."""
+    if settings.operator_read_token is None and not ipaddress.ip_address(bound.getsockname()[0]).is_loopback:
+        log.warning(
+            "whoever reaches the operators' listener (%s) can read health and metrics: set "
+            "FORECAST_OPERATOR_READ_TOKEN_FILE, or FORECAST_OPERATOR_HOST=127.0.0.1",
+            url_of(bound),
+        )

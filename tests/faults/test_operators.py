@@ -1,0 +1,73 @@
+"""The operators' tokens on a real instance."""
+
+import json
+from pathlib import Path
+
+import httpx
+
+from tests.faults.conftest import Site
+from tests.support.drops import people, write_drop
+from tests.support.instance import Instance, forecast, issue_key, serving, until
+from tests.support.operators import READ, WRITE
+
+
+def with_tokens(site: Site, folder: Path) -> dict[str, str]:
+    """The environment of `site` with both tokens in files."""
+    env = dict(site.env)
+    for name, token in (("READ", READ), ("WRITE", WRITE)):
+        file = folder / f"{name.lower()}-token"
+        file.write_text(f"{token}\n")
+        env[f"FORECAST_OPERATOR_{name}_TOKEN_FILE"] = str(file)
+    return env
+
+
+def post(instance: Instance, path: str, token: str, **more: str) -> httpx.Response:
+    headers = {"authorization": f"Bearer {token}", **more}
+    return httpx.post(f"{instance.operators}{path}", headers=headers, timeout=10)
+
+
+def test_a_revocation_through_the_listener_ends_a_key(published: Site, short: Path) -> None:
+    """Partners get 401 from then on, the trail has it under the address that asked, and no token is in the log."""
+    env = with_tokens(published, short)
+    with serving(env, short / "serve.log", workers=2) as instance:
+        key_id = published.key.split("_")[2]
+        until(lambda: instance.zip_code(published.key).status_code == 200, 5)
+        assert post(instance, f"/keys/{key_id}/revoke", READ).status_code == 403
+        assert instance.zip_code(published.key).status_code == 200
+        assert post(instance, f"/keys/{published.key}/revoke", WRITE).status_code == 400
+        revoked = post(instance, f"/keys/{key_id}/revoke", WRITE, **{"x-forwarded-for": "192.0.2.9"})
+        assert (revoked.status_code, revoked.json()["status"]) == (200, "revoked")
+        until(lambda: instance.zip_code(published.key).json().get("code") == "revoked_api_key", 5)
+        trail = json.loads(forecast(env, "keys", "log", key_id, "--json").stdout)
+        assert (trail[0]["what"], trail[0]["by"]) == ("revoked", "operator listener (127.0.0.1)")
+        assert any(line.get("what") == "revoked" and line.get("key_id") == key_id for line in instance.log())
+    written = (short / "serve.log").read_text()
+    assert not [secret for secret in (READ, WRITE, published.key) if secret in written]
+
+
+def test_a_key_store_that_is_away_costs_a_503_and_no_revocation(published: Site, short: Path) -> None:
+    """The listener and its health go on meanwhile; when the store is back, it is enough to ask again."""
+    with serving(with_tokens(published, short), short / "serve.log") as instance:
+        key_id = issue_key(published.env, "other").split("_")[2]
+        published.keys.kill()
+        assert post(instance, f"/keys/{key_id}/revoke", WRITE).status_code == 503
+        assert httpx.get(f"{instance.operators}/health/live", timeout=2).status_code == 200
+        published.keys.start()
+        until(lambda: post(instance, f"/keys/{key_id}/revoke", WRITE).status_code == 200, 5)
+
+
+def test_a_rollback_through_the_listener_goes_live(published: Site, short: Path) -> None:
+    """Before it is answered: the instance that does it follows like any other, and is not behind."""
+    published.publish(write_drop(short / "newer", population=[people("36436", 2023, 5)]))
+    with serving(with_tokens(published, short), short / "serve.log", workers=2) as instance:
+        until(lambda: instance.ready().json()["status"] == "ready", 10)
+        newer = instance.zip_code(published.key).content
+        done = post(instance, "/releases/rollback", WRITE)
+        assert (done.status_code, done.json()["behind"]) == (200, [])
+        assert {instance.zip_code(published.key).content == newer for _ in range(10)} == {False}
+        assert (
+            done.json()["release"]
+            in httpx.get(
+                f"{instance.operators}/health/ready", headers={"authorization": f"Bearer {READ}"}, timeout=5
+            ).json()["releases"]
+        )

@@ -1,0 +1,68 @@
+"""Which token may do what."""
+
+import pytest
+
+from service.operators.access import Right, Tokens
+from tests.support.operators import READ, WRITE
+
+
+def refusal(tokens: Tokens, needed: Right, *values: str) -> str | None:
+    return tokens.refusal(needed, [(b"host", b"a"), *((b"authorization", value.encode()) for value in values)])
+
+
+@pytest.mark.parametrize(
+    ("token", "to_read", "to_write"),
+    [
+        (None, "missing_token", "missing_token"),
+        ("another-token-altogether", "invalid_token", "invalid_token"),
+        (READ, None, "not_permitted"),
+        (WRITE, None, None),
+        (READ[:-1], "invalid_token", "invalid_token"),
+        (WRITE + "x", "invalid_token", "invalid_token"),
+    ],
+)
+def test_the_write_token_reads_and_the_read_token_does_not_write(
+    token: str | None, to_read: str | None, to_write: str | None
+) -> None:
+    """Whole tokens only; what needs no right needs no token."""
+    values = () if token is None else (f"Bearer {token}",)
+    tokens = Tokens(READ, WRITE)
+    assert refusal(tokens, Right.NONE, *values) is None
+    assert refusal(tokens, Right.READ, *values) == to_read
+    assert refusal(tokens, Right.WRITE, *values) == to_write
+
+
+@pytest.mark.parametrize("write", [None, WRITE])
+def test_without_a_read_token_everybody_reads(write: str | None) -> None:
+    """Also with a token that is not known; writing takes its own token all the same."""
+    tokens = Tokens(None, write)
+    for values in ((), ("Bearer another-token-altogether",)):
+        assert refusal(tokens, Right.READ, *values) is None
+        assert refusal(tokens, Right.WRITE, *values) is not None
+
+
+def test_without_any_token_nothing_can_be_written() -> None:
+    """Not with an empty one either."""
+    assert not Tokens(READ).writable
+    assert refusal(Tokens(), Right.WRITE, "Bearer ") == "missing_token"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [(WRITE,), (f"Basic {WRITE}",), ("Bearer",), ("",), (f"Bearer {WRITE}", f"Bearer {WRITE}")],
+    ids=["no scheme", "another scheme", "no token", "empty", "twice"],
+)
+def test_a_token_is_sent_once_as_a_bearer_s(values: tuple[str, ...]) -> None:
+    """Anything else counts as none."""
+    assert refusal(Tokens(READ, WRITE), Right.WRITE, *values) == "missing_token"
+
+
+def test_the_name_of_the_scheme_has_no_case() -> None:
+    """RFC 9110 11.1."""
+    assert refusal(Tokens(READ, WRITE), Right.WRITE, f"bEARER {WRITE}") is None
+
+
+def test_tokens_are_kept_as_digests() -> None:
+    """So that nothing that shows the object shows a token."""
+    assert READ not in repr(vars(Tokens(READ, WRITE)))
+    assert READ.encode() not in vars(Tokens(READ, WRITE)).values()

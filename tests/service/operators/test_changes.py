@@ -1,0 +1,280 @@
+"""What operators change through their listener, and what they cannot."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from service.keys import audit, form
+from service.keys.opening import open_key_store
+from service.keys.store import KeyStore
+from service.operators.app import OperatorsApp
+from service.operators.changes import Changes
+from tests.service.operators.test_state import WELL, instance
+from tests.support.drops import people, write_drop
+from tests.support.key_store import PEPPER
+from tests.support.operators import JSON, READ, WRITE, Answer, ask, operators
+from tests.support.valkey import ValkeyProcess
+from tests.support.waiting import eventually
+from tests.warehouse.helpers import publish
+from warehouse.instances import InstanceFile, InstanceRecord
+from warehouse.releases import Catalog
+
+UNKNOWN = "0" * 12
+ROLLBACK = "/releases/rollback"
+PATHS = (f"/keys/{UNKNOWN}/revoke", ROLLBACK)
+
+
+@pytest.fixture
+def server(short: Path) -> Iterator[ValkeyProcess]:
+    running = ValkeyProcess(short / "keys", appendonly=True).start()
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+async def changes(server: ValkeyProcess, tmp_path: Path) -> AsyncIterator[Changes]:
+    made = Changes(server.url, PEPPER, tmp_path)
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+def app(changes: Changes) -> OperatorsApp:
+    return operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
+
+
+@pytest.fixture
+async def store(server: ValkeyProcess, tmp_path: Path) -> AsyncIterator[KeyStore]:
+    """The key store as a command sees it."""
+    opened = open_key_store(server.url, PEPPER, tmp_path)
+    yield opened
+    await opened.redis.stop()
+
+
+@pytest.fixture
+def releases(tmp_path: Path) -> tuple[str, str]:
+    """Two releases in the data folder; the second is current."""
+    catalog = Catalog(tmp_path)
+    made = []
+    for number in (1, 2):
+        drop = write_drop(tmp_path / f"drop{number}", population=[people("36436", 2023, number)])
+        made.append(publish(catalog, drop).manifest)
+    first, second = made
+    assert first is not None
+    assert second is not None
+    return first.id, second.id
+
+
+async def post(app: OperatorsApp, path: str, body: bytes = b"", token: str | None = WRITE, **headers: str) -> Answer:
+    given = {name.replace("-", "_"): value for name, value in (JSON if body else {}).items()} | headers
+    return await ask(app, path, "POST", token=token, body=body, **given)
+
+
+# --- who may ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("token", [None, READ, WRITE])
+async def test_without_a_write_token_there_is_nothing_to_ask(changes: Changes, path: str, token: str | None) -> None:
+    """The paths do not even exist."""
+    app = operators(lambda: instance(WELL), read=READ, changes=changes)
+    assert (await post(app, path, token=token)).problem() == (404, "not_found")
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_writing_takes_the_write_token(app: OperatorsApp, path: str) -> None:
+    """The read token is told that it only reads; whoever has none may ask for nothing."""
+    assert (await post(app, path, token=READ)).problem() == (403, "not_permitted")
+    assert (await post(app, path, token="another-token-altogether")).problem() == (401, "invalid_token")
+    refused = await post(app, path, token=None)
+    assert refused.problem() == (401, "missing_token")
+    assert refused.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "OPTIONS"])
+async def test_changes_are_posts(app: OperatorsApp, path: str, method: str) -> None:
+    answer = await ask(app, path, method, token=WRITE)
+    assert answer.problem() == (405, "method_not_allowed")
+    assert answer.headers["allow"] == "POST"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=a",
+        "text/plain",
+        "application/jsonp",
+        "text/plain, application/json",
+        None,
+    ],
+)
+async def test_a_form_of_another_site_is_not_taken(
+    app: OperatorsApp, releases: tuple[str, str], tmp_path: Path, kind: str | None
+) -> None:
+    """A body that is not declared to be JSON changes nothing, even with the token."""
+    headers = {} if kind is None else {"content_type": kind}
+    answer = await ask(app, ROLLBACK, "POST", token=WRITE, body=b"{}", **headers)
+    assert answer.problem() == (415, "not_json")
+    assert Catalog(tmp_path).current().id == releases[1]
+
+
+@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "Application/JSON"])
+async def test_json_is_taken_however_it_is_spelt(app: OperatorsApp, releases: tuple[str, str], kind: str) -> None:
+    assert (await post(app, ROLLBACK, b"{}", content_type=kind)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"{" * 5000, (413, "body_too_large")),
+        (b"{", (400, "invalid_body")),
+        (b"[]", (400, "invalid_body")),
+        (b'{"releas":"x"}', (400, "invalid_body")),
+        (b'{"release":1}', (400, "invalid_body")),
+        (b'{"release":""}', (400, "invalid_body")),
+        (b'{"release":"' + b"x" * 101 + b'"}', (400, "invalid_body")),
+        (b'{"release":"\xff"}', (400, "invalid_body")),
+    ],
+    ids=["large", "half", "array", "misspelt", "number", "empty", "long", "not UTF-8"],
+)
+async def test_a_body_that_says_nothing_sensible_changes_nothing(
+    app: OperatorsApp, releases: tuple[str, str], tmp_path: Path, body: bytes, problem: tuple[int, str]
+) -> None:
+    """A misspelt member must not be taken for none."""
+    assert (await post(app, ROLLBACK, body)).problem() == problem
+    assert Catalog(tmp_path).current().id == releases[1]
+
+
+# --- revoking --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_key_is_revoked_and_the_trail_says_by_whom(app: OperatorsApp, store: KeyStore) -> None:
+    """The answer is the key as the commands show it; asking again changes nothing and adds no line."""
+    _, key = await store.issue("acme", "the label", None)
+    answer = await post(app, f"/keys/{key.key_id}/revoke")
+    assert answer.status == 200
+    shown = answer.json()
+    assert (shown["key_id"], shown["partner"], shown["status"]) == (key.key_id, "acme", "revoked")
+    assert "digest" not in shown
+    assert (await post(app, f"/keys/{key.key_id}/revoke", b"{}")).json() == shown
+    (line, _) = [line.change async for line in audit.newest_first(store.redis)]
+    assert line is not None
+    assert (line.what, line.key_id, line.by) == ("revoked", key.key_id, "operator listener (192.0.2.7)")
+
+
+async def test_an_unknown_id_is_a_404(app: OperatorsApp) -> None:
+    """And says where the ids are."""
+    answer = await post(app, f"/keys/{UNKNOWN}/revoke")
+    assert answer.problem() == (404, "no_such_key")
+    assert "forecast keys list" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("key_id", ["", "short", "0" * 13, "0" * 11 + "-", "0" * 11 + "é", "phf_live_x", "k:{a}"])
+async def test_what_is_no_id_is_a_400(app: OperatorsApp, key_id: str) -> None:
+    """It is not repeated: part of a key may be in it."""
+    answer = await post(app, f"/keys/{key_id}/revoke")
+    assert answer.problem() == (400, "invalid_key_id")
+    assert not key_id or key_id not in answer.json()["detail"]
+
+
+async def test_a_whole_key_sent_by_mistake_is_not_repeated(
+    app: OperatorsApp, store: KeyStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither in the answer nor in the log; its id is told, which is what to revoke."""
+    caplog.set_level(logging.DEBUG)
+    presented, key = await store.issue("acme", "", None)
+    answer = await post(app, f"/keys/{presented}/revoke")
+    assert answer.problem() == (400, "invalid_key_id")
+    assert key.key_id in answer.json()["detail"]
+    parts = form.parse(presented)
+    assert parts is not None
+    assert parts.secret not in answer.body.decode() + caplog.text
+    assert (await store.find(key.key_id)).key == key
+
+
+async def test_while_the_key_store_is_away_nothing_is_promised(
+    app: OperatorsApp, server: ValkeyProcess, store: KeyStore
+) -> None:
+    """503, and by itself it works again when the store is back."""
+    _, key = await store.issue("acme", "", None)
+    server.kill()
+    for _ in range(6):  # more often than the breaker allows
+        answer = await post(app, f"/keys/{key.key_id}/revoke")
+        assert answer.problem() == (503, "unavailable")
+        assert answer.headers["retry-after"] == "1"
+    server.start()
+
+    async def revoked() -> bool:
+        return (await post(app, f"/keys/{key.key_id}/revoke")).status == 200
+
+    await eventually(revoked)
+
+
+async def test_no_connection_is_made_before_it_is_needed(app: OperatorsApp, changes: Changes) -> None:
+    """Reading, and what is refused, opens none."""
+    await ask(app, "/health/ready", token=WRITE)
+    await post(app, "/keys/short/revoke")
+    await post(app, f"/keys/{UNKNOWN}/revoke", token=READ)
+    assert changes._keys is None
+
+
+# --- rolling back ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_release_is_rolled_back(
+    app: OperatorsApp, releases: tuple[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """There and back without a body, to a named one with it; the log says who did it."""
+    caplog.set_level(logging.INFO)
+    first, second = releases
+    assert (await post(app, ROLLBACK)).json() == {"release": first, "behind": []}
+    assert Catalog(tmp_path).current().id == first
+    assert (await post(app, ROLLBACK, b'{"release":null}')).json()["release"] == second
+    assert (await post(app, ROLLBACK, f'{{"release":"{first}"}}'.encode())).json()["release"] == first
+    assert f"release {first} was made current by operator listener (192.0.2.7)" in caplog.text
+
+
+@pytest.mark.parametrize("release", ["20200101T000000Z-000000000000", "../drop1", "."])
+async def test_an_unknown_release_is_a_404(
+    app: OperatorsApp, releases: tuple[str, str], tmp_path: Path, release: str
+) -> None:
+    """And the current one stays."""
+    answer = await post(app, ROLLBACK, f'{{"release":"{release}"}}'.encode())
+    assert answer.problem() == (404, "no_such_release")
+    assert Catalog(tmp_path).current().id == releases[1]
+
+
+async def test_a_publisher_at_work_is_a_409(app: OperatorsApp, releases: tuple[str, str], tmp_path: Path) -> None:
+    """Once it is done, asking again helps."""
+    with Catalog(tmp_path).publishing():
+        assert (await post(app, ROLLBACK)).problem() == (409, "busy")
+    assert (await post(app, ROLLBACK)).status == 200
+
+
+async def test_where_there_is_no_way_back_it_says_so(app: OperatorsApp) -> None:
+    """Nothing was published yet."""
+    answer = await post(app, ROLLBACK)
+    assert answer.problem() == (409, "rollback_refused")
+    assert "nothing was published yet" in answer.json()["detail"]
+
+
+async def test_others_are_answered_while_a_rollback_waits(
+    app: OperatorsApp, releases: tuple[str, str], tmp_path: Path
+) -> None:
+    """It waits for an instance that does not follow, and names it in the end."""
+    stuck = InstanceFile(tmp_path, "stuck")
+    stuck.write(InstanceRecord("stuck", 4711, "elsewhere", "http://127.0.0.1:1", (releases[1],)))
+    try:
+        asked = asyncio.create_task(post(app, ROLLBACK))
+        await eventually(lambda: Catalog(tmp_path).current().id == releases[0])
+        assert (await ask(app, "/health/live")).status == 200
+        assert not asked.done()
+        behind = (await asked).json()["behind"]
+    finally:
+        stuck.close()
+    assert [record["instance"] for record in behind] == ["stuck"]
