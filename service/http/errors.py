@@ -69,6 +69,7 @@ class ApiError(Exception):
         self.headers = headers
 
 
+_NEWER_TITLES = {413: "Content Too Large", 414: "URI Too Long"}
 _encoder = msgspec.json.Encoder()
 
 
@@ -111,8 +112,8 @@ def error_reply(
 
 
 def title_of(status: int) -> str:
-    """The status's phrase in RFC 9110; Python before 3.13 has an older one for 414."""
-    return "URI Too Long" if status == 414 else HTTPStatus(status).phrase
+    """The status's phrase in RFC 9110; Python before 3.13 has older ones for some."""
+    return _NEWER_TITLES.get(status) or HTTPStatus(status).phrase
 
 
 def of_exception(error: Exception, request_id: str) -> Reply:

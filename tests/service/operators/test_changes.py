@@ -150,6 +150,11 @@ async def test_a_body_that_says_nothing_sensible_changes_nothing(
     assert Catalog(tmp_path).current().id == releases[1]
 
 
+async def test_the_title_of_an_error_is_the_standard_s(app: OperatorsApp) -> None:
+    """RFC 9110's phrase, where older ones are about."""
+    assert (await post(app, ROLLBACK, b" " * 4097)).json()["title"] == "Content Too Large"
+
+
 # --- revoking --------------------------------------------------------------------------------------------------------
 
 
