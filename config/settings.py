@@ -77,6 +77,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cache_timeout: Annotated[
         float, Meta(gt=0, le=5, description="Longest wait for the shared cache before the warehouse answers.")
     ] = 0.05
+    near_cache_bytes: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Memory of the near cache in one worker, 0: off; unset: 256 MiB, less where memory is small."),
+    ] = None
+    near_cache_ttl: Annotated[
+        float, Meta(gt=0, le=86_400, description="Time that an entry stays in the near cache; it is right for longer.")
+    ] = 300.0
     keys_timeout: Annotated[
         float, Meta(gt=0, le=5, description="Longest wait for one try at the key store (there are two).")
     ] = 0.1

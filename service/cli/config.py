@@ -5,7 +5,7 @@ from rich.markup import escape
 
 from config import settings as configuration
 from config.loading import Loaded
-from config.sizing import lookup_memory, worker_count
+from config.sizing import lookup_memory, near_cache_bytes, worker_count
 from config.urls import HIDDEN
 from service.cli.output import default_settings, json_option, load_settings, print_json, reports_errors, stdout
 from service.keys import pepper
@@ -43,6 +43,8 @@ def _in_force(loaded: Loaded, name: str) -> tuple[object, str]:
         return worker_count(settings), "the processors of this machine"
     if value is None and name == "lookup_memory":
         return lookup_memory(settings), "the memory of this machine"
+    if value is None and name == "near_cache_bytes":
+        return near_cache_bytes(settings), "the memory of this machine"
     if value is None and name == "keys_pepper" and pepper.file_of(settings.data_path).exists():
         return HIDDEN, f"the file {pepper.file_of(settings.data_path)}"
     return configuration.masked(name, value), source

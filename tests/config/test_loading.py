@@ -46,6 +46,7 @@ def refusal(environ: dict[str, str]) -> str:
         ("KEYS_URL", "rediss://u:p@h:6380/2", "rediss://u:p@h:6380/2"),
         ("KEYS_URL", "embedded", "embedded"),
         ("LOOKUP_MEMORY", "134217728", 134_217_728),
+        ("NEAR_CACHE_BYTES", "0", 0),
     ],
 )
 def test_a_variable_is_read_as_its_setting_s_type(variable: str, text: str, value: object) -> None:
@@ -64,6 +65,8 @@ def test_a_variable_is_read_as_its_setting_s_type(variable: str, text: str, valu
         ("LISTEN_PORT", "65536", "<= 65535, got '65536'"),
         ("DRAIN", "nan", "got 'nan'"),
         ("DRAIN", "-1", ">= 0"),
+        ("NEAR_CACHE_BYTES", "-1", ">= 0"),
+        ("NEAR_CACHE_TTL", "0", "> 0"),
         ("DOCS", "maybe", "Expected `bool`, got 'maybe'"),
         ("LOG_FORMAT", "xml", "Invalid enum value 'xml'"),
         ("DATA_DIR", "~nobody-of-this-name/data", "names a user that there is not"),
