@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from config.settings import Settings
-from config.sizing import lookup_memory
+from config.sizing import lookup_memory, near_cache_bytes
+from service.cache.near import NearCache
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedCache
 from service.edge.gate import Gate
@@ -27,7 +28,7 @@ from service.keys.verifier import KeyVerifier
 from service.metering import Metering
 from service.redis.client import RedisStore, open_client
 from service.redis.invalidation import InvalidationListener
-from service.telemetry import LOOKUP_SECONDS, LOOKUPS, QUERY_SECONDS, Telemetry
+from service.telemetry import LOOKUP_SECONDS, LOOKUPS, NEAR_LEFT, QUERY_SECONDS, Snapshot, Telemetry
 from warehouse.engine import Engine, Lookup
 from warehouse.follow import OpenRelease, ReleaseFollower
 
@@ -63,9 +64,10 @@ class WorkerApp:
             endpoints.keys_url, key_store.PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
         )
         self.metering = Metering(settings, endpoints.keys_url, self.cache_store)
+        self.near = NearCache(near_cache_bytes(settings), settings.near_cache_ttl)
         self._settings = settings
         self._on_release = on_release
-        self.follower = ReleaseFollower(settings.data_path, self._open_engine, self._switched)
+        self.follower = ReleaseFollower(settings.data_path, self._open_engine, self._switched, self.near.retire)
         self.gate = self._build_gate(settings)
 
     @property
@@ -78,16 +80,27 @@ class WorkerApp:
         await self.metering.start()
         self._listener.start()
         self._watch = asyncio.create_task(self._watch_keys(), name="watch the key store")
+        self._tidying = asyncio.create_task(self.near.keep_tidy(), name="tidy the near cache")
         await self.follower.start()
 
     async def stop(self) -> None:
         await self.follower.stop()
         self._watch.cancel()
-        await asyncio.gather(self._watch, return_exceptions=True)
+        self._tidying.cancel()
+        await asyncio.gather(self._watch, self._tidying, return_exceptions=True)
         await self._listener.stop()
         await self.metering.stop()
         await self.keys_store.stop()
         await self.cache_store.stop()
+
+    def figures(self) -> Snapshot:
+        """What was counted until now, the near cache's own counts included."""
+        if self.near.max_bytes:
+            self.telemetry.total(LOOKUPS, self.near.hits, "near", "hit")
+            self.telemetry.total(LOOKUPS, self.near.misses, "near", "miss")
+            for reason, left in self.near.left.items():
+                self.telemetry.total(NEAR_LEFT, left, reason)
+        return self.telemetry.snapshot()
 
     async def _watch_keys(self) -> None:
         while True:
@@ -96,7 +109,7 @@ class WorkerApp:
 
     def _build_gate(self, settings: Settings) -> Gate:
         shared = SharedCache(self.cache_store, settings.cache_ttl)
-        cache = ReadThrough(shared, self._observe_lookup)
+        cache = ReadThrough(self.near, shared, self._observe_lookup)
         policy = CachePolicy(settings.max_age)
         metering = self.metering
         handlers = [
@@ -133,6 +146,7 @@ class WorkerApp:
         )
 
     def _switched(self, release: OpenRelease) -> None:
+        self.near.switch(release.id)
         self._on_release(release.id)
 
     def _observe_lookup(self, tier: str, outcome: str, seconds: float) -> None:

@@ -77,7 +77,9 @@ class Worker:
             can_verify=app.keys_store.healthy or app.verifier.remembers_somebody,
             keys_problem=app.verifier.problem,
             usage_problem=app.metering.problem,
-            telemetry=app.telemetry.snapshot(),
+            near_bytes=app.near.bytes,
+            near_entries=app.near.entries,
+            telemetry=app.figures(),
         )
         self._writer.write(control.encode(report))
 

@@ -42,14 +42,17 @@ class ReleaseFollower:
         data: Path,
         open_engine: OpenEngine,
         on_switch: Callable[[OpenRelease], None] = lambda _: None,
+        on_retire: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """`on_retire` is told the id of a release that no request uses any more; it may have come back since."""
         self.current: OpenRelease | None = None
         self.problem: str | None = None
         self._catalog = Catalog(data)
         self._open_engine = open_engine
         self._on_switch = on_switch
+        self._on_retire = on_retire
         self._task: asyncio.Task[None] | None = None
-        self._retired: set[Engine] = set()
+        self._retired: set[OpenRelease] = set()
 
     async def start(self) -> None:
         await self._check()
@@ -61,8 +64,8 @@ class ReleaseFollower:
             await asyncio.gather(self._task, return_exceptions=True)
         if self.current is not None:
             self.current.engine.close()
-        for engine in self._retired:
-            engine.close()
+        for release in self._retired:
+            release.engine.close()
 
     async def _poll(self) -> None:
         while True:
@@ -86,16 +89,17 @@ class ReleaseFollower:
         before, self.current, self.problem = self.current, opened, None
         log.info("serving release %s", opened.id, extra={"release": opened.id})
         if before is not None:
-            self._retired.add(before.engine)
-            asyncio.get_running_loop().call_later(_RETIRE_AFTER, self._retire, before.engine)
+            self._retired.add(before)
+            asyncio.get_running_loop().call_later(_RETIRE_AFTER, self._retire, before)
         try:
             self._on_switch(opened)
         except Exception:  # whoever is told must not end the following
             log.exception("not everything was told of release %s", opened.id)
 
-    def _retire(self, engine: Engine) -> None:
-        self._retired.discard(engine)
-        engine.close()
+    def _retire(self, release: OpenRelease) -> None:
+        self._retired.discard(release)
+        release.engine.close()
+        self._on_retire(release.id)
 
     def _open(self, release: str) -> OpenRelease:
         manifest = self._catalog.manifest(release)

@@ -9,12 +9,13 @@ FORMAT_VERSION = 1
 
 
 class CacheKey(msgspec.Struct, frozen=True):
-    """`digest` (16 bytes) is of the area and the canonical query; `name` is the key in Redis."""
+    """`digest` (16 bytes) is of release, area and canonical query; `name` is the key in Redis."""
 
     name: str
     digest: bytes
+    release: str
 
 
 def cache_key(release: str, area: str, query: str) -> CacheKey:
     digest = blake2b(f"{release}\n{area}\n{query}".encode(), digest_size=16).digest()
-    return CacheKey(f"c:{FORMAT_VERSION}:{release}:{digest.hex()}", digest)
+    return CacheKey(f"c:{FORMAT_VERSION}:{release}:{digest.hex()}", digest, release)

@@ -1,4 +1,4 @@
-"""The read-through: shared cache, then one fill for all who wait, then store."""
+"""The read-through: near cache, shared cache, then one fill for all who wait, then store in both."""
 
 import asyncio
 import time
@@ -9,10 +9,11 @@ import msgspec
 
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
+from service.cache.near import NearCache
 from service.cache.shared import SharedCache
 from service.cache.single_flight import SingleFlight
 
-Tier = Literal["shared", "warehouse"]
+Tier = Literal["near", "shared", "warehouse"]
 Fill = Callable[[], Awaitable[bytes]]
 Observe = Callable[[str, str, float], None]
 
@@ -29,9 +30,16 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 class ReadThrough:
-    """`observe` is told (tier, outcome, seconds) of every look-up."""
+    """`observe` is told (tier, outcome, seconds) of every look-up but those in the near cache, which counts its own:
+    telling would take longer than finding."""
 
-    def __init__(self, shared: SharedCache, observe: Observe = lambda _tier, _outcome, _seconds: None) -> None:
+    def __init__(
+        self,
+        near: NearCache,
+        shared: SharedCache,
+        observe: Observe = lambda _tier, _outcome, _seconds: None,
+    ) -> None:
+        self._near = near
         self._shared = shared
         self._observe = observe
         self._flights: SingleFlight[CacheEntry] = SingleFlight(_LINGER_SECONDS)
@@ -41,16 +49,31 @@ class ReadThrough:
 
         Raises whatever `fill` raises.
         """
+        near = self._near.get(key.digest)
+        if near is not None:
+            return Fetched(near.entry, "near", bypassed=False)
+        self._near.misses += 1
+        generation = self._near.generation
         started = time.perf_counter()
         found = await self._shared.get(key)
         self._observe("shared", found.outcome, time.perf_counter() - started)
         if found.entry is not None:
+            self._near.put(key, found.entry, generation)
             return Fetched(found.entry, "shared", bypassed=False)
         bypassed = found.outcome == "unavailable"
-        entry = await self._flights.run(key.name, lambda: self._fill(fill), lambda made: self._shared.put(key, made))
+        entry = await self._flights.run(
+            key.name, lambda: self._fill(key, fill), lambda made: self._shared.put(key, made)
+        )
         return Fetched(entry, "warehouse", bypassed)
 
-    async def _fill(self, fill: Fill) -> CacheEntry:
+    async def _fill(self, key: CacheKey, fill: Fill) -> CacheEntry:
+        """Once for all who wait, and so is the entry put near."""
+        generation = self._near.generation
+        entry = await self._made(fill)
+        self._near.put(key, entry, generation)
+        return entry
+
+    async def _made(self, fill: Fill) -> CacheEntry:
         started = time.perf_counter()
         outcome = "error"
         try:

@@ -7,6 +7,7 @@ from service.http.reply import JSON, Header, Reply
 
 VARY: Header = (b"vary", b"accept, accept-encoding, x-api-key")
 _GZIP: Header = (b"content-encoding", b"gzip")
+_HITS = {"near": b"forecast; hit; detail=near", "shared": b"forecast; hit; detail=shared"}
 
 
 class CachePolicy:
@@ -57,8 +58,12 @@ def accepts_gzip(accept_encoding: bytes) -> bool:
 
 
 def cache_status(fetched: Fetched) -> bytes:
-    if fetched.tier == "shared":
-        return b"forecast; hit; detail=shared"
+    """RFC 9211. No `Age` goes with a hit: it would say that the origin has not confirmed the answer for this request
+    (RFC 9111, 5.1), and callers would take it off `max-age`. We are the origin, and an entry found under the current
+    release is what the warehouse would say now.
+    """
+    if fetched.tier != "warehouse":
+        return _HITS[fetched.tier]
     reason = b"bypass" if fetched.bypassed else b"uri-miss"
     return b"forecast; fwd=%s; detail=warehouse" % reason
 

@@ -85,6 +85,10 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     yield published
     failing = sum(report.release_problem is not None for report in reports)
     yield _gauge("forecast_release_problems", "Workers that cannot open the current release.", failing)
+    text = "Memory that the near caches hold, of all workers."
+    yield _gauge("forecast_near_cache_bytes", text, sum(report.near_bytes for report in reports))
+    text = "Answers in the near caches, of all workers."
+    yield _gauge("forecast_near_cache_entries", text, sum(report.near_entries for report in reports))
     memory = GaugeMetricFamily("forecast_worker_resident_memory_bytes", "Memory by worker.", labels=("pid",))
     for worker in state.workers:
         memory.add_metric((str(worker.pid),), worker.resident_bytes)

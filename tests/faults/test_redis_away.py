@@ -1,6 +1,7 @@
 """What partners get while a Redis is gone, stalled, emptied, or somebody else's."""
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,8 +15,17 @@ from tests.support.instance import Instance, forecast, issue_key, serving, until
 _WHOLE_BUDGET = 5.0
 
 
-def test_without_the_cache_answers_come_from_the_warehouse(instance: Instance, published: Site) -> None:
+@pytest.fixture
+def without_near(published: Site, short: Path) -> Iterator[Instance]:
+    """Its every request asks the shared cache."""
+    env = {**published.env, "FORECAST_NEAR_CACHE_BYTES": "0"}
+    with serving(env, short / "serve.log") as running:
+        yield running
+
+
+def test_without_the_cache_answers_come_from_the_warehouse(without_near: Instance, published: Site) -> None:
     """The cache dies: same bytes, no hang; it comes back: entries are stored again within 2 s."""
+    instance = without_near
     before = instance.zip_code(published.key)
     published.cache.kill()
     for _ in range(5):
@@ -29,9 +39,19 @@ def test_without_the_cache_answers_come_from_the_warehouse(instance: Instance, p
     until(lambda: instance.ready().json()["status"] == "ready", 2)
 
 
+def test_what_is_near_needs_no_cache(instance: Instance, published: Site) -> None:
+    """The cache dies: what the worker has in memory is a hit, at once."""
+    before = instance.zip_code(published.key)
+    published.cache.kill()
+    answer = instance.zip_code(published.key)
+    assert (answer.status_code, answer.content) == (200, before.content)
+    assert answer.headers["cache-status"] == "forecast; hit; detail=near"
+
+
 @pytest.mark.parametrize("stalled", ["cache", "keys"])
-def test_a_stalled_redis_holds_nobody_up_for_long(instance: Instance, published: Site, stalled: str) -> None:
+def test_a_stalled_redis_holds_nobody_up_for_long(without_near: Instance, published: Site, stalled: str) -> None:
     """Under load, a server that accepts and never answers costs its budget a few times, then nothing."""
+    instance = without_near
     server = published.cache if stalled == "cache" else published.keys
     assert instance.zip_code(published.key).status_code == 200
 

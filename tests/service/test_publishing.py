@@ -116,7 +116,7 @@ def test_the_first_request_after_a_publish_is_a_hit(ours: Settings, cache: Valke
 
 
 def _tier(answer: Answer) -> str:
-    """`hit` for what the shared cache had, `miss` for what was looked up."""
+    """`hit` for what a cache had, `miss` for what was looked up."""
     status = answer.header("cache-status") or ""
     return "hit" if "; hit" in status else "miss"
 

@@ -32,6 +32,17 @@ def test_what_is_counted_is_in_the_snapshot() -> None:
     }
 
 
+def test_what_is_counted_elsewhere_is_set_and_still_adds_up() -> None:
+    """Each report has the sum so far; the supervisor adds those of different workers."""
+    telemetry = Telemetry()
+    for so_far in (3, 7):
+        telemetry.total(REQUESTS, so_far, "forecast", "200", "answered")
+    other = Telemetry()
+    other.total(REQUESTS, 10, "forecast", "200", "answered")
+    telemetry.add(other.snapshot())
+    assert _counted(telemetry) == {("forecast_requests", ("forecast", "200", "answered")): 17}
+
+
 @given(st.lists(st.floats(0, 10), max_size=50), st.lists(st.floats(0, 10), max_size=50))
 def test_adding_snapshots_is_observing_everything_in_one_place(one: list[float], other: list[float]) -> None:
     """The supervisor's sums are those of one worker that did it all; also after a journey as JSON."""

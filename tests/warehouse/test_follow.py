@@ -185,7 +185,10 @@ async def test_a_problem_is_logged_once_not_at_every_look(
 async def test_the_old_release_is_closed_after_a_while_and_at_the_end(
     follower: ReleaseFollower, release: Publish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files and threads of releases that nobody asks any more must not add up."""
+    """Files and threads of releases that nobody asks any more must not add up; whoever keeps something for one is
+    told."""
+    retired: list[str] = []
+    follower._on_retire = retired.append
     monkeypatch.setattr(follow, "_RETIRE_AFTER", 0.01)
     release(5)
     await follower.start()
@@ -194,6 +197,8 @@ async def test_the_old_release_is_closed_after_a_while_and_at_the_end(
     await until(lambda: not follower._retired)
     with pytest.raises(LookupFailure):
         await people_of(first)
+    assert first is not None
+    assert retired == [first.id]
     monkeypatch.setattr(follow, "_RETIRE_AFTER", 3600)
     second = follower.current
     await until(serves(follower, release(7)))

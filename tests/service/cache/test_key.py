@@ -12,7 +12,9 @@ _PART = st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=
 
 def test_a_name_has_the_format_and_the_release_in_it() -> None:
     """So a switch needs no flush, and two versions of the code share nothing."""
-    assert re.fullmatch(r"c:1:r1:[0-9a-f]{32}", cache_key("r1", "forecast", "zip:36436").name)
+    key = cache_key("r1", "forecast", "zip:36436")
+    assert re.fullmatch(r"c:1:r1:[0-9a-f]{32}", key.name)
+    assert key.release == "r1"
 
 
 @given(st.tuples(_PART, _PART, _PART), st.tuples(_PART, _PART, _PART))

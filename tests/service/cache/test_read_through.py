@@ -1,4 +1,4 @@
-"""The read-through: shared cache, one fill for all who wait, store; and always an answer."""
+"""The read-through: near, shared, one fill for all who wait, store; and always an answer."""
 
 import asyncio
 import socket
@@ -6,9 +6,11 @@ import socket
 import pytest
 from fakeredis import FakeAsyncRedis
 
-from service.cache.key import cache_key
+from service.cache.entry import CacheEntry
+from service.cache.key import CacheKey, cache_key
+from service.cache.near import NearCache
 from service.cache.read_through import ReadThrough
-from service.cache.shared import SharedCache
+from service.cache.shared import SharedCache, SharedLookup
 from service.redis.client import RedisStore, open_client
 from tests.support.waiting import eventually
 
@@ -32,15 +34,40 @@ class Warehouse:
         return self.body
 
 
+def near_of(release: str = "r1", room: int = 1 << 24) -> NearCache:
+    near = NearCache(room, 300)
+    near.switch(release)
+    return near
+
+
 class Scene:
+    """`cache` is a worker's whose near cache is `near`."""
+
     def __init__(self, client: FakeAsyncRedis) -> None:
         self.client = client
         self.lookups: list[tuple[str, str]] = []
-        self.cache = self.another_worker()
+        self.near = near_of()
+        self.cache = self.another_worker(self.near)
 
-    def another_worker(self) -> ReadThrough:
+    def another_worker(self, near: NearCache | None = None) -> ReadThrough:
+        near = near if near is not None else near_of()
         shared = SharedCache(RedisStore("cache", "redis://fake", self.client), 60)
-        return ReadThrough(shared, lambda tier, outcome, _: self.lookups.append((tier, outcome)))
+        return ReadThrough(near, shared, lambda tier, outcome, _: self.lookups.append((tier, outcome)))
+
+
+class LateShared(SharedCache):
+    """Has the entry, and says so when it is told to."""
+
+    def __init__(self, found: SharedLookup) -> None:
+        super().__init__(RedisStore("cache", "redis://fake", FakeAsyncRedis()), 60)
+        self.found = found
+        self.asked = asyncio.Event()
+        self.reply = asyncio.Event()
+
+    async def get(self, key: CacheKey) -> SharedLookup:
+        self.asked.set()
+        await self.reply.wait()
+        return self.found
 
 
 @pytest.fixture
@@ -112,7 +139,7 @@ async def test_without_redis_the_warehouse_still_answers() -> None:
         bound.bind(("127.0.0.1", 0))
         url = f"redis://127.0.0.1:{bound.getsockname()[1]}/0"
         store = RedisStore("cache", url, open_client(url, timeout=0.05))
-        cache, warehouse = ReadThrough(SharedCache(store, 60)), Warehouse()
+        cache, warehouse = ReadThrough(near_of(room=0), SharedCache(store, 60)), Warehouse()
         fetched = await asyncio.gather(*(cache.get(KEY, warehouse) for _ in range(20)))
         await store.stop()
     assert {(one.entry.body, one.tier, one.bypassed) for one in fetched} == {(BODY, "warehouse", True)}
@@ -126,3 +153,69 @@ async def test_a_large_answer_is_packed_without_holding_the_loop(scene: Scene) -
     again = await scene.another_worker().get(KEY, Warehouse(b"never"))
     assert again.entry == fetched.entry
     assert 0 < len(again.entry.gzipped) < len(again.entry.body)
+
+
+# --- near --------------------------------------------------------------------------------------------------------
+
+
+async def test_what_was_found_once_is_near_the_next_time(scene: Scene) -> None:
+    """After a fill and after a hit in the shared cache; neither Redis nor the warehouse is asked again."""
+    first = await scene.cache.get(KEY, Warehouse())
+    await _stored(scene)
+    near = near_of()
+    other = scene.another_worker(near)
+    second = await other.get(KEY, Warehouse(b"never"))
+    await scene.client.flushall()
+    lookups = list(scene.lookups)
+    for cache in (scene.cache, other):
+        again = await cache.get(KEY, Warehouse(b"never"))
+        assert (again.entry, again.tier, again.bypassed) == (first.entry, "near", False)
+    assert (first.tier, second.tier) == ("warehouse", "shared")
+    assert scene.lookups == lookups
+    assert [(one.hits, one.misses, one.entries) for one in (scene.near, near)] == [(1, 1, 1)] * 2
+
+
+async def test_without_a_near_cache_every_look_up_goes_to_the_shared_one(scene: Scene) -> None:
+    cache = scene.another_worker(near_of(room=0))
+    await cache.get(KEY, Warehouse())
+    await _stored(scene)
+    assert [(await cache.get(KEY, Warehouse(b"never"))).tier for _ in range(3)] == ["shared"] * 3
+
+
+@pytest.mark.parametrize("outcome", ["hit", "miss"])
+@pytest.mark.parametrize("meanwhile", ["switch", "purge"])
+async def test_a_late_reply_is_served_and_not_kept(outcome: str, meanwhile: str) -> None:
+    """Of a release that is no longer current, or asked for before a purge; a fill that it led to is kept after a purge
+    alone, because it is newer."""
+    near, warehouse = near_of(), Warehouse()
+    entry = CacheEntry.of(BODY)
+    shared = LateShared(SharedLookup("hit", entry) if outcome == "hit" else SharedLookup("miss"))
+    asking = asyncio.create_task(ReadThrough(near, shared).get(KEY, warehouse))
+    await shared.asked.wait()
+    if meanwhile == "switch":
+        near.switch("r2")
+    else:
+        list(near.purge())
+    shared.reply.set()
+    fetched = await asking
+    assert (fetched.entry, fetched.tier) == (entry, "shared" if outcome == "hit" else "warehouse")
+    assert near.entries == (1 if (outcome, meanwhile) == ("miss", "purge") else 0)
+
+
+async def test_a_fill_under_way_when_everything_is_purged_is_not_kept(scene: Scene) -> None:
+    """It may have read what the purge is about."""
+    warehouse = Warehouse()
+    asking = asyncio.create_task(scene.cache.get(KEY, warehouse))
+    await eventually(lambda: warehouse.fills == 1)
+    list(scene.near.purge())
+    assert (await asking).entry.body == BODY
+    assert scene.near.entries == 0
+
+
+async def test_an_error_is_not_near_either(scene: Scene) -> None:
+    """The next request asks again."""
+    warehouse = Warehouse()
+    warehouse.error = ValueError("broken")
+    with pytest.raises(ValueError, match="broken"):
+        await scene.cache.get(KEY, warehouse)
+    assert scene.near.entries == 0

@@ -39,19 +39,21 @@ def test_an_answer_carries_what_caches_need(worker: Served) -> None:
 
 
 def test_cache_status_tells_a_fill_from_a_hit(settings: Settings) -> None:
-    """RFC 9211: forwarded the first time, a hit from the shared cache the next."""
+    """RFC 9211: forwarded the first time, a hit in the worker's memory the next; without Age, for we are the origin."""
     with served(settings) as fresh:
         cold, warm = f"{FORECAST}?zip_code=63366", f"{FORECAST}?city_name=o-fallon&state_code=MO"
         fresh.ask(cold)
         first = fresh.ask(warm).header("cache-status")
         assert first in ("forecast; fwd=uri-miss; detail=warehouse", "forecast; hit; detail=shared")
-        assert fresh.ask(warm).header("cache-status") == "forecast; hit; detail=shared"
-        assert fresh.ask(cold).header("cache-status") == "forecast; hit; detail=shared"
+        for target in (cold, warm):
+            again = fresh.ask(target)
+            assert (again.header("cache-status"), again.header("age")) == ("forecast; hit; detail=near", None)
 
 
 @pytest.mark.parametrize(
     ("tier", "bypassed", "said"),
     [
+        ("near", False, b"forecast; hit; detail=near"),
         ("shared", False, b"forecast; hit; detail=shared"),
         ("warehouse", False, b"forecast; fwd=uri-miss; detail=warehouse"),
         ("warehouse", True, b"forecast; fwd=bypass; detail=warehouse"),

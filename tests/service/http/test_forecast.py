@@ -155,7 +155,7 @@ def test_unknown_parameters_and_spellings_share_one_entry(worker: Served) -> Non
     """They are ignored and never split the cache: what one spelling filled is a hit for all others."""
     first = worker.forecast(city_name="Dickinson", state_code="ND")
     other = worker.ask(f"{FORECAST}?utm=1&state_code=nd&city_name=DICK-INSON&x=%FF")
-    assert other.header("cache-status") == "forecast; hit; detail=shared"
+    assert other.header("cache-status") == "forecast; hit; detail=near"
     assert other.body == first.body
 
 

@@ -19,6 +19,8 @@ WELL = Report(
     can_verify=True,
     keys_problem=None,
     usage_problem=None,
+    near_bytes=1000,
+    near_entries=2,
     telemetry=Snapshot(),
 )
 
