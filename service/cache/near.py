@@ -69,7 +69,7 @@ class NearCache:
         return len(self._sieve)
 
     @property
-    def bytes(self) -> int:
+    def used_bytes(self) -> int:
         return self._sieve.cost
 
     @property

@@ -14,7 +14,7 @@ V = TypeVar("V")
 
 # A larger entry is not kept: it would cost too many others their place.
 LARGEST_SHARE = 1 / 16
-# Entries looked at in one step of a long walk; half a millisecond if all of them go.
+# Entries looked at in one step of a long walk; some 0.2 ms if all of them go.
 STEP = 500
 # Bits that the hand clears for one eviction. The paper has no such bound; without it, a single put may go round a
 # whole map in which everything was asked for. Beyond it, the hand evicts where it stands.

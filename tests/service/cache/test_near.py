@@ -50,7 +50,7 @@ def test_what_was_put_is_found_with_its_release_and_time() -> None:
     fill(near, range(1))
     assert near.get(key_of(0).digest) == NearEntry(ENTRY, "r1", 1_000.0, ())
     assert near.get(key_of(0, "r2").digest) is None
-    assert (near.hits, near.entries, near.bytes) == (1, 1, cost_of(ENTRY))
+    assert (near.hits, near.entries, near.used_bytes) == (1, 1, cost_of(ENTRY))
 
 
 def test_heads_are_made_once_and_paid_for() -> None:
@@ -66,7 +66,7 @@ def test_heads_are_made_once_and_paid_for() -> None:
     fill(near, range(1))
     found = [near.get(key_of(0).digest) for _ in range(3)]
     assert [one.heads for one in found if one] == [(b"HTTP/1.1 200 OK\r\n", ENTRY.etag_digest)] * 3
-    assert (made, near.bytes > cost_of(ENTRY)) == (["r1"], True)
+    assert (made, near.used_bytes > cost_of(ENTRY)) == (["r1"], True)
 
 
 @pytest.mark.parametrize("release", ["r0", "r2", ""])
@@ -109,7 +109,7 @@ def test_it_never_holds_more_than_it_may() -> None:
     """What has to go for lack of room is counted."""
     near = near_of(room=20 * cost_of(ENTRY))
     fill(near, range(100))
-    assert (near.entries, near.bytes, near.left["size"]) == (20, 20 * cost_of(ENTRY), 80)
+    assert (near.entries, near.used_bytes, near.left["size"]) == (20, 20 * cost_of(ENTRY), 80)
 
 
 def test_a_purge_takes_what_its_condition_says() -> None:
@@ -120,7 +120,7 @@ def test_a_purge_takes_what_its_condition_says() -> None:
     assert sum(near.purge(lambda found: found.entry == large)) == 1
     assert there(near, range(10)) == near.entries == 10
     assert sum(near.purge()) == 10
-    assert (near.entries, near.bytes, near.left["purged"]) == (0, 0, 11)
+    assert (near.entries, near.used_bytes, near.left["purged"]) == (0, 0, 11)
 
 
 def test_entries_expire_by_their_age_and_not_by_their_use() -> None:
@@ -208,4 +208,4 @@ def test_an_entry_costs_what_is_reckoned_for_it(body: int, gzipped: int) -> None
     finally:
         tracemalloc.stop()
     assert near.entries == count
-    assert 0.8 < (after - before) / near.bytes < 1.05
+    assert 0.8 < (after - before) / near.used_bytes < 1.05
