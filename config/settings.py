@@ -107,6 +107,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     drain: Annotated[
         float, Meta(ge=0, le=300, description="Longest time that a worker told to stop finishes requests.")
     ] = 10.0
+    direct_answers: Annotated[
+        bool,
+        Meta(description="Whether a hot GET is answered as soon as its headers are there; the answer is the same."),
+    ] = True
     docs: Annotated[bool, Meta(description="Whether /docs/ on the partners' listener shows the documentation.")] = False
 
     log_format: Annotated[

@@ -13,7 +13,9 @@ from service.cache.near import NearCache
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedCache
 from service.edge.gate import Gate
+from service.edge.hot import HotAnswers
 from service.edge.metering import Meter
+from service.edge.wire import heads_with
 from service.http.app import build_litestar
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
@@ -28,7 +30,7 @@ from service.keys.verifier import KeyVerifier
 from service.metering import Metering
 from service.redis.client import RedisStore, open_client
 from service.redis.invalidation import InvalidationListener
-from service.telemetry import LOOKUP_SECONDS, LOOKUPS, NEAR_LEFT, QUERY_SECONDS, Snapshot, Telemetry
+from service.telemetry import DIRECT, LOOKUP_SECONDS, LOOKUPS, NEAR_LEFT, QUERY_SECONDS, Snapshot, Telemetry
 from warehouse.engine import Engine, Lookup
 from warehouse.follow import OpenRelease, ReleaseFollower
 
@@ -64,7 +66,10 @@ class WorkerApp:
             endpoints.keys_url, key_store.PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
         )
         self.metering = Metering(settings, endpoints.keys_url, self.cache_store)
-        self.near = NearCache(near_cache_bytes(settings), settings.near_cache_ttl)
+        self._policy = CachePolicy(settings.max_age)
+        self.near = NearCache(near_cache_bytes(settings), settings.near_cache_ttl, heads_with(self._policy))
+        self._meter = Meter(_AREA_NAMES, self.metering.limiter, self.metering.quotas, self.metering.counters)
+        self.hot = HotAnswers(self.near, self.verifier, self._meter, self.telemetry)
         self._settings = settings
         self._on_release = on_release
         self.follower = ReleaseFollower(settings.data_path, self._open_engine, self._switched, self.near.retire)
@@ -100,6 +105,7 @@ class WorkerApp:
             self.telemetry.total(LOOKUPS, self.near.misses, "near", "miss")
             for reason, left in self.near.left.items():
                 self.telemetry.total(NEAR_LEFT, left, reason)
+            self.telemetry.total(DIRECT, self.hot.answered)
         return self.telemetry.snapshot()
 
     async def _watch_keys(self) -> None:
@@ -110,8 +116,7 @@ class WorkerApp:
     def _build_gate(self, settings: Settings) -> Gate:
         shared = SharedCache(self.cache_store, settings.cache_ttl)
         cache = ReadThrough(self.near, shared, self._observe_lookup)
-        policy = CachePolicy(settings.max_age)
-        metering = self.metering
+        policy, metering = self._policy, self.metering
         handlers = [
             *(area.route(self.follower, cache, policy) for area in AREAS),
             index_route(self.follower),
@@ -124,7 +129,8 @@ class WorkerApp:
             {**{area.path: area.name for area in AREAS}, **_OTHER_PATHS},
             self.verifier,
             self.telemetry,
-            meter=Meter(_AREA_NAMES, metering.limiter, metering.quotas, metering.counters),
+            meter=self._meter,
+            hot=self.hot if settings.direct_answers else None,
             offers=self._offers,
             public=(PUBLIC_PATH,) if settings.docs else (),
             access_log=settings.access_log,
@@ -147,6 +153,7 @@ class WorkerApp:
 
     def _switched(self, release: OpenRelease) -> None:
         self.near.switch(release.id)
+        self.hot.switched(release.id)
         self._on_release(release.id)
 
     def _observe_lookup(self, tier: str, outcome: str, seconds: float) -> None:

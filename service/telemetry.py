@@ -22,12 +22,13 @@ class Family(msgspec.Struct, frozen=True):
 REQUESTS = Family("forecast_requests", "Requests answered.", ("area", "status", "outcome"))
 LOOKUPS = Family("forecast_cache_lookups", "Look-ups by tier.", ("tier", "outcome"))
 NEAR_LEFT = Family("forecast_near_cache_left", "Entries that left the near cache.", ("reason",))
+DIRECT = Family("forecast_direct_answers", "Hot requests answered before they reached the router.", ())
 KEY_CHECKS = Family("forecast_key_checks", "API key checks.", ("outcome",))
 REJECTED = Family("forecast_connections_rejected", "Requests refused before they could be routed.", ("code",))
 REQUEST_SECONDS = Family("forecast_request_seconds", "Time from the request's headers to its answer.", ("area",))
 LOOKUP_SECONDS = Family("forecast_cache_lookup_seconds", "Time of one look-up in a tier.", ("tier",))
 QUERY_SECONDS = Family("forecast_warehouse_query_seconds", "Time of one DuckDB query, waiting excluded.", ())
-COUNTERS = (REQUESTS, LOOKUPS, NEAR_LEFT, KEY_CHECKS, REJECTED)
+COUNTERS = (REQUESTS, LOOKUPS, NEAR_LEFT, DIRECT, KEY_CHECKS, REJECTED)
 HISTOGRAMS = (REQUEST_SECONDS, LOOKUP_SECONDS, QUERY_SECONDS)
 
 Sample = tuple[str, tuple[str, ...]]  # family name, label values
@@ -60,28 +61,30 @@ class Snapshot(msgspec.Struct):
 
 
 class Telemetry:
+    """`counters` may be added to as they are, where a call for each would cost too much."""
+
     def __init__(self) -> None:
-        self._counters: defaultdict[Sample, int] = defaultdict(int)
-        self._histograms: defaultdict[Sample, Histogram] = defaultdict(Histogram.empty)
+        self.counters: defaultdict[Sample, int] = defaultdict(int)
+        self.histograms: defaultdict[Sample, Histogram] = defaultdict(Histogram.empty)
 
     def count(self, family: Family, *labels: str) -> None:
-        self._counters[family.name, labels] += 1
+        self.counters[family.name, labels] += 1
 
     def total(self, family: Family, value: int, *labels: str) -> None:
         """What is counted elsewhere, because a call for each would cost too much: `value` is the sum so far."""
-        self._counters[family.name, labels] = value
+        self.counters[family.name, labels] = value
 
     def observe(self, family: Family, seconds: float, *labels: str) -> None:
-        self._histograms[family.name, labels].observe(seconds)
+        self.histograms[family.name, labels].observe(seconds)
 
     def add(self, snapshot: Snapshot) -> None:
         for name, labels, value in snapshot.counters:
-            self._counters[name, labels] += value
+            self.counters[name, labels] += value
         for name, labels, histogram in snapshot.histograms:
-            self._histograms[name, labels].add(histogram)
+            self.histograms[name, labels].add(histogram)
 
     def snapshot(self) -> Snapshot:
         return Snapshot(
-            [(name, labels, value) for (name, labels), value in self._counters.items()],
-            [(name, labels, histogram) for (name, labels), histogram in self._histograms.items()],
+            [(name, labels, value) for (name, labels), value in self.counters.items()],
+            [(name, labels, histogram) for (name, labels), histogram in self.histograms.items()],
         )

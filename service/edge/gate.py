@@ -4,16 +4,16 @@ It wraps the framework: application middleware does not run for unknown paths an
 """
 
 import logging
-import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
+from service.edge.hot import HotAnswers
 from service.edge.metering import Meter
 from service.edge.verdicts import refusal_of
 from service.http.errors import of_exception, problem
-from service.http.head import SCOPE_KEY, RequestHead, read_head
-from service.http.reply import OUTCOME, Reply, Send
+from service.http.head import SCOPE_KEY, RequestHead, read_head, valid_host
+from service.http.reply import KEPT, OUTCOME, Reply, Send
 from service.keys.verdict import Accepted
 from service.keys.verifier import KeyVerifier
 from service.telemetry import KEY_CHECKS, REQUEST_SECONDS, REQUESTS, Telemetry
@@ -21,9 +21,6 @@ from service.telemetry import KEY_CHECKS, REQUEST_SECONDS, REQUESTS, Telemetry
 log = logging.getLogger("forecast.access")
 
 _METHODS = ("GET", "HEAD")
-# RFC 9110 7.2: a host name or address, and a port; what else is in it has no business here
-_HOST = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=-]*(:[0-9]*)?|\[[0-9A-Fa-f:.]+\](:[0-9]*)?")
-
 Application = Callable[[Any, Any, Send], Awaitable[None]]
 
 
@@ -43,6 +40,7 @@ class Gate:
         telemetry: Telemetry,
         *,
         meter: Meter | None = None,
+        hot: HotAnswers | None = None,
         offers: Callable[[str], bool] = lambda _: True,
         public: tuple[str, ...] = (),
         access_log: Literal["off", "errors", "all"] = "errors",
@@ -53,6 +51,7 @@ class Gate:
         self._routes = routes
         self._verifier = verifier
         self._meter = meter
+        self.hot = hot if access_log != "all" else None
         self._offers = offers
         self._public = public
         self._access_log = access_log
@@ -155,6 +154,9 @@ class _Answer:
             self.begun = True
             self._status = message["status"]
             self._outcome = message.pop(OUTCOME, self._outcome)
+            kept = message.pop(KEPT, None)
+            if kept is not None and self._gate.hot is not None and self._scope["method"] == "GET":
+                self._gate.hot.remember(_target(self._scope), self._area, kept)
             headers = message["headers"]
             headers.append((b"x-request-id", self._head.request_id.encode()))
             headers.extend(self._head.limits)
@@ -170,7 +172,7 @@ class _Answer:
 def _syntax(scope: Any, head: RequestHead) -> tuple[str, str | None] | None:
     if head.hosts != 1 and not (head.hosts == 0 and scope["http_version"] == "1.0"):
         return "bad_request", "Send the Host header, once."
-    if head.host is not None and _HOST.fullmatch(head.host) is None:
+    if head.host is not None and not valid_host(head.host):
         return "bad_request", "The Host header is not a host name or address."
     if scope["http_version"] not in ("1.0", "1.1"):
         return "bad_request", "Only HTTP/1.0 and HTTP/1.1 are spoken here."
@@ -180,6 +182,13 @@ def _syntax(scope: Any, head: RequestHead) -> tuple[str, str | None] | None:
     if len(head.api_keys) > 1:
         return "bad_request", "The x-api-key header was sent more than once. Send it once."
     return None
+
+
+def _target(scope: Any) -> bytes:
+    """The request target in origin form, as it was sent."""
+    query: bytes = scope["query_string"]
+    path: bytes = scope["raw_path"]
+    return b"%s?%s" % (path, query) if query else path
 
 
 def _normalised(path: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from service.http.errors import problem
 from service.http.head import RequestHead
-from service.http.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
+from service.http.ratelimit import limit_headers, limit_lines, quota_exhausted_headers, rate_limited_headers
 from service.http.reply import Header, Reply
 from service.keys.record import ApiKey
 from service.quota.quotas import QuotaGuard, QuotaState
@@ -68,6 +68,28 @@ class Meter:
         if terms.quota is not None and standing is not None and standing.warning:
             head.limits = (*head.limits, self._warning(key, terms.quota, standing))
         return None
+
+    def admit(self, key: ApiKey, area: str) -> bytes | None:
+        """The lines that say what is left, if the request may go on and nobody has to be asked; takes a token then.
+
+        None: `refusal` decides, and nothing was taken. For the metered areas alone.
+        """
+        terms = key.terms
+        if terms.areas is not None and area not in terms.areas:
+            return None
+        rate, quota = terms.rate, terms.quota
+        if rate is None and quota is None:
+            return b""
+        standing = decision = None
+        if quota is not None:
+            standing = self._quotas.check(key.key_id, quota, self._clock())
+            if standing is None or standing.warning:
+                return None
+        if rate is not None:
+            decision = self._limiter.try_take(key.key_id, rate)
+            if decision is None or not decision.allowed:
+                return None
+        return limit_lines(rate, decision, quota, standing)
 
     def count(self, key: ApiKey, area: str, status: int, outcome: str) -> None:
         """Call when the request has ended, with how it was answered."""

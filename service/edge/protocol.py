@@ -7,9 +7,11 @@ import asyncio
 import re
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.edge import limits
+from service.edge.hot import Caller, HotAnswers
+from service.edge.wire import last_answer
 from service.http.errors import problem
 from service.http.head import new_request_id
 from service.telemetry import REJECTED, Telemetry
@@ -38,10 +40,15 @@ class EdgeProtocol(HttpToolsProtocol):
         self._in_message = False
         self._in_head = False
         self._head_bytes = 0
-        self._header_bytes = 0
         self._other_method: str | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._refusal: str | None = None
+        self._hot: HotAnswers | None = self.app.hot
+        self._caller = Caller()
+        self._answered = False
+        self._fed = 0
+        self._active_at = 0.0
+        self._idle_alarm: asyncio.TimerHandle | None = None
 
     # --- arrival -------------------------------------------------------------------------------------------------
 
@@ -51,6 +58,8 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        if self._idle_alarm is not None:
+            self._idle_alarm.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -58,6 +67,8 @@ class EdgeProtocol(HttpToolsProtocol):
             return  # nothing after a refused request is answered
         if not self._in_message and not data.startswith((b"GET ", b"HEAD ")):
             data = self._with_known_method(data)
+        self._fed = self._fed + len(data) if self._in_message else len(data)
+        self._answered = False
         super().data_received(data)
         if self._refusal is not None:
             return
@@ -67,7 +78,7 @@ class EdgeProtocol(HttpToolsProtocol):
             if self._head_bytes > limits.MOST_HEAD_BYTES:
                 self._refuse("headers_too_large")
                 return
-        if self._alarm is None and (self._in_message or self._is_idle()):
+        if self._alarm is None and (self._in_message or (not self._answered and self._is_idle())):
             self._arm()
 
     def _with_known_method(self, data: bytes) -> bytes:
@@ -84,33 +95,73 @@ class EdgeProtocol(HttpToolsProtocol):
     # --- parser callbacks ----------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        super().on_message_begin()
+        # uvicorn's own beginning, which makes a scope, waits until it is known that one is needed
+        self.url = b""
+        self._received: list[tuple[bytes, bytes]] = []
         self._in_message = self._in_head = True
-        self._head_bytes = self._header_bytes = 0
+        self._direct = False
+        self._head_bytes = 0
 
     def on_url(self, url: bytes) -> None:
-        super().on_url(url)
+        self.url += url
         if len(self.url) > limits.MOST_URL_BYTES:
             raise self._stop("uri_too_long")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._header_bytes += len(name) + len(value)
-        if self._header_bytes > limits.MOST_HEADER_BYTES or len(self.headers) >= limits.MOST_HEADERS:
-            raise self._stop("headers_too_large")
-        super().on_header(name, value)
+        self._received.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         self._in_head = False
+        received = self._received
+        if len(received) > limits.MOST_HEADERS or (self._fed > limits.MOST_HEADER_BYTES and self._is_too_large()):
+            raise self._stop("headers_too_large")
+        if self._hot is not None and self._answer_directly(self._hot):
+            return
         if self.url[:1] != b"/" and not _ABSOLUTE.match(self.url):
             raise self._stop("bad_request")  # the authority form is for proxies; the absolute one RFC 9112 asks for
+        self._begin_ordinarily()
         super().on_headers_complete()
         if self._other_method is not None:
             self.scope["method"], self._other_method = self._other_method, None
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False  # answered as HTTP, then closed: what follows is not HTTP
 
+    def _is_too_large(self) -> bool:
+        return sum(len(name) + len(value) for name, value in self._received) > limits.MOST_HEADER_BYTES
+
+    def _begin_ordinarily(self) -> None:
+        url = self.url
+        super().on_message_begin()
+        self.url = url
+        for name, value in self._received:
+            super().on_header(name, value)
+
+    def _answer_directly(self, hot: HotAnswers) -> bool:
+        """Whether the request was answered here and now."""
+        cycle = self.cycle
+        if (
+            (cycle is not None and not cycle.response_complete)  # what came before is answered first
+            or self.flow.write_paused
+            or self.app.draining
+            or self.parser.get_method() != b"GET"
+            or self.parser.get_http_version() != "1.1"
+            or self.transport.is_closing()
+        ):
+            return False
+        answer = hot.answer(self.url, self._received, self._caller, self.server_state.default_headers)
+        if answer is None:
+            return False
+        self.transport.write(answer)
+        self.server_state.total_requests += 1
+        self._direct = self._answered = True
+        self._active_at = self.loop.time()
+        if self._idle_alarm is None:
+            self._idle_alarm = self.loop.call_later(self.timeout_keep_alive, self._look_whether_idle)
+        return True
+
     def on_message_complete(self) -> None:
-        super().on_message_complete()
+        if not self._direct:
+            super().on_message_complete()
         self._in_message = False
         self._disarm()
 
@@ -149,16 +200,8 @@ class EdgeProtocol(HttpToolsProtocol):
         request_id = new_request_id()
         reply = problem(self._refusal or "bad_request", request_id)
         self.app.log_refusal(reply, request_id)
-        lines = [STATUS_LINE[reply.status]]
-        extra = (
-            (b"x-request-id", request_id.encode()),
-            (b"content-length", str(len(reply.body)).encode()),
-            (b"connection", b"close"),
-        )
-        for name, value in (*self.server_state.default_headers, *reply.headers, *extra):
-            lines.append(b"%s: %s\r\n" % (name, value))
         self._unset_keepalive_if_required()
-        self.transport.write(b"".join([*lines, b"\r\n", reply.body]))
+        self.transport.write(last_answer(reply, request_id, self.server_state.default_headers))
         self.transport.write_eof()
         self.loop.call_later(_REFUSED_LINGER_SECONDS, self.transport.close)
 
@@ -180,6 +223,17 @@ class EdgeProtocol(HttpToolsProtocol):
             self._refuse("request_timeout")
         else:
             self.transport.close()  # silent, or sending a body long refused: there is nothing to answer
+
+    def _look_whether_idle(self) -> None:
+        """One alarm for all direct answers of a connection: setting one for each would cost as much as answering."""
+        self._idle_alarm = None
+        if self._in_message or not self._is_idle() or self.timeout_keep_alive_task is not None:
+            return  # the ordinary way has alarms of its own
+        rest = self._active_at + self.timeout_keep_alive - self.loop.time()
+        if rest > 0:
+            self._idle_alarm = self.loop.call_later(rest, self._look_whether_idle)
+        elif not self.transport.is_closing():
+            self.transport.close()
 
     # --- draining ------------------------------------------------------------------------------------------------
 

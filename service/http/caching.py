@@ -3,7 +3,7 @@
 from service.cache.entry import CacheEntry
 from service.cache.read_through import Fetched
 from service.http.head import RequestHead
-from service.http.reply import JSON, Header, Reply
+from service.http.reply import JSON, Header, Kept, Reply
 
 VARY: Header = (b"vary", b"accept, accept-encoding, x-api-key")
 _GZIP: Header = (b"content-encoding", b"gzip")
@@ -20,8 +20,12 @@ class CachePolicy:
         """What an answer without a validator carries: a 404 that nothing matches."""
         return (self._control, VARY, (b"x-data-release", release.encode()))
 
-    def answer(self, head: RequestHead, fetched: Fetched, release: str, outcome: str) -> Reply:
-        """200 with the coding that the caller accepts, or 304 if it has the same bytes already."""
+    def answer(self, head: RequestHead, fetched: Fetched, release: str, outcome: str, digest: bytes = b"") -> Reply:
+        """200 with the coding that the caller accepts, or 304 if it has the same bytes already.
+
+        `digest` is that of the cache key, if the near cache may have the entry.
+        """
+        kept = Kept(digest, release, outcome) if digest else None
         entry = fetched.entry
         compressed = bool(entry.gzipped) and accepts_gzip(head.accept_encoding)
         etag = etag_of(entry, compressed=compressed)
@@ -31,9 +35,9 @@ class CachePolicy:
             (b"cache-status", cache_status(fetched)),
         )
         if head.if_none_match and matches(head.if_none_match, etag):
-            return Reply(304, shared, b"", "not_modified")
+            return Reply(304, shared, b"", "not_modified", kept)
         coding = (_GZIP,) if compressed else ()
-        return Reply(200, (JSON, *coding, *shared), entry.gzipped if compressed else entry.body, outcome)
+        return Reply(200, (JSON, *coding, *shared), entry.gzipped if compressed else entry.body, outcome, kept)
 
 
 def etag_of(entry: CacheEntry, *, compressed: bool) -> bytes:

@@ -36,12 +36,13 @@ def forecast_route(follower: ReleaseFollower, cache: ReadThrough, policy: CacheP
         async def fill() -> bytes:
             return await forecast.answer(release.engine, match)
 
+        key = cache_key(release.id, NAME, match.query)
         try:
-            fetched = await cache.get(cache_key(release.id, NAME, match.query), fill)
+            fetched = await cache.get(key, fill)
         except LookupFailure as error:
             raise ApiError("unavailable") from error
         outcome = "answered" if keys.has_figures(match.keys) else "answered_empty"
-        return policy.answer(head_of(request.scope), fetched, release.id, outcome)
+        return policy.answer(head_of(request.scope), fetched, release.id, outcome, key.digest)
 
     return population_housing_forecast
 

@@ -38,11 +38,12 @@ def projects_route(follower: ReleaseFollower, cache: ReadThrough, policy: CacheP
         async def fill() -> bytes:
             return await projects.answer(release.engine, keys, match, page)
 
+        key = cache_key(release.id, NAME, page.of(match.query))
         try:
-            fetched = await cache.get(cache_key(release.id, NAME, page.of(match.query)), fill)
+            fetched = await cache.get(key, fill)
         except LookupFailure as error:
             raise ApiError("unavailable") from error
-        return policy.answer(head_of(request.scope), fetched, release.id, "answered")
+        return policy.answer(head_of(request.scope), fetched, release.id, "answered", key.digest)
 
     return development_projects
 

@@ -39,6 +39,13 @@ def limit_headers(
     return (_policy(rate, quota, window), (b"ratelimit", b", ".join(items))) if items else ()
 
 
+def limit_lines(
+    rate: Rate | None, decision: Decision | None, quota: Quota | None = None, standing: QuotaState | None = None
+) -> bytes:
+    """`limit_headers` as they travel."""
+    return b"".join([b"%s: %s\r\n" % field for field in limit_headers(rate, decision, quota, standing)])
+
+
 def rate_limited_headers(
     rate: Rate, decision: Decision, quota: Quota | None = None, standing: QuotaState | None = None
 ) -> tuple[Header, ...]:

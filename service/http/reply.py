@@ -8,9 +8,18 @@ import msgspec
 Header = tuple[bytes, bytes]
 Send = Callable[[Any], Awaitable[None]]
 
-# A member of the first ASGI message that servers ignore: tells the edge what to count.
+# Members of the first ASGI message that servers ignore: tell the edge what to count, and what it may answer itself.
 OUTCOME = "forecast.outcome"
+KEPT = "forecast.kept"
 JSON: Header = (b"content-type", b"application/json")
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """Where an answer is kept that the same request may be given again: the cache key's digest; what it counts as."""
+
+    digest: bytes
+    release: str
+    outcome: str
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -20,10 +29,15 @@ class Reply(msgspec.Struct, frozen=True):
     headers: tuple[Header, ...]
     body: bytes
     outcome: str
+    kept: Kept | None = None
+
+    def fields(self) -> list[Header]:
+        """The headers, with the body's length."""
+        if self.status == 304:
+            return list(self.headers)
+        return [*self.headers, (b"content-length", str(len(self.body)).encode())]
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
-        headers = list(self.headers)
-        if self.status != 304:
-            headers.append((b"content-length", str(len(self.body)).encode()))
-        await send({"type": "http.response.start", "status": self.status, "headers": headers, OUTCOME: self.outcome})
+        start = {"type": "http.response.start", "status": self.status, "headers": self.fields()}
+        await send({**start, OUTCOME: self.outcome, KEPT: self.kept})
         await send({"type": "http.response.body", "body": self.body, "more_body": False})

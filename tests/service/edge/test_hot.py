@@ -1,0 +1,259 @@
+"""The direct answer is the ordinary one, byte for byte, whatever is asked and however it arrives."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+import uvicorn
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from config.settings import Settings
+from service import worker as worker_module
+from service.edge.gate import Gate
+from service.keys.record import ApiKey
+from service.keys.store import KeyStore
+from service.terms import Rate, Terms
+from tests.support.connection import Connection
+from tests.support.served import FORECAST, Served, served, with_keys
+
+SPRINGFIELD = f"{FORECAST}?city_name=springfield&state_code=IL"  # large enough for gzip
+TARGETS = (f"{FORECAST}?zip_code=36436", f"{FORECAST}?zip_code=09001", SPRINGFIELD, f"{FORECAST}?zip_code=36436&x=%FF")
+OTHERS = (f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=1", "/v1/", "/nowhere", f"{FORECAST}/?zip_code=36436")
+VARYING = (
+    (re.compile(rb"\r\nx-request-id: [^\r]*"), b"\r\nx-request-id: I"),
+    (re.compile(rb'"request_id":"[^"]*"'), b'"request_id":"I"'),
+    (re.compile(rb"(\r\nratelimit: [^\r]*)"), b"\r\nratelimit: R"),
+    (re.compile(rb"\r\ncache-status: [^\r]*"), b"\r\ncache-status: C"),
+)
+
+Run = Callable[[Callable[[], Awaitable[Any]]], Any]
+
+
+class Both:
+    """The same worker, asked with and without direct answers."""
+
+    def __init__(self, running: Served, keys: dict[str, str]) -> None:
+        self.running = running
+        self.keys = keys
+        app = running.app
+        self.direct = app.gate
+        self.ordinary = app._build_gate(msgspec.structs.replace(app._settings, direct_answers=False))
+        assert self.direct.hot is not None
+        assert self.ordinary.hot is None
+
+    @property
+    def answered(self) -> int:
+        return self.running.app.hot.answered
+
+    def config(self, gate: Gate) -> uvicorn.Config:
+        made = worker_module._uvicorn_config(SimpleNamespace(gate=gate), self.running.app._settings)  # type: ignore[arg-type]
+        made.load()
+        return made
+
+    async def _sent(self, gate: Gate, chunks: list[bytes], paused: tuple[int, ...]) -> bytes:
+        connection = Connection(gate, self.config(gate))
+        for number, chunk in enumerate(chunks):
+            if number in paused:
+                connection.protocol.pause_writing()
+            await connection.feed(chunk)
+            if number in paused:
+                await asyncio.sleep(0)
+                connection.protocol.resume_writing()
+            await connection.settle()
+        return connection.end()
+
+    def compare(self, chunks: list[bytes], paused: tuple[int, ...] = ()) -> bytes:
+        """What both say; fails where they differ in anything that may not vary."""
+
+        async def ask() -> tuple[bytes, bytes]:
+            return await self._sent(self.direct, chunks, paused), await self._sent(self.ordinary, chunks, paused)
+
+        direct, ordinary = self.running.run(ask)
+        assert normalised(direct) == normalised(ordinary), chunks
+        return bytes(direct)
+
+
+def normalised(answers: bytes) -> bytes:
+    for pattern, constant in VARYING:
+        answers = pattern.sub(constant, answers)
+    return answers
+
+
+@pytest.fixture(scope="module")
+def both(settings: Settings) -> Iterator[Both]:
+    with served(settings) as running:
+
+        async def issue(store: KeyStore) -> dict[str, str]:
+            terms = {
+                "free": Terms(),
+                "limited": Terms(rate=Rate(100_000, 1, 100_000)),
+                "other": Terms(areas=("projects",)),
+            }
+            return {name: (await store.issue("acme", "", None, one))[0] for name, one in terms.items()}
+
+        async def run() -> dict[str, str]:
+            return await with_keys(settings.keys_url, Path(settings.data_dir), issue)
+
+        made = Both(running, running.run(run))
+        for key in made.keys.values():
+            for target in (*TARGETS, *TARGETS):
+                running.ask(target, key=key)
+        yield made
+
+
+def request(target: str, key: str, *lines: str, method: str = "GET", version: str = "1.1") -> bytes:
+    head = [f"{method} {target} HTTP/{version}", "Host: forecast.test", f"x-api-key: {key}", *lines]
+    return "\r\n".join([*head, "", ""]).encode("latin-1")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("coding", ["", "gzip", "gzip;q=0", "br, *;q=0.1"])
+def test_a_hot_answer_is_direct_and_the_same(both: Both, target: str, coding: str) -> None:
+    """In either coding, and as a 304 for its own validator."""
+    before = both.answered
+    lines = [f"Accept-Encoding: {coding}"] if coding else []
+    answer = both.compare([request(target, both.keys["free"], *lines)])
+    etag = re.search(rb"\r\netag: ([^\r]+)", answer)
+    assert etag is not None
+    again = both.compare([request(target, both.keys["free"], *lines, f"If-None-Match: {etag[1].decode()}")])
+    assert again.startswith(b"HTTP/1.1 304 ")
+    assert both.answered == before + 2
+
+
+def test_a_request_cut_at_any_offset_is_answered_the_same(both: Both) -> None:
+    whole = request(SPRINGFIELD, both.keys["free"], "Accept-Encoding: gzip", "X-Request-Id: abc")
+    before = both.answered
+    for offset in range(1, len(whole)):
+        both.compare([whole[:offset], whole[offset:]])
+    assert both.answered == before + len(whole) - 1
+
+
+def test_pipelined_requests_are_answered_in_their_order(both: Both) -> None:
+    """Direct ones among ordinary ones: a hot answer never overtakes what came before it."""
+    key = both.keys["free"]
+    hot, cold = request(TARGETS[0], key), request(f"{FORECAST}?zip_code=99999", key)
+    for order in ((hot, hot, hot), (hot, cold, hot), (cold, hot, hot), (cold, cold, hot), (hot, cold, cold, hot)):
+        answer = both.compare([b"".join(order)])
+        codes = re.findall(rb"HTTP/1.1 (\d+) ", answer)
+        assert codes == [b"200" if one is hot else b"404" for one in order]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("Connection: close", "Connection: upgrade", "Expect: 100-continue", "Content-Length: 0", "TE: trailers"),
+        *(
+            "Upgrade: websocket",
+            "Host: other.test",
+            "x-api-key: again",
+            "X-Request-Id: two",
+            "Connection: keep-alive, x",
+        ),
+    ],
+)
+def test_whatever_is_out_of_the_ordinary_takes_the_ordinary_way(both: Both, line: str) -> None:
+    """And has the answer that it had before."""
+    before = both.answered
+    both.compare([request(TARGETS[0], both.keys["free"], "X-Request-Id: one", line)])
+    assert both.answered == before
+
+
+def test_a_draining_worker_answers_nothing_directly(both: Both) -> None:
+    """Every answer has to say that it is the last."""
+    before = both.answered
+    both.direct.draining = both.ordinary.draining = True
+    try:
+        assert b"\r\nconnection: close\r\n" in both.compare([request(TARGETS[0], both.keys["free"])])
+    finally:
+        both.direct.draining = both.ordinary.draining = False
+    assert both.answered == before
+
+
+def test_a_direct_answer_counts_as_the_ordinary_one_does(both: Both) -> None:
+    """In metrics and usage."""
+    app = both.running.app
+    sample = ("forecast_requests", ("forecast", "200", "answered"))
+    key_check = ("forecast_key_checks", ("accepted",))
+    counted, checked = app.telemetry.counters[sample], app.telemetry.counters[key_check]
+    both.compare([request(TARGETS[0], both.keys["limited"])])
+    assert (app.telemetry.counters[sample], app.telemetry.counters[key_check]) == (counted + 2, checked + 2)
+
+
+def test_a_key_that_is_revoked_is_answered_directly_no_more(both: Both, settings: Settings) -> None:
+    """Though its connection showed it before."""
+
+    async def issue(store: KeyStore) -> tuple[str, ApiKey]:
+        return await store.issue("acme", "", None)
+
+    async def run() -> bytes:
+        key, record = await with_keys(settings.keys_url, Path(settings.data_dir), issue)
+        connection = Connection(both.direct, both.config(both.direct))
+        for _ in range(2):
+            await connection.feed(request(TARGETS[0], key))
+            await asyncio.sleep(0.05)
+        await with_keys(settings.keys_url, Path(settings.data_dir), lambda store: store.revoke(record.key_id))
+        both.running.app.verifier.invalidate(f"k:{{{record.key_id}}}")
+        await connection.feed(request(TARGETS[0], key))
+        for _ in range(200):
+            if b"HTTP/1.1 401" in connection.transport.written:
+                break
+            await asyncio.sleep(0.01)
+        return connection.end()
+
+    assert re.findall(rb"HTTP/1.1 (\d+) ", both.running.run(run)) == [b"200", b"200", b"401"]
+
+
+# --- anything at all ---------------------------------------------------------------------------------------------
+
+LINES = st.sampled_from(
+    [
+        *("Accept-Encoding: gzip", "Accept-Encoding: identity", "accept-encoding: gzip;q=0.5, *;q=0", "ACCEPT: */*"),
+        *(
+            "If-None-Match: *",
+            'If-None-Match: "x", W/"y"',
+            "If-None-Match:",
+            "X-Request-Id: a.b-c_d",
+            "X-Request-Id: a b",
+        ),
+        *(
+            "Connection: keep-alive",
+            "Connection: Keep-Alive",
+            "Connection: close",
+            "Content-Length: 0",
+            "Host: x",
+            "Host: ",
+        ),
+        *("Expect: 100-continue", "Upgrade: h2c", "traceparent: 00-1-1-01", "x-forwarded-for: 1.1.1.1", "Cookie: a=b"),
+        *("x-api-key: nobody", "Transfer-Encoding: identity", "X-Bad Header: 1", "X-Long: " + "y" * 3000, ": none"),
+    ]
+)
+REQUESTS = st.tuples(
+    st.sampled_from(["GET", "GET", "GET", "HEAD", "POST", "get"]),
+    st.sampled_from([*TARGETS, *TARGETS, *OTHERS]),
+    st.sampled_from(["1.1", "1.1", "1.1", "1.0"]),
+    st.sampled_from(["free", "free", "limited", "other", "nobody"]),
+    st.lists(LINES, max_size=4),
+    st.sampled_from(["", "", "", "", "body", "\r\n"]),
+)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(REQUESTS, min_size=1, max_size=4), st.lists(st.integers(0, 2000), max_size=5), st.data())
+def test_whatever_is_sent_both_ways_answer_the_same(both: Both, asked: list[Any], cuts: list[int], data: Any) -> None:
+    """Methods, versions, headers, bodies, bad syntax, cut anywhere, with readers that pause."""
+    stream = b"".join(
+        request(target, both.keys.get(key, "nobody"), *lines, method=method, version=version) + behind.encode()
+        for method, target, version, key, lines, behind in asked
+    )
+    places = sorted({cut % (len(stream) + 1) for cut in cuts})
+    edges = [0, *places, len(stream)]
+    chunks = [stream[start:end] for start, end in pairwise(edges) if end > start]
+    paused = tuple(data.draw(st.lists(st.integers(0, len(chunks) - 1), max_size=2)))
+    both.compare(chunks, paused)
