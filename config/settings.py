@@ -101,6 +101,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_age: Annotated[
         int, Meta(ge=0, le=86_400, description="`max-age` of Cache-Control on answers that may be kept.")
     ] = 60
+    connections: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="Connections that one worker serves; requests on more are 503.")
+    ] = 20_000
     keep_alive: Annotated[
         int, Meta(ge=1, le=3600, description="How long an idle connection stays open; more than the balancer's.")
     ] = 75

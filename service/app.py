@@ -134,6 +134,7 @@ class WorkerApp:
             offers=self._offers,
             public=(PUBLIC_PATH,) if settings.docs else (),
             access_log=settings.access_log,
+            most_connections=settings.connections,
         )
 
     def _offers(self, route: str) -> bool:

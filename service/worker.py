@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -23,6 +24,8 @@ log = logging.getLogger("forecast.worker")
 _PR_SET_PDEATHSIG = 1
 # A connection that the kernel accepted and nobody reads is reset when the listener closes, its request lost.
 _LAME_DUCK_SECONDS = 1.0
+# Releases, Redis, logs, and room to spare.
+_OTHER_FILES = 500
 
 
 class Worker:
@@ -100,10 +103,22 @@ def _uvicorn_config(app: WorkerApp, settings: Settings) -> uvicorn.Config:
     )
 
 
+def _allow_files(connections: int) -> None:
+    """Each connection is one; the usual limit of 1,024 is meant for other programs."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if hard != resource.RLIM_INFINITY and wanted > hard:
+        log.warning("at most %d connections can be served: the limit of open files is %d", hard - _OTHER_FILES, hard)
+        wanted = hard
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 async def _main(control_socket: socket.socket, listening: socket.socket) -> None:
     reader, writer = await asyncio.open_connection(sock=control_socket, limit=control.LINE_LIMIT)
     orders = msgspec.json.decode(await reader.readline(), type=control.Orders)
     logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
+    _allow_files(orders.settings.connections)
     worker = Worker(orders, listening, writer)
     obeying = asyncio.create_task(worker.obey(reader), name="obey the supervisor")
     await worker.run()

@@ -44,9 +44,11 @@ class Gate:
         offers: Callable[[str], bool] = lambda _: True,
         public: tuple[str, ...] = (),
         access_log: Literal["off", "errors", "all"] = "errors",
+        most_connections: int = 10_000,
     ) -> None:
         self.telemetry = telemetry
         self.draining = False
+        self.most_connections = most_connections
         self._app = app
         self._routes = routes
         self._verifier = verifier

@@ -6,3 +6,5 @@ MOST_HEADERS = 100
 # Buffered before a complete header line is seen; large enough that url and headers meet their own limits first.
 MOST_HEAD_BYTES = MOST_URL_BYTES + 2 * MOST_HEADER_BYTES
 HEAD_SECONDS = 10.0
+# A reader that takes nothing off a full buffer for so long has gone, or holds what it holds on purpose.
+READ_SECONDS = 30.0

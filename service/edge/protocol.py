@@ -7,10 +7,9 @@ import asyncio
 import re
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
 from service.edge import limits
 from service.edge.hot import Caller, HotAnswers
+from service.edge.timing import TimedProtocol
 from service.edge.wire import last_answer
 from service.http.errors import problem
 from service.http.head import new_request_id
@@ -31,36 +30,26 @@ class RequestRefused(Exception):  # noqa: N818 - raised inside the parser's call
         self.code = code
 
 
-class EdgeProtocol(HttpToolsProtocol):
+class EdgeProtocol(TimedProtocol):
     """One connection."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._telemetry: Telemetry = self.app.telemetry
-        self._in_message = False
-        self._in_head = False
         self._head_bytes = 0
         self._other_method: str | None = None
-        self._alarm: asyncio.TimerHandle | None = None
         self._refusal: str | None = None
         self._hot: HotAnswers | None = self.app.hot
         self._caller = Caller()
         self._answered = False
         self._fed = 0
-        self._active_at = 0.0
-        self._idle_alarm: asyncio.TimerHandle | None = None
+        self._is_one_too_many = False
 
     # --- arrival -------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._arm()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._disarm()
-        if self._idle_alarm is not None:
-            self._idle_alarm.cancel()
-        super().connection_lost(exc)
+        self._is_one_too_many = len(self.connections) > self.app.most_connections
 
     def data_received(self, data: bytes) -> None:
         if self._refusal is not None:
@@ -89,9 +78,6 @@ class EdgeProtocol(HttpToolsProtocol):
         self._other_method = match[0].decode()
         return b"OPTIONS" + data[match.end() :]
 
-    def _is_idle(self) -> bool:
-        return self.cycle is None or bool(self.cycle.response_complete)
-
     # --- parser callbacks ----------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
@@ -115,6 +101,8 @@ class EdgeProtocol(HttpToolsProtocol):
         received = self._received
         if len(received) > limits.MOST_HEADERS or (self._fed > limits.MOST_HEADER_BYTES and self._is_too_large()):
             raise self._stop("headers_too_large")
+        if self._is_one_too_many:
+            raise self._stop("unavailable")
         if self._hot is not None and self._answer_directly(self._hot):
             return
         if self.url[:1] != b"/" and not _ABSOLUTE.match(self.url):
@@ -154,9 +142,7 @@ class EdgeProtocol(HttpToolsProtocol):
         self.transport.write(answer)
         self.server_state.total_requests += 1
         self._direct = self._answered = True
-        self._active_at = self.loop.time()
-        if self._idle_alarm is None:
-            self._idle_alarm = self.loop.call_later(self.timeout_keep_alive, self._look_whether_idle)
+        self._was_active()
         return True
 
     def on_message_complete(self) -> None:
@@ -204,36 +190,6 @@ class EdgeProtocol(HttpToolsProtocol):
         self.transport.write(last_answer(reply, request_id, self.server_state.default_headers))
         self.transport.write_eof()
         self.loop.call_later(_REFUSED_LINGER_SECONDS, self.transport.close)
-
-    # --- time ----------------------------------------------------------------------------------------------------
-
-    def _arm(self) -> None:
-        self._alarm = self.loop.call_later(limits.HEAD_SECONDS, self._late)
-
-    def _disarm(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-
-    def _late(self) -> None:
-        self._alarm = None
-        if self.transport.is_closing():
-            return
-        if self._in_head:
-            self._refuse("request_timeout")
-        else:
-            self.transport.close()  # silent, or sending a body long refused: there is nothing to answer
-
-    def _look_whether_idle(self) -> None:
-        """One alarm for all direct answers of a connection: setting one for each would cost as much as answering."""
-        self._idle_alarm = None
-        if self._in_message or not self._is_idle() or self.timeout_keep_alive_task is not None:
-            return  # the ordinary way has alarms of its own
-        rest = self._active_at + self.timeout_keep_alive - self.loop.time()
-        if rest > 0:
-            self._idle_alarm = self.loop.call_later(rest, self._look_whether_idle)
-        elif not self.transport.is_closing():
-            self.transport.close()
 
     # --- draining ------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,17 @@
 """What a connection may cost, in size and time; what exceeds it is refused in the contract's form."""
 
+import contextlib
+import select
+import socket
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
+from config.settings import Settings
 from service.edge import limits
 from tests.support.problems import refused
-from tests.support.served import FORECAST, Served
+from tests.support.served import FORECAST, Served, served
 from tests.support.wire import Wire, drip
 
 GOOD = f"{FORECAST}?zip_code=36436"
@@ -126,3 +131,34 @@ def test_an_idle_connection_stays_open_for_the_next_request(worker: Served, wire
     assert wire.send(worker.head(GOOD)).answer().status == 200
     assert wire.is_open(2 * SHORT)
     assert wire.send(worker.head(GOOD)).answer().status == 200
+
+
+# --- connections and readers -------------------------------------------------------------------------------------
+
+
+def test_more_connections_than_the_limit_are_told_to_come_back(settings: Settings) -> None:
+    """With a 503 and Retry-After on the first request; those that were there go on, and a free place is taken."""
+    with served(msgspec.structs.replace(settings, connections=2)) as worker:
+        with worker.wire() as first, worker.wire() as second:
+            for wire in (first, second):
+                assert wire.send(worker.head(GOOD)).answer().status == 200
+            with worker.wire() as third:
+                answer = refused(third.send(worker.head(GOOD)), 503, "unavailable")
+                assert answer.header("retry-after") == "1"
+            assert first.send(worker.head(GOOD)).answer().status == 200
+        with worker.wire() as later:
+            assert later.send(worker.head(GOOD)).answer().status == 200
+
+
+def test_a_reader_that_takes_nothing_is_let_go(worker: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks for more than the network holds, and reads none of it; nobody else notices."""
+    monkeypatch.setattr(limits, "READ_SECONDS", SHORT)
+    asked = worker.head(f"{FORECAST}?city_name=springfield&state_code=IL").encode()
+    with socket.create_connection(("127.0.0.1", worker.port), timeout=1) as slow:
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            for _ in range(10):
+                slow.sendall(asked * 1000)
+        assert worker.ask(GOOD).status == 200
+        reset = select.poll()
+        reset.register(slow, 0)  # errors and hang-ups are always told
+        assert reset.poll(10_000)

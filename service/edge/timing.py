@@ -1,0 +1,95 @@
+"""How long a connection may take: to send a head, to read what it asked for, to say something again."""
+
+import asyncio
+import contextlib
+import socket
+import struct
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from service.edge import limits
+
+_AT_ONCE = struct.pack("ii", 1, 0)
+
+
+class TimedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, which knows one limit of time, with the others."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._in_message = False
+        self._in_head = False
+        self._alarm: asyncio.TimerHandle | None = None
+        self._active_at = 0.0
+        self._idle_alarm: asyncio.TimerHandle | None = None
+        self._reader_alarm: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._arm()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for alarm in (self._alarm, self._idle_alarm, self._reader_alarm):
+            if alarm is not None:
+                alarm.cancel()
+        super().connection_lost(exc)
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or bool(self.cycle.response_complete)
+
+    def _refuse(self, code: str) -> None:
+        raise NotImplementedError
+
+    def _arm(self) -> None:
+        self._alarm = self.loop.call_later(limits.HEAD_SECONDS, self._late)
+
+    def _disarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _late(self) -> None:
+        self._alarm = None
+        if self.transport.is_closing():
+            return
+        if self._in_head:
+            self._refuse("request_timeout")
+        else:
+            self.transport.close()  # silent, or sending a body long refused: there is nothing to answer
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._reader_alarm = self.loop.call_later(limits.READ_SECONDS, reset, self.transport)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._reader_alarm is not None:
+            self._reader_alarm.cancel()
+            self._reader_alarm = None
+
+    def _was_active(self) -> None:
+        """A request was answered directly: the connection may be silent for as long again."""
+        self._active_at = self.loop.time()
+        if self._idle_alarm is None:
+            self._idle_alarm = self.loop.call_later(self.timeout_keep_alive, self._look_whether_idle)
+
+    def _look_whether_idle(self) -> None:
+        """One alarm for all direct answers of a connection: setting one for each would cost as much as answering."""
+        self._idle_alarm = None
+        if self._in_message or not self._is_idle() or self.timeout_keep_alive_task is not None:
+            return  # the ordinary way has alarms of its own
+        rest = self._active_at + self.timeout_keep_alive - self.loop.time()
+        if rest > 0:
+            self._idle_alarm = self.loop.call_later(rest, self._look_whether_idle)
+        elif not self.transport.is_closing():
+            self.transport.close()
+
+
+def reset(transport: asyncio.Transport) -> None:
+    """Drops what is not sent, in the kernel as well, which would keep megabytes for a reader that never comes."""
+    opened = transport.get_extra_info("socket")
+    if opened is not None:
+        with contextlib.suppress(OSError):
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+    transport.abort()
