@@ -30,9 +30,19 @@ from service.keys.verifier import KeyVerifier
 from service.metering import Metering
 from service.redis.client import RedisStore, open_client
 from service.redis.invalidation import InvalidationListener
-from service.telemetry import DIRECT, LOOKUP_SECONDS, LOOKUPS, NEAR_LEFT, QUERY_SECONDS, Snapshot, Telemetry
-from warehouse.engine import Engine, Lookup
+from service.telemetry import (
+    DIRECT,
+    LOOKUP_SECONDS,
+    LOOKUPS,
+    NEAR_LEFT,
+    QUERY_LOOKUPS,
+    QUERY_SECONDS,
+    Snapshot,
+    Telemetry,
+)
+from warehouse.engine import Engine
 from warehouse.follow import OpenRelease, ReleaseFollower
+from warehouse.lookup import Lookup
 
 log = logging.getLogger("forecast.worker")
 
@@ -149,13 +159,17 @@ class WorkerApp:
             memory=lookup_memory(self._settings),
             timeout=self._settings.lookup_timeout,
             queue=self._settings.lookup_queue,
-            observe=lambda seconds: self.telemetry.observe(QUERY_SECONDS, seconds),
+            observe=self._observe_query,
         )
 
     def _switched(self, release: OpenRelease) -> None:
         self.near.switch(release.id)
         self.hot.switched(release.id)
         self._on_release(release.id)
+
+    def _observe_query(self, seconds: float, lookups: int) -> None:
+        self.telemetry.observe(QUERY_SECONDS, seconds)
+        self.telemetry.count(QUERY_LOOKUPS, amount=lookups)
 
     def _observe_lookup(self, tier: str, outcome: str, seconds: float) -> None:
         self.telemetry.count(LOOKUPS, tier, outcome)

@@ -28,7 +28,8 @@ REJECTED = Family("forecast_connections_rejected", "Requests refused before they
 REQUEST_SECONDS = Family("forecast_request_seconds", "Time from the request's headers to its answer.", ("area",))
 LOOKUP_SECONDS = Family("forecast_cache_lookup_seconds", "Time of one look-up in a tier.", ("tier",))
 QUERY_SECONDS = Family("forecast_warehouse_query_seconds", "Time of one DuckDB query, waiting excluded.", ())
-COUNTERS = (REQUESTS, LOOKUPS, NEAR_LEFT, DIRECT, KEY_CHECKS, REJECTED)
+QUERY_LOOKUPS = Family("forecast_warehouse_lookups", "Look-ups in DuckDB; those that wait together share a query.", ())
+COUNTERS = (REQUESTS, LOOKUPS, NEAR_LEFT, DIRECT, KEY_CHECKS, REJECTED, QUERY_LOOKUPS)
 HISTOGRAMS = (REQUEST_SECONDS, LOOKUP_SECONDS, QUERY_SECONDS)
 
 Sample = tuple[str, tuple[str, ...]]  # family name, label values
@@ -67,8 +68,8 @@ class Telemetry:
         self.counters: defaultdict[Sample, int] = defaultdict(int)
         self.histograms: defaultdict[Sample, Histogram] = defaultdict(Histogram.empty)
 
-    def count(self, family: Family, *labels: str) -> None:
-        self.counters[family.name, labels] += 1
+    def count(self, family: Family, *labels: str, amount: int = 1) -> None:
+        self.counters[family.name, labels] += amount
 
     def total(self, family: Family, value: int, *labels: str) -> None:
         """What is counted elsewhere, because a call for each would cost too much: `value` is the sum so far."""

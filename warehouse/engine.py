@@ -1,32 +1,31 @@
-"""Look-ups in the files of one release: locked-down DuckDB, a cursor per query, a deadline, a bounded queue."""
+"""Look-ups in the files of one release: locked-down DuckDB, a cursor per statement, deadlines, a bounded queue.
+
+Look-ups by key that wait at the same time become one statement. A lone one waits for no others: what was asked for in
+one turn of the event loop goes together, and what comes while the threads are busy when one of them is free again.
+"""
 
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import msgspec
 
 from warehouse import sql
+from warehouse.batching import Request, Waiting, answer, singly, statement_of
 from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
+from warehouse.lookup import Lookup
+from warehouse.query import CLOSED, Query, Row
 
-# One query keeps a processor busy; a second thread only covers the moments in which the first waits for the disk.
+# One query keeps a processor busy; a second thread lets a lone look-up pass a long one, and covers waits for the disk.
 _THREADS = 2
 _INTERRUPT_EVERY = 0.02
-_CLOSED = "the release was closed"
 
-Row = tuple[Any, ...]
-
-
-class Lookup(msgspec.Struct, frozen=True):
-    """A statement, and parameters with which it finds nothing."""
-
-    text: str
-    probe: tuple[Any, ...]
+Observe = Callable[[float, int], None]
 
 
 class Engine:
@@ -40,9 +39,10 @@ class Engine:
         memory: int,
         timeout: float,
         queue: int,
-        observe: Callable[[float], None] = lambda _: None,
+        observe: Observe = lambda _seconds, _lookups: None,
     ) -> None:
-        """`memory` is in bytes, `timeout` in seconds and includes waiting; `observe` is told each query's seconds.
+        """`memory` is in bytes, `timeout` in seconds and includes waiting; `queue` is how many look-ups there may be at
+        once; `observe` is told each statement's seconds, and how many look-ups shared it.
 
         Raises:
             LookupFailure: if a file cannot be opened.
@@ -50,8 +50,10 @@ class Engine:
         self._timeout = timeout
         self._queue = queue
         self._observe = observe
-        self._under_way: dict[Future[list[Row]], _Query] = {}
-        self._texts = {name: lookup.text for name, lookup in lookups.items()}
+        self._lookups = dict(lookups)
+        self._waiting = Waiting()
+        self._running: dict[Query, list[Request]] = {}
+        self._closed = self._scheduled = False
         self._connection = duckdb.connect()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="warehouse")
         try:
@@ -69,91 +71,118 @@ class Engine:
         try:
             self._connection.execute(lookup.text, list(lookup.probe)).fetchall()
         except duckdb.Error as error:
-            raise LookupFailure(f"{name} in {folder} cannot be opened: {_first_line(error)}") from None
+            raise LookupFailure(f"{name} in {folder} cannot be opened: {sql.reason(error)}") from None
 
     async def rows(self, lookup: str, *parameters: Any) -> list[Row]:
-        """The rows that the look-up of that name finds, in its order.
+        """The rows that the look-up of that name finds, in its order; a statement of its own.
 
         Raises:
             LookupBusy: if too many look-ups wait already.
             LookupTimeout: if the deadline passed.
             LookupFailure: if the query failed.
         """
-        # one whose caller has gone counts until it ends: it holds a thread, and keeps its deadline
-        self._under_way = {future: query for future, query in self._under_way.items() if not future.done()}
-        if len(self._under_way) >= self._queue:
-            raise LookupBusy(f"{len(self._under_way)} look-ups wait for the warehouse already")
-        query = _Query(self._connection, self._texts[lookup], parameters, time.monotonic() + self._timeout)
-        try:
-            future = self._threads.submit(query.run, self._observe)
-        except RuntimeError:
-            raise LookupFailure(_CLOSED) from None
-        self._under_way[future] = query
-        loop = asyncio.get_running_loop()
-        alarm = loop.call_later(self._timeout, _expire, query, future, loop)
-        try:
-            return await asyncio.wrap_future(future)
-        finally:
-            if future.done():
-                alarm.cancel()
+        return await self._ask(lookup, (), parameters)
+
+    async def entries(self, lookup: str, keys: Sequence[str]) -> list[bytes]:
+        """The entries of `keys`, in their order, from the look-up of that name, which finds keys and entries.
+
+        Raises:
+            LookupBusy, LookupTimeout: as `rows` does.
+            LookupFailure: also if a key has no entry.
+        """
+        return await self._ask(lookup, tuple(keys), ()) if keys else []
 
     def close(self) -> None:
         """Look-ups that run or wait fail. Returns at once."""
-        for query in self._under_way.values():
+        if self._closed:
+            return
+        self._closed = True
+        # not cancelled: to whoever waits, a cancelled future looks like its own task being cancelled
+        for request in chain(self._waiting.take_all(), *self._running.values()):
+            request.fail(LookupFailure(CLOSED))
+        for query in self._running:
             query.closed = True
-        # not cancel_futures: to whoever waits, a cancelled future looks like its own task being cancelled
         self._threads.shutdown(wait=False)
         # aside, because a connection waits at its end until no query runs, and would hold up the event loop
-        threading.Thread(target=self._end, args=[dict(self._under_way)], name="close warehouse").start()
+        threading.Thread(target=self._end, args=[list(self._running)], name="close warehouse").start()
 
-    def _end(self, under_way: dict[Future[list[Row]], "_Query"]) -> None:
-        while running := [query for future, query in under_way.items() if not future.done()]:
-            for query in running:
+    def _end(self, running: list[Query]) -> None:
+        for query in running:
+            while not query.ended.wait(_INTERRUPT_EVERY):
                 query.interrupt()
-            time.sleep(_INTERRUPT_EVERY)
         self._connection.close()
 
-
-class _Query:
-    """One look-up: runs in a thread of the pool, is interrupted from the event loop."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection, text: str, parameters: Row, deadline: float) -> None:
-        self._connection = connection
-        self._text = text
-        self._parameters = parameters
-        self._deadline = deadline
-        self._cursor: duckdb.DuckDBPyConnection | None = None
-        self.closed = False
-
-    def run(self, observe: Callable[[float], None]) -> list[Row]:
-        started = time.monotonic()
-        if started >= self._deadline:
-            raise LookupTimeout("the deadline passed while the look-up waited")
+    async def _ask(self, lookup: str, keys: tuple[str, ...], parameters: Row) -> list[Any]:
+        if self._closed:
+            raise LookupFailure(CLOSED)
+        # one whose caller has gone, or was told of its deadline, counts until its statement ends: it holds a thread
+        under_way = len(self._waiting) + sum(map(len, self._running.values()))
+        if under_way >= self._queue:
+            raise LookupBusy(f"{under_way} look-ups wait for the warehouse already")
+        loop = asyncio.get_running_loop()
+        deadline = time.monotonic() + self._timeout
+        request = Request(self._lookups[lookup], loop.create_future(), deadline, keys, parameters)
+        alarm = loop.call_later(self._timeout, self._expire, request)
+        self._waiting.add(request)
+        self._schedule()
         try:
-            self._cursor = self._connection.cursor()
-            if self.closed:
-                raise LookupFailure(_CLOSED)
-            return self._cursor.execute(self._text, list(self._parameters)).fetchall()
-        except duckdb.InterruptException:
-            if self.closed:
-                raise LookupFailure(_CLOSED) from None
-            raise LookupTimeout("the look-up did not end before its deadline") from None
-        except duckdb.Error as error:
-            raise LookupFailure(_first_line(error)) from None
+            return await request.answer
         finally:
-            observe(time.monotonic() - started)
+            alarm.cancel()
+            self._waiting.discard(request)
 
-    def interrupt(self) -> None:
-        if self._cursor is not None:
-            self._cursor.interrupt()
+    def _expire(self, request: Request) -> None:
+        self._waiting.discard(request)
+        request.fail(LookupTimeout("the deadline of the look-up passed"))
+
+    def _schedule(self) -> None:
+        # not at once: what is asked for in this turn goes together
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._dispatch)
+
+    def _dispatch(self) -> None:
+        self._scheduled = False
+        while self._waiting and len(self._running) < _THREADS:
+            # a caller that went in this very turn is still there
+            requests = [request for request in self._waiting.take() if not request.over]
+            if requests:
+                self._start(requests)
+
+    def _start(self, requests: list[Request]) -> None:
+        text, parameters = statement_of(requests)
+        query = Query(self._connection, text, parameters, max(request.deadline for request in requests))
+        try:
+            future = self._threads.submit(query.run)
+        except RuntimeError as error:  # no thread can be started
+            _fail(requests, LookupFailure(str(error)))
+            return
+        self._running[query] = requests
+        alarm = asyncio.get_running_loop().call_later(query.deadline - time.monotonic(), self._interrupt, query)
+        asyncio.wrap_future(future).add_done_callback(lambda done: self._ended(query, alarm, done))
+
+    def _interrupt(self, query: Query) -> None:
+        """All of its look-ups are past their deadlines."""
+        if query in self._running:
+            query.interrupt()
+            # an interrupt before execution has begun is lost, so it is repeated
+            asyncio.get_running_loop().call_later(_INTERRUPT_EVERY, self._interrupt, query)
+
+    def _ended(self, query: Query, alarm: asyncio.TimerHandle, done: asyncio.Future[list[Row]]) -> None:
+        alarm.cancel()
+        requests = self._running.pop(query)
+        error = done.exception()
+        if error is None:
+            answer(requests, done.result())
+        elif len(requests) > 1 and not self._closed:
+            # whoever did not ask for a bad row group, or for too much, must not fail with who did
+            self._waiting.put_back(singly(requests))
+        else:
+            _fail(requests, error)
+        self._schedule()
+        self._observe(query.seconds, len(requests))
 
 
-def _expire(query: _Query, future: Future[list[Row]], loop: asyncio.AbstractEventLoop) -> None:
-    if not future.done():
-        query.interrupt()
-        # an interrupt before execution has begun is lost, so it is repeated
-        loop.call_later(_INTERRUPT_EVERY, _expire, query, future, loop)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+def _fail(requests: Iterable[Request], error: BaseException) -> None:
+    for request in requests:
+        request.fail(error)

@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 
 from warehouse.areas.all import AREAS
-from warehouse.engine import Engine, Lookup
+from warehouse.engine import Engine
 from warehouse.errors import WarehouseError
 from warehouse.keyset import KeySet
+from warehouse.lookup import Lookup
 from warehouse.releases import Catalog, Manifest
 
 log = logging.getLogger("forecast.warehouse")
@@ -113,5 +114,5 @@ class ReleaseFollower:
                 keys[area.name] = area.keys_in(folder)
             except msgspec.DecodeError as error:
                 raise WarehouseError(f"{folder / area.key_set} cannot be read: {error}") from None
-        lookups = {area.name: Lookup(area.lookup_in(folder), area.probe) for area in areas}
+        lookups = {area.name: area.lookup_in(folder) for area in areas}
         return OpenRelease(manifest, keys, self._open_engine(folder, lookups))

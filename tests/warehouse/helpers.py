@@ -13,11 +13,12 @@ from warehouse import publish as publisher
 from warehouse.areas import forecast
 from warehouse.areas.area import Area
 from warehouse.drop import collect
-from warehouse.engine import Engine, Lookup
+from warehouse.engine import Engine
 from warehouse.extracts import recognise
 from warehouse.findings import Finding, Report, report
 from warehouse.intake import read
 from warehouse.keyset import KeySet
+from warehouse.lookup import Lookup
 from warehouse.publish import Options, Outcome
 from warehouse.releases import Catalog
 from warehouse.rules.all import RULES
@@ -86,7 +87,7 @@ def open_engine(folder: Path, lookups: Mapping[str, Lookup]) -> Engine:
 def engine_of(catalog: Catalog, *areas: Area) -> Engine:
     """On the current release."""
     folder = catalog.folder(catalog.current().id)
-    return open_engine(folder, {area.name: Lookup(area.lookup_in(folder), area.probe) for area in areas})
+    return open_engine(folder, {area.name: area.lookup_in(folder) for area in areas})
 
 
 def figures(entry: Any) -> list[tuple[int, int]]:

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import duckdb
@@ -13,11 +13,10 @@ import pytest
 from tests.support.drops import HOUSING, LOCATIONS, write_drop, write_table
 from tests.warehouse.helpers import publish, shorten, until
 from warehouse.areas.forecast import AREA
-from warehouse.engine import Engine, Lookup
+from warehouse.engine import Engine, Observe
 from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
+from warehouse.lookup import Lookup
 from warehouse.releases import Catalog
-
-Observe = Callable[[float], None]
 
 # Runs for hours, unless it is interrupted.
 ENDLESS = "SELECT encode(count(*)::VARCHAR) FROM range(1000000) a, range(1000000) b WHERE a.range + b.range > len(?)"
@@ -38,13 +37,19 @@ def file(published: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(published, tmp_path / "release")) / AREA.entries
 
 
-def opened(file: Path, timeout: float = 30, queue: int = 8, observe: Observe = lambda _: None) -> Engine:
-    lookups = {AREA.name: Lookup(AREA.lookup_in(file.parent), AREA.probe)}
+def opened(
+    file: Path, timeout: float = 30, queue: int = 8, observe: Observe = lambda _seconds, _lookups: None
+) -> Engine:
+    lookups = {AREA.name: AREA.lookup_in(file.parent)}
     return Engine(file.parent, lookups, memory=64 << 20, timeout=timeout, queue=queue, observe=observe)
 
 
 async def look_up(engine: Engine, *zip_codes: str) -> list[bytes]:
-    return [entry for (entry,) in await engine.rows(AREA.name, list(zip_codes))]
+    return await engine.entries(AREA.name, zip_codes)
+
+
+def replace_statement(engine: Engine, text: str) -> None:
+    engine._lookups[AREA.name] = Lookup(text, AREA.probe)
 
 
 @pytest.fixture
@@ -62,11 +67,13 @@ def raw(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     made.close()
 
 
-async def test_entries_come_in_ascending_order(engine: Engine) -> None:
+async def test_entries_come_in_the_order_of_their_keys(engine: Engine) -> None:
     wanted = ["90028", "00501", "36436"]
-    assert [msgspec.json.decode(entry)["location"]["zip_code"] for entry in await look_up(engine, *wanted)] == sorted(
-        wanted
-    )
+    assert [msgspec.json.decode(entry)["location"]["zip_code"] for entry in await look_up(engine, *wanted)] == wanted
+
+
+async def test_no_keys_have_no_entries(engine: Engine) -> None:
+    assert await look_up(engine) == []
 
 
 async def test_many_look_ups_at_once_get_their_own_answers(file: Path) -> None:
@@ -79,22 +86,23 @@ async def test_many_look_ups_at_once_get_their_own_answers(file: Path) -> None:
 
 async def test_a_look_up_ends_at_its_deadline_and_the_engine_goes_on(file: Path) -> None:
     engine = opened(file, timeout=0.15)
-    answering, engine._texts = engine._texts, {AREA.name: ENDLESS}
+    answering = engine._lookups[AREA.name].text
+    replace_statement(engine, ENDLESS)
     started = time.monotonic()
     with pytest.raises(LookupTimeout):
         await look_up(engine, "36436")
     assert time.monotonic() - started < 5
-    engine._texts = answering
+    replace_statement(engine, answering)
     assert len(await look_up(engine, "36436")) == 1
     engine.close()
 
 
 async def test_waiting_counts_towards_the_deadline(file: Path) -> None:
-    """Five endless look-ups in two threads: the last is not asked after the first ones."""
+    """Five endless queries in two threads: the last is not asked after the first ones."""
     engine = opened(file, timeout=0.15)
-    engine._texts = {AREA.name: ENDLESS}
+    replace_statement(engine, ENDLESS)
     started = time.monotonic()
-    results = await asyncio.gather(*(look_up(engine, "36436") for _ in range(5)), return_exceptions=True)
+    results = await asyncio.gather(*(engine.rows(AREA.name, "x") for _ in range(5)), return_exceptions=True)
     assert {type(result) for result in results} == {LookupTimeout}
     assert time.monotonic() - started < 5
     engine.close()
@@ -102,13 +110,15 @@ async def test_waiting_counts_towards_the_deadline(file: Path) -> None:
 
 async def test_more_look_ups_than_the_queue_holds_are_turned_away_at_once(file: Path) -> None:
     engine = opened(file, timeout=0.2, queue=3)
-    answering, engine._texts = engine._texts, {AREA.name: ENDLESS}
+    answering = engine._lookups[AREA.name].text
+    replace_statement(engine, ENDLESS)
     waiting = [asyncio.create_task(look_up(engine, "36436")) for _ in range(3)]
     await asyncio.sleep(0)
     with pytest.raises(LookupBusy, match="3 look-ups wait"):
         await look_up(engine, "36436")
     await asyncio.gather(*waiting, return_exceptions=True)
-    engine._texts = answering
+    await until(lambda: not engine._running)
+    replace_statement(engine, answering)
     assert len(await look_up(engine, "36436")) == 1
     engine.close()
 
@@ -116,17 +126,17 @@ async def test_more_look_ups_than_the_queue_holds_are_turned_away_at_once(file: 
 async def test_a_look_up_whose_caller_has_gone_keeps_its_place_and_its_deadline(file: Path) -> None:
     """It still holds a thread; two of them must not block the engine for ever."""
     engine = opened(file, timeout=0.2, queue=2)
-    answering, engine._texts = engine._texts, {AREA.name: ENDLESS}
-    gone = [asyncio.create_task(look_up(engine, "36436")) for _ in range(2)]
-    await until(lambda: sum(future.running() for future in engine._under_way) == 2)
-    under_way = set(engine._under_way)
+    answering = engine._lookups[AREA.name].text
+    replace_statement(engine, ENDLESS)
+    gone = [asyncio.create_task(engine.rows(AREA.name, "x")) for _ in range(2)]
+    await until(lambda: len(engine._running) == 2)
     for task in gone:
         task.cancel()
     await asyncio.gather(*gone, return_exceptions=True)
     with pytest.raises(LookupBusy):
         await look_up(engine, "36436")
-    await until(lambda: all(future.done() for future in under_way))
-    engine._texts = answering
+    await until(lambda: not engine._running)
+    replace_statement(engine, answering)
     assert len(await look_up(engine, "36436")) == 1
     engine.close()
 
@@ -134,28 +144,30 @@ async def test_a_look_up_whose_caller_has_gone_keeps_its_place_and_its_deadline(
 async def test_closing_fails_what_waits_and_what_comes(file: Path) -> None:
     """At once, and as a failed look-up: to a caller, a cancellation would look like its own."""
     engine = opened(file)
-    engine._texts = {AREA.name: ENDLESS}
-    under_way = [asyncio.create_task(look_up(engine, "36436")) for _ in range(4)]
-    await until(lambda: sum(query._cursor is not None for query in engine._under_way.values()) == 2)
-    started = time.monotonic()
+    replace_statement(engine, ENDLESS)
+    under_way = [asyncio.create_task(engine.rows(AREA.name, "x")) for _ in range(4)]
+    await until(lambda: len(engine._running) == 2)
+    queries = list(engine._running)
     engine.close()
     engine.close()
     results = await asyncio.gather(*under_way, return_exceptions=True)
     assert {type(result) for result in results} == {LookupFailure}
-    assert time.monotonic() - started < 5
     with pytest.raises(LookupFailure, match="closed"):
         await look_up(engine, "36436")
+    await until(lambda: all(query.ended.is_set() for query in queries))
 
 
 async def test_each_query_is_observed(file: Path) -> None:
-    seconds: list[float] = []
-    engine = opened(file, observe=seconds.append)
-    await look_up(engine, "36436")
-    engine._texts = {AREA.name: "SELECT nothing, ?"}
+    """Its seconds, and how many look-ups it was for; also where it failed."""
+    seen: list[tuple[float, int]] = []
+    engine = opened(file, observe=lambda seconds, lookups: seen.append((seconds, lookups)))
+    await look_up(engine, "36436", "90028")
+    await asyncio.gather(look_up(engine, "36436"), look_up(engine, "90028"))
+    replace_statement(engine, "SELECT nothing, ?")
     with pytest.raises(LookupFailure):
         await look_up(engine, "36436")
-    assert len(seconds) == 2
-    assert all(0 < one < 30 for one in seconds)
+    assert [lookups for _, lookups in seen] == [1, 2, 1]
+    assert all(0 < seconds < 30 for seconds, _ in seen)
     engine.close()
 
 

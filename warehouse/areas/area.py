@@ -9,6 +9,12 @@ import msgspec
 
 from warehouse import sql
 from warehouse.keyset import KeySet
+from warehouse.lookup import Lookup
+
+# Measured: a list of keys saves a quarter of the time for one to four, a twelfth for sixteen; for a city of 178 whose
+# ZIP codes are neighbours it takes almost twice as long.
+_FEW = 16
+_ANY_NUMBER = "SELECT unnest(?::VARCHAR[])"
 
 Build = Callable[[duckdb.DuckDBPyConnection, Path, Path], KeySet]
 Answers = Callable[[Path], Iterator[tuple[str, bytes]]]
@@ -18,7 +24,8 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of data. `name` is its name in manifests, cache keys and metrics, and that of its files.
 
     `tables`: a release that lacks one of them lacks the area.
-    `lookup`: the statement that answers from `entries`; with the parameters `probe` it finds nothing.
+    `lookup`: the statement that answers from `entries`; with the parameters `probe` it finds nothing. One that is
+    `by_key` finds keys and entries, and its text names `{keys}`.
     `build`: writes `entries` from the normalised tables of a release (connection, their folder, the release's folder).
     `answers`: what is worth putting into a cache before anybody asks, as (canonical query, encoded body).
     """
@@ -27,6 +34,7 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     tables: tuple[str, ...]
     lookup: str
     probe: tuple[Any, ...]
+    by_key: bool = False
     build: Build
     answers: Answers
 
@@ -44,9 +52,12 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     def files(self) -> tuple[str, str]:
         return self.entries, self.key_set
 
-    def lookup_in(self, folder: Path) -> str:
-        """The look-up's SQL on the release in `folder`."""
-        return sql.statement(self.lookup, file=sql.rows_of(folder / self.entries))
+    def lookup_in(self, folder: Path) -> Lookup:
+        """The look-up on the release in `folder`."""
+        file = sql.rows_of(folder / self.entries)
+        lists = [", ".join("?" * count) for count in range(1, _FEW + 1)] if self.by_key else []
+        few = tuple(sql.statement(self.lookup, file=file, keys=keys) for keys in lists)
+        return Lookup(sql.statement(self.lookup, file=file, keys=_ANY_NUMBER), self.probe, few)
 
     def keys_in(self, folder: Path) -> KeySet:
         """Raises OSError or msgspec.DecodeError if there is no readable key set."""

@@ -1,7 +1,6 @@
 -- name: entries_by_zip_code
--- The encoded entries of the given ZIP codes, ascending. The file is sorted by ZIP code, so few row groups are read.
-SELECT entry FROM {file}
-WHERE zip_code IN (SELECT unnest(?::VARCHAR[])) ORDER BY zip_code
+-- The given ZIP codes and their encoded entries, in any order. The file is sorted by ZIP code, so few row groups are read.
+SELECT zip_code, entry FROM {file} WHERE zip_code IN ({keys})
 
 -- name: page_of_projects
 -- Ids and encoded entries of the projects at the given places whose ids come after the given one, ascending. The file is
