@@ -8,6 +8,7 @@ from service.telemetry import (
     COUNTERS,
     HISTOGRAMS,
     LATENCY_BOUNDS,
+    QUERY_LOOKUPS,
     QUERY_SECONDS,
     REQUESTS,
     Histogram,
@@ -41,6 +42,14 @@ def test_what_is_counted_elsewhere_is_set_and_still_adds_up() -> None:
     other.total(REQUESTS, 10, "forecast", "200", "answered")
     telemetry.add(other.snapshot())
     assert _counted(telemetry) == {("forecast_requests", ("forecast", "200", "answered")): 17}
+
+
+def test_several_are_counted_at_once() -> None:
+    """A query that many look-ups share."""
+    telemetry = Telemetry()
+    telemetry.count(QUERY_LOOKUPS, amount=3)
+    telemetry.count(QUERY_LOOKUPS)
+    assert _counted(telemetry) == {("forecast_warehouse_lookups", ()): 4}
 
 
 @given(st.lists(st.floats(0, 10), max_size=50), st.lists(st.floats(0, 10), max_size=50))
