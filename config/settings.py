@@ -110,6 +110,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     drain: Annotated[
         float, Meta(ge=0, le=300, description="Longest time that a worker told to stop finishes requests.")
     ] = 10.0
+    previous_release_on_failure: Annotated[
+        bool, Meta(description="Whether the release before answers where the current one fails; such answers say so.")
+    ] = False
     direct_answers: Annotated[
         bool,
         Meta(description="Whether a hot GET is answered as soon as its headers are there; the answer is the same."),

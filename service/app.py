@@ -16,6 +16,7 @@ from service.edge.gate import Gate
 from service.edge.hot import HotAnswers
 from service.edge.metering import Meter
 from service.edge.wire import heads_with
+from service.http.answering import Answers
 from service.http.app import build_litestar
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
@@ -82,7 +83,13 @@ class WorkerApp:
         self.hot = HotAnswers(self.near, self.verifier, self._meter, self.telemetry)
         self._settings = settings
         self._on_release = on_release
-        self.follower = ReleaseFollower(settings.data_path, self._open_engine, self._switched, self.near.retire)
+        self.follower = ReleaseFollower(
+            settings.data_path,
+            self._open_engine,
+            self._switched,
+            self.near.retire,
+            keep_previous=settings.previous_release_on_failure,
+        )
         self.gate = self._build_gate(settings)
 
     @property
@@ -126,9 +133,10 @@ class WorkerApp:
     def _build_gate(self, settings: Settings) -> Gate:
         shared = SharedCache(self.cache_store, settings.cache_ttl)
         cache = ReadThrough(self.near, shared, self._observe_lookup)
-        policy, metering = self._policy, self.metering
+        answers = Answers(self.follower, cache, self._policy, fall_back=settings.previous_release_on_failure)
+        metering = self.metering
         handlers = [
-            *(area.route(self.follower, cache, policy) for area in AREAS),
+            *(area.route(answers) for area in AREAS),
             index_route(self.follower),
             openapi_route(),
             usage_route(metering.report, metering.store, caller),

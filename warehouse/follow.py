@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -35,8 +36,18 @@ class OpenRelease(msgspec.Struct, frozen=True, eq=False):
         return self.manifest.id
 
 
+class Previous(msgspec.Struct, frozen=True, eq=False):
+    """The release that answered before the current one; `since` is when it stopped doing so, by `time.monotonic`."""
+
+    release: OpenRelease
+    since: float
+
+
 class ReleaseFollower:
-    """`current` is None until the first release was opened. A release that cannot be opened changes nothing."""
+    """`current` is None until the first release was opened. A release that cannot be opened changes nothing.
+
+    With `keep_previous` the release before stays open, and stands in at the start for one that cannot be opened.
+    """
 
     def __init__(
         self,
@@ -44,10 +55,14 @@ class ReleaseFollower:
         open_engine: OpenEngine,
         on_switch: Callable[[OpenRelease], None] = lambda _: None,
         on_retire: Callable[[str], None] = lambda _: None,
+        *,
+        keep_previous: bool = False,
     ) -> None:
         """`on_retire` is told the id of a release that no request uses any more; it may have come back since."""
         self.current: OpenRelease | None = None
+        self.previous: Previous | None = None
         self.problem: str | None = None
+        self._keep_previous = keep_previous
         self._catalog = Catalog(data)
         self._open_engine = open_engine
         self._on_switch = on_switch
@@ -63,10 +78,10 @@ class ReleaseFollower:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        if self.current is not None:
-            self.current.engine.close()
-        for release in self._retired:
-            release.engine.close()
+        kept = (self.current, self.previous.release if self.previous else None, *self._retired)
+        for release in kept:
+            if release is not None:
+                release.engine.close()
 
     async def _poll(self) -> None:
         while True:
@@ -86,16 +101,43 @@ class ReleaseFollower:
                 trace = None if expected else error
                 log.error("cannot open the current release: %s", error, exc_info=trace)
             self.problem = str(error)
+            if self.current is None and self._keep_previous:
+                await self._stand_in()
             return
-        before, self.current, self.problem = self.current, opened, None
+        self.problem = None
+        self._switch(opened)
+
+    async def _stand_in(self) -> None:
+        """The release before the current one answers, until that can be opened."""
+        try:
+            pointer = self._catalog.pointer()
+            if pointer is None or pointer.previous is None:
+                return
+            opened = await asyncio.to_thread(self._open, pointer.previous)
+        except Exception as error:  # it is not what was asked for, and `problem` says what is
+            log.error("neither can the release before be opened: %s", error)
+            return
+        self._switch(opened)
+
+    def _switch(self, opened: OpenRelease) -> None:
+        before, self.current = self.current, opened
         log.info("serving release %s", opened.id, extra={"release": opened.id})
         if before is not None:
-            self._retired.add(before)
-            asyncio.get_running_loop().call_later(_RETIRE_AFTER, self._retire, before)
+            self._end(before)
         try:
             self._on_switch(opened)
         except Exception:  # whoever is told must not end the following
             log.exception("not everything was told of release %s", opened.id)
+
+    def _end(self, release: OpenRelease) -> None:
+        """It answers no new requests from now on."""
+        leaving: OpenRelease | None = release
+        if self._keep_previous:
+            leaving = self.previous.release if self.previous else None
+            self.previous = Previous(release, time.monotonic())
+        if leaving is not None:
+            self._retired.add(leaving)
+            asyncio.get_running_loop().call_later(_RETIRE_AFTER, self._retire, leaving)
 
     def _retire(self, release: OpenRelease) -> None:
         self._retired.discard(release)

@@ -6,10 +6,9 @@ from typing import Any
 import msgspec
 from litestar.handlers import HTTPRouteHandler
 
-from service.cache.read_through import ReadThrough
-from service.http.caching import CachePolicy
+from service.http.answering import Answers
 from service.http.errors import ApiError
-from warehouse.follow import OpenRelease, ReleaseFollower
+from warehouse.follow import OpenRelease
 from warehouse.keyset import KeySet, NoMatch, OtherCity, UnknownCity, UnknownZip
 
 LOCATION_FORMS = (("zip_code",), ("city_name", "state_code"))
@@ -49,7 +48,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[str, ...] = ()
 
 
-RouteFactory = Callable[[ReleaseFollower, ReadThrough, CachePolicy], HTTPRouteHandler]
+RouteFactory = Callable[[Answers], HTTPRouteHandler]
 
 
 class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,14 +64,6 @@ class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def listed(self) -> AreaDescription:
         return AreaDescription(self.name, self.path, self.description, self.query_forms)
-
-
-def current_release(follower: ReleaseFollower) -> OpenRelease:
-    """The release that this request is answered from. Raises ApiError (503) before the first."""
-    release = follower.current
-    if release is None:
-        raise ApiError("unavailable", "No data has been published yet. Try again as Retry-After says.")
-    return release
 
 
 def keys_of(release: OpenRelease, area: str) -> KeySet:

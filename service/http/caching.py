@@ -1,5 +1,7 @@
 """Headers of answers that may be kept: validators (RFC 9110), Cache-Control, Cache-Status (RFC 9211), coding."""
 
+import msgspec
+
 from service.cache.entry import CacheEntry
 from service.cache.read_through import Fetched
 from service.http.head import RequestHead
@@ -26,13 +28,24 @@ class CachePolicy:
         `digest` is that of the cache key, if the near cache may have the entry.
         """
         kept = Kept(digest, release, outcome) if digest else None
+        return self._answer(head, fetched, release, outcome, (b"cache-status", cache_status(fetched)), kept)
+
+    def stale_answer(self, head: RequestHead, fetched: Fetched, release: str, outcome: str, age: int) -> Reply:
+        """The same from a release that was current `age` seconds ago: it says so (RFC 9111 5.1, RFC 9211 2.3)."""
+        status = b"forecast; hit; ttl=-%d; detail=previous-release" % age
+        reply = self._answer(head, fetched, release, outcome, (b"cache-status", status), None)
+        return msgspec.structs.replace(reply, headers=(*reply.headers, (b"age", b"%d" % age)))
+
+    def _answer(
+        self, head: RequestHead, fetched: Fetched, release: str, outcome: str, status: Header, kept: Kept | None
+    ) -> Reply:
         entry = fetched.entry
         compressed = bool(entry.gzipped) and accepts_gzip(head.accept_encoding)
         etag = etag_of(entry, compressed=compressed)
         shared = (
             (b"etag", etag),
             *self.headers(release),
-            (b"cache-status", cache_status(fetched)),
+            status,
         )
         if head.if_none_match and matches(head.if_none_match, etag):
             return Reply(304, shared, b"", "not_modified", kept)

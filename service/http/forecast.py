@@ -6,16 +6,12 @@ from litestar import Request, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
-from service.cache.key import cache_key
-from service.cache.read_through import ReadThrough
-from service.http.area import Operation, PartnerArea, current_release, explain, keys_of
-from service.http.caching import CachePolicy
+from service.http.answering import Answers, Asked
+from service.http.area import Operation, PartnerArea, explain, keys_of
 from service.http.errors import ApiError
-from service.http.head import head_of
 from service.http.query import parse_location
 from warehouse.areas import forecast
-from warehouse.errors import LookupFailure
-from warehouse.follow import ReleaseFollower
+from warehouse.follow import OpenRelease
 from warehouse.keyset import Match
 
 PATH = "/v1/population-housing-forecast"
@@ -23,26 +19,20 @@ NAME = forecast.AREA.name
 _NOTHING = ("There are no records of ZIP code {}", "There is no city {} in {}")
 
 
-def forecast_route(follower: ReleaseFollower, cache: ReadThrough, policy: CachePolicy) -> HTTPRouteHandler:
+def forecast_route(answers: Answers) -> HTTPRouteHandler:
     @get(PATH)
     async def population_housing_forecast(request: Request[Any, Any, Any]) -> ASGIApp:
-        release = current_release(follower)
-        keys = keys_of(release, NAME)
-        query = parse_location(request.scope["query_string"])
-        match = keys.resolve(query.zip_code, query.city_name, query.state_code)
-        if not isinstance(match, Match):
-            raise ApiError("no_matching_records", explain(match, *_NOTHING), headers=policy.headers(release.id))
+        def ask(release: OpenRelease) -> Asked:
+            keys = keys_of(release, NAME)
+            query = parse_location(request.scope["query_string"])
+            match = keys.resolve(query.zip_code, query.city_name, query.state_code)
+            if not isinstance(match, Match):
+                headers = answers.policy.headers(release.id)
+                raise ApiError("no_matching_records", explain(match, *_NOTHING), headers=headers)
+            outcome = "answered" if keys.has_figures(match.keys) else "answered_empty"
+            return Asked(match.query, lambda: forecast.answer(release.engine, match), outcome)
 
-        async def fill() -> bytes:
-            return await forecast.answer(release.engine, match)
-
-        key = cache_key(release.id, NAME, match.query)
-        try:
-            fetched = await cache.get(key, fill)
-        except LookupFailure as error:
-            raise ApiError("unavailable") from error
-        outcome = "answered" if keys.has_figures(match.keys) else "answered_empty"
-        return policy.answer(head_of(request.scope), fetched, release.id, outcome, key.digest)
+        return await answers.answer(NAME, request.scope, ask)
 
     return population_housing_forecast
 

@@ -7,9 +7,10 @@ from litestar import get
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
-from service.http.area import AreaDescription, current_release
+from service.http.answering import NOTHING_PUBLISHED
+from service.http.area import AreaDescription
 from service.http.areas import AREAS
-from service.http.errors import NO_STORE
+from service.http.errors import NO_STORE, ApiError
 from service.http.reply import JSON, Reply
 from warehouse.follow import ReleaseFollower
 
@@ -32,7 +33,9 @@ class Index(msgspec.Struct, frozen=True):
 def index_route(follower: ReleaseFollower) -> HTTPRouteHandler:
     @get("/v1")
     async def index() -> ASGIApp:
-        release = current_release(follower)
+        release = follower.current
+        if release is None:
+            raise ApiError("unavailable", NOTHING_PUBLISHED)
         manifest = release.manifest
         body = Index(
             "v1",

@@ -6,17 +6,13 @@ from litestar import Request, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
-from service.cache.key import cache_key
-from service.cache.read_through import ReadThrough
-from service.http.area import Operation, Parameter, PartnerArea, current_release, explain, keys_of
-from service.http.caching import CachePolicy
+from service.http.answering import Answers, Asked
+from service.http.area import Operation, Parameter, PartnerArea, explain, keys_of
 from service.http.errors import ApiError
-from service.http.head import head_of
 from service.http.query import PageQuery, parse_paged_location
 from warehouse.areas import paging, projects
 from warehouse.areas.paging import CursorError, Page
-from warehouse.errors import LookupFailure
-from warehouse.follow import ReleaseFollower
+from warehouse.follow import OpenRelease
 from warehouse.keyset import Match
 
 PATH = "/v1/development-projects"
@@ -24,26 +20,20 @@ NAME = projects.AREA.name
 _NOTHING = ("There are no development projects in ZIP code {}", "There are no development projects in {}, {}")
 
 
-def projects_route(follower: ReleaseFollower, cache: ReadThrough, policy: CachePolicy) -> HTTPRouteHandler:
+def projects_route(answers: Answers) -> HTTPRouteHandler:
     @get(PATH)
     async def development_projects(request: Request[Any, Any, Any]) -> ASGIApp:
-        release = current_release(follower)
-        keys = keys_of(release, NAME)
-        query, asked = parse_paged_location(request.scope["query_string"])
-        match = keys.resolve(query.zip_code, query.city_name, query.state_code)
-        if not isinstance(match, Match):
-            raise ApiError("no_matching_records", explain(match, *_NOTHING), headers=policy.headers(release.id))
-        page = _page(match.query, asked)
+        def ask(release: OpenRelease) -> Asked:
+            keys = keys_of(release, NAME)
+            query, wanted = parse_paged_location(request.scope["query_string"])
+            match = keys.resolve(query.zip_code, query.city_name, query.state_code)
+            if not isinstance(match, Match):
+                headers = answers.policy.headers(release.id)
+                raise ApiError("no_matching_records", explain(match, *_NOTHING), headers=headers)
+            page = _page(match.query, wanted)
+            return Asked(page.of(match.query), lambda: projects.answer(release.engine, keys, match, page))
 
-        async def fill() -> bytes:
-            return await projects.answer(release.engine, keys, match, page)
-
-        key = cache_key(release.id, NAME, page.of(match.query))
-        try:
-            fetched = await cache.get(key, fill)
-        except LookupFailure as error:
-            raise ApiError("unavailable") from error
-        return policy.answer(head_of(request.scope), fetched, release.id, "answered", key.digest)
+        return await answers.answer(NAME, request.scope, ask)
 
     return development_projects
 

@@ -19,6 +19,7 @@ from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore, open_client
 from service.server import Server
+from tests.support.waiting import eventually
 from tests.support.wire import Answer, Wire
 
 FORECAST = "/v1/population-housing-forecast"
@@ -54,6 +55,18 @@ class Served:
     def forecast(self, **parameters: str) -> Answer:
         query = "&".join(f"{name}={quote_plus(value)}" for name, value in parameters.items())
         return self.ask(f"{FORECAST}?{query}")
+
+    def wait_for(self, release: str) -> None:
+        """Until the worker serves `release`."""
+
+        def there() -> bool:
+            current = self.app.follower.current
+            return current is not None and current.id == release
+
+        async def serves() -> None:
+            await eventually(there)
+
+        self.run(serves)
 
     def run(self, work: Callable[[], Awaitable[T]]) -> T:
         """Runs `work` in the worker's event loop."""

@@ -219,3 +219,39 @@ async def test_an_area_that_only_a_later_version_knows_is_not_served(catalog: Ca
     assert follower.current is not None
     assert (set(follower.current.keys), follower.current.manifest.areas) == ({"forecast"}, ("forecast", "schools"))
     await follower.stop()
+
+
+async def test_at_the_start_the_release_before_stands_in_for_one_that_cannot_be_opened(
+    catalog: Catalog, release: Publish
+) -> None:
+    """If that is asked for; the problem is told all the while, and ends when the current one can be opened."""
+    first, second = release(5), release(6)
+    file = catalog.folder(second) / "forecast.keys"
+    whole = file.read_bytes()
+    flip_byte(file)
+    plain = ReleaseFollower(catalog.data, open_engine)
+    await plain.start()
+    assert plain.current is None
+    await plain.stop()
+    follower = ReleaseFollower(catalog.data, open_engine, keep_previous=True)
+    await follower.start()
+    assert serves(follower, first)()
+    assert follower.problem is not None
+    file.write_bytes(whole)
+    await until(serves(follower, second))
+    assert follower.problem is None
+    await follower.stop()
+
+
+async def test_the_release_before_stays_open_until_the_next_switch(catalog: Catalog, release: Publish) -> None:
+    follower = ReleaseFollower(catalog.data, open_engine, keep_previous=True)
+    ids = [release(5)]
+    await follower.start()
+    for figure in (6, 7):
+        ids.append(release(figure))
+        await until(serves(follower, ids[-1]))
+        assert follower.previous is not None
+        assert follower.previous.release.id == ids[-2]
+        assert await people_of(follower.previous.release) == figure - 1
+    assert [one.id for one in follower._retired] == [ids[0]]
+    await follower.stop()

@@ -12,7 +12,6 @@ from service.http.errors import CODES
 from service.http.projects import PATH
 from tests.support.drops import Rows, project, write_drop
 from tests.support.served import FORECAST, Served, served
-from tests.support.waiting import eventually
 from warehouse.publish import Options, publish
 from warehouse.releases import Catalog
 
@@ -116,17 +115,6 @@ def test_an_empty_limit_or_cursor_is_absent(projects: Served) -> None:
     assert ask(projects, zip_code="36436", limit="", cursor="")[0] == 200
 
 
-def wait_for(projects: Served, release: str) -> None:
-    """Until the worker serves `release`."""
-
-    async def serves() -> None:
-        await eventually(
-            lambda: projects.app.follower.current is not None and projects.app.follower.current.id == release
-        )
-
-    projects.run(serves)
-
-
 def cursor_of(projects: Served, **query: str | int) -> str:
     _, body = ask(projects, limit=1, **query)
     return str(body["next_cursor"])
@@ -211,7 +199,7 @@ def test_the_path_comes_and_goes_with_releases(projects: Served, data: Path, tmp
     assert [area["name"] for area in projects.ask("/v1/").json()["areas"]] == ["forecast", "projects"]
     drop = write_drop(tmp_path / "newer")
     options = Options(withdrawn=("development_projects",))
-    wait_for(projects, published(data, drop, options))
+    projects.wait_for(published(data, drop, options))
     assert projects.ask(f"{PATH}?zip_code=36436").json()["code"] == "not_found"
 
 
@@ -222,7 +210,7 @@ def test_a_walk_goes_on_across_a_switch(projects: Served, data: Path, tmp_path: 
         *PROJECTS,
         *(project(name, zip_code=None, city_name="Saint Louis", state_code="MO") for name in ("STL-0001", "STL-0201")),
     ]
-    wait_for(projects, published(data, write_drop(tmp_path / "newer", projects=rows)))
+    projects.wait_for(published(data, write_drop(tmp_path / "newer", projects=rows)))
     _, rest = ask(projects, city_name="Saint Louis", state_code="MO", cursor=str(first["next_cursor"]))
     expected = [f"STL-{number:03}" for number in range(10, 25)]
     expected.insert(expected.index("STL-020") + 1, "STL-0201")

@@ -1,0 +1,95 @@
+"""Where the current release fails, the one before answers, if that is set, and says so."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from config.settings import Settings
+from service.keys.record import ApiKey
+from service.keys.store import KeyStore
+from service.terms import Terms
+from tests.support.drops import LOCATIONS, location, people, project, write_drop
+from tests.support.problems import problem
+from tests.support.served import FORECAST, Served, served, with_keys
+from tests.warehouse.helpers import NO_LIMITS
+from warehouse.publish import Options, publish
+from warehouse.releases import Catalog
+
+GOOD = f"{FORECAST}?zip_code=36436"
+
+
+def published(data: Path, drop: Path) -> str:
+    outcome = publish(Catalog(data), [str(drop)], Options(limits=NO_LIMITS))
+    assert outcome.manifest is not None
+    assert outcome.result == "published", outcome.report
+    return outcome.manifest.id
+
+
+@pytest.fixture(params=[True, False], ids=["set", "not set"])
+def failing(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> Iterator[tuple[Served, str, bool]]:
+    """A worker that served one release, then another whose files are lost; and the id of the first."""
+    data = tmp_path / "data"
+    first = published(data, write_drop(tmp_path / "first", projects=[project("A-1")]))
+    own = msgspec.structs.replace(settings, data_dir=str(data), previous_release_on_failure=request.param)
+    with served(own) as worker:
+        assert worker.ask(GOOD).header("x-data-release") == first
+        newer = [*LOCATIONS, location("36437", "Jackson", "AL")]
+        drop = write_drop(tmp_path / "second", locations=newer, population=[people("36436", 2023, 9)])
+        second = published(data, drop)
+        worker.wait_for(second)
+        for file in Catalog(data).folder(second).glob("*.parquet"):
+            file.unlink()
+        yield worker, first, request.param
+
+
+def test_a_release_whose_files_are_lost_is_stood_in_for_by_the_one_before(failing: tuple[Served, str, bool]) -> None:
+    """With its id, its age, and a validator of its own bytes; without the setting it is a 503."""
+    worker, first, is_set = failing
+    answer = worker.ask(GOOD)
+    if not is_set:
+        assert problem(answer) == (503, "unavailable")
+        return
+    assert (answer.status, answer.header("x-data-release")) == (200, first)
+    assert b'"tot_population":783' in answer.body
+    age = int(answer.header("age") or 0)
+    assert 1 <= age < 60
+    assert answer.header("cache-status") == f"forecast; hit; ttl=-{age}; detail=previous-release"
+    again = worker.ask(GOOD, if_none_match=answer.header("etag") or "")
+    assert (again.status, again.header("x-data-release")) == (304, first)
+
+
+def test_what_only_the_current_release_has_is_a_503_and_no_404(failing: tuple[Served, str, bool]) -> None:
+    """The release before does not know the ZIP code; that says nothing about it."""
+    assert problem(failing[0].ask(f"{FORECAST}?zip_code=36437")) == (503, "unavailable")
+
+
+def test_what_is_wrong_with_a_request_stays_wrong(failing: tuple[Served, str, bool]) -> None:
+    """What the current key set does not know is its 404, whatever the release before knew."""
+    worker = failing[0]
+    assert problem(worker.ask(f"{FORECAST}?zip_code=99999")) == (404, "no_matching_records")
+    assert problem(worker.ask(f"{FORECAST}?zip_code=x")) == (400, "invalid_parameter")
+
+
+def test_who_is_not_entitled_gets_nothing_of_the_release_before(
+    failing: tuple[Served, str, bool], settings: Settings
+) -> None:
+    worker = failing[0]
+
+    async def issue(store: KeyStore) -> tuple[str, ApiKey]:
+        return await store.issue("acme", "", None, Terms(areas=("projects",)))
+
+    async def run() -> tuple[str, ApiKey]:
+        return await with_keys(settings.keys_url, Path(worker.app._settings.data_dir), issue)
+
+    assert problem(worker.ask(GOOD, key=worker.run(run)[0])) == (403, "not_entitled")
+
+
+def test_an_answer_of_the_release_before_is_never_direct(failing: tuple[Served, str, bool]) -> None:
+    """The next request finds out whether the current one has recovered."""
+    worker = failing[0]
+    before = worker.app.hot.answered
+    for _ in range(3):
+        worker.ask(GOOD)
+    assert worker.app.hot.answered == before
