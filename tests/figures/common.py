@@ -1,0 +1,193 @@
+"""What the figures share: a site on real servers, connections whose worker is known, ways to tell figures."""
+
+import asyncio
+import contextlib
+import os
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+from service.keys import pepper
+from service.keys.store import KeyStore
+from service.redis.client import RedisStore, open_client
+from tests.support.drops import project, write_drop
+from tests.support.instance import FORECAST, Instance, environment, until
+from tests.support.valkey import ValkeyProcess
+from warehouse.publish import Options, publish
+from warehouse.releases import Catalog
+
+_START_SECONDS = 30.0
+# As an operator's command has it.
+_STORE_TIMEOUT = 3.0
+# From /proc/net/tcp.
+_ESTABLISHED = "01"
+# Asked without a key: the 401 shows that a worker has taken the connection.
+_KNOCK = b"GET /v1/ HTTP/1.1\r\nHost: figures\r\n\r\n"
+
+
+def say(text: str) -> None:
+    print(f"{text}  [load {os.getloadavg()[0]:.1f}]", flush=True)  # noqa: T201 - it is what these are run for
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value that `share` of `values` do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-len(ordered) * round(share * 1000) // 1000) - 1)]
+
+
+def milliseconds(values: Sequence[float]) -> str:
+    shown = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0))
+    return ", ".join(f"{name} {quantile(values, share) * 1000:.1f}" for name, share in shown) + " ms"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A small release with both areas, and two real servers. `env` serves it; `store` is opened in this process."""
+
+    folder: Path
+    env: dict[str, str]
+    keys: ValkeyProcess
+    cache: ValkeyProcess
+
+    @contextlib.asynccontextmanager
+    async def store(self) -> AsyncIterator[KeyStore]:
+        data = self.folder / "data"
+        redis = RedisStore("key store", self.keys.url, open_client(self.keys.url, timeout=_STORE_TIMEOUT, retries=1))
+        try:
+            yield KeyStore(redis, pepper.obtain(None, data), data)
+        finally:
+            await redis.stop()
+
+
+@contextlib.contextmanager
+def site() -> Iterator[Site]:
+    """Both servers append to a file and wait for its disk, as config/redis-keys.conf says for the keys."""
+    with contextlib.ExitStack() as stack:
+        # short, for the names of sockets
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pff")))
+        servers = [ValkeyProcess(folder / name, appendonly=True).start() for name in ("k", "c")]
+        for server in servers:
+            stack.callback(server.kill)
+        drop = write_drop(folder / "drop", projects=[project("p1")])
+        env = environment(folder / "data", keys_url=servers[0].url, cache_url=servers[1].url)
+        done = publish(Catalog(folder / "data"), [str(drop)], Options(attribution=("The figures",)))
+        assert done.result == "published", done
+        yield Site(folder, env, servers[0], servers[1])
+
+
+def wait_for_workers(instance: Instance, workers: int, pushed: int | None = None) -> list[int]:
+    """Their process ids, when all serve and changes of keys are pushed to `pushed` of them (None: to all)."""
+    told = workers if pushed is None else pushed
+    until(lambda: instance.metric("forecast_workers") == workers, _START_SECONDS)
+    until(lambda: instance.metric("forecast_revocation_push_connections") == told, _START_SECONDS)
+    return instance.worker_pids()
+
+
+def request(key: str, path: str = f"{FORECAST}?zip_code=36436", etag: str | None = None) -> bytes:
+    condition = f"If-None-Match: {etag}\r\n" if etag else ""
+    return f"GET {path} HTTP/1.1\r\nHost: figures\r\nx-api-key: {key}\r\n{condition}\r\n".encode()
+
+
+class Connection(asyncio.Protocol):
+    """One keep-alive connection with one request at a time. `worker` is the process behind it, 0 if it is not known."""
+
+    def __init__(self) -> None:
+        self.worker = 0
+        self.local_port = 0
+        self.usable = True
+        self._buffer = b""
+        self._answer: asyncio.Future[int] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by inheritance
+        self.local_port = transport.get_extra_info("sockname")[1]
+
+    def ask(self, head: bytes) -> "asyncio.Future[int]":
+        """The status of the answer, when all of it has come; ConnectionError if it never does."""
+        assert self._answer is None, "one request at a time"
+        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._answer = answer
+        if self.usable:
+            self._transport.write(head)
+        else:
+            self._end(ConnectionError("closed"))
+        return answer
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, found, body = self._buffer.partition(b"\r\n\r\n")
+        if not found:
+            return
+        status, lines = int(head[9:12]), head.lower()
+        length = 0 if status == 304 else int(lines.partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0])
+        if len(body) < length:
+            return
+        self._buffer = body[length:]
+        if b"\r\nconnection: close" in lines:
+            self.close()
+        answer, self._answer = self._answer, None
+        if answer is not None and not answer.done():
+            answer.set_result(status)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.usable = False
+        self._end(error or ConnectionError("closed"))
+
+    def close(self) -> None:
+        self.usable = False
+        self._transport.close()
+
+    def _end(self, error: Exception) -> None:
+        answer, self._answer = self._answer, None
+        if answer is not None and not answer.done():
+            answer.set_exception(ConnectionError(str(error)))
+
+
+async def connect(base: str) -> Connection:
+    """Raises OSError."""
+    where = urlsplit(base)
+    assert where.hostname is not None
+    assert where.port is not None
+    _, connection = await asyncio.get_running_loop().create_connection(Connection, where.hostname, where.port)
+    return connection
+
+
+async def spread(base: str, pids: Sequence[int], each: int) -> dict[int, list[Connection]]:
+    """By worker, `each` connections: opened until every worker has taken so many; those too many are closed again."""
+    kept: dict[int, list[Connection]] = {pid: [] for pid in pids}
+    deadline = time.monotonic() + _START_SECONDS
+    while any(len(connections) < each for connections in kept.values()):
+        assert time.monotonic() < deadline, f"some worker takes no connections: {kept}"
+        fresh = await asyncio.gather(*(connect(base) for _ in range(2 * len(pids))))
+        await asyncio.gather(*(connection.ask(_KNOCK) for connection in fresh))
+        owners = workers_of(base, pids)
+        for connection in fresh:
+            connection.worker = owners.get(connection.local_port, 0)
+            wanted = kept.get(connection.worker)
+            if wanted is not None and len(wanted) < each:
+                wanted.append(connection)
+            else:
+                connection.close()
+    return kept
+
+
+def workers_of(base: str, pids: Sequence[int]) -> dict[int, int]:
+    """By a client's local port, the process that holds the other end."""
+    holders: dict[str, int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    holders[str(descriptor.readlink())] = pid
+    port = urlsplit(base).port
+    owners: dict[int, int] = defaultdict(int)
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, state, *rest = line.split()
+        if state == _ESTABLISHED and int(local.rpartition(":")[2], 16) == port:
+            owners[int(remote.rpartition(":")[2], 16)] = holders.get(f"socket:[{rest[5]}]", 0)
+    return owners
