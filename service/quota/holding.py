@@ -36,7 +36,7 @@ class Holding:
     """
 
     __slots__ = (
-        "_beyond", "_counted_at", "_demand", "_late", "_most_ahead", "_next_expires", "_next_tokens", "_pause",
+        "_beyond", "_counted_at", "_demand", "_late", "_most_ahead", "_next_expires", "_next_tokens", "_pause", "alone",
         "denied_until", "expires", "flight", "local", "local_until", "low", "rate", "spent", "tokens", "waiting",
     )  # fmt: skip
 
@@ -45,6 +45,7 @@ class Holding:
         self.flight: asyncio.Task[None] | None = None
         self.local = LocalShare()
         self.local_until = _NEVER
+        self.alone = 0.0  # seconds without Redis after the last call, 0 if it was answered
         self.spent = 0
         self._demand = 0.0
         self._counted_at = now
@@ -104,6 +105,7 @@ class Holding:
 
     def receive(self, lease: Lease, debt: int, sent: float, now: float) -> None:
         """Serves those who wait, in their order; keeps the rest. After a refusal nobody waits."""
+        self.alone = 0.0
         self._late = now - sent >= LIFE_SECONDS - LEASE_SECONDS
         granted = max(0, lease.granted - debt)
         self._beyond = lease.remaining

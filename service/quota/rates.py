@@ -11,7 +11,8 @@ the store's budget bounds.)
 
 Redis away: each worker grants its share of rate and burst, from what was left when it last heard. An outage may so
 grant one burst more, if the workers had not heard that it is spent. At its end what they granted is charged to the
-bucket, so that it brings no second burst, unless Redis has lost the record.
+bucket, so that it brings no second burst, unless Redis has lost the record. A worker that alone cannot reach Redis adds
+its share to what the others grant.
 """
 
 import asyncio
@@ -29,8 +30,9 @@ from service.terms import Rate
 
 log = logging.getLogger("forecast.quota")
 
-# After a failure a key is decided here for so long, before Redis is asked again.
-LOCAL_SECONDS = 0.5
+# After a failure a key is decided here for so long, before Redis is asked again: a moment after one lost answer,
+# because other workers may go on granting the whole rate; twice as long with each more in a row, up to the second one.
+FIRST_LOCAL_SECONDS, LOCAL_SECONDS = 0.05, 0.5
 # A key idle for longer is forgotten, and so are the least recent ones above this number: about 10 MB. Forgotten while
 # Redis is away, a key has its share of the burst again.
 REMEMBERED_KEYS, REMEMBERED_SECONDS = 20_000, 600.0
@@ -144,5 +146,6 @@ class RateLimiter:
     def _part(self, holding: Holding) -> None:
         """From Redis, for a while."""
         now = self._clock()
-        holding.local_until = now + LOCAL_SECONDS
+        holding.alone = min(LOCAL_SECONDS, max(FIRST_LOCAL_SECONDS, 2 * holding.alone))
+        holding.local_until = now + holding.alone
         holding.settle(lambda: self._locally(holding, now))

@@ -194,8 +194,10 @@ async def test_without_redis_each_worker_grants_its_share() -> None:
 
 
 async def test_without_redis_it_is_asked_rarely(worker: OneWorker) -> None:
-    """Twice a second, whatever the requests: each try may take as long as its budget."""
+    """Soon twice a second, whatever the requests: each try may take as long as its budget."""
     worker.leases.away = True
+    await worker.drive(FAST, 1000, 1)
+    worker.leases.calls.clear()
     await worker.drive(FAST, 1000, 5)
     assert 9 <= len(worker.leases.calls) <= 5 / LOCAL_SECONDS + 1
 
@@ -244,6 +246,25 @@ async def test_an_unsteady_redis_brings_no_bursts() -> None:
         worker.leases.away = second % 2 == 0
         passed += await worker.drive(FAST, 2000, 1)
     assert 0.95 * 500 * 10 <= passed <= FAST.burst + 500 * 10 * 1.01
+
+
+async def test_an_answer_lost_now_and_then_keeps_the_rate() -> None:
+    """A worker that missed one is on its own for a moment only: the others go on granting the whole rate meanwhile."""
+    worker = OneWorker(workers=4)
+    others = worker.another()
+    await worker.drive(FAST, 2000, 1)
+    passed = 0
+    for turn in range(4):
+        calls = len(worker.leases.calls)
+        for _ in range(500):
+            worker.clock.now += 0.001
+            worker.leases.away = len(worker.leases.calls) == calls
+            passed += await worker.take(FAST)
+            worker.leases.away = False
+            for _ in range(2):
+                passed += (await others.take("k", FAST)).allowed
+        assert len(worker.leases.calls) > calls + 1, turn
+    assert passed <= 500 * 2 * 1.05
 
 
 async def test_a_failed_renewal_leaves_the_tokens_that_there_are(worker: OneWorker) -> None:
