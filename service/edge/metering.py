@@ -7,19 +7,47 @@ import logging
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from service.http.errors import problem
 from service.http.head import RequestHead
 from service.http.ratelimit import limit_headers, limit_lines, quota_exhausted_headers, rate_limited_headers
 from service.http.reply import Header, Reply
 from service.keys.record import ApiKey
+from service.quota.decision import Decision
 from service.quota.quotas import QuotaGuard, QuotaState
 from service.quota.rates import RateLimiter
 from service.quota.usage import UsageCounters, outcome_of
-from service.terms import Quota
+from service.terms import Quota, Terms
 
 log = logging.getLogger("forecast.quota")
 
 _MOST_WARNED = 10_000
+_MOST_TOLD = 20_000
+# For how long a quota's seconds may be told without counting them down.
+_TOLD_SECONDS = 2
+
+
+class _Told:
+    """The lines that tell a key what is left; said again while they are true, because writing them costs as much as
+    deciding. Of a quota a thousandth less is told than there is, so that they are true for longer."""
+
+    __slots__ = ("_floor", "_resets_in", "decision", "lines", "terms")
+
+    def __init__(self, terms: Terms, decision: Decision | None, standing: QuotaState | None) -> None:
+        self.terms = terms
+        self.decision = decision
+        self._floor = self._resets_in = 0
+        if standing is not None:
+            self._floor = standing.remaining - standing.remaining // 1000
+            self._resets_in = standing.resets_in
+            standing = msgspec.structs.replace(standing, remaining=self._floor)
+        self.lines = limit_lines(terms.rate, decision, terms.quota, standing)
+
+    def holds(self, standing: QuotaState | None) -> bool:
+        if standing is None:
+            return True
+        return standing.remaining >= self._floor and 0 <= self._resets_in - standing.resets_in < _TOLD_SECONDS
 
 
 class Meter:
@@ -39,6 +67,7 @@ class Meter:
         self._counters = counters
         self._clock = clock
         self._warned: set[tuple[str, int]] = set()
+        self._told: dict[str, _Told] = {}
 
     async def refusal(self, head: RequestHead, key: ApiKey, area: str) -> Reply | None:
         """The 403 or 429 that ends the request here, or None if it may go on; then `head.limits` says what is left."""
@@ -83,13 +112,18 @@ class Meter:
         standing = decision = None
         if quota is not None:
             standing = self._quotas.check(key.key_id, quota, self._clock())
-            if standing is None or standing.warning:
+            if standing is None or standing.warning or standing.exhausted:
                 return None
         if rate is not None:
             decision = self._limiter.try_take(key.key_id, rate)
             if decision is None or not decision.allowed:
                 return None
-        return limit_lines(rate, decision, quota, standing)
+        told = self._told.get(key.key_id)
+        if told is None or told.terms is not terms or told.decision is not decision or not told.holds(standing):
+            told = self._told[key.key_id] = _Told(terms, decision, standing)
+            if len(self._told) > _MOST_TOLD:
+                self._told.clear()
+        return told.lines
 
     def count(self, key: ApiKey, area: str, status: int, outcome: str) -> None:
         """Call when the request has ended, with how it was answered."""

@@ -22,28 +22,16 @@ def limit_headers(
 
     A limit of which nothing is known at the moment (`decision` or `standing` is None) is left out.
     """
-    items = []
-    if rate is None or decision is None:
-        rate = None
-    else:
-        remaining, reset = decision.remaining, decision.reset
-        if remaining > rate.requests:
-            remaining, reset = rate.requests, rate.seconds
-        items.append(_item(b"rate", remaining, reset))
-    if quota is None or standing is None:
-        quota, window = None, 0
-    else:
-        window = standing.window
-        remaining = max(0, min(standing.remaining, quota.requests))
-        items.append(_item(b"quota", remaining, max(0, min(standing.resets_in, window))))
-    return (_policy(rate, quota, window), (b"ratelimit", b", ".join(items))) if items else ()
+    told = _told(rate, decision, quota, standing)
+    return (told[0], (b"ratelimit", told[1])) if told is not None else ()
 
 
 def limit_lines(
     rate: Rate | None, decision: Decision | None, quota: Quota | None = None, standing: QuotaState | None = None
 ) -> bytes:
     """`limit_headers` as they travel."""
-    return b"".join([b"%s: %s\r\n" % field for field in limit_headers(rate, decision, quota, standing)])
+    told = _told(rate, decision, quota, standing)
+    return b"%s: %s\r\nratelimit: %s\r\n" % (*told[0], told[1]) if told is not None else b""
 
 
 def rate_limited_headers(
@@ -58,6 +46,26 @@ def rate_limited_headers(
 def quota_exhausted_headers(rate: Rate | None, quota: Quota, standing: QuotaState) -> tuple[Header, ...]:
     """For a 429 `quota_exhausted`."""
     return (_policy(rate, quota, standing.window), *_refusal(b"quota", max(1, standing.resets_in)))
+
+
+def _told(
+    rate: Rate | None, decision: Decision | None, quota: Quota | None, standing: QuotaState | None
+) -> tuple[Header, bytes] | None:
+    """The policy, and what is left."""
+    left = None
+    if rate is None or decision is None:
+        rate = None
+    else:
+        remaining, reset = decision.remaining, decision.reset
+        if remaining > rate.requests:
+            remaining, reset = rate.requests, rate.seconds
+        left = _item(b"rate", remaining, reset)
+    if quota is None or standing is None:
+        return (_policy(rate, None, 0), left) if left is not None else None
+    window = standing.window
+    remaining = max(0, min(standing.remaining, quota.requests))
+    of_quota = _item(b"quota", remaining, max(0, min(standing.resets_in, window)))
+    return _policy(rate, quota, window), of_quota if left is None else b"%s, %s" % (left, of_quota)
 
 
 def _refusal(name: bytes, seconds: int) -> tuple[Header, Header]:

@@ -36,8 +36,27 @@ class Holding:
     """
 
     __slots__ = (
-        "_beyond", "_counted_at", "_demand", "_late", "_most_ahead", "_next_expires", "_next_tokens", "_pause", "alone",
-        "denied_until", "expires", "flight", "local", "local_until", "low", "rate", "spent", "tokens", "waiting",
+        "_beyond",
+        "_counted_at",
+        "_demand",
+        "_late",
+        "_most_ahead",
+        "_next_expires",
+        "_next_tokens",
+        "_passed",
+        "_pause",
+        "_told",
+        "alone",
+        "denied_until",
+        "expires",
+        "flight",
+        "local",
+        "local_until",
+        "low",
+        "rate",
+        "spent",
+        "tokens",
+        "waiting",
     )  # fmt: skip
 
     def __init__(self, rate: Rate, now: float) -> None:
@@ -62,10 +81,16 @@ class Holding:
         self._pause = min(PAUSE_SECONDS, pace.burst / per_second / 4) if self._most_ahead else 0.0
         self.tokens = self._next_tokens = self._beyond = self.low = 0
         self.expires = self._next_expires = self.denied_until = _NEVER
+        self._passed: Decision | None = None
+        self._told = 0
 
     @property
-    def remaining(self) -> int:
-        return self.tokens + self._next_tokens + self._beyond
+    def passed(self) -> Decision:
+        """What whoever spends a token is told: at least so many are left. The same object while nothing is leased."""
+        left = self._next_tokens + self._beyond
+        if self._passed is None or self._told != left:
+            self._told, self._passed = left, allowed(self.rate, left)
+        return self._passed
 
     def spend(self, now: float) -> bool:
         """Takes a token, if one is held whose life has not ended."""

@@ -68,11 +68,13 @@ class RateLimiter:
         if holding.tokens and now < holding.expires:
             holding.tokens -= 1
             holding.spent += 1
+            if holding.tokens > holding.low:
+                return holding.passed
         elif not holding.spend(now):
             return self._without_tokens(holding, now)
         if holding.tokens <= holding.low and holding.wants_renewal(now):
             self._start(key_id, holding)
-        return allowed(rate, holding.remaining)
+        return holding.passed
 
     async def take(self, key_id: str, rate: Rate) -> Decision:
         """The decision on one request. A caller that goes away takes nothing from the others."""
