@@ -16,6 +16,7 @@ from service.cli.keys_store import checked_id, described, minute, with_store
 from service.cli.keys_terms import Dropped, Given, editor, terms_options
 from service.cli.output import fail, json_option, print_json, reports_errors, stderr, stdout
 from service.keys import changes
+from service.keys.adopting import adopt
 from service.keys.record import KeyView
 
 
@@ -168,7 +169,7 @@ def adopt_store(as_json: bool) -> None:
     forecast keys adopt-store
     forecast keys adopt-store --yes --json
     """
-    with_store(lambda store: store.adopt())
+    with_store(adopt)
     if as_json:
         print_json({"adopted": True})
         return

@@ -47,12 +47,19 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Control(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The sentinel: proves that this store is the one that holds the keys, and under which pepper.
 
-    `adopted_at`: when an operator gave up the keys that were made before, under another pepper.
+    `adopted_at`: when an operator gave up the keys that were made before, under another pepper. `accepted_at`: when an
+    operator last said that the store is right as it is, by importing into it or adopting it.
     """
 
     pepper_fingerprint: str
     created_at: datetime
     adopted_at: datetime | None = None
+    accepted_at: datetime | None = None
+
+    @property
+    def since(self) -> datetime:
+        """The moment that tells this store from another (sentinel.py)."""
+        return self.accepted_at or self.created_at
 
     def voids(self, key: ApiKey) -> bool:
         """Whether `key` can never be verified again, because it was made with another pepper."""

@@ -6,7 +6,7 @@ Every step can be repeated: an import that was interrupted is simply run again.
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from redis.asyncio import Redis
@@ -16,7 +16,7 @@ from service.keys.audit import AUDIT, LINE, Change, Edit, Line
 from service.keys.backup import Head, KeyItem, LineItem
 from service.keys.durable import make_durable
 from service.keys.listing import readable
-from service.keys.record import ApiKey, Damaged, State
+from service.keys.record import ApiKey, Control, Damaged, State, decoded
 from service.keys.replay import Replay, merged
 from service.keys.store import CONTROL, KeyStore, KeyStoreError, record_name
 from service.whoami import whoami
@@ -65,7 +65,7 @@ class Restore:
             StoreUnavailable: if the store does not answer; what was imported by then stays.
         """
         control = await self._store.control()
-        if control is not None:
+        if control is not None and control.pepper_fingerprint != self._store.fingerprint:
             self._store.check_control(control)
         async for line in audit.oldest_first(self._store.redis):
             self._note(line)
@@ -79,11 +79,10 @@ class Restore:
         for ids in _batches(iter(self._replay.revoked.keys() - self._settled), _BATCH):
             await self._revoke(ids)
         # last: until everything is there, workers say that they do not know, and not that keys are invalid
-        if control is None:
-            await self._make_ours()
+        self._done.made_ours = control is None
         if not self._dry_run:
+            await self._make_ours()
             await make_durable(self._store.redis)
-            self._store.remember()
         return self._done
 
     def _note(self, line: Line) -> None:
@@ -186,10 +185,15 @@ class Restore:
         return self._dry_run or not edits or await audit.apply(self._store.redis, edits, quiet=True)
 
     async def _make_ours(self) -> None:
-        self._done.made_ours = True
-        change = Change(what="imported", by=self._by)
-        if not await self._apply([Edit(CONTROL, None, msgspec.json.encode(self._head.control), change)]):
-            self._store.check_control(await self._store.control())
+        """From now on the store continues that of the file, and workers that knew another believe it."""
+        raw: Any = await self._store.redis.call(lambda client: client.get(CONTROL))
+        control, head = decoded(raw, Control), self._head.control
+        if control is None or control.created_at != head.created_at or not self._store.memory.believes(control):
+            decided = self._store.memory.decision(control, head)
+            control = msgspec.structs.replace(head, accepted_at=decided)
+            change = Change(what="imported", by=self._by)
+            await self._apply([Edit(CONTROL, raw, msgspec.json.encode(control), change)])
+        self._store.check_control(await self._store.control())
 
 
 def _batches(items: Iterator[T], size: int) -> Iterator[list[T]]:

@@ -15,14 +15,13 @@ from service.keys import audit, form, pepper
 from service.keys.audit import Change, Edit
 from service.keys.durable import make_durable
 from service.keys.record import NO_TERMS, ApiKey, Control, State, decoded, decoded_key
+from service.keys.sentinel import Memory
 from service.redis.client import RedisStore, StoreUnavailable
 from service.terms import Terms
 from service.whoami import whoami
 
 PREFIX = "k:"
 CONTROL = "k:control"
-# In the data folder: keys were seen in the store, so an empty one is a loss and not a beginning.
-SEEN = "key-store-seen"
 
 # Each try that fails means that somebody else has changed the key meanwhile.
 _TRIES = 10
@@ -37,7 +36,7 @@ class NoSuchKeyError(KeyStoreError):
 
 
 class ForeignStoreError(KeyStoreError):
-    """The store is empty where keys should be, or its keys were made with another pepper (Decision 10)."""
+    """The store is empty where keys should be, was begun anew, or is another pepper's (Decision 10)."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -56,14 +55,13 @@ def key_id_of(name: str) -> str | None:
 
 
 class KeyStore:
-    """`data` is the data folder that remembers whether keys were ever seen; `secret` is the pepper."""
+    """`data` is the data folder, whose `memory` knows which store is ours; `secret` is the pepper."""
 
     def __init__(self, store: RedisStore, secret: bytes, data: Path) -> None:
         self.redis = store
         self.pepper = secret
         self.fingerprint = pepper.fingerprint(secret)
-        self._seen = data / SEEN
-        self._known = self._seen.exists()
+        self.memory = Memory(data, self.fingerprint)
 
     async def find(self, key_id: str) -> Found:
         """The record of `key_id` and the sentinel, in one round trip.
@@ -84,20 +82,9 @@ class KeyStore:
 
     def check_control(self, control: Control | None) -> None:
         """Raises ForeignStoreError if this is not the store that our keys are in."""
-        if control is None:
-            if self._known:
-                raise ForeignStoreError(
-                    "the key store is empty, but keys were in it before: restore its backup (`forecast keys import`), "
-                    "or accept the loss with `forecast keys adopt-store`"
-                )
-            return
-        if control.pepper_fingerprint != self.fingerprint:
-            raise ForeignStoreError(
-                "the keys in the store were made with another pepper: set FORECAST_KEYS_PEPPER (or restore the file "
-                "`pepper` of the data folder), or give up those keys with `forecast keys adopt-store`"
-            )
-        if not self._known:
-            self.remember()
+        problem = self.memory.problem(control)
+        if problem is not None:
+            raise ForeignStoreError(problem)
 
     async def issue(
         self, partner: str, label: str, expires_at: datetime | None, terms: Terms = NO_TERMS
@@ -192,40 +179,17 @@ class KeyStore:
         """The sentinel. Raises StoreUnavailable."""
         return (await self.find("none")).control
 
-    async def adopt(self) -> None:
-        """Makes this store ours, whatever was known of it before: keys made with another pepper are void."""
-        raw: Any = await self.redis.call(lambda client: client.get(CONTROL))
-        try:
-            control = decoded(raw, Control)
-        except StoreUnavailable:  # damaged: all the more it needs a new one
-            control = None
-        if control is None or control.pepper_fingerprint != self.fingerprint:
-            adopted = msgspec.structs.replace(self._new_control(), adopted_at=now())
-            change = Change(what="adopted", by=whoami())
-            if not await audit.apply(self.redis, [Edit(CONTROL, raw, msgspec.json.encode(adopted), change)]):
-                raise KeyStoreError("somebody else has just adopted the key store; look again")
-        await make_durable(self.redis)
-        self.remember()
-
-    def remember(self) -> None:
-        """From now on an empty store is a loss, also for processes that start later."""
-        self._known = True
-        try:
-            self._seen.parent.mkdir(parents=True, exist_ok=True)
-            self._seen.touch()
-        except OSError:
-            return  # a read-only data folder: the process still remembers
-
     async def _ensure_control(self) -> None:
         control = await self.control()
-        if control is None and not self._known:
-            encoded = msgspec.json.encode(self._new_control())
+        if control is None and not self.memory.seen:
+            encoded = msgspec.json.encode(self.new_control())
             await self.redis.call(lambda client: client.set(CONTROL, encoded, nx=True))
             control = await self.control()
         self.check_control(control)
 
-    def _new_control(self) -> Control:
-        return Control(pepper_fingerprint=self.fingerprint, created_at=now())
+    def new_control(self) -> Control:
+        # to the microsecond: the moment tells this store from every other
+        return Control(pepper_fingerprint=self.fingerprint, created_at=datetime.now(UTC))
 
 
 def edit_of(

@@ -15,6 +15,7 @@ from service.cache.warm import Plan, warm
 from service.embedded_runtime import server_program
 from service.http.errors import ApiError
 from service.keys import audit, backup, changes
+from service.keys.adopting import adopt
 from service.keys.backup import Dump
 from service.keys.listing import every_key
 from service.keys.restore import Restore
@@ -71,7 +72,7 @@ def url(server: ValkeyProcess, user: str) -> str:
 async def test_the_commands_of_keys_need_no_more(opened: Opened, tmp_path: Path) -> None:
     """Issue, list, change, rotate, extend, revoke, adopt, log, export and import."""
     keys = KeyStore(opened("forecast-keys"), PEPPER, tmp_path)
-    await keys.adopt()
+    await adopt(keys)
     _, key = await keys.issue("acme", "", None)
     await changes.change_terms(keys, key.key_id, lambda _: Terms(areas=("forecast",)))
     _, new, _ = await changes.rotate(keys, key.key_id, timedelta(days=7))

@@ -12,6 +12,7 @@ import pytest
 from service.embedded_runtime import server_program
 from service.keys import audit, backup, changes, form
 from service.keys import store as key_store
+from service.keys.adopting import adopt
 from service.keys.backup import Dump
 from service.keys.listing import every_key
 from service.keys.record import ApiKey, State
@@ -121,7 +122,7 @@ async def test_a_store_that_lost_everything_is_foreign_until_it_is_adopted(redis
     await redis.call(lambda client: client.flushall())
     with pytest.raises(ForeignStoreError):
         await keys.issue("acme", "", None)
-    await keys.adopt()
+    await adopt(keys)
     _, key = await keys.issue("acme", "", None)
     assert await _listed(keys) == [key]
 

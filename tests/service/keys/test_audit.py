@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from service.keys import audit, changes, form
+from service.keys.adopting import adopt
 from service.keys.audit import AUDIT, Line
 from service.keys.store import CONTROL, KeyStoreError, record_name
 from service.redis.client import StoreUnavailable
@@ -73,13 +74,12 @@ async def test_what_changes_nothing_has_no_line(store: HeldKeyStore) -> None:
     assert [line.change.what for line in await lines(store) if line.change] == ["issued", "revoked"]
 
 
-async def test_adopting_a_store_is_told_once(store: HeldKeyStore) -> None:
-    """It is about no key."""
-    await store.adopt()
-    await store.adopt()
-    (line,) = await lines(store)
-    assert line.change is not None
-    assert (line.change.what, line.change.key_id) == ("adopted", None)
+async def test_adopting_a_store_is_told_each_time(store: HeldKeyStore) -> None:
+    """It is about no key, and each time a decision."""
+    await adopt(store)
+    await adopt(store)
+    told = [line.change for line in await lines(store) if line.change is not None]
+    assert [(change.what, change.key_id) for change in told] == [("adopted", None)] * 2
 
 
 async def test_a_line_holds_neither_secret_nor_digest(store: HeldKeyStore, caplog: pytest.LogCaptureFixture) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from service.keys import form
+from service.keys.adopting import adopt
 from service.keys.audit import AUDIT
-from service.keys.store import CONTROL, SEEN, ForeignStoreError, KeyStoreError, key_id_of, record_name
+from service.keys.sentinel import SEEN
+from service.keys.store import CONTROL, ForeignStoreError, KeyStoreError, key_id_of, record_name
 from service.redis.client import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
 
@@ -88,7 +90,7 @@ async def test_adopting_a_store_makes_it_ours(store: HeldKeyStore) -> None:
     """What was lost stays lost; new keys can be issued."""
     await store.issue("acme", "", None)
     await store.client.flushall()
-    await store.adopt()
+    await adopt(store)
     _, key = await store.issue("acme", "", None)
     assert (await store.find(key.key_id)).key == key
 

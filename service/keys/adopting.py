@@ -1,0 +1,36 @@
+"""An operator accepts the key store as it is: after a loss, or after the pepper was changed on purpose."""
+
+from typing import Any
+
+import msgspec
+
+from service.keys import audit
+from service.keys.audit import Change, Edit
+from service.keys.durable import make_durable
+from service.keys.record import Control, decoded
+from service.keys.store import CONTROL, KeyStore, KeyStoreError, now
+from service.redis.client import StoreUnavailable
+from service.whoami import whoami
+
+
+async def adopt(store: KeyStore) -> None:
+    """Makes this store ours, for every worker, whatever was known of it before; keys of another pepper are void.
+
+    Raises:
+        KeyStoreError: if somebody else does the same at this moment.
+        StoreUnavailable: if the store does not answer.
+    """
+    raw: Any = await store.redis.call(lambda client: client.get(CONTROL))
+    try:
+        control = decoded(raw, Control)
+    except StoreUnavailable:  # damaged: all the more it needs a new one
+        control = None
+    decided = store.memory.decision(control)
+    if control is None or control.pepper_fingerprint != store.fingerprint:
+        control = msgspec.structs.replace(store.new_control(), adopted_at=now())
+    adopted = msgspec.structs.replace(control, accepted_at=decided)
+    change = Change(what="adopted", by=whoami())
+    if not await audit.apply(store.redis, [Edit(CONTROL, raw, msgspec.json.encode(adopted), change)]):
+        raise KeyStoreError("somebody else has just adopted the key store; look again")
+    await make_durable(store.redis)
+    store.memory.keep(adopted)
