@@ -1,4 +1,7 @@
-"""Logging: JSON lines for machines, short lines for a person at a terminal. No secret ever gets here."""
+"""Logging: JSON lines for machines, short lines for a person at a terminal.
+
+No secret of ours ever gets here; what looks like a partner's key, in a path for example, is masked.
+"""
 
 import logging
 import sys
@@ -6,6 +9,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
+
+from service.keys.form import masked
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _COLOURS = {"DEBUG": "\x1b[2m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[31m"}
@@ -25,7 +30,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line, enc_hook=str).decode()
+        return masked(msgspec.json.encode(line, enc_hook=str).decode())
 
 
 class TextFormatter(logging.Formatter):
@@ -41,6 +46,7 @@ class TextFormatter(logging.Formatter):
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         colour = _COLOURS.get(record.levelname, "") if self._colour else ""
+        line = masked(line)
         return f"{colour}{line}\x1b[0m" if colour else line
 
 

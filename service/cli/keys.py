@@ -17,6 +17,7 @@ from service.cli.keys_terms import Dropped, Given, editor, terms_options
 from service.cli.output import fail, json_option, print_json, reports_errors, stderr, stdout
 from service.keys import changes
 from service.keys.adopting import adopt
+from service.keys.form import masked
 from service.keys.record import KeyView
 
 
@@ -194,4 +195,6 @@ def _hand_over(presented: str, key: KeyView, *, as_json: bool, old: KeyView | No
 def _text(name: str, value: str) -> str:
     if len(value) > 200 or not value.isprintable():
         raise click.UsageError(f"{name} must be printable and at most 200 characters")
+    if masked(value) != value:  # it would be kept for good, and shown
+        raise click.UsageError(f"{name} holds what looks like a key; revoke it, if it is one")
     return value.strip()

@@ -1,11 +1,13 @@
 """The `forecast` command: its groups, each imported only when it is asked for."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 import click
 
-from service.cli.output import print_json_error
+from service.cli.output import print_json_error, shown
 
 _COMMANDS = {
     "serve": ("service.cli.serve", "serve"),
@@ -18,14 +20,14 @@ _COMMANDS = {
 
 
 class _Commands(click.Group):
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> click.Context:
+        with _told(as_json="--json" in args):
+            return super().make_context(info_name, args, *more, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
-        as_json = "--json" in ctx.args  # wrong usage is noticed before the command itself could look
-        try:
+        # wrong usage is noticed before the command itself could look
+        with _told(as_json="--json" in ctx.args):
             return super().invoke(ctx)
-        except click.UsageError as error:
-            if as_json:
-                print_json_error(error.format_message())
-            raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(_COMMANDS)
@@ -36,6 +38,20 @@ class _Commands(click.Group):
         module, name = _COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(module), name)
         return command
+
+
+@contextmanager
+def _told(*, as_json: bool) -> Iterator[None]:
+    """Wrong usage, also as JSON, and without the key that was given where none belongs."""
+    try:
+        yield
+    except click.UsageError as error:
+        message = error.format_message()
+        if as_json:
+            print_json_error(message)
+        if shown(message) == message:
+            raise
+        raise click.UsageError(shown(message), error.ctx) from None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -15,6 +15,7 @@ from config import loading
 from config.loading import Loaded
 from config.settings import PREFIX, SettingsError
 from service.embedded_runtime import EmbeddedError
+from service.keys.form import masked
 from service.keys.store import KeyStoreError
 from service.redis.client import StoreUnavailable
 from warehouse.errors import BusyError, WarehouseError
@@ -41,7 +42,12 @@ def print_json(value: object) -> None:
 
 
 def print_json_error(message: str) -> None:
-    print_json({"error": {"message": message}})
+    print_json({"error": {"message": shown(message)}})
+
+
+def shown(message: str) -> str:
+    """`message` as it can be printed: without keys given by mistake, and with bytes that are no text written out."""
+    return masked(message.encode(errors="backslashreplace").decode())
 
 
 def load_settings(overrides: dict[str, object] | None = None) -> Loaded:
@@ -83,7 +89,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
 def fail(message: str, code: int = FAILED, *, as_json: bool = False) -> NoReturn:
     if as_json:
         print_json_error(message)
-    click.echo(f"forecast: {message}", err=True)
+    click.echo(f"forecast: {shown(message)}", err=True)
     sys.exit(code)
 
 

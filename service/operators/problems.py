@@ -2,6 +2,7 @@
 
 from service.http.errors import ApiError, error_reply
 from service.http.reply import Header, Reply
+from service.keys.form import masked
 
 # code -> (status, what to do)
 CODES: dict[str, tuple[int, str]] = {
@@ -37,7 +38,7 @@ def refused(code: str, request_id: str, detail: str | None = None, headers: tupl
         headers = (*headers, _BEARER)
     if status == 413:
         headers = (*headers, _CLOSE)
-    return error_reply(code, status, detail or advice, request_id, headers=headers)
+    return error_reply(code, status, masked(detail or advice), request_id, headers=headers)
 
 
 def of_error(error: Exception, request_id: str) -> Reply:

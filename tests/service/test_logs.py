@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from service import logs
+from service.keys import form
 
 
 @pytest.fixture
@@ -113,3 +114,19 @@ def test_auto_is_text_in_a_terminal_and_json_elsewhere(
     assert "heard" in written
     assert written.startswith("{") is as_json
     assert ("\x1b[" in written) is (terminal and not as_json)
+
+
+@pytest.mark.parametrize("formatter", [logs.JsonFormatter(), logs.TextFormatter(colour=False)], ids=["json", "text"])
+def test_a_key_that_a_caller_put_into_a_path_is_masked(formatter: logging.Formatter) -> None:
+    """In the message, among the extras and in a trace; whole, or cut off."""
+    key, parts = form.generate()
+    try:
+        raise ValueError(key)
+    except ValueError:
+        trace = sys.exc_info()
+    record = _record("GET %s %d", f"/v1/{key}", 404, path=f"/v1/{form.generate()[0][:-9]}")
+    record.exc_info = trace
+    line = formatter.format(record)
+    assert parts.key_id not in line
+    assert parts.secret[:20] not in line
+    assert line.count("phf_live_********") == 3

@@ -123,6 +123,40 @@ def test_a_whole_key_is_not_repeated(cli: Cli) -> None:
     assert parts.secret not in whole.out + whole.err + cut.out + cut.err
 
 
+@as_json_or_not
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("KEY",),
+        ("--KEY",),
+        ("keys", "KEY"),
+        ("keys", "revoke", " KEY"),
+        ("keys", "revoke", "0B1zQmX4ktLw", "KEY"),
+        ("keys", "revoke", "--KEY"),
+        ("keys", "extend", "0B1zQmX4ktLw", "--expires", "KEY"),
+        ("keys", "rotate", "0B1zQmX4ktLw", "--overlap", "KEY"),
+        ("keys", "list", "--status", "KEY"),
+        ("keys", "list", "--area", "KEY"),
+        ("keys", "import", "KEY"),
+        ("keys", "issue", "--partner", "KEY"),
+        ("keys", "issue", "--partner", "acme", "--label", "my KEY"),
+        ("usage", "KEY"),
+        ("usage", "--partner", "KEY"),
+        ("extracts", "show", "KEY"),
+    ],
+    ids=" ".join,
+)
+def test_a_key_is_not_repeated_wherever_it_was_put(
+    cli: Cli, running: list[int], arguments: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    """By no message, click's own included; it is refused all the same."""
+    key, parts = form.generate()
+    done = cli(*(word.replace("KEY", key) for word in arguments), *more)
+    assert done.code in (1, 2)
+    assert done.err
+    assert parts.secret not in done.out + done.err.replace("\n", "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
