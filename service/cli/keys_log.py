@@ -8,7 +8,7 @@ import msgspec
 from rich.markup import escape
 
 from service.cli.durations import PastTime
-from service.cli.keys_store import ROWS, JsonArray, checked_id, day, described, limit_option, with_store
+from service.cli.keys_store import ROWS, JsonArray, checked_id, day, described, limit_option, tell_loss, with_store
 from service.cli.output import json_option, reports_errors, stdout, table
 from service.keys import audit
 from service.keys.audit import Change, Line
@@ -32,12 +32,14 @@ def log(key_id: str | None, since: datetime | None, limit: int | None, as_json: 
     """
     if key_id is not None:
         checked_id(key_id, as_json=as_json)
-    with_store(lambda store: _log(store, key_id, since, limit, as_json=as_json))
+    tell_loss(with_store(lambda store: _log(store, key_id, since, limit, as_json=as_json)))
 
 
 async def _log(
     store: KeyStore, key_id: str | None, since: datetime | None, limit: int | None, *, as_json: bool
-) -> None:
+) -> str | None:
+    """Prints the lines; returns how the store lost its keys, if it did."""
+    loss = await store.loss()
     array = JsonArray()
     shown = table("when (UTC)", "who", "what", "key id", "partner", "change")
     most, lines = limit or (None if as_json else ROWS), 0
@@ -55,10 +57,12 @@ async def _log(
             shown.add_row(when, *(("-", "damaged", "-", "-", "") if change is None else _row(change)))
     if as_json:
         array.end()
-        return
-    stdout().print(shown if lines else "Nothing was done.")
+        return loss
+    if lines or not loss:
+        stdout().print(shown if lines else "Nothing was done.")
     if lines == most:
         stdout().print(f"The newest {most:,}; there may be more: --limit, --since")
+    return loss
 
 
 def _as_json(line: Line) -> dict[str, Any]:

@@ -11,12 +11,22 @@ import msgspec
 from rich.markup import escape
 
 from service.cli.durations import Span
-from service.cli.keys_store import ROWS, JsonArray, checked_id, day, described, limit_option, minute, with_store
+from service.cli.keys_store import (
+    ROWS,
+    JsonArray,
+    checked_id,
+    day,
+    described,
+    limit_option,
+    minute,
+    tell_loss,
+    with_store,
+)
 from service.cli.keys_terms import one_area
 from service.cli.output import FAILED, json_option, print_json, reports_errors, stdout, table
 from service.keys.listing import every_key
 from service.keys.record import Damaged, KeyView
-from service.keys.store import KeyStore, KeyStoreError
+from service.keys.store import KeyStore
 
 _COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "void": "magenta"}
 
@@ -84,14 +94,16 @@ def list_keys(limit: int | None, as_json: bool, **wanted: Any) -> None:
     forecast keys list --partner acme --status active
     forecast keys list --expires-within 30d
     """
-    damaged = with_store(lambda store: _list(store, Wanted(**wanted), limit, as_json=as_json))
+    damaged, loss = with_store(lambda store: _list(store, Wanted(**wanted), limit, as_json=as_json))
+    tell_loss(loss)
     if damaged:
         click.echo(f"forecast: {damaged:,} damaged: restore them with `forecast keys import`", err=True)
         sys.exit(FAILED)
 
 
-async def _list(store: KeyStore, wanted: Wanted, limit: int | None, *, as_json: bool) -> int:
-    """Prints the keys; returns how many records are damaged."""
+async def _list(store: KeyStore, wanted: Wanted, limit: int | None, *, as_json: bool) -> tuple[int, str | None]:
+    """Prints the keys; returns how many records are damaged, and how the store lost its keys, if it did."""
+    loss = await store.loss()
     newest, damaged = _Newest(limit or ROWS), 0
     array = JsonArray() if as_json else None
     async for entry in _views(store):
@@ -105,12 +117,13 @@ async def _list(store: KeyStore, wanted: Wanted, limit: int | None, *, as_json: 
         else:
             newest.add(entry)
     if array is None:
-        _print_table(newest)
-        return damaged
+        if newest.seen or not loss:
+            _print_table(newest)
+        return damaged, loss
     for view in newest.views():
         array.add(view)
     array.end()
-    return damaged
+    return damaged, loss
 
 
 async def _views(store: KeyStore) -> AsyncIterator[KeyView | Damaged]:
@@ -155,7 +168,7 @@ def show(key_id: str, as_json: bool) -> None:
     async def look(store: KeyStore) -> KeyView:
         found = await store.find(key_id)
         if found.key is None:
-            raise KeyStoreError(f"no key {key_id}; `forecast keys list` shows those there are")
+            raise await store.missing(key_id)
         return KeyView.of(found.key, found.control)
 
     view = with_store(look)

@@ -12,7 +12,7 @@ import msgspec
 from rich.markup import escape
 
 from config.settings import Settings
-from service.cli.output import fail, load_settings
+from service.cli.output import FAILED, fail, load_settings
 from service.cli.stores import with_key_store
 from service.keys import audit, form
 from service.keys.store import KeyStore
@@ -32,6 +32,13 @@ def with_store(work: Callable[[KeyStore], Awaitable[T]]) -> T:
     """Runs `work` on the key store of the settings; what it changes is told to the log as well."""
     with _audit_log(load_settings().settings):
         return with_key_store(lambda _, store: work(store))
+
+
+def tell_loss(loss: str | None) -> None:
+    """Ends the command if the store that was shown lost its keys: what it holds is not all there was."""
+    if loss is not None:
+        click.echo(f"forecast: {loss}", err=True)
+        sys.exit(FAILED)
 
 
 def checked_id(key_id: str, *, as_json: bool) -> str:

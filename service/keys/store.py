@@ -133,6 +133,7 @@ class KeyStore:
 
         Raises:
             NoSuchKeyError: if there is no such key.
+            ForeignStoreError: if there is not, in a store that lost its keys.
             KeyStoreError: if it is changed from elsewhere all the time, or what `edit` raises.
             StoreUnavailable: if the store does not answer.
         """
@@ -150,12 +151,25 @@ class KeyStore:
         raise KeyStoreError(f"key {key_id} is being changed from elsewhere all the time; try again")
 
     async def read(self, key_id: str) -> tuple[bytes, ApiKey]:
-        """The record, as bytes too. Raises NoSuchKeyError, StoreUnavailable."""
+        """The record, as bytes too. Raises NoSuchKeyError, ForeignStoreError if the store lost it, StoreUnavailable."""
         (raw,) = await self.raw([key_id])
         key = decoded_key(raw, key_id)
         if raw is None or key is None:
-            raise NoSuchKeyError(f"no key {key_id}; `forecast keys list` shows those there are")
+            raise await self.missing(key_id)
         return raw, key
+
+    async def missing(self, key_id: str) -> KeyStoreError:
+        """Why there is no such key: in a store that lost its keys that says nothing about it."""
+        loss = await self.loss()
+        return (
+            ForeignStoreError(loss)
+            if loss
+            else NoSuchKeyError(f"no key {key_id}; `forecast keys list` shows those there are")
+        )
+
+    async def loss(self) -> str | None:
+        """Why this is not the store that our keys are in, None if it is. Raises StoreUnavailable."""
+        return self.memory.problem(await self.control())
 
     async def revoke(self, key_id: str, by: str = "") -> ApiKey:
         """The record, revoked and durable; revoking twice keeps the first time. Raises as `change`."""

@@ -12,7 +12,7 @@ from service.http.errors import ApiError
 from service.keys import form
 from service.keys.opening import open_key_store
 from service.keys.record import KeyView
-from service.keys.store import KeyStore, KeyStoreError, NoSuchKeyError
+from service.keys.store import ForeignStoreError, KeyStore, KeyStoreError, NoSuchKeyError
 from service.publishing import RolledBack, roll_back_and_wait
 from service.redis.client import StoreUnavailable
 from warehouse.errors import BusyError, CatalogError, NoSuchReleaseError
@@ -47,7 +47,7 @@ class Changes:
         """The key, revoked and durable; `remote` is the address that asks for it.
 
         Raises:
-            ApiError: if this is no id, there is no such key, or the key store does not answer.
+            ApiError: if this is no id, there is no such key, or the key store does not answer or lost its keys.
         """
         _check_id(key_id)
         store = await self._opened()
@@ -55,6 +55,8 @@ class Changes:
             return KeyView.of(await store.revoke(key_id, by=_who(remote)))
         except NoSuchKeyError as error:
             raise ApiError("no_such_key", str(error)) from None
+        except ForeignStoreError as error:
+            raise ApiError("unavailable", str(error)) from None
         except KeyStoreError as error:
             raise ApiError("busy", str(error)) from None
         except StoreUnavailable as error:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from redis import Redis
 
 from service.embedded import EmbeddedServers
+from service.keys.sentinel import SEEN
 from service.keys.store import record_name
 from tests.service.cli.conftest import Cli, ids, issue
 
@@ -92,7 +94,7 @@ def test_an_emptied_store_is_restored(cli: Cli, running: list[int], file: Path) 
     assert "forecast keys import" in cli("keys", "issue", "--partner", "acme").error()
     rehearsed = cli("keys", "import", str(file), "--dry-run", "--json").json
     assert (rehearsed["dry_run"], rehearsed["added"], rehearsed["made_ours"]) == (True, 2, True)
-    assert ids(cli) == []
+    assert cli("keys", "list", "--json").json == []
     done = cli("keys", "import", str(file), "--json").json
     assert done == {**rehearsed, "dry_run": False}
     assert ids(cli, "--status", "active") == [kept]
@@ -111,6 +113,35 @@ def test_an_older_backup_does_not_bring_a_revoked_key_back(cli: Cli, running: li
     assert "1 keys added" in done.out
     assert "1 of them revoked, because an audit trail says so" in done.out
     assert ids(cli, "--status", "revoked") == [key_id]
+
+
+@pytest.mark.parametrize("command", ["list", "log", "show", "revoke"])
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
+def test_the_loss_of_the_keys_is_told_by_whatever_finds_none(
+    cli: Cli, running: list[int], command: str, more: tuple[str, ...]
+) -> None:
+    """Not that there are none, or nothing was done."""
+    key_id = issue(cli)["key_id"]
+    empty(cli)
+    done = cli("keys", command, *((key_id,) if command in ("show", "revoke") else ()), *more)
+    assert done.code == 1
+    assert "forecast: the key store is empty, but keys were in it before" in done.err
+    assert not re.search(r"No keys|Nothing was done|no key ", done.out + done.err)
+
+
+def test_what_a_foreign_store_holds_is_shown_and_the_loss_told(cli: Cli, running: list[int]) -> None:
+    """It was begun anew by somebody who knew nothing of the keys that were in it."""
+    issue(cli)
+    empty(cli)
+    known = (cli.data / SEEN).read_bytes()
+    (cli.data / SEEN).unlink()
+    issue(cli, "newbie")
+    (cli.data / SEEN).write_bytes(known)
+    for command, word in (("list", "newbie"), ("log", "issued")):
+        done = cli("keys", command)
+        assert done.code == 1
+        assert word in done.out
+        assert "begun anew" in done.err
 
 
 @pytest.mark.parametrize("fault", ["cut off", "edited", "another file", "another pepper"])

@@ -179,6 +179,15 @@ async def test_an_unknown_id_is_a_404(app: OperatorsApp) -> None:
     assert "forecast keys list" in answer.json()["detail"]
 
 
+async def test_an_unknown_id_in_an_emptied_store_is_a_503(app: OperatorsApp, store: KeyStore) -> None:
+    """Nobody knows whether there was such a key; the loss is what to mend."""
+    _, key = await store.issue("acme", "", None)
+    await store.redis.call(lambda client: client.flushall())
+    answer = await post(app, f"/keys/{key.key_id}/revoke")
+    assert answer.problem() == (503, "unavailable")
+    assert "the key store is empty" in answer.json()["detail"]
+
+
 @pytest.mark.parametrize("key_id", ["", "short", "0" * 13, "0" * 11 + "-", "0" * 11 + "é", "phf_live_x", "k:{a}"])
 async def test_what_is_no_id_is_a_400(app: OperatorsApp, key_id: str) -> None:
     """It is not repeated: part of a key may be in it."""
