@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from service.keys.record import ApiKey, Control
+from service.keys.record import ApiKey, Control, End
 from service.keys.store import KeyStore, KeyStoreError, edit_of, now
 from service.terms import Terms
 
@@ -21,7 +21,7 @@ async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> t
 
     def edit(key: ApiKey) -> ApiKey:
         _refuse_dead(key, control)
-        return msgspec.structs.replace(key, expires_at=expires_at)
+        return msgspec.structs.replace(key, expires_at=expires_at, unrotated=None)
 
     return await store.change(key_id, "extended", edit)
 
@@ -43,7 +43,7 @@ async def rotate(
     """A new key with the same partner, label and terms, as its owner gets it; its record; that of the old one.
 
     The old key ends after `overlap`, never later than it would have. The new one ends at `expires_at`, else when the
-    old one would have.
+    old one would have if it had never been rotated.
 
     Raises:
         KeyStoreError: if there is no such key, it does not work, or has a successor that does.
@@ -52,16 +52,20 @@ async def rotate(
     control = await _ours(store)
     raw, old = await store.read(key_id)
     _refuse_dead(old, control)
-    if old.status() == "expired":
+    end = old.unrotated or End(old.expires_at)
+    if end.expires_at is not None and end.expires_at <= now():
         raise KeyStoreError(f"key {key_id} has expired: extend it first, or issue a new one")
     await _refuse_second(store, old)
-    presented, new = store.new_key(old.partner, old.label, expires_at or old.expires_at, old.terms)
+    presented, new = store.new_key(old.partner, old.label, expires_at or end.expires_at, old.terms)
     new = msgspec.structs.replace(new, rotated_from=key_id)
     ends = now() + overlap
     ends = ends if old.expires_at is None else min(ends, old.expires_at)
-    ended = msgspec.structs.replace(old, expires_at=ends, rotated_to=new.key_id, revision=old.revision + 1)
+    ended = msgspec.structs.replace(
+        old, expires_at=ends, unrotated=end, rotated_to=new.key_id, revision=old.revision + 1
+    )
     edits = [edit_of(raw, old, ended, "rotated", new.key_id), edit_of(None, None, new, "issued", key_id)]
-    await store.hand_in(edits, new.key_id)
+    # without its successor the old key must not end unnoticed
+    await store.hand_in(edits, new.key_id, f"; key {key_id} then ends {ends:%Y-%m-%d %H:%M} UTC: rotate it again")
     return presented, new, ended
 
 
@@ -80,9 +84,14 @@ def _refuse_dead(key: ApiKey, control: Control | None) -> None:
 
 
 async def _refuse_second(store: KeyStore, old: ApiKey) -> None:
-    """A script that runs twice must not leave keys behind that nobody knows of."""
-    successor = (await store.find(old.rotated_to)).key if old.rotated_to else None
-    if successor is not None and successor.status() == "active":
-        raise KeyStoreError(
-            f"key {old.key_id} was rotated to {successor.key_id} already: rotate that one, or revoke it first"
-        )
+    """A script that runs twice must not leave keys behind that nobody knows of: nor behind a successor's successor."""
+    passed = {old.key_id}
+    next_id = old.rotated_to
+    while next_id is not None and next_id not in passed:
+        successor = (await store.find(next_id)).key
+        if successor is not None and successor.status() == "active":
+            raise KeyStoreError(
+                f"key {old.key_id} was rotated to {successor.key_id} already: rotate that one, or revoke it first"
+            )
+        passed.add(next_id)
+        next_id = successor.rotated_to if successor is not None else None

@@ -15,12 +15,19 @@ ShownStatus = Literal["active", "expired", "revoked", "void"]
 NO_TERMS = Terms()
 
 
+class End(msgspec.Struct, frozen=True, omit_defaults=True):
+    """When a key stops working; None: never."""
+
+    expires_at: datetime | None = None
+
+
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`digest` is the secret's (form.digest). Members that a later version adds are kept by nobody and break nobody.
 
     `pepper` is the fingerprint of the pepper that the digest was made with, empty in records of the first version.
     `revision` counts the changes since the key was issued: of two records of a key the higher one is newer. Who made
-    a change, and when, is in the audit trail.
+    a change, and when, is in the audit trail. `unrotated` is the end that the key had before a rotation shortened it,
+    until somebody sets another.
     """
 
     key_id: str
@@ -33,6 +40,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     terms: Terms = NO_TERMS
     rotated_from: str | None = None
     rotated_to: str | None = None
+    unrotated: End | None = None
     pepper: str = ""
     revision: Annotated[int, Meta(ge=0)] = 0
 

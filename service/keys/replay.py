@@ -37,6 +37,8 @@ class Replay:
             key = msgspec.structs.replace(
                 key,
                 expires_at=state.expires_at,
+                # whether a rotation or somebody's word changed the end is not known any more
+                unrotated=key.unrotated if state.expires_at == key.expires_at else None,
                 terms=state.terms,
                 revoked_at=key.revoked_at or state.revoked_at,
                 revision=revision,

@@ -114,14 +114,17 @@ class KeyStore:
             pepper=self.fingerprint,
         )
 
-    async def hand_in(self, edits: list[Edit], key_id: str) -> None:
-        """Makes `edits`, by which the key `key_id` is new, durable. Raises KeyStoreError, StoreUnavailable."""
+    async def hand_in(self, edits: list[Edit], key_id: str, and_then: str = "") -> None:
+        """Makes `edits`, by which the key `key_id` is new, durable. Raises KeyStoreError, StoreUnavailable.
+
+        `and_then` is what else is told where nobody knows whether they were made.
+        """
         try:
             done = await audit.apply(self.redis, edits)
             if done:
                 await make_durable(self.redis)
         except StoreUnavailable as error:
-            told = f"{error}; if `forecast keys show {key_id}` finds a key, nobody has it: revoke it"
+            told = f"{error}; if `forecast keys show {key_id}` finds a key, nobody has it: revoke it{and_then}"
             raise StoreUnavailable(told) from None
         if not done:
             raise KeyStoreError("the record was changed from elsewhere meanwhile; nothing was issued: try again")

@@ -1,5 +1,6 @@
 """Rotating, extending and changing keys."""
 
+import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from service.keys import changes, form
 from service.keys.record import ApiKey
 from service.keys.store import CONTROL, ForeignStoreError, KeyStoreError, record_name
+from service.redis.client import StoreUnavailable
 from service.terms import Terms, parse_rate
 from tests.support.key_store import PEPPER, HeldKeyStore
 
@@ -85,6 +87,53 @@ async def test_a_key_is_rotated_again_only_when_its_successor_is_gone(store: Hel
     await store.revoke(first.key_id)
     _, second, ended = await changes.rotate(store, old.key_id, WEEK)
     assert ended.rotated_to == second.key_id
+
+
+@pytest.mark.parametrize("ends", [None, NOW + 4 * WEEK], ids=["never", "in 4 weeks"])
+@pytest.mark.parametrize("overlap", [WEEK, timedelta(0)], ids=["7d", "0s"])
+async def test_a_key_that_is_rotated_again_passes_on_the_end_that_it_was_given(
+    store: HeldKeyStore, ends: datetime | None, overlap: timedelta
+) -> None:
+    """Not the one that the first rotation left it, also where that has passed; its own is never later again."""
+    _, old = await store.issue("acme", "", ends)
+    _, first, once = await changes.rotate(store, old.key_id, overlap)
+    await store.revoke(first.key_id)
+    _, second, twice = await changes.rotate(store, old.key_id, 2 * WEEK)
+    assert (first.expires_at, second.expires_at) == (ends, ends)
+    assert twice.expires_at == once.expires_at
+
+
+async def test_an_end_that_was_set_after_a_rotation_is_the_one_that_counts(store: HeldKeyStore) -> None:
+    """Somebody has decided otherwise meanwhile."""
+    _, old = await store.issue("acme", "", None)
+    _, first, _ = await changes.rotate(store, old.key_id, WEEK)
+    await changes.extend(store, old.key_id, NOW + 2 * WEEK)
+    await store.revoke(first.key_id)
+    _, second, _ = await changes.rotate(store, old.key_id, WEEK)
+    assert second.expires_at == NOW + 2 * WEEK
+
+
+async def test_a_successor_s_successor_that_works_is_an_obstacle_too(store: HeldKeyStore) -> None:
+    """The one in between has ended."""
+    _, old = await store.issue("acme", "", None)
+    _, first, _ = await changes.rotate(store, old.key_id, WEEK)
+    _, second, _ = await changes.rotate(store, first.key_id, timedelta(0))
+    with pytest.raises(KeyStoreError, match=f"rotated to {second.key_id} already"):
+        await changes.rotate(store, old.key_id, WEEK)
+
+
+async def test_a_rotation_of_which_nobody_knows_says_what_to_do_about_both_keys(store: HeldKeyStore) -> None:
+    """Its reply was lost: the new key may be there, and the old one may end."""
+    _, old = await store.issue("acme", "", None)
+
+    async def lost(*_: object) -> None:
+        raise ConnectionError("gone")
+
+    store.client.eval = lost  # type: ignore[assignment, method-assign]
+    with pytest.raises(StoreUnavailable) as told:
+        await changes.rotate(store, old.key_id, WEEK)
+    assert "nobody has it: revoke it" in str(told.value)
+    assert re.search(f"key {old.key_id} then ends .* UTC: rotate it again", str(told.value))
 
 
 async def test_a_successor_that_was_lost_is_no_obstacle(store: HeldKeyStore) -> None:
