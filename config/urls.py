@@ -1,11 +1,22 @@
 """URLs of Redis: what is wrong with one, and how to show one. Neither ever shows a password."""
 
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 EMBEDDED = "embedded"
 HIDDEN = "********"
 
 _SCHEMES = ("redis", "rediss", "unix")
+# The client would take any other for an argument of its own: some are none, others undo our budgets.
+_OPTIONS = ("db", "username", "password")
+_TLS_OPTIONS = (
+    "ssl_ca_certs",
+    "ssl_ca_path",
+    "ssl_certfile",
+    "ssl_keyfile",
+    "ssl_password",
+    "ssl_cert_reqs",
+    "ssl_check_hostname",
+)
 
 
 def url_problem(url: str) -> str | None:
@@ -18,6 +29,11 @@ def url_problem(url: str) -> str | None:
         host, _port = parts.hostname, parts.port
     except ValueError:
         host, parts = None, urlsplit("")
+    allowed = (*_OPTIONS, *_TLS_OPTIONS) if scheme == "rediss" else _OPTIONS
+    if host is not None or scheme == "unix":
+        names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+        if "@" not in parts.query and not set(names) <= set(allowed):
+            return f"has an unknown option behind `?`; with {scheme}:// there are: {', '.join(allowed)}"
     if scheme == "unix":
         # a second host-like part would be dropped by the client, and another path tried
         return None if parts.path.startswith("/") and host is None else "needs an absolute path: unix:///run/redis.sock"

@@ -12,6 +12,10 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 _SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
 
 
+# Far from the end of what a calendar can say.
+_LONGEST = timedelta(days=36_500)
+
+
 class Span(click.ParamType[timedelta]):
     """How long: ``7d``, ``12h``, ``0s``."""
 
@@ -21,6 +25,8 @@ class Span(click.ParamType[timedelta]):
         span = value if isinstance(value, timedelta) else _span(str(value))
         if span is None:
             self.fail(f"{value!r} is no span of time: give 7d, 12h or 0s", param, ctx)
+        if span > _LONGEST:
+            self.fail(f"{value!r} is longer than a hundred years", param, ctx)
         return span
 
 

@@ -101,7 +101,7 @@ async def apply(store: RedisStore, edits: list[Edit], *, quiet: bool = False, ur
 
 async def newest_first(store: RedisStore, since: datetime | None = None) -> AsyncIterator[Line]:
     """The lines, read page by page. Raises StoreUnavailable."""
-    oldest = "-" if since is None else str(int(since.timestamp() * 1000))
+    oldest = "-" if since is None else str(max(0, int(since.timestamp() * 1000)))
     end = "+"
     while True:
         page = await store.call(

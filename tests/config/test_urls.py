@@ -13,6 +13,7 @@ GOOD = {
     "redis://:hun@ter2@h": "redis://:********@h",
     "redis://:hun%2Fter2@h": "redis://:********@h",
     "redis://h/0?password=hunter2": "redis://h/0?********",
+    "rediss://h?ssl_ca_certs=/ca.pem&ssl_check_hostname=false": "rediss://h?********",
     "redis://[::1]:6379": "redis://[::1]:6379",
     "unix:///run/redis.sock?password=hunter2": "unix:///run/redis.sock?********",
     "unix://user:hunter2@/run/redis.sock": "unix://user:********@/run/redis.sock",
@@ -32,6 +33,11 @@ BAD = [
     "redis://[::1",
     "redis://",
     "unix://run/redis.sock",
+    "redis://h/0?bogus=hunter2",
+    "redis://h/0?hunter2",
+    "redis://h/0?ssl_ca_certs=/hunter2",  # without TLS
+    "redis://h/0?socket_timeout=60",
+    "unix:///run/redis.sock?bogus=hunter2",
 ]
 
 

@@ -80,3 +80,11 @@ def test_a_past_time_counts_back_from_now() -> None:
     assert PastTime().convert("2026-10-01", None, None) == datetime(2026, 10, 1, tzinfo=UTC)
     with pytest.raises(click.BadParameter, match="is no time"):
         PastTime().convert("999999w", None, None)
+
+
+@pytest.mark.parametrize("text", ["999999w", "36501d"])
+def test_a_span_beyond_the_calendar_is_refused(text: str) -> None:
+    """Added to now it would have no date."""
+    with pytest.raises(click.BadParameter, match="longer than a hundred years"):
+        Span().convert(text, None, None)
+    assert Span().convert("36500d", None, None) == timedelta(days=36_500)

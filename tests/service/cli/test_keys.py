@@ -157,6 +157,13 @@ def test_a_key_is_not_repeated_wherever_it_was_put(
     assert parts.secret not in done.out + done.err.replace("\n", "")
 
 
+def test_bytes_that_are_no_text_are_written_out_in_a_message(cli: Cli, running: list[int]) -> None:
+    """As the shell passes them on."""
+    done = cli("usage", "--partner", "\udcff", "--json")
+    assert done.code == 1
+    assert done.json["error"]["message"].startswith("no key of partner \\udcff")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -212,3 +212,10 @@ async def test_nothing_but_records_and_the_trail_is_written(store: HeldKeyStore)
     ((_, fields),) = await store.client.execute_command("XRANGE", AUDIT, "-", "+")  # type: ignore[no-untyped-call]
     assert list(fields) == [b"line"]
     assert set(json.loads(fields[b"line"])) <= set(audit.Change.__struct_fields__)
+
+
+async def test_a_trail_can_be_read_since_before_there_were_times(store: HeldKeyStore) -> None:
+    """The server knows none before 1970."""
+    await store.issue("acme", "", None)
+    found = [line async for line in audit.newest_first(store.redis, datetime(1960, 1, 1, tzinfo=UTC))]
+    assert len(found) == 1
