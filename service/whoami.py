@@ -6,10 +6,14 @@ import socket
 
 
 def whoami() -> str:
-    """`user@host`; the user is the person behind sudo, if there is one."""
+    """`user@host (uid N)`; the user is the person behind sudo, if there is one.
+
+    The name is what the environment says, and so what the person says; the number is what the system knows.
+    """
     name = f"{_user()}@{socket.gethostname()}"
-    # the environment is anybody's: it may not speak to the terminal that shows it later
-    return "".join(character if character.isprintable() else "?" for character in name)[:200]
+    # it may not speak to the terminal that shows it later
+    shown = "".join(character if character.isprintable() else "?" for character in name)
+    return f"{shown[:180]} (uid {os.getuid()})"
 
 
 def _user() -> str:
