@@ -96,6 +96,10 @@ class WorkerApp:
     def push_connected(self) -> bool:
         return self._listener.connected
 
+    @property
+    def push_refused(self) -> bool:
+        return self._listener.refused
+
     async def start(self) -> None:
         await self.keys_store.start()
         await self.cache_store.start()

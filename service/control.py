@@ -26,8 +26,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a worker; sent when asked for and when its release changes.
 
     `release` is None before the first. `release_problem` and `keys_problem` say what an operator must mend.
-    `can_verify`: at least some partners' keys can be told good from bad. `near_bytes`, `near_entries`: what its near
-    cache holds.
+    `push_refused`: the key store does not push changes, by its rights or its version. `can_verify`: at least some
+    partners' keys can be told good from bad. `near_bytes`, `near_entries`: what its near cache holds.
     """
 
     release: str | None
@@ -40,6 +40,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     can_verify: bool
     keys_problem: str | None
     usage_problem: str | None
+    push_refused: bool = False
     near_bytes: int
     near_entries: int
     telemetry: Snapshot

@@ -77,6 +77,7 @@ class Worker:
             keys_up=app.keys_store.healthy,
             cache_up=app.cache_store.healthy,
             push_connected=app.push_connected,
+            push_refused=app.push_refused,
             can_verify=app.keys_store.healthy or app.verifier.remembers_somebody,
             keys_problem=app.verifier.problem,
             usage_problem=app.metering.problem,

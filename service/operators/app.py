@@ -26,16 +26,18 @@ from service.telemetry import Snapshot
 log = logging.getLogger("forecast.operators")
 
 _METRICS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
-_INDEX = b'{"endpoints":["/health/live","/health/ready","/metrics"]}'
+_READABLE = ("/health/live", "/health/ready", "/metrics")
+_WRITABLE = ("POST /keys/KEY_ID/revoke", "POST /releases/rollback")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """What an endpoint is given: the part of the path that varies, the body, who asks, and whether they may read."""
+    """What an endpoint is given: the part of the path that varies, the body, who asks, and what they may."""
 
     part: str
     body: bytes
     remote: str
     may_read: bool
+    may_write: bool
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -81,6 +83,7 @@ class OperatorsApp:
             body=await read_body(headers, receive) if endpoint.needs is Right.WRITE else b"",
             remote=scope["client"][0] if scope["client"] else "unknown",
             may_read=self._tokens.refusal(Right.READ, headers) is None,
+            may_write=self._tokens.refusal(Right.WRITE, headers) is None,
         )
         return await endpoint.answer(call)
 
@@ -103,15 +106,19 @@ def build_operators_app(
     What `changes` offers is there if one of the `tokens` may write.
     """
     tokens = tokens or Tokens()
-    endpoints = _readable(state, sums)
-    if changes is not None and tokens.writable:
-        endpoints += _writable(changes)
+    offered = changes if tokens.writable else None
+    endpoints = _readable(state, sums, () if offered is None else _WRITABLE)
+    if offered is not None:
+        endpoints += _writable(offered)
     return OperatorsApp(endpoints, tokens)
 
 
-def _readable(state: Callable[[], InstanceState], sums: Callable[[], Awaitable[Snapshot]]) -> list[Endpoint]:
-    async def index(_: Call) -> Reply:
-        return _json(_INDEX)
+def _readable(
+    state: Callable[[], InstanceState], sums: Callable[[], Awaitable[Snapshot]], writable: tuple[str, ...]
+) -> list[Endpoint]:
+    async def index(call: Call) -> Reply:
+        there = (*_READABLE, *writable) if call.may_write else _READABLE
+        return _json(msgspec.json.encode({"endpoints": there}))
 
     async def live(_: Call) -> Reply:
         return _json(b'{"status":"live"}')

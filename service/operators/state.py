@@ -71,11 +71,15 @@ def _blocking(state: InstanceState, reports: list[Report]) -> str | None:
 def _degraded(state: InstanceState, reports: list[Report]) -> list[str]:
     reasons = []
     if not all(report.keys_up for report in reports):
-        reasons.append("the key store is away: keys verified in the last 60 s go on, others are answered 503")
+        reasons.append(
+            "the key store is away: keys that a worker verified in the last 60 s go on there, others are 503"
+        )
     if not all(report.cache_up for report in reports):
         reasons.append("the shared cache is away: answers come from the warehouse")
     reasons += sorted({report.release_problem for report in reports if report.release_problem})
     reasons += sorted({report.keys_problem for report in reports if report.keys_problem})
+    if any(report.push_refused for report in reports):
+        reasons.append("revocations are not pushed, they take up to 5 s: the key store refuses CLIENT TRACKING")
     reasons += sorted({report.usage_problem for report in reports if report.usage_problem})
     if len(reports) < state.wanted_workers:
         reasons.append(f"{len(reports)} of {state.wanted_workers} workers serve")

@@ -28,11 +28,13 @@ _NOT_FROM_URL = ("max_connections", "timeout", "decode_responses")
 class InvalidationListener:
     """Calls `invalidate` with each changed record's name, or with None when any may have changed.
 
-    `connected` tells whether pushes arrive at the moment. A server that refuses tracking is asked again after a minute.
+    `connected` tells whether pushes arrive at the moment. A server that refuses tracking (`refused`) is asked again
+    after a minute.
     """
 
     def __init__(self, url: str, prefix: str, invalidate: Callable[[str | None], None], *, timeout: float) -> None:
         self.connected = False
+        self.refused = False
         self._url = url
         self._prefix = prefix
         self._invalidate = invalidate
@@ -52,7 +54,12 @@ class InvalidationListener:
             try:
                 await self._listen(connection)
             except ResponseError as error:
-                log.info("invalidation listener: changes are not pushed: %s", error)
+                log.log(
+                    logging.DEBUG if self.refused else logging.WARNING,
+                    "changes of keys are not pushed, they take up to 5 s: the server refuses it: %s",
+                    error,
+                )
+                self.refused = True
                 pause = _REFUSED_SECONDS
             except (RedisError, OSError, TimeoutError, AssertionError) as error:
                 log.debug("invalidation listener: %s", error)
@@ -89,7 +96,7 @@ class InvalidationListener:
         connection._parser.set_invalidation_push_handler(pushed)  # type: ignore[attr-defined]  # noqa: SLF001
         await connection.send_command("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", self._prefix)
         await connection.read_response()
-        self.connected = True
+        self.connected, self.refused = True, False
         self._invalidate(None)  # what changed while nobody listened is unknown
         while True:
             message = await connection.read_response(timeout=_IDLE_SECONDS, push_request=True)

@@ -1,13 +1,16 @@
 """What operators read: health, metrics, and errors in the form of partners' errors."""
 
 import logging
+from pathlib import Path
 
 import pytest
 
 from service.operators.app import build_operators_app
+from service.operators.changes import Changes
 from service.operators.state import InstanceState
 from service.telemetry import Snapshot
 from tests.service.operators.test_state import WELL, but, instance
+from tests.support.key_store import PEPPER
 from tests.support.operators import READ, WRITE, Answer, ask, operators
 
 PATHS = ("/", "/health/live", "/health/ready", "/metrics")
@@ -51,6 +54,15 @@ async def test_the_index_lists_every_endpoint() -> None:
     """And each answers, with a trailing slash too."""
     for path in (await read("/")).json()["endpoints"]:
         assert (await read(path)).status == (await read(f"{path}/")).status == 200
+
+
+async def test_the_index_lists_what_can_be_changed_for_whoever_may(tmp_path: Path) -> None:
+    """With the write token; whoever has none does not even learn that there is one."""
+    changes = Changes("redis://h", PEPPER, tmp_path)
+    app = operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
+    said = [(await ask(app, "/", token=token)).json()["endpoints"] for token in (None, READ, WRITE)]
+    assert said[0] == said[1]
+    assert said[2] == [*said[0], "POST /keys/KEY_ID/revoke", "POST /releases/rollback"]
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------------

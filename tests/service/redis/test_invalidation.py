@@ -36,8 +36,10 @@ async def refusing() -> AsyncIterator[Refusing]:
     listening.close()
 
 
-async def test_a_server_that_refuses_is_left_alone(refusing: Refusing, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a minute, not for half a second; nothing is said to have changed."""
+async def test_a_server_that_refuses_is_left_alone(
+    refusing: Refusing, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """For a minute, not for half a second; nothing is said to have changed. It is a warning, and known."""
     monkeypatch.setattr(invalidation, "_RECONNECT_SECONDS", 0.01)
     changed: list[str | None] = []
     listener = InvalidationListener(f"redis://127.0.0.1:{refusing.port}", "k:", changed.append, timeout=1)
@@ -45,6 +47,20 @@ async def test_a_server_that_refuses_is_left_alone(refusing: Refusing, monkeypat
     await eventually(lambda: refusing.conversations == 1)
     await asyncio.sleep(0.15)
     assert (refusing.conversations, listener.connected, changed) == (1, False, [])
+    assert listener.refused
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    await listener.stop()
+
+
+async def test_a_server_that_goes_on_refusing_is_warned_of_once(
+    refusing: Refusing, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not every minute."""
+    monkeypatch.setattr(invalidation, "_REFUSED_SECONDS", 0.01)
+    listener = InvalidationListener(f"redis://127.0.0.1:{refusing.port}", "k:", lambda _: None, timeout=1)
+    listener.start()
+    await eventually(lambda: refusing.conversations >= 3)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
     await listener.stop()
 
 
