@@ -1,18 +1,23 @@
 """forecast keys export and import."""
 
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import click
+from rich.markup import escape
 
-from service.cli.keys_store import minute, with_store
+from service.cli.keys_store import ROWS, minute, with_store
 from service.cli.output import FAILED, json_option, print_json, reports_errors, stderr, stdout
 from service.keys import backup
 from service.keys.backup import Dump
 from service.keys.restore import Restore, Restored
-from service.keys.store import KeyStore
+from service.keys.store import KeyStore, KeyStoreError
 from warehouse.durable import replacing
 
 # No line of ours comes near it; a file without line ends must not fill the memory.
@@ -21,16 +26,18 @@ _LONGEST_LINE = 1 << 20
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True, dir_okay=False))
+@click.option("--partial", is_flag=True, help="Replace FILE also by a backup without the damaged records.")
 @json_option
 @reports_errors
-def export(file: Path, as_json: bool) -> None:
+def export(file: Path, partial: bool, as_json: bool) -> None:
     """Write a backup of the key store to FILE, or to standard output with -.
 
     In it: every key with its terms and the digest of its secret, and the whole audit trail. Not in it: secrets, which
     are kept nowhere, and the pepper, without which the digests are worth nothing: back it up elsewhere. Usage and what
     is left of quotas is not in it either. The file is readable by its owner alone.
 
-    A damaged record is told and left out, and the exit code is 1 then.
+    A damaged record is told and left out, and the exit code is 1 then; a FILE that is there may have it still, and is
+    replaced only with --partial.
 
     \b
     forecast keys export /backup/keys-2026-11-20.jsonl
@@ -41,44 +48,51 @@ def export(file: Path, as_json: bool) -> None:
         raise click.UsageError("--json and - both need standard output: give a file")
     if not to_stdout and file.exists() and not file.is_file():  # it would be replaced
         raise click.UsageError(f"{file} is no regular file; - writes to standard output")
-    dump = with_store(lambda store: _to_stdout(store) if to_stdout else _to_file(store, file))
+    keeps = file.exists() and not partial
+    dump = with_store(lambda store: _to_stdout(store) if to_stdout else _to_file(store, file, keeps=keeps))
     if as_json:
         print_json({"file": str(file), "keys": dump.keys, "lines": dump.lines, "damaged": dump.damaged})
     else:
         stderr().print(f"{dump.keys:,} keys and {dump.lines:,} lines of the audit trail.")
-    for damaged in dump.damaged:
-        click.echo(f"forecast: left out, damaged: {ascii(damaged.key_id)[1:-1]}: {damaged.reason}", err=True)
+    _tell_damaged(dump)
     if dump.damaged:
         sys.exit(FAILED)
 
 
 @click.command(name="import")
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path, exists=True, allow_dash=True, dir_okay=False))
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @json_option
 @reports_errors
 def import_(file: Path, dry_run: bool, as_json: bool) -> None:
-    """Bring the keys and the audit trail of a backup into the key store.
+    """Bring the keys and the audit trail of a backup into the key store, from FILE or with - from standard input.
 
     A file that is damaged, cut off, edited or made with another pepper is refused as a whole. Of a key that is there
     already the newer record stays. A key that was ever revoked, by the trail that is there or by the one in the file,
     ends up revoked, however old the backup; what was revoked since then, in a store that lost its trail too, has to be
-    revoked again. An emptied store becomes ours again. An import that was interrupted is simply run again.
+    revoked again. Keys that a trail names and that neither the file nor the store has are listed: they stay lost. An
+    emptied store becomes ours again, and so does one that was begun anew. An import that was interrupted is simply run
+    again.
 
     \b
     forecast keys import /backup/keys-2026-11-20.jsonl --dry-run
     forecast keys import /backup/keys-2026-11-20.jsonl
+    gpg --decrypt keys.gpg | forecast keys import -
     """
 
     async def run(store: KeyStore) -> Restored:
-        with file.open("rb") as stream:
+        with _seekable(file) as stream:
             head = backup.check(_lines(stream), store.pepper)
             return await Restore(store, head, lambda: _lines(stream), dry_run=dry_run).run()
 
     done = with_store(run)
     if as_json:
         print_json({**_members(done), "dry_run": dry_run})
-        return
+    else:
+        _tell(done, dry_run=dry_run)
+
+
+def _tell(done: Restored, *, dry_run: bool) -> None:
     console = stdout()
     console.print(f"{'Would import' if dry_run else 'Imported'} a backup of {minute(done.made_at)}:")
     for number, text in (
@@ -92,6 +106,14 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
         console.print(f"  {number:>9,} {text}")
     if done.made_ours:
         console.print("The key store was empty, and " + ("would be" if dry_run else "is") + " ours again.")
+    if done.lost:
+        console.print(
+            f"Still lost: {len(done.lost):,} keys that the audit trail names. Issue new ones to their partners:"
+        )
+        for key_id, partner in islice(sorted(done.lost.items(), key=lambda item: item[::-1]), ROWS):
+            console.print(f"  {escape(key_id)} {escape(partner)}")
+        if len(done.lost) > ROWS:
+            console.print(f"  and {len(done.lost) - ROWS:,} more: --json has them all")
 
 
 def _members(done: Restored) -> dict[str, object]:
@@ -107,12 +129,35 @@ async def _to_stdout(store: KeyStore) -> Dump:
     return dump
 
 
-async def _to_file(store: KeyStore, file: Path) -> Dump:
+async def _to_file(store: KeyStore, file: Path, *, keeps: bool) -> Dump:
     dump = Dump(store)
     with replacing(file, mode=0o600) as stream:
         async for line in dump:
             stream.write(line)
+        if dump.damaged and keeps:
+            _tell_damaged(dump)
+            raise KeyStoreError(
+                f"{file} is kept as it was, it may have what is damaged now: import it, write to another file, or "
+                "replace it with --partial"
+            )
     return dump
+
+
+def _tell_damaged(dump: Dump) -> None:
+    for damaged in dump.damaged:
+        click.echo(f"forecast: left out, damaged: {ascii(damaged.key_id)[1:-1]}: {damaged.reason}", err=True)
+
+
+@contextmanager
+def _seekable(file: Path) -> Iterator[BinaryIO]:
+    """The file, which is read more than once; a pipe is copied to one that has no name and is only ours."""
+    with ExitStack() as opened:
+        stream = sys.stdin.buffer if str(file) == "-" else opened.enter_context(file.open("rb"))
+        if not stream.seekable():
+            copy = opened.enter_context(tempfile.TemporaryFile())
+            shutil.copyfileobj(stream, copy)
+            stream = copy
+        yield cast("BinaryIO", stream)
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:

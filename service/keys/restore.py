@@ -30,7 +30,10 @@ T = TypeVar("T")
 
 
 class Restored(msgspec.Struct, kw_only=True):
-    """What an import did, or would do. `revoked`: keys that the trail, and not the record, says are revoked."""
+    """What an import did, or would do. `revoked`: keys that the trail, and not the record, says are revoked.
+
+    `lost`: keys that a trail names, that nobody revoked, and of which there is no record; by id, with their partner.
+    """
 
     made_at: datetime
     added: int = 0
@@ -40,6 +43,7 @@ class Restored(msgspec.Struct, kw_only=True):
     lines: int = 0
     damaged_lines: int = 0
     made_ours: bool = False
+    lost: dict[str, str] = {}
 
 
 class Restore:
@@ -54,6 +58,7 @@ class Restore:
         self._replay = Replay()
         self._known: set[str] = set()
         self._settled: set[str] = set()
+        self._named: dict[str, str] = {}
         self._top = (-1, -1)
         self._done = Restored(made_at=head.made_at)
 
@@ -72,12 +77,15 @@ class Restore:
         for item in backup.read(self._lines()):
             if isinstance(item, LineItem):
                 self._replay.note(item.line)
+                self._name(item.line)
         for batch in _batches(self._missing_lines(), _BATCH):
             await self._restore_lines(batch)
         for keys in _batches(self._keys(), _BATCH):
             await self._restore_keys({key.key_id: key for key in keys})
         for ids in _batches(iter(self._replay.revoked.keys() - self._settled), _BATCH):
             await self._revoke(ids)
+        for ids in _batches(iter(self._named.keys() - self._replay.revoked.keys()), _BATCH):
+            await self._look_for(ids)
         # last: until everything is there, workers say that they do not know, and not that keys are invalid
         self._done.made_ours = control is None
         if not self._dry_run:
@@ -87,9 +95,19 @@ class Restore:
 
     def _note(self, line: Line) -> None:
         self._replay.note(line)
+        self._name(line)
         self._known.add(line.origin)
         self._top = audit.order_of(line.id)
         self._done.damaged_lines += line.change is None
+
+    def _name(self, line: Line) -> None:
+        if line.change is not None and line.change.key_id is not None:
+            self._named[line.change.key_id] = line.change.partner or ""
+
+    async def _look_for(self, key_ids: list[str]) -> None:
+        for key_id, raw in zip(key_ids, await self._store.raw(key_ids), strict=True):
+            if raw is None:
+                self._done.lost[key_id] = self._named[key_id]
 
     def _missing_lines(self) -> Iterator[tuple[Line, Change]]:
         for item in backup.read(self._lines()):
@@ -123,6 +141,7 @@ class Restore:
     def _keys(self) -> Iterator[ApiKey]:
         for item in backup.read(self._lines()):
             if isinstance(item, KeyItem):
+                self._named.pop(item.key.key_id, None)
                 yield item.key
 
     async def _restore_keys(self, keys: dict[str, ApiKey]) -> None:

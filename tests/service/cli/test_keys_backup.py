@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,57 @@ def test_a_damaged_record_is_left_out_and_told(cli: Cli, running: list[int], fil
     assert done.json["keys"] == 1
     assert [one["key_id"] for one in done.json["damaged"]] == ["0B1zQmX4ktLw"]
     assert cli("keys", "import", str(file)).code == 0
+
+
+def test_a_good_backup_is_not_replaced_by_one_that_lacks_records(cli: Cli, running: list[int], file: Path) -> None:
+    """It is what repairs them; another file is written, and --partial says that it may be replaced."""
+    key_id = issue(cli)["key_id"]
+    cli("keys", "export", str(file))
+    good = file.read_bytes()
+    with Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys")) as redis:
+        redis.set(record_name(key_id), "{")
+    done = cli("keys", "export", str(file))
+    assert done.code == 1
+    assert f"left out, damaged: {key_id}" in done.err
+    assert "is kept as it was" in done.err
+    assert file.read_bytes() == good
+    assert list(file.parent.iterdir()) == [file]
+    assert cli("keys", "export", str(file), "--partial").code == 1
+    assert [json.loads(line)["type"] for line in file.read_text().splitlines()] == ["head", "line", "end"]
+
+
+@pytest.mark.parametrize("how", ["-", "a pipe"])
+def test_a_backup_can_come_through_a_pipe(cli: Cli, running: list[int], file: Path, how: str) -> None:
+    """As `export -` sends it; nothing of it is left on the disk."""
+    key_id = issue(cli)["key_id"]
+    backup = cli("keys", "export", "-").out
+    empty(cli)
+    if how == "-":
+        done = cli("keys", "import", "-", typed=backup)
+    else:
+        os.mkfifo(file)
+        writing = threading.Thread(target=file.write_text, args=(backup,))
+        writing.start()
+        done = cli("keys", "import", str(file))
+        writing.join()
+    assert done.code == 0, done.err
+    assert ids(cli) == [key_id]
+
+
+def test_an_import_names_the_keys_that_stay_lost(cli: Cli, running: list[int], file: Path) -> None:
+    """The trail survived and names them, and no record does; a revoked one nobody misses."""
+    issue(cli)
+    cli("keys", "export", str(file))
+    lost, revoked = issue(cli, "[b]late")["key_id"], issue(cli)["key_id"]
+    cli("keys", "revoke", revoked)
+    with Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys")) as redis:
+        redis.delete(*redis.keys("k:*"))
+    for more in (("--dry-run",), ()):
+        assert cli("keys", "import", str(file), "--json", *more).json["lost"] == {lost: "[b]late"}
+    shown = cli("keys", "import", str(file)).out
+    assert "Still lost: 1 keys that the audit trail names." in shown
+    assert f"{lost} [b]late" in shown
+    assert revoked not in shown
 
 
 def test_an_emptied_store_is_restored(cli: Cli, running: list[int], file: Path) -> None:
