@@ -12,7 +12,7 @@ from service.cli.durations import NEVER, FutureTime, Span
 from service.cli.keys_backup import export, import_
 from service.cli.keys_log import log
 from service.cli.keys_show import list_keys, show
-from service.cli.keys_store import checked_id, described, minute, with_store
+from service.cli.keys_store import checked_id, described, minute, repeatable, with_store
 from service.cli.keys_terms import Dropped, Given, editor, terms_options
 from service.cli.output import fail, json_option, print_json, reports_errors, stderr, stdout
 from service.keys import changes
@@ -59,7 +59,7 @@ def issue(partner: str, label: str, expires: datetime | None, as_json: bool, **t
     if not partner:
         raise click.UsageError("--partner is empty")
     wanted = Given(**terms).terms()
-    presented, key = with_store(lambda store: store.issue(partner, label, expires, wanted))
+    presented, key = with_store(lambda store: store.issue(partner, label, expires, wanted), begins=True)
     _hand_over(presented, KeyView.of(key), as_json=as_json)
 
 
@@ -102,7 +102,7 @@ def extend(key_id: str, expires: datetime, as_json: bool) -> None:
     """
     checked_id(key_id, as_json=as_json)
     until = None if expires == NEVER else expires
-    before, key = with_store(lambda store: changes.extend(store, key_id, until))
+    before, key = repeatable(lambda store: changes.extend(store, key_id, until))
     if as_json:
         print_json(KeyView.of(key))
         return
@@ -127,7 +127,7 @@ def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, as_json:
     """
     checked_id(key_id, as_json=as_json)
     edit = editor(Given(**terms), Dropped(areas=all_areas, rate=no_rate, quota=no_quota))
-    before, key = with_store(lambda store: changes.change_terms(store, key_id, edit))
+    before, key = repeatable(lambda store: changes.change_terms(store, key_id, edit))
     if as_json:
         print_json(KeyView.of(key))
         return
@@ -148,7 +148,7 @@ def revoke(key_id: str, as_json: bool) -> None:
     forecast keys revoke 0B1zQmX4ktLw
     """
     checked_id(key_id, as_json=as_json)
-    key = with_store(lambda store: store.revoke(key_id))
+    key = repeatable(lambda store: store.revoke(key_id))
     if as_json:
         print_json(KeyView.of(key))
         return
@@ -170,7 +170,7 @@ def adopt_store(as_json: bool) -> None:
     forecast keys adopt-store
     forecast keys adopt-store --yes --json
     """
-    with_store(adopt)
+    with_store(adopt, begins=True)
     if as_json:
         print_json({"adopted": True})
         return

@@ -17,6 +17,7 @@ from service.cli.stores import with_key_store
 from service.keys import audit, form
 from service.keys.store import KeyStore
 from service.logs import JsonFormatter, TextFormatter
+from service.redis.client import StoreUnavailable
 from service.terms import Terms
 
 T = TypeVar("T")
@@ -28,10 +29,21 @@ limit_option = click.option(
 )
 
 
-def with_store(work: Callable[[KeyStore], Awaitable[T]]) -> T:
-    """Runs `work` on the key store of the settings; what it changes is told to the log as well."""
+def with_store(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) -> T:
+    """Runs `work` on the key store of the settings; what it changes is told to the log as well.
+
+    `begins`: the store may have had no key before.
+    """
     with _audit_log(load_settings().settings):
-        return with_key_store(lambda _, store: work(store))
+        return with_key_store(lambda _, store: work(store), begins=begins)
+
+
+def repeatable(work: Callable[[KeyStore], Awaitable[T]]) -> T:
+    """`with_store` for what can be done twice: where its answer is lost, nobody knows whether it was done."""
+    try:
+        return with_store(work)
+    except StoreUnavailable as error:
+        raise StoreUnavailable(f"{error}; it may have been done: run this again, twice does no harm") from None
 
 
 def tell_loss(loss: str | None) -> None:

@@ -16,11 +16,14 @@ from service.redis.client import RedisStore
 T = TypeVar("T")
 
 
-def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]]) -> T:
-    """Runs `work` on the key store of the settings; the embedded one is started for it if nobody runs it."""
+def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begins: bool = False) -> T:
+    """Runs `work` on the key store of the settings; the embedded one is started for it if nobody runs it.
+
+    Only what `begins` a key store makes a pepper: in the wrong data folder nothing else may leave one behind.
+    """
     settings = load_settings().settings
     with borrowed(settings, ("keys",)) as urls:
-        secret = pepper.obtain(settings.keys_pepper, settings.data_path)
+        secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=begins)
         problem = check_answers_redis(urls["keys"])
         if problem is not None:
             raise SettingsError(f"FORECAST_KEYS_URL: {problem}")

@@ -12,8 +12,10 @@ _FILE = "pepper"
 _LEAST_CHARACTERS = 16
 
 
-def obtain(configured: str | None, data: Path) -> bytes:
+def obtain(configured: str | None, data: Path, *, create: bool = True) -> bytes:
     """The configured pepper, else the one of the data folder, created there once.
+
+    Without `create` a data folder that has none stays as it is, and the pepper is one that no key was made with.
 
     Raises:
         SettingsError: if it is too short, or its file cannot be read or created.
@@ -23,6 +25,8 @@ def obtain(configured: str | None, data: Path) -> bytes:
             raise SettingsError(f"FORECAST_KEYS_PEPPER: needs at least {_LEAST_CHARACTERS} characters")
         return configured.encode()
     path = file_of(data)
+    if not create and not path.exists():
+        return secrets.token_hex(32).encode()
     try:
         _create(path)
         pepper = path.read_text(encoding="ascii").strip()

@@ -35,14 +35,13 @@ class Memory:
         self.seen, self._since = _read(self._file)
 
     def problem(self, control: Control | None) -> str | None:
-        """Why the store with this sentinel is not ours, and what to do; None if it is, which is remembered."""
+        """Why the store with this sentinel is not ours, and what to do; None if it is."""
         if control is None:
             return f"{_EMPTY}: {_MEND}" if self.seen else None
         if control.pepper_fingerprint != self._fingerprint:
             return _PEPPER
         if not self.believes(control):
             return f"{_ANOTHER}: {_MEND}"
-        self.keep(control)
         return None
 
     def believes(self, control: Control) -> bool:

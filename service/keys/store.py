@@ -81,10 +81,12 @@ class KeyStore:
         return Found(decoded_key(key, key_id), decoded(control, Control))
 
     def check_control(self, control: Control | None) -> None:
-        """Raises ForeignStoreError if this is not the store that our keys are in."""
+        """Remembers the store that our keys are in. Raises ForeignStoreError if this is not it."""
         problem = self.memory.problem(control)
         if problem is not None:
             raise ForeignStoreError(problem)
+        if control is not None:
+            self.memory.keep(control)
 
     async def issue(
         self, partner: str, label: str, expires_at: datetime | None, terms: Terms = NO_TERMS

@@ -34,6 +34,16 @@ def test_a_pepper_is_created_once_and_kept_private(tmp_path: Path) -> None:
     assert [path.name for path in data.iterdir()] == ["pepper"]
 
 
+def test_a_data_folder_without_a_pepper_can_be_left_as_it_is(tmp_path: Path) -> None:
+    """The pepper is nobody's then; one that is there is taken."""
+    data = tmp_path / "data"
+    first, second = (pepper.obtain(None, data, create=False) for _ in range(2))
+    assert first != second
+    assert not data.exists()
+    made = pepper.obtain(None, data)
+    assert pepper.obtain(None, data, create=False) == made
+
+
 def test_whoever_comes_second_gets_the_first_ones(tmp_path: Path) -> None:
     """However many begin at once: two peppers would void the keys of one of them."""
     found: list[bytes] = []

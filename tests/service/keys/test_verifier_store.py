@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from service.keys import form
@@ -40,7 +41,7 @@ async def test_a_store_that_comes_back_is_asked_at_once(scene: Scene) -> None:
     assert await scene.outcome() == "accepted"
 
 
-@pytest.mark.parametrize("loss", ["emptied", "another pepper"])
+@pytest.mark.parametrize("loss", ["emptied", "begun anew", "another pepper"])
 async def test_a_foreign_store_is_unknown_and_an_alarm(
     scene: Scene, loss: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -50,6 +51,9 @@ async def test_a_foreign_store_is_unknown_and_an_alarm(
     assert isinstance(control, bytes)
     if loss == "emptied":
         await scene.store.client.flushall()
+    elif loss == "begun anew":
+        begun = scene.store.new_control()
+        await scene.store.client.set(CONTROL, msgspec.json.encode(begun))
     else:
         await scene.store.client.set(CONTROL, control.replace(b'fingerprint":"', b'fingerprint":"0'))
     for presented in (form.generate()[0], form.generate()[0]):
