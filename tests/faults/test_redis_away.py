@@ -112,6 +112,33 @@ def test_an_emptied_key_store_is_an_alarm_and_not_a_401(instance: Instance, publ
     assert instance.metric("forecast_key_store_foreign") == 1
 
 
+@pytest.mark.parametrize("how", ["import", "adopt-store"])
+def test_an_emptied_key_store_that_somebody_begins_anew_stays_an_alarm(
+    instance: Instance, published: Site, short: Path, how: str
+) -> None:
+    """A key is issued from another data folder: still 503 and never 401, until a command from there decides."""
+    backup = str(short / "keys.jsonl")
+    assert forecast(published.env, "keys", "export", backup).returncode == 0
+    elsewhere = published.env | {
+        "FORECAST_DATA_DIR": str(short / "elsewhere"),
+        "FORECAST_KEYS_PEPPER_FILE": str(published.data / "pepper"),
+    }
+    with redis.Redis.from_url(published.keys.url) as client:
+        client.flushall()
+    newcomer = issue_key(elsewhere, "newbie")
+    until(lambda: "begun anew" in " ".join(instance.ready().json()["reasons"]), 5)
+    stranger, _ = form.generate()
+    for key in (newcomer, stranger):
+        assert instance.zip_code(key).status_code == 503
+    assert instance.metric("forecast_key_store_foreign") == 1
+    done = forecast(elsewhere, "keys", how, *((backup,) if how == "import" else ("--yes",)))
+    assert done.returncode == 0, done.stderr
+    until(lambda: instance.ready().json()["status"] == "ready", 5)
+    assert instance.zip_code(newcomer).status_code == 200
+    assert instance.zip_code(stranger).status_code == 401
+    until(lambda: instance.zip_code(published.key).status_code == (200 if how == "import" else 401), 10)
+
+
 def test_a_revoked_key_stops_working_at_once(instance: Instance, published: Site) -> None:
     """Revocation is pushed: well before the 5 s re-check, the next requests are 401 with the right code."""
     assert instance.zip_code(published.key).status_code == 200
