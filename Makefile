@@ -3,12 +3,13 @@ SHELL := /bin/sh
 VENV := .venv
 PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
+ROUNDS := 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench clean
+.PHONY: help setup demo test lint format bench bench-chart bench-peers soak clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(INSTALLED) ## create .venv and install into it
 
@@ -28,16 +29,23 @@ format: $(INSTALLED) ## rewrite the style that a machine can
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
 
-bench: $(INSTALLED) .bench/.installed ## requests per second beside a peer, in one run (needs wrk)
-	@$(PY) -m tests.bench
+bench: $(INSTALLED) ## beside nginx, Varnish, FastAPI, Litestar and ROAPI in one run (5 minutes; ROUNDS=20 for more)
+	@$(PY) -m tests.bench compare --rounds $(ROUNDS) --json .bench.json
+
+bench-chart: $(INSTALLED) ## the same, kept as the figures and the chart of the README
+	@$(PY) -m tests.bench compare --rounds $(ROUNDS) --keep
+
+bench-peers: ## install what bench compares with
+	@sh tests/bench/peers/install.sh .bench
+
+soak: $(INSTALLED) ## what takes longer: more rounds, growth, latency, a million requests of which every tenth is cut off
+	@$(PY) -m tests.bench compare --rounds 20 --seconds 3
+	@$(PY) -m tests.bench growth
+	@$(PY) -m tests.bench openloop --rounds 10 --seconds 20
+	@$(PY) -m tests.bench cutoff
 
 clean: ## remove what make created, the demo's data included
-	@rm -rf $(VENV) .bench .forecast .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-
-.bench/.installed: tests/bench/requirements.txt
-	@$(PY) -m venv .bench
-	@.bench/bin/python -m pip install --disable-pip-version-check --quiet -r $<
-	@touch $@
+	@rm -rf $(VENV) .bench .bench.json .forecast .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(INSTALLED): pyproject.toml constraints.txt config/setup.sh
 	@sh config/setup.sh $(VENV)

@@ -1,1 +1,16 @@
-"""Requests per second beside a peer, in one run. Only the ratios travel from one machine to another."""
+"""Benchmarks: beside others in one run, how cost grows, latency at a fixed rate, answers under cut-off requests.
+
+`python -m tests.bench --help` lists the commands; only ratios travel from one machine to another.
+
+====================  ================================================================================================
+``contenders.py``     who is measured, as data: this project's tiers, its peers, and which ratios are shown
+``starting.py``       how a peer is started; its configuration or application is in ``peers/``
+``stage.py``          what every run needs, started and stopped: release, stores, a key, instances, processors
+``load.py``           one sample: wrk with ``requests.lua``, the rate, the processor time that an answer took
+``verify.py``         before a run: everybody answers the same, and refuses a wrong key
+``compare.py``        the alternating rounds; ``report.py`` their table and JSON, ``chart.py`` the picture
+``growth.py``         cost against ZIP codes, years, keys, connections, size of the body, workers
+``openloop.py``       latency at a fixed arrival rate; ``client.py`` is what asks
+``cutoff.py``         a million requests of which every tenth is cut off by its client
+====================  ================================================================================================
+"""

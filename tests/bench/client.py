@@ -1,0 +1,171 @@
+"""A client on raw sockets and epoll: it sends when it is time to, not when the last answer has come.
+
+One core of it drives about 40,000 requests a second; `Timings.lateness` says whether it kept up.
+"""
+
+import gc
+import os
+import re
+import select
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+
+import msgspec
+
+from tests.bench.load import Endpoint
+
+_LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
+_CHUNK = 65_536
+_PATIENCE_SECONDS = 10.0
+
+
+class Timings(msgspec.Struct, frozen=True):
+    """Of one run at a fixed rate. Percentiles are milliseconds from when a request was meant to be sent.
+
+    `wanted`, `rate`: requests per second that were meant, and answers per second that came. `bad`: answers that were
+    not 200, connections that broke. `lateness`: 99 % of the requests left at most so many milliseconds late.
+    """
+
+    wanted: float
+    rate: float
+    bad: int
+    p50: float
+    p99: float
+    p999: float
+    worst: float
+    lateness: float
+
+
+def answer_length(data: bytes | bytearray) -> int:
+    """Bytes of the answer that `data` begins with, 0 while it is not all there."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        return 0
+    found = _LENGTH.search(data, 0, end + 2)
+    length = end + 4 + (int(found[1]) if found else 0)
+    return length if len(data) >= length else 0
+
+
+def request_heads(endpoint: Endpoint, zips: Sequence[str]) -> list[bytes]:
+    """Requests without their end: a header can follow."""
+    host = endpoint.base.removeprefix("http://")
+    text = "GET {} HTTP/1.1\r\nhost: {}\r\nx-api-key: {}\r\n"
+    return [text.format(endpoint.target(zip_code), host, endpoint.key).encode() for zip_code in zips]
+
+
+def connect(endpoint: Endpoint) -> socket.socket:
+    host, _, port = endpoint.base.removeprefix("http://").rpartition(":")
+    connection = socket.create_connection((host, int(port)), timeout=_PATIENCE_SECONDS)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+@contextmanager
+def idle_connections(endpoint: Endpoint, head: bytes, count: int) -> Iterator[None]:
+    """`count` connections that asked once and stay open."""
+    opened = []
+    try:
+        for _ in range(count):
+            connection = connect(endpoint)
+            opened.append(connection)
+            connection.sendall(head + b"\r\n")
+            data = b""
+            while not answer_length(data):
+                more = connection.recv(_CHUNK)
+                if not more:
+                    raise ConnectionError(f"closed after {len(opened)} connections")
+                data += more
+        yield
+    finally:
+        for connection in opened:
+            connection.close()
+
+
+class OpenLoop:
+    """Sends requests at `rate` per second over `connections`; each has a request id that no other has."""
+
+    def __init__(self, endpoint: Endpoint, heads: Sequence[bytes], rate: float, connections: int = 64) -> None:
+        self._heads = heads
+        self._rate = rate
+        self._sockets = {one.fileno(): one for one in (connect(endpoint) for _ in range(connections))}
+        self._free = list(self._sockets)
+        self._meant: dict[int, float] = {}
+        self._parts: dict[int, bytes] = {}
+        self._poll = select.epoll()
+        for number, one in self._sockets.items():
+            one.setblocking(False)
+            self._poll.register(number, select.EPOLLIN)
+        self._times: list[float] = []
+        self._late: list[float] = []
+        self._bad = 0
+
+    def run(self, seconds: float) -> Timings:
+        gc.collect()
+        gc.disable()  # its pauses would be taken for the server's
+        try:
+            return self._run(round(self._rate * seconds))
+        finally:
+            gc.enable()
+            self._poll.close()
+            for one in self._sockets.values():
+                one.close()
+
+    def _run(self, total: int) -> Timings:
+        began = perf_counter()
+        sent, deadline = 0, began + total / self._rate + _PATIENCE_SECONDS
+        while len(self._times) + self._bad < total and (now := perf_counter()) < deadline and self._sockets:
+            due = min(total, int((now - began) * self._rate) + 1)
+            while sent < due and self._free:
+                self._send(sent, began + sent / self._rate)
+                sent += 1
+            for number, _ in self._poll.poll(0):
+                self._receive(number)
+        taken = perf_counter() - began
+        self._bad += total - len(self._times) - self._bad
+        return self._timings(taken)
+
+    def _send(self, count: int, meant: float) -> None:
+        number = self._free.pop()
+        self._meant[number] = meant
+        head = self._heads[count % len(self._heads)]
+        os.write(number, b"%bx-request-id: open-%x\r\n\r\n" % (head, count))
+        self._late.append(perf_counter() - meant)
+
+    def _receive(self, number: int) -> None:
+        data = os.read(number, _CHUNK)
+        if not data:
+            self._poll.unregister(number)
+            self._sockets.pop(number).close()
+            return
+        if number in self._parts:
+            data = self._parts.pop(number) + data
+        if not answer_length(data):
+            self._parts[number] = data
+            return
+        if data.startswith(b"HTTP/1.1 200"):
+            self._times.append(perf_counter() - self._meant[number])
+        else:
+            self._bad += 1
+        self._free.append(number)
+
+    def _timings(self, taken: float) -> Timings:
+        times, late = sorted(self._times), sorted(self._late)
+        return Timings(
+            wanted=self._rate,
+            rate=len(times) / taken,
+            bad=self._bad,
+            p50=_milliseconds(times, 0.5),
+            p99=_milliseconds(times, 0.99),
+            p999=_milliseconds(times, 0.999),
+            worst=_milliseconds(times, 1.0),
+            lateness=_milliseconds(late, 0.99),
+        )
+
+
+def _milliseconds(ascending: list[float], share: float) -> float:
+    """The smallest value that `share` of the values do not exceed; NaN where there are none."""
+    if not ascending:
+        return float("nan")
+    return ascending[min(len(ascending) - 1, int(len(ascending) * share))] * 1000

@@ -1,0 +1,189 @@
+"""Who is measured: this project's tiers and its peers, as data. And which of them are held against each other."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+import redis
+
+from config.settings import names
+from tests.bench import starting
+from tests.bench.load import Endpoint
+from tests.bench.stage import Stage
+from tests.bench.starting import Around
+from tests.support.valkey import ValkeyProcess
+
+# `hit`: 1,000 ZIP codes that were asked for before. `miss`: ZIP codes that were not, each of them once.
+Group = Literal["hit", "miss"]
+
+
+class Tier(msgspec.Struct, frozen=True, kw_only=True):
+    """A tier of this project. `near`: bytes of its near cache, which make it the one that answers; 0 is none.
+
+    `limits`: whether the key has a rate and a quota, which are checked on every request.
+    """
+
+    name: str
+    group: Group
+    near: int
+    limits: bool = True
+
+
+_NEAR = "near_cache_bytes"
+# A version without a near cache is measured without that tier.
+_HAS_NEAR = _NEAR in names()
+
+TIERS = tuple(
+    tier
+    for tier in (
+        Tier(name="near", group="hit", near=256 << 20),
+        Tier(name="near, key without limits", group="hit", near=256 << 20, limits=False),
+        Tier(name="Redis", group="hit", near=0),
+        # there, and too small to find anything in
+        Tier(name="DuckDB", group="miss", near=1 << 20),
+    )
+    if _HAS_NEAR or not tier.name.startswith("near")
+)
+
+
+class Peer(msgspec.Struct, frozen=True, kw_only=True):
+    """`lacks` says how to install what is missing, empty if nothing is.
+
+    `entries` finds the entries in an answer that is not, byte for byte, the service's. `keyless`: checks no key, which
+    is in its favour. `note`: what else to know.
+    """
+
+    name: str
+    group: Group
+    start: Callable[[Stage, Around], Endpoint]
+    lacks: Callable[[], str]
+    entries: Callable[[Any], Any] | None = None
+    keyless: bool = False
+    note: str = ""
+
+
+_nginx = starting.Nginx()
+
+PEERS = (
+    Peer(
+        name="nginx + Lua, key kept 5 s",
+        group="hit",
+        start=_nginx.kept,
+        lacks=starting.lacks_nginx,
+        note="keys kept as they are, not as digests; no rates, no usage",
+    ),
+    Peer(
+        name="nginx + Lua, key asked of Redis",
+        group="hit",
+        start=_nginx.asked,
+        lacks=starting.lacks_nginx,
+        note="keys kept as they are, not as digests; no rates, no usage",
+    ),
+    Peer(
+        name="Varnish",
+        group="hit",
+        start=starting.varnish,
+        lacks=starting.lacks_varnish,
+        note="one key, a constant of its configuration; no rates, no usage",
+    ),
+    Peer(name="FastAPI + fastapi-cache2", group="hit", start=starting.fastapi_cache, lacks=starting.lacks_python_peers),
+    Peer(
+        name="Litestar's response cache", group="hit", start=starting.litestar_cache, lacks=starting.lacks_python_peers
+    ),
+    Peer(
+        name="ROAPI",
+        group="miss",
+        start=starting.roapi,
+        lacks=starting.lacks_roapi,
+        entries=lambda answer: answer,
+        keyless=True,
+        note="no key; entries without the envelope and what is null; table in memory, joined beforehand",
+    ),
+    Peer(name="FastAPI + DuckDB", group="miss", start=starting.fastapi_cache, lacks=starting.lacks_python_peers),
+)
+
+
+# Whose rate is 1 in the chart.
+BASES: dict[str, str] = {"hit": "nginx + Lua, key kept 5 s", "miss": "ROAPI"}
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A ratio that is shown: `ours` (a tier) over `peer`. `floor`: what it has to be, unique headers and same bytes."""
+
+    ours: str
+    peer: str
+    floor: tuple[float, float] | None = None
+
+
+PAIRS = (
+    Pair("near", "nginx + Lua, key kept 5 s", (1.1, 1.2)),
+    Pair("near", "Varnish"),
+    Pair("near", "FastAPI + fastapi-cache2", (25, 25)),
+    Pair("near", "Litestar's response cache"),
+    Pair("near, key without limits", "near"),
+    Pair("Redis", "nginx + Lua, key asked of Redis", (1.0, 1.0)),
+    Pair("Redis", "nginx + Lua, key kept 5 s"),
+    Pair("Redis", "FastAPI + fastapi-cache2"),
+    Pair("Redis", "Litestar's response cache"),
+    Pair("DuckDB", "ROAPI", (2, 2)),
+    Pair("DuckDB", "FastAPI + DuckDB"),
+)
+
+
+class Contender(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who runs. `forget` empties what a look-up could be found in."""
+
+    name: str
+    group: Group
+    endpoint: Endpoint
+    ours: bool = False
+    entries: Callable[[Any], Any] | None = None
+    keyless: bool = False
+    forget: Callable[[], None] = lambda: None
+
+
+def start_tiers(stage: Stage) -> list[Contender]:
+    """An instance for each tier, which share keys and data."""
+    started = []
+    for tier in TIERS:
+        cache, forget = _cache_for(stage, tier.name, tier.group)
+        near = {_NEAR: tier.near} if _HAS_NEAR else {}
+        instance = stage.serve(tier.name, settings={**near, "cache_url": cache.url, "keep_alive": 3600})
+        endpoint = Endpoint(instance.partners, stage.key if tier.limits else stage.issue())
+        started.append(Contender(name=tier.name, group=tier.group, endpoint=endpoint, ours=True, forget=forget))
+    return started
+
+
+def start_peers(stage: Stage, service: str) -> tuple[list[Contender], dict[str, str]]:
+    """Those that are installed, with `service` behind them; and those that are not, with how to install them."""
+    started: list[Contender] = []
+    missing: dict[str, str] = {}
+    for peer in PEERS:
+        if lacks := peer.lacks():
+            missing[peer.name] = lacks
+            continue
+        cache, forget = _cache_for(stage, peer.name, peer.group)
+        started.append(
+            Contender(
+                name=peer.name,
+                group=peer.group,
+                endpoint=peer.start(stage, Around(service, cache)),
+                entries=peer.entries,
+                keyless=peer.keyless,
+                forget=forget,
+            )
+        )
+    return started, missing
+
+
+def _cache_for(stage: Stage, name: str, group: Group) -> tuple[ValkeyProcess, Callable[[], None]]:
+    """The cache to use, and what empties it: who answers misses has one of its own."""
+    if group == "hit":
+        return stage.cache, lambda: None
+    cache = stage.valkey(name.partition(" ")[0])
+
+    def empty() -> None:
+        with redis.Redis(unix_socket_path=str(cache.socket)) as client:
+            client.flushall()
+
+    return cache, empty

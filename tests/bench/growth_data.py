@@ -1,0 +1,78 @@
+"""Drops and keys of any size, for `growth`."""
+
+from pathlib import Path
+
+import duckdb
+import msgspec
+import redis
+
+from service.keys import form, pepper
+from service.keys.record import ApiKey
+from service.keys.store import now, record_name
+from service.terms import Quota, Rate, Terms
+from tests.bench.stage import Stage
+
+_BATCH = 5000
+_TERMS = Terms(rate=Rate(999_999_999, 1, 999_999_999), quota=Quota(999_999_999_999, "month"))
+
+_DROP = """
+CREATE TABLE z AS SELECT printf('%05d', i * 100000 // $zips) AS zip_code, i FROM range($zips) t(i);
+COPY (SELECT zip_code, 'City ' || (i // 5) AS city_name, ['AL', 'CA', 'NY', 'OH', 'TX'][1 + i // 5 % 5] AS state_code,
+             'Clarke County' AS county_name, '01025' AS county_fips_code,
+             31.7061::DOUBLE AS latitude, -87.9999::DOUBLE AS longitude FROM z)
+  TO '{folder}/locations.parquet';
+COPY (SELECT zip_code, year, 1000 + i % 9000 + year AS tot_population
+      FROM z, (SELECT unnest(range(2000, 2000 + $years)) AS year)) TO '{folder}/population.parquet';
+COPY (SELECT zip_code, 216 + i % 900 AS tot_home_available_2020, 333 AS tot_home_available_2021,
+             334 AS tot_home_available_2022, 281 AS tot_home_available_2023, 467 AS est_total_home_demand_2030 FROM z)
+  TO '{folder}/housing.parquet';
+"""
+
+
+def make_drop(folder: Path, zips: int, years: int) -> Path:
+    """A made-up drop: `zips` ZIP codes, five to a city, each with `years` figures."""
+    folder.mkdir(parents=True)
+    statement = _DROP.replace("{folder}", str(folder)).replace("$zips", str(zips)).replace("$years", str(years))
+    duckdb.connect().execute(statement)
+    return folder
+
+
+def add_keys(stage: Stage, count: int) -> list[str]:
+    """`count` more keys with a rate and a quota, as partners present them; written to the key store directly.
+
+    Issuing them would take a line in the audit trail and a round trip each.
+    """
+    secret = pepper.obtain(None, stage.data)
+    encoder = msgspec.json.Encoder()
+    keys = []
+    with redis.Redis(unix_socket_path=str(stage.keys.socket)) as client:
+        for start in range(0, count, _BATCH):
+            records: dict[str, bytes] = {}
+            for _ in range(min(_BATCH, count - start)):
+                presented, parts = form.generate()
+                keys.append(presented)
+                key = ApiKey(
+                    key_id=parts.key_id,
+                    partner="bench",
+                    digest=form.digest(parts.secret, secret),
+                    created_at=now(),
+                    terms=_TERMS,
+                    pepper=pepper.fingerprint(secret),
+                )
+                records[record_name(parts.key_id)] = encoder.encode(key)
+            client.mset(records)
+    return keys
+
+
+def largest_cities(stage: Stage, sizes: tuple[int, ...]) -> list[tuple[int, str]]:
+    """For each of `sizes` the city with about so many ZIP codes, and the largest one: their number, and the query."""
+    file = stage.release / "tables" / "locations.parquet"
+    rows = (
+        duckdb.connect()
+        .execute(
+            "SELECT count(*), 'city_name=' || url_encode(city_name) || '&state_code=' || state_code "
+            f"FROM read_parquet('{file}') GROUP BY city_name, state_code ORDER BY 1, 2"
+        )
+        .fetchall()
+    )
+    return [min(rows, key=lambda row: abs(row[0] - size)) for size in sizes] + [rows[-1]]

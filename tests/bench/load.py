@@ -1,0 +1,103 @@
+"""One sample: wrk on the client's processor, and what it cost on the server's."""
+
+import contextlib
+import os
+import resource
+import secrets
+import shutil
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+from tests.bench.stage import CLIENT_CORE, FORECAST, BenchError
+
+_SCRIPT = Path(__file__).parent / "requests.lua"
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """Where and how somebody is asked: `path` comes before the ZIP code, `after` behind it."""
+
+    base: str
+    key: str
+    path: str = f"{FORECAST}?zip_code="
+    after: str = ""
+
+    def target(self, zip_code: str) -> str:
+        return f"{self.path}{zip_code}{self.after}"
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """What one run of wrk saw.
+
+    `rate`: answers per second. `bad`: answers that were not 2xx, broken connections, time-outs. `p50`, `p99`:
+    milliseconds. `cost`: processor time of all server processes per answer, microseconds. `client`: share of its
+    processor that wrk used; near 1, it and not the server was the limit. `size`: bytes per answer, headers included.
+    """
+
+    rate: float
+    bad: int
+    p50: float
+    p99: float
+    cost: float
+    client: float
+    size: float
+
+
+def check_programs() -> None:
+    """Raises BenchError if wrk or taskset is missing."""
+    for program in ("wrk", "taskset"):
+        if shutil.which(program) is None:
+            raise BenchError(f"needs {program}: `make bench-peers`, or on Debian: apt-get install wrk util-linux")
+
+
+def measure(
+    endpoint: Endpoint, zips: Path, *, unique: bool, seconds: int, start: int = 0, connections: int = 32, keys: str = ""
+) -> Sample:
+    """Asks for the ZIP codes in the file `zips` in turn, from the one numbered `start`.
+
+    `unique`: with x-request-id, traceparent and x-forwarded-for that no request had before. `keys`: a file of keys to
+    use in turn instead of the endpoint's.
+    """
+    env = {
+        **os.environ,
+        "ZIPS": str(zips),
+        "KEY": endpoint.key,
+        "KEYS": keys,
+        "START": str(start),
+        "UNIQUE": "1" if unique else "",
+        "SEED": secrets.token_hex(8),
+        "BEFORE": endpoint.path,
+        "AFTER": endpoint.after,
+    }
+    command = ["taskset", "-c", str(CLIENT_CORE), "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(_SCRIPT)]
+    served, asked = _used_by_servers(), _used_by_client()
+    done = subprocess.run([*command, endpoint.base], env=env, capture_output=True, text=True, check=False)
+    served, asked = _used_by_servers() - served, _used_by_client() - asked
+    line = next((line for line in done.stdout.splitlines() if line.startswith("RESULT")), None)
+    if line is None:
+        raise BenchError(f"wrk failed: {done.stderr or done.stdout}")
+    requests, microseconds, bad, p50, p99, size = (int(word) for word in line.split()[1:])
+    if not requests:
+        raise BenchError(f"{endpoint.base} answered nothing")
+    taken = microseconds / 1e6
+    return Sample(requests / taken, bad, p50 / 1e3, p99 / 1e3, served * 1e6 / requests, asked / taken, size / requests)
+
+
+def _used_by_client() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _used_by_servers() -> float:
+    """Seconds of processor time that all our living descendants used; of them, only the one under load works."""
+    parents: dict[int, tuple[int, float]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            parents[int(folder.name)] = (int(fields[1]), (int(fields[11]) + int(fields[12])) / _TICKS)
+    ours = {os.getpid()}
+    while more := {pid for pid, (parent, _) in parents.items() if parent in ours} - ours:
+        ours |= more
+    return sum(parents[pid][1] for pid in ours - {os.getpid()})

@@ -1,0 +1,30 @@
+"""How the clients of the benchmarks tell answers apart."""
+
+import pytest
+
+from tests.bench.client import answer_length, request_heads
+from tests.bench.load import Endpoint
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
+
+
+def test_an_answer_is_as_long_as_its_head_and_body() -> None:
+    assert answer_length(HEAD + b"hello") == len(HEAD) + 5
+    assert answer_length(HEAD + b"helloHTTP/1.1 200") == len(HEAD) + 5
+
+
+@pytest.mark.parametrize("cut", range(1, len(HEAD) + 5))
+def test_an_answer_cut_anywhere_is_not_all_there(cut: int) -> None:
+    assert answer_length((HEAD + b"hello")[:cut]) == 0
+
+
+def test_a_length_in_a_body_is_not_taken_for_the_answers() -> None:
+    assert answer_length(b"HTTP/1.1 304 Not Modified\r\n\r\ncontent-length: 9\r\n\r\n") == 29
+
+
+def test_a_header_can_follow_a_request_head() -> None:
+    (head,) = request_heads(Endpoint("http://127.0.0.1:1", "k"), ["36436"])
+
+    assert head == (
+        b"GET /v1/population-housing-forecast?zip_code=36436 HTTP/1.1\r\nhost: 127.0.0.1:1\r\nx-api-key: k\r\n"
+    )
