@@ -57,7 +57,7 @@ def compare_command(rounds: int, seconds: int, keep: bool, file: Path | None) ->
 @click.option("--keys", "most_keys", default=1_000_000, show_default=True, type=click.IntRange(10), help="Most keys.")
 @_JSON
 def growth_command(dimensions: tuple[str, ...], most_keys: int, file: Path | None) -> None:
-    """How cost grows with one of data, keys, connections, body, workers; without arguments, with each of them."""
+    """How cost grows with data, held, keys, connections, body, workers: those named, else all of them."""
     rows = growth.growth(dimensions or growth.DIMENSIONS, most_keys)
     growth.show(rows, console)
     _save(file, rows)

@@ -1,5 +1,6 @@
 """How cost grows: one thing at a time is made larger, all else stays."""
 
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -8,17 +9,22 @@ import msgspec
 import redis
 from rich.console import Console
 
+from config.settings import Settings
+from service.publishing import warm_release
 from tests.bench.contenders import Contender, start_tiers
 from tests.bench.growth_data import add_keys, largest_cities, make_drop
 from tests.bench.load import Endpoint, Sample, check_programs, measure
 from tests.bench.report import new_table
-from tests.bench.stage import CLIENT_CORE, FORECAST, SERVER_CORE, Stage, console, stage
+from tests.bench.stage import CLIENT_CORE, FORECAST, SERVER_CORE, BenchError, Stage, console, stage
 from tests.bench.verify import warm
 
 _HOT = 1000
 _SECONDS = 2
+# Long enough to ask for every ZIP code of the country once.
+_ALL_SECONDS = 6
 _CONNECTIONS = (1, 10, 100, 1000, 10_000)
-_MOST_KEYS_USED = 20_000
+# So many that a sample before the one that counts uses each of them.
+_MOST_KEYS_USED = 2000
 _MEGABYTE = 1 << 20
 
 
@@ -75,6 +81,27 @@ def _keys(most: int = 1_000_000) -> list[Row]:
     return rows
 
 
+def _held() -> list[Row]:
+    """Every ZIP code of the country, warmed as publishing does it, then asked for."""
+    with stage() as set_up:
+        set_up.publish()
+        assert set_up.manifest is not None
+        tier = _hit_tier(set_up)
+        settings = Settings(data_dir=str(set_up.data), cache_url=set_up.cache.url)
+        began = time.monotonic()
+        problem = warm_release(settings, set_up.release, set_up.manifest, None, lambda _: None)
+        taken = time.monotonic() - began
+        if problem:
+            raise BenchError(f"the cache could not be warmed: {problem}")
+        zips = set_up.zip_codes()
+        file = set_up.folder / "all"
+        file.write_text("\n".join(zips))
+        measure(tier.endpoint, file, unique=True, seconds=_ALL_SECONDS)
+        sample = measure(tier.endpoint, file, unique=True, seconds=_SECONDS)
+        also = f"all answers from DuckDB to Redis in {taken:.1f} s"
+        return [Row("held", f"{len(zips):,} ZIP codes", tier.name, sample, _worker_memory(set_up), also)]
+
+
 def _connections() -> list[Row]:
     with stage() as set_up:
         set_up.publish()
@@ -110,6 +137,7 @@ def _workers() -> list[Row]:
 
 DIMENSIONS: dict[str, Callable[[], list[Row]]] = {
     "data": _data,
+    "held": _held,
     "keys": _keys,
     "connections": _connections,
     "body": _body,
@@ -141,6 +169,8 @@ def _row(
     file: Path = set_up.folder / "asked"
     file.write_text("\n".join(zips))
     tier.forget()
+    if keys:  # a key's first use is another matter
+        measure(tier.endpoint, file, unique=True, seconds=_SECONDS, connections=connections, keys=keys)
     sample = measure(tier.endpoint, file, unique=True, seconds=_SECONDS, connections=connections, keys=keys)
     return Row(of, size, tier.name, sample, _worker_memory(set_up), also)
 

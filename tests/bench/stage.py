@@ -26,7 +26,7 @@ from tests.support.instance import Instance, environment, forecast, serving, unt
 from tests.support.valkey import ValkeyProcess
 from warehouse.illustrative import make_drops
 from warehouse.publish import publish
-from warehouse.releases import Catalog
+from warehouse.releases import Catalog, Manifest
 
 SERVER_CORE, CLIENT_CORE = 0, 1
 FORECAST = "/v1/population-housing-forecast"
@@ -53,6 +53,7 @@ class Stage:
         self.cache = self.valkey("c")
         self.env = environment(self.data, keys_url=self.keys.url, cache_url=self.cache.url, warm="off")
         self.release = Path()
+        self.manifest: Manifest | None = None
         self.key = ""
         self.instances: list[Instance] = []
 
@@ -77,6 +78,7 @@ class Stage:
         if outcome.manifest is None:
             raise BenchError(f"{drop} was refused: {'; '.join(one.message for one in outcome.report.findings)}")
         taken = time.monotonic() - began
+        self.manifest = outcome.manifest
         self.release = self.data / "releases" / outcome.manifest.id
         self.key = self.issue(*_TERMS)
         return taken
