@@ -1,6 +1,6 @@
 """A client on raw sockets and epoll: it sends when it is time to, not when the last answer has come.
 
-One core of it drives about 40,000 requests a second; `Timings.lateness` says whether it kept up.
+A quiet core of it drives about 50,000 requests a second; `Timings.lateness` and `Timings.away` say whether it kept up.
 """
 
 import gc
@@ -16,8 +16,9 @@ import msgspec
 
 from tests.bench.load import Endpoint
 
-_LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
-_CHUNK = 65_536
+_LENGTH = b"\r\ncontent-length: "
+_ANY_LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
+_CHUNK = 16_384
 _PATIENCE_SECONDS = 10.0
 
 
@@ -25,7 +26,8 @@ class Timings(msgspec.Struct, frozen=True):
     """Of one run at a fixed rate. Percentiles are milliseconds from when a request was meant to be sent.
 
     `wanted`, `rate`: requests per second that were meant, and answers per second that came. `bad`: answers that were
-    not 200, connections that broke. `lateness`: 99 % of the requests left at most so many milliseconds late.
+    not 200, connections that broke. `lateness`: 99 % of the requests left at most so many milliseconds late, because
+    all connections waited or the client did not keep up. `away`: the longest that the client itself did not run.
     """
 
     wanted: float
@@ -36,6 +38,7 @@ class Timings(msgspec.Struct, frozen=True):
     p999: float
     worst: float
     lateness: float
+    away: float
 
 
 def answer_length(data: bytes | bytearray) -> int:
@@ -43,9 +46,13 @@ def answer_length(data: bytes | bytearray) -> int:
     end = data.find(b"\r\n\r\n")
     if end < 0:
         return 0
-    found = _LENGTH.search(data, 0, end + 2)
-    length = end + 4 + (int(found[1]) if found else 0)
-    return length if len(data) >= length else 0
+    start = data.find(_LENGTH, 0, end)
+    if start >= 0:  # as the service writes it; looking regardless of case takes five times as long
+        length = int(data[start + len(_LENGTH) : data.find(b"\r\n", start + 2)])
+    else:
+        found = _ANY_LENGTH.search(data, 0, end + 2)
+        length = int(found[1]) if found else 0
+    return end + 4 + length if len(data) >= end + 4 + length else 0
 
 
 def request_heads(endpoint: Endpoint, zips: Sequence[str]) -> list[bytes]:
@@ -100,6 +107,7 @@ class OpenLoop:
         self._times: list[float] = []
         self._late: list[float] = []
         self._bad = 0
+        self._away = 0.0
 
     def run(self, seconds: float) -> Timings:
         gc.collect()
@@ -114,8 +122,9 @@ class OpenLoop:
 
     def _run(self, total: int) -> Timings:
         began = perf_counter()
-        sent, deadline = 0, began + total / self._rate + _PATIENCE_SECONDS
+        sent, deadline, last = 0, began + total / self._rate + _PATIENCE_SECONDS, began
         while len(self._times) + self._bad < total and (now := perf_counter()) < deadline and self._sockets:
+            self._away, last = max(self._away, now - last), now
             due = min(total, int((now - began) * self._rate) + 1)
             while sent < due and self._free:
                 self._send(sent, began + sent / self._rate)
@@ -161,6 +170,7 @@ class OpenLoop:
             p999=_milliseconds(times, 0.999),
             worst=_milliseconds(times, 1.0),
             lateness=_milliseconds(late, 0.99),
+            away=self._away * 1000,
         )
 
 
