@@ -64,7 +64,7 @@ def growth_command(dimensions: tuple[str, ...], most_keys: int, file: Path | Non
 
 
 @main.command("openloop")
-@click.option("--tier", default="Redis", show_default=True, help="The tier that answers.")
+@click.option("--tier", default="near", show_default=True, help="The tier that answers.")
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="Rounds, with and without idle.")
 @click.option("--seconds", default=5, show_default=True, type=click.IntRange(1), help="Length of one run.")
 @click.option("--idle", default=10_000, show_default=True, type=click.IntRange(1), help="Idle connections beside.")

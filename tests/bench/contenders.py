@@ -6,7 +6,6 @@ from typing import Any, Literal
 import msgspec
 import redis
 
-from config.settings import names
 from tests.bench import starting
 from tests.bench.load import Endpoint
 from tests.bench.stage import Stage
@@ -29,20 +28,12 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
     limits: bool = True
 
 
-_NEAR = "near_cache_bytes"
-# A version without a near cache is measured without that tier.
-_HAS_NEAR = _NEAR in names()
-
-TIERS = tuple(
-    tier
-    for tier in (
-        Tier(name="near", group="hit", near=256 << 20),
-        Tier(name="near, key without limits", group="hit", near=256 << 20, limits=False),
-        Tier(name="Redis", group="hit", near=0),
-        # there, and too small to find anything in
-        Tier(name="DuckDB", group="miss", near=1 << 20),
-    )
-    if _HAS_NEAR or not tier.name.startswith("near")
+TIERS = (
+    Tier(name="near", group="hit", near=256 << 20),
+    Tier(name="near, key without limits", group="hit", near=256 << 20, limits=False),
+    Tier(name="Redis", group="hit", near=0),
+    # a near cache that is there, and too small to find anything in
+    Tier(name="DuckDB", group="miss", near=1 << 20),
 )
 
 
@@ -147,8 +138,9 @@ def start_tiers(stage: Stage) -> list[Contender]:
     started = []
     for tier in TIERS:
         cache, forget = _cache_for(stage, tier.name, tier.group)
-        near = {_NEAR: tier.near} if _HAS_NEAR else {}
-        instance = stage.serve(tier.name, settings={**near, "cache_url": cache.url, "keep_alive": 3600})
+        instance = stage.serve(
+            tier.name, settings={"near_cache_bytes": tier.near, "cache_url": cache.url, "keep_alive": 3600}
+        )
         endpoint = Endpoint(instance.partners, stage.key if tier.limits else stage.issue())
         started.append(Contender(name=tier.name, group=tier.group, endpoint=endpoint, ours=True, forget=forget))
     return started
