@@ -38,7 +38,7 @@ class Metering:
         self.counters = UsageCounters()
         self.store = UsageStore(self._redis)
         self.report = UsageReport(self._redis)
-        self.quotas = QuotaGuard(self.counters, self.store)
+        self.quotas = QuotaGuard(self.counters, self.store, lambda: self._workers)
         self.limiter = RateLimiter(LeaseStore(cache), lambda: self._workers)
         self._flusher = UsageFlusher(self.counters, self.store, Spool(self._data), self.quotas)
 

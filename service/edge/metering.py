@@ -3,7 +3,6 @@
 Only the data areas are metered: the index, the description and the usage report are neither counted nor limited.
 """
 
-import logging
 import time
 from collections.abc import Callable
 
@@ -20,9 +19,6 @@ from service.quota.rates import RateLimiter
 from service.quota.usage import UsageCounters, outcome_of
 from service.terms import Quota, Terms
 
-log = logging.getLogger("forecast.quota")
-
-_MOST_WARNED = 10_000
 _MOST_TOLD = 20_000
 # For how long a quota's seconds may be told without counting them down.
 _TOLD_SECONDS = 2
@@ -66,7 +62,6 @@ class Meter:
         self._quotas = quotas
         self._counters = counters
         self._clock = clock
-        self._warned: set[tuple[str, int]] = set()
         self._told: dict[str, _Told] = {}
 
     async def refusal(self, head: RequestHead, key: ApiKey, area: str) -> Reply | None:
@@ -81,7 +76,7 @@ class Meter:
         standing = None
         # the quota first: what it refuses takes no token of the rate
         if terms.quota is not None:
-            standing = await self._standing(key.key_id, terms.quota)
+            standing = await self._quotas.standing(key.key_id, terms.quota)
             if standing.exhausted:
                 limits = quota_exhausted_headers(terms.rate, terms.quota, standing)
                 return problem("quota_exhausted", head.request_id, headers=limits)
@@ -95,7 +90,7 @@ class Meter:
                 return problem("rate_limited", head.request_id, headers=limits)
         head.limits = limit_headers(terms.rate, decision, terms.quota, standing)
         if terms.quota is not None and standing is not None and standing.warning:
-            head.limits = (*head.limits, self._warning(key, terms.quota, standing))
+            head.limits = (*head.limits, _warning(terms.quota, standing))
         return None
 
     def admit(self, key: ApiKey, area: str) -> bytes | None:
@@ -132,21 +127,7 @@ class Meter:
             if counted is not None:
                 self._counters.count(key.key_id, area, counted)
 
-    async def _standing(self, key_id: str, quota: Quota) -> QuotaState:
-        while True:
-            standing = self._quotas.check(key_id, quota, self._clock())
-            if standing is not None:
-                return standing
-            await self._quotas.prime(key_id)
 
-    def _warning(self, key: ApiKey, quota: Quota, standing: QuotaState) -> Header:
-        period_ends = int(self._clock() + standing.resets_in) // 60
-        if (key.key_id, period_ends) not in self._warned:
-            if len(self._warned) >= _MOST_WARNED:
-                self._warned.clear()
-            self._warned.add((key.key_id, period_ends))
-            log.warning(
-                "key %s of %s has used %d of its %s", key.key_id, key.partner, standing.used, quota,
-                extra={"key_id": key.key_id, "used": standing.used},
-            )  # fmt: skip
-        return (b"x-quota-warning", b"%d of %d used this %s" % (standing.used, quota.requests, quota.period.encode()))
+def _warning(quota: Quota, standing: QuotaState) -> Header:
+    text = b"%d of %d used this %s" % (standing.used, quota.requests, quota.period.encode())
+    return (b"x-quota-warning", text)

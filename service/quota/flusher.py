@@ -1,33 +1,34 @@
 """Brings what a worker counted into the key store, every half second and when it stops.
 
-Killed (SIGKILL), a worker loses what it counted since the last flush, at most a second's worth. While the store is away
-counts wait in memory; what cannot be stored before a worker must stop goes to the spool, which any worker empties.
+While the store does not take them, counts wait in memory and, from a quarter of a second on, in the spool as well,
+which is written anew every half second. Killed (SIGKILL), a worker so loses at most about a second's worth, whether the
+store is there or not; what it spooled, another worker stores (take_over.py).
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection
 
 from service.quota.names import DAY_SECONDS
 from service.quota.quotas import QuotaGuard
-from service.quota.spool import Spool, Spooled
-from service.quota.usage import NO_BATCH, Batch, UsageCounters
-from service.quota.usage_store import MOST_AT_ONCE, Refused, Totals, UsageStore
+from service.quota.spool import Spool
+from service.quota.take_over import TakeOver
+from service.quota.usage import Batch, UsageCounters
+from service.quota.usage_store import Refused, UsageStore
 from service.redis.client import StoreUnavailable
 
 log = logging.getLogger("forecast.usage")
 
 FLUSH_SECONDS = 0.5
-SPOOL_SECONDS = 30.0
 STOP_SECONDS = 2.0
+# A flush that takes so long may be about to fail.
+SPOOL_AFTER_SECONDS = 0.25
 _RETRY_SECONDS = 0.1
-
-Pair = tuple[str, Batch]
 
 
 class UsageFlusher:
-    """Of one worker. The one to call `UsageCounters.to_send`: a batch must never be under way twice."""
+    """Of one worker."""
 
     def __init__(
         self,
@@ -37,31 +38,39 @@ class UsageFlusher:
         quotas: QuotaGuard,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self.take_over = TakeOver(store, spool, clock)
         self._counters = counters
         self._store = store
         self._spool = spool
         self._quotas = quotas
         self._clock = clock
         self._refused: dict[str, str] = {}
-        self._spool_problem: str | None = None
+        self._unstored_since: float | None = None
+        self._spooled: dict[str, tuple[Batch, ...]] = {}
+        self._cannot_spool = False
         self._stopping = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def problem(self) -> str | None:
         """What keeps usage from being stored though the store answers; None while nothing does."""
         for key_id, reason in self._refused.items():
             return f"usage of {len(self._refused)} keys cannot be stored and waits; of {key_id}: {reason}"
-        return self._spool_problem
+        return self.take_over.problem
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="store usage")
+        self.take_over.start()
+        self._tasks = [
+            asyncio.create_task(self._repeat(self.flush, lambda: FLUSH_SECONDS), name="store usage"),
+            asyncio.create_task(self._repeat(self.spool, self._until_spooling), name="spool usage"),
+        ]
 
     async def stop(self, seconds: float = STOP_SECONDS) -> None:
         """Stores everything, trying for so many seconds; spools the rest. Call when the last request has ended."""
         self._stopping.set()
-        if self._task is not None:
-            await self._task
+        await self.take_over.stop()
+        await asyncio.gather(*self._tasks)
+        await self._quotas.settle()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while self._counters.waiting() and loop.time() < deadline:
@@ -73,97 +82,82 @@ class UsageFlusher:
 
     async def flush(self) -> bool:
         """One try for everything that waits; whether the store could be asked."""
-        pairs = self._counters.to_send()
-        under_way = {key_id for key_id, _ in pairs}
-        pairs += [(key_id, NO_BATCH) for key_id in self._quotas.stale() if key_id not in under_way]
+        if self._unstored_since is None:
+            self._unstored_since = asyncio.get_running_loop().time()
+        asked = self._quotas.asking()
+        today = int(self._clock() // DAY_SECONDS)
         refused_before = set(self._refused)
         try:
-            async for (key_id, batch), reply in self._added(self._counters.worker_id, pairs):
+            pairs = self._counters.to_send()
+            async for (key_id, batch), reply in self._store.add_all(self._counters.worker_id, pairs, today):
                 if isinstance(reply, Refused):
-                    if batch.number:
-                        self._refused[key_id] = reply.reason
-                    continue
-                self._refused.pop(key_id, None)
-                # in one step, so that nothing is missing from a quota or counts twice
-                self._counters.confirm(key_id, batch.number)
-                self._quotas.learn(key_id, reply)
+                    self._refused[key_id] = reply.reason
+                else:
+                    self._refused.pop(key_id, None)
+                    self._quotas.stored(key_id, batch, reply, asked)
         except StoreUnavailable as error:
             log.debug("usage waits: %s", error)
             return False
         finally:
             if self._refused.keys() - refused_before:
                 log.error("%s", self.problem)
+        self._unstored_since = None
         return True
 
-    async def take_over(self) -> None:
-        """Stores what workers before this one had to leave in the spool."""
-        problem = None
+    async def spool(self) -> None:
+        """Writes what waits to disk if it has waited for long, and takes it away again when all of it is stored."""
+        since = self._unstored_since
+        if since is not None and asyncio.get_running_loop().time() - since >= SPOOL_AFTER_SECONDS:
+            await self._write(None)
+        elif self._refused:
+            await self._write(self._refused)
+        elif self._spooled and not self._counters.has_spooled():
+            try:
+                await asyncio.to_thread(self._spool.clear, self._counters.worker_id)
+                self._spooled = {}
+            except OSError as error:
+                log.debug("the spool is left: %s", error.strerror)  # every number in it is known to the store
+
+    async def _write(self, only: Collection[str] | None) -> None:
+        batches = self._counters.to_spool(only)
         try:
-            for path, spooled in await asyncio.to_thread(lambda: list(self._spool.waiting())):
-                if self._stopping.is_set():
-                    return  # our own counts come first
-                refused = await self._store_spooled(spooled)
-                if refused is None:
-                    path.unlink(missing_ok=True)
-                    log.info("usage of %d keys was taken over from %s", len(spooled.keys), path)
-                else:
-                    problem = f"usage in {path} cannot be stored: {refused}"
-        except StoreUnavailable as error:
-            log.debug("spooled usage waits: %s", error)
-            return
+            if batches != self._spooled:
+                await asyncio.to_thread(self._spool.write, self._counters.worker_id, batches)
+            self._spooled, self._cannot_spool = batches, False
         except OSError as error:
-            problem = f"the usage spool cannot be emptied: {error.strerror}"
-        if problem is not None and problem != self._spool_problem:
-            log.error("%s", problem)
-        self._spool_problem = problem
+            if not self._cannot_spool:
+                log.error("usage waits in memory alone: no spool can be written: %s", error.strerror)
+            self._cannot_spool = True
+        finally:
+            self._counters.spool_written()
 
-    async def _store_spooled(self, spooled: Spooled) -> str | None:
-        """The reason why something was refused, None if everything is stored."""
-        reason = None
-        left = {key_id: list(batches) for key_id, batches in spooled.keys.items() if batches}
-        while left:
-            # a key's second batch only when its first is in: in the other order the first would pass for a repetition
-            async for (key_id, _), reply in self._added(spooled.worker_id, [(key, left[key][0]) for key in left]):
-                del left[key_id][0]
-                if isinstance(reply, Refused):
-                    reason = reply.reason
-                if isinstance(reply, Refused) or not left[key_id]:
-                    del left[key_id]
-        return reason
-
-    async def _added(self, worker_id: str, pairs: Sequence[Pair]) -> AsyncIterator[tuple[Pair, Totals | Refused]]:
-        today = int(self._clock() // DAY_SECONDS)
-        for start in range(0, len(pairs), MOST_AT_ONCE):
-            some = pairs[start : start + MOST_AT_ONCE]
-            replies = await self._store.add(worker_id, some, today)
-            for pair, reply in zip(some, replies, strict=True):
-                yield pair, reply
+    def _until_spooling(self) -> float:
+        return SPOOL_AFTER_SECONDS if self._unstored_since is None else 2 * SPOOL_AFTER_SECONDS
 
     def _spool_rest(self) -> None:
         rest = self._counters.surrender()
-        if not rest:
-            return
         try:
-            path = self._spool.write(self._counters.worker_id, rest)
+            if rest:
+                path = self._spool.write(self._counters.worker_id, rest)
+                log.warning("usage of %d keys could not be stored in time: the next worker takes it from %s",
+                            len(rest), path)  # fmt: skip
+            elif self._spooled:
+                self._spool.clear(self._counters.worker_id)
         except OSError as error:
             counted = sum(n for batches in rest.values() for batch in batches for *_, n in batch.cells)
             log.error("%d counts of %d keys are lost: no spool can be written: %s", counted, len(rest), error.strerror)
-            return
-        log.warning("usage of %d keys could not be stored in time: the next worker takes it from %s", len(rest), path)
+        finally:
+            self._spool.leave(self._counters.worker_id)
 
-    async def _run(self) -> None:
+    async def _repeat(self, act: Callable[[], Awaitable[object]], seconds: Callable[[], float]) -> None:
         loop = asyncio.get_running_loop()
-        look_at = loop.time()
         while not self._stopping.is_set():
             began = loop.time()
             try:
-                reached = await self.flush()
-                if reached and loop.time() >= look_at:
-                    look_at = loop.time() + SPOOL_SECONDS
-                    await self.take_over()
+                await act()
             except Exception:  # a defect of ours, and no reason to store nothing any more
                 log.exception("storing usage failed")
-            await self._pause(began + FLUSH_SECONDS - loop.time())
+            await self._pause(began + seconds() - loop.time())
 
     async def _pause(self, seconds: float) -> None:
         try:

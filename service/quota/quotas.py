@@ -1,9 +1,15 @@
-"""How much of its quota a key has used, known in the worker without asking anybody.
+"""How much of its quota a key has used, known in the worker without asking anybody for most requests.
 
-Known are the total of all workers, as the last flush brought it, and what this worker counted since. What other workers
-admitted is missing for as long as it takes them to flush, and us to flush after that: a quota is overshot by at most
-what all workers admit within two flush intervals (1 s), plus the requests that are under way at the moment. While the
-store is away, every worker goes on from what it last knew, with its own counts.
+Known are the total of all workers, as the store had it, and what this worker counted since. The total is good for
+TRUST_SECONDS, and for as many requests as are a quarter of this worker's share of what was left; then the worker stores
+what it counted of the key and reads the total anew, in one round trip for all who wait. Flushes do the same for every
+key that is in use, so that a hot key is seldom waited for. When little is left, each request asks.
+
+The bound: a quota is exceeded by at most what all workers answer within TRUST_SECONDS and the time of a call, and by no
+more than a quarter of what was left at the beginning of that time, or one request for each worker if that is more; and
+by requests that are under way. What is exhausted stays so until the period ends or the terms change. While the store is
+away, every worker goes on from what it last knew, with its own counts; nobody waits longer than WAIT_SECONDS for it,
+and a key waits again only after TRUST_SECONDS.
 """
 
 import asyncio
@@ -15,15 +21,21 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from service.quota.known import Known
 from service.quota.names import DAY_SECONDS
-from service.quota.usage import UsageCounters
-from service.quota.usage_store import Totals, UsageStore
+from service.quota.usage import Batch, UsageCounters
+from service.quota.usage_store import Refused, Totals, UsageStore
 from service.redis.client import StoreUnavailable
 from service.terms import Period, Quota, period_of
 
-log = logging.getLogger("forecast.usage")
+log = logging.getLogger("forecast.quota")
 
-REFRESH_SECONDS = 1.0
+WAIT_SECONDS = 0.25
+# When little is left, what was admitted is told to the other workers after this long; most answers take less.
+SOON_SECONDS = 0.02
+# One in so many of what is left may be admitted by all workers together before they ask again.
+_PART = 4
+_UNBOUNDED = 1 << 60
 _MOST_KNOWN = 100_000
 _PERIODS: tuple[Period, ...] = ("day", "month")
 
@@ -42,18 +54,8 @@ class QuotaState(msgspec.Struct, frozen=True):
     warning: bool
 
 
-class _Known:
-    """`of_day`, `of_month` belong to `day` and its month; `at` is when they were learned, in monotonic seconds."""
-
-    __slots__ = ("at", "totals")
-
-    def __init__(self, totals: Totals, at: float) -> None:
-        self.totals = totals
-        self.at = at
-
-
 class QuotaGuard:
-    """Of one worker. Only billable answers use up a quota; what was rejected costs nothing.
+    """Of one worker, one of `workers` (at least 1). Only billable answers use up a quota; what was rejected is free.
 
     While the store is away, a key whose total was never read counts as having used nothing but what was counted here:
     turning away a partner who may have paid is worse than a quota overshot. The first flush that succeeds corrects it.
@@ -63,67 +65,173 @@ class QuotaGuard:
         self,
         counters: UsageCounters,
         store: UsageStore,
+        workers: Callable[[], int] = lambda: 1,
         clock: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._counters = counters
         self._store = store
+        self._workers = workers
         self._clock = clock
-        self._monotonic = monotonic
-        self._known: dict[str, _Known] = {}
-        self._asked: set[str] = set()
+        self._known: dict[str, Known] = {}
         self._priming: dict[str, asyncio.Task[None]] = {}
+        self._soon: set[str] = set()
+        self._asked = 0
         self._day = -1
         self._bounds: dict[Period, tuple[int, int]] = {}
 
     def check(self, key_id: str, quota: Quota, now: float) -> QuotaState | None:
-        """The key's state at `now`, in seconds since 1970. None: not known yet, `prime` it and check again."""
+        """The key's state at `now`, in seconds since 1970; if it is not exhausted, one request may go on.
+
+        None: what is known is not good enough, `standing` asks. Needs a running loop.
+        """
         known = self._known.get(key_id)
         if known is None:
             return None
-        self._asked.add(key_id)
-        first, end = self._period(quota.period, now)
-        used = self._counters.billable(key_id, first, end)
-        if first <= known.totals.day < end:
-            used += known.totals.of_day if quota.period == "day" else known.totals.of_month
+        if quota is not known.quota or not known.begins <= now < known.ends:
+            self._adopt(key_id, known, quota, now)
+        used = known.base + self._counters.billable(key_id, known.first, known.end)
+        remaining = quota.requests - used
+        if remaining > 0:
+            if known.left <= 0 or not known.at <= now < known.until:
+                return None
+            known.left -= 1
+            if not known.left:
+                self._store_soon(key_id)
         return QuotaState(
-            used=used,
-            remaining=max(0, quota.requests - used),
-            resets_in=max(1, math.ceil(end * DAY_SECONDS - now)),
-            window=(end - first) * DAY_SECONDS,
-            exhausted=used >= quota.requests,
-            warning=used >= quota.requests * quota.warn_at,
+            used,
+            max(0, remaining),
+            max(1, math.ceil(known.ends - now)),
+            (known.end - known.first) * DAY_SECONDS,
+            remaining <= 0,
+            used >= quota.requests * quota.warn_at,
         )
 
-    async def prime(self, key_id: str) -> None:
-        """Reads the key's total, once for all who wait for it; never fails, and ends within the store's budget."""
+    async def standing(self, key_id: str, quota: Quota) -> QuotaState:
+        """The same, having asked the store if need be; never fails, and ends within WAIT_SECONDS."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + WAIT_SECONDS
+        while (state := self.check(key_id, quota, self._clock())) is None:
+            await self.prime(key_id, deadline - loop.time())
+            if loop.time() >= deadline:
+                # others who waited were first, again and again: enough of it
+                known = self._remembered(key_id)
+                known.good(self._clock(), max(1, known.left))
+        return state
+
+    async def prime(self, key_id: str, seconds: float = WAIT_SECONDS) -> None:
+        """Reads the key's total, once for all who wait for it; what is known goes on being used if that takes longer.
+
+        A `check` right after it is answered, unless others who waited were first and too little is left for all.
+        """
+        task = self._start(key_id)
+        await asyncio.wait({task}, timeout=max(0.0, seconds))  # the call goes on, also if its caller goes away
+        if not task.done() and seconds >= WAIT_SECONDS:
+            self._go_on(key_id)
+
+    def asking(self) -> int:
+        """Call before asking the store, for `stored`."""
+        self._asked += 1
+        return self._asked
+
+    def stored(self, key_id: str, batch: Batch, totals: Totals, asked: int) -> None:
+        """The store has the batch, and told the totals. In one step: nothing is missing from a quota or counts twice.
+
+        Of interest only for keys that have a quota, which are those that were primed.
+        """
+        is_news = self._counters.confirm(key_id, batch.number)
+        known = self._known.get(key_id)
+        # of two answers, the one that was asked for later has all that the other has
+        if known is None or asked < known.asked:
+            return
+        known.asked, known.totals = asked, totals
+        if known.quota is not None:
+            known.base = known.of(known.quota, totals)
+            if is_news:
+                self._tell(key_id, known, known.quota, batch)
+        known.good(self._clock(), self._share(key_id, known))
+
+    async def settle(self) -> None:
+        """Waits for the questions under way."""
+        while self._priming:
+            await asyncio.wait(list(self._priming.values()))
+
+    def _share(self, key_id: str, known: Known) -> int:
+        """How many requests this worker may let go on before it asks again, at least 1."""
+        if known.quota is None:
+            return 1
+        used = known.base + self._counters.billable(key_id, known.first, known.end)
+        return max(1, (known.quota.requests - used) // (_PART * self._workers()))
+
+    def _adopt(self, key_id: str, known: Known, quota: Quota, now: float) -> None:
+        """These terms, and this period, from now on."""
+        is_same = quota == known.quota and known.begins <= now < known.ends
+        known.quota = quota  # perhaps the same, decoded again
+        if is_same:
+            return
+        known.first, known.end = self._period(quota.period, now)
+        known.begins, known.ends = float(known.first * DAY_SECONDS), float(known.end * DAY_SECONDS)
+        known.base = known.of(quota, known.totals)
+        if known.left < _UNBOUNDED // 2:
+            known.left = self._share(key_id, known)
+
+    def _tell(self, key_id: str, known: Known, quota: Quota, batch: Batch) -> None:
+        """Logs what this batch brought about: of all workers' batches, one alone reaches a level."""
+        added = batch.billable(known.first, known.end)
+        for level, text in ((quota.requests, "used up its quota"), (quota.requests * quota.warn_at, "nearly used up")):
+            if known.base - added < level <= known.base:
+                log.warning(
+                    "key %s: %s: %d of %s", key_id, text, known.base, quota,
+                    extra={"key_id": key_id, "used": known.base},
+                )  # fmt: skip
+                return
+
+    def _store_soon(self, key_id: str) -> None:
+        if key_id not in self._soon:
+            self._soon.add(key_id)
+            asyncio.get_running_loop().call_later(SOON_SECONDS, self._store_now, key_id)
+
+    def _store_now(self, key_id: str) -> None:
+        self._soon.discard(key_id)
+        if self._counters.is_waiting(key_id):
+            self._start(key_id)
+
+    def _start(self, key_id: str) -> "asyncio.Task[None]":
         task = self._priming.get(key_id)
         if task is None:
             task = self._priming[key_id] = asyncio.create_task(self._read(key_id), name="read a quota")
             task.add_done_callback(lambda _: self._priming.pop(key_id, None))
-        await asyncio.shield(task)  # whoever goes away must not cancel it for the others
-
-    def learn(self, key_id: str, totals: Totals) -> None:
-        """What a flush brought; of interest only for keys that have a quota, which are those that were primed."""
-        if key_id in self._known:
-            self._known[key_id] = _Known(totals, self._monotonic())
-
-    def stale(self) -> list[str]:
-        """Keys that were checked since the last call, and whose total is older than REFRESH_SECONDS."""
-        asked, self._asked = self._asked, set()
-        oldest = self._monotonic() - REFRESH_SECONDS
-        return [key_id for key_id in asked if key_id in self._known and self._known[key_id].at < oldest]
+        return task
 
     async def _read(self, key_id: str) -> None:
+        """Also stores what waits, so that the other workers know of it. The flusher may do so at the same moment: the
+        same batch under the same number."""
+        asked = self.asking()
         today = int(self._clock() // DAY_SECONDS)
         try:
-            known = _Known(await self._store.totals(key_id, today), self._monotonic())
+            batch = self._counters.to_send_of(key_id)
+            [reply] = await self._store.add(self._counters.worker_id, [(key_id, batch)], today)
+            if isinstance(reply, Refused):
+                raise StoreUnavailable(reply.reason)
+            self._remembered(key_id)
+            self.stored(key_id, batch, reply, asked)
         except StoreUnavailable as error:
-            log.debug("quota of %s is taken as unused: %s", key_id, error)
-            known = _Known(Totals(today, 0, 0), -math.inf)
-        while len(self._known) >= _MOST_KNOWN:  # whoever comes back is primed again
-            del self._known[next(iter(self._known))]
-        self._known[key_id] = known
+            log.debug("quota of %s is taken as it was: %s", key_id, error)
+            self._go_on(key_id)
+        except Exception:  # a defect of ours, and no reason to keep anybody waiting
+            log.exception("reading the quota of %s failed", key_id)
+            self._go_on(key_id)
+
+    def _go_on(self, key_id: str) -> None:
+        """For a while, with what is known."""
+        self._remembered(key_id).good(self._clock(), _UNBOUNDED)
+
+    def _remembered(self, key_id: str) -> Known:
+        known = self._known.get(key_id)
+        if known is None:
+            while len(self._known) >= _MOST_KNOWN:  # whoever comes back is primed again
+                del self._known[next(iter(self._known))]
+            known = self._known[key_id] = Known(Totals(0, 0, 0))
+        return known
 
     def _period(self, period: Period, now: float) -> tuple[int, int]:
         """The first day of the period that `now` is in, and the first after it."""

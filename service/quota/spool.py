@@ -1,24 +1,31 @@
-"""Counts that a worker could not store before it had to stop: a file in the data folder until another stores them.
+"""Counts that a worker could not store yet: a file in the data folder, for others if the worker ends before it could.
 
-They keep their worker's id and numbers, so that storing them twice counts them once, whoever does it.
+They keep their worker's id and numbers, so that storing them twice counts them once, whoever does it. A worker that
+lives holds a lock beside its file (``.<worker id>.lock``, let go by the kernel when it dies): until then the file is
+its own, to replace as it likes.
 """
 
 import logging
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
+from errno import EWOULDBLOCK
 from pathlib import Path
 
 import msgspec
 
 from service.quota.usage import Batch
 from service.quota.usage_store import SEQUENCE_SECONDS
-from warehouse.durable import write_atomically
+from warehouse.durable import exclusive, write_atomically
 
 log = logging.getLogger("forecast.usage")
 
 FOLDER = "usage-spool"
 # Later, the store may have forgotten what was added; four days are left for what was old when it was spooled.
 OLDEST = timedelta(seconds=SEQUENCE_SECONDS) - timedelta(days=4)
+# A lock without a file, of a worker that was killed. One that is younger may be about to be taken.
+_LOCK_KEPT_SECONDS = 86_400.0
 
 
 class Spooled(msgspec.Struct, frozen=True):
@@ -34,31 +41,78 @@ class Spool:
 
     def __init__(self, data: Path) -> None:
         self._folder = data / FOLDER
+        self._own = ExitStack()
+        self._holds = False
 
     def write(self, worker_id: str, keys: dict[str, tuple[Batch, ...]]) -> Path:
-        """On disk when this returns. Raises OSError."""
+        """Replaces the file of this worker, which holds it from now on. On disk when this returns. Raises OSError."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self._holds:
+            self._holds = self._own.enter_context(exclusive(self._lock(worker_id)))
+            if not self._holds:
+                self._own.close()
+                raise BlockingIOError(EWOULDBLOCK, "another process holds it")
         path = self._folder / f"{worker_id}.json"
         write_atomically(path, msgspec.json.encode(Spooled(worker_id, datetime.now(UTC), keys)), mode=0o600)
         return path
 
-    def waiting(self) -> Iterator[tuple[Path, Spooled]]:
-        """What is there, in no order; what another takes away meanwhile is skipped."""
-        for path in sorted(self._folder.glob("*.json")):
+    def clear(self, worker_id: str) -> None:
+        """All that is in this worker's file is in the store. Raises OSError."""
+        (self._folder / f"{worker_id}.json").unlink(missing_ok=True)
+
+    def leave(self, worker_id: str) -> None:
+        """This worker writes no more: what its file holds is for others."""
+        if self._holds:
+            self._lock(worker_id).unlink(missing_ok=True)
+        self._own.close()
+        self._holds = False
+
+    def files(self) -> list[Path]:
+        """What waits to be taken, in no order, files of living workers included."""
+        for lock in self._folder.glob(".*.lock"):
+            self._tidy(lock)
+        return sorted(self._folder.glob("*.json"))
+
+    @contextmanager
+    def held(self, path: Path) -> Iterator[bool]:
+        """Whether the file is ours until the block ends: its worker has ended, and nobody else takes it now."""
+        with exclusive(self._lock(path.stem)) as held:
             try:
-                spooled = msgspec.json.decode(path.read_bytes(), type=Spooled)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                log.error("%s cannot be read: %s", path, error.strerror)
-                continue
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                self._set_aside(path, "damaged", str(error))
-                continue
-            if datetime.now(UTC) - spooled.written_at > OLDEST:
-                self._set_aside(path, "too-old", f"written on {spooled.written_at:%Y-%m-%d}")
-                continue
-            yield path, spooled
+                yield held
+            finally:
+                if held:
+                    self._lock(path.stem).unlink(missing_ok=True)
+
+    def read(self, path: Path) -> Spooled | None:
+        """What a file that is held has in it; None if it is gone or cannot be used."""
+        try:
+            spooled = msgspec.json.decode(path.read_bytes(), type=Spooled)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            log.error("%s cannot be read: %s", path, error.strerror)
+            return None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            self._set_aside(path, "damaged", str(error))
+            return None
+        if datetime.now(UTC) - spooled.written_at > OLDEST:
+            self._set_aside(path, "too-old", f"written on {spooled.written_at:%Y-%m-%d}")
+            return None
+        return spooled
+
+    def _lock(self, worker_id: str) -> Path:
+        return self._folder / f".{worker_id}.lock"
+
+    def _tidy(self, lock: Path) -> None:
+        worker_id = lock.name[1 : -len(".lock")]
+        try:
+            if time.time() - lock.stat().st_mtime < _LOCK_KEPT_SECONDS:
+                return
+            with exclusive(lock) as held:
+                if held and not (self._folder / f"{worker_id}.json").exists():
+                    lock.unlink(missing_ok=True)
+        except OSError as error:
+            log.debug("%s is left: %s", lock, error.strerror)
 
     def _set_aside(self, path: Path, why: str, detail: str) -> None:
         aside = path.with_name(f"{path.name}.{why}")

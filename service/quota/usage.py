@@ -5,7 +5,7 @@ A count belongs to a key, an area, an outcome and the UTC day on which the reque
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Literal
 
 import msgspec
@@ -58,53 +58,127 @@ def outcome_of(status: int, outcome: str) -> Outcome | None:
 class UsageCounters:
     """Of one worker. Memory grows with keys, days, areas and outcomes, not with requests, however long a store is away.
 
-    A key has at most one batch that was sent and not confirmed; what comes meanwhile waits for the next.
+    A key has at most one batch that was sent and not confirmed, and behind it one that was spooled and not sent; what
+    comes meanwhile waits for the next. `waits` is how many counts are not known to be in the store.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.worker_id = secrets.token_hex(8)
+        self.waits = 0
         self._clock = clock
         self._numbered = 0
         self._open: dict[str, dict[Cell, int]] = {}
+        self._spooled: dict[str, Batch] = {}
         self._sent: dict[str, Batch] = {}
+        self._spooling = False
+        self._last_spooled = 0
+        # billable counts that wait, by key and day: a quota is checked for every request
+        self._billable: dict[str, dict[int, int]] = {}
 
     def count(self, key_id: str, area: str, outcome: Outcome) -> None:
         """Call when the request has ended."""
         cells = self._open.get(key_id)
         if cells is None:
             cells = self._open[key_id] = {}
-        cell = (int(self._clock() // DAY_SECONDS), area, outcome)
+        day = int(self._clock() // DAY_SECONDS)
+        cell = (day, area, outcome)
         cells[cell] = cells.get(cell, 0) + 1
+        self.waits += 1
+        if outcome in BILLABLE:
+            days = self._billable.get(key_id)
+            if days is None:
+                days = self._billable[key_id] = {}
+            days[day] = days.get(day, 0) + 1
 
     def to_send(self) -> list[tuple[str, Batch]]:
-        """For every key with counts: the batch that is not confirmed yet, as it was, or else a new one."""
-        for key_id in [key_id for key_id in self._open if key_id not in self._sent]:
-            self._sent[key_id] = self._numbered_batch(self._open.pop(key_id))
+        """For every key with counts: the batch that is not confirmed yet, as it was, or else the next one."""
+        for key_id in [*self._spooled, *self._open]:
+            self.to_send_of(key_id)
         return list(self._sent.items())
 
-    def confirm(self, key_id: str, number: int) -> None:
-        """The batch is in the store."""
+    def to_send_of(self, key_id: str) -> Batch:
+        """The same for one key; NO_BATCH if there is nothing, or nothing that may leave now."""
         sent = self._sent.get(key_id)
-        if sent is not None and sent.number == number:
-            del self._sent[key_id]
+        if sent is None:
+            if key_id in self._spooled:
+                if self._spooling:
+                    return NO_BATCH
+                sent = self._spooled.pop(key_id)
+            elif key_id in self._open:
+                sent = self._numbered_batch(self._open.pop(key_id))
+            else:
+                return NO_BATCH
+            self._sent[key_id] = sent
+        return sent
+
+    def confirm(self, key_id: str, number: int) -> bool:
+        """The batch is in the store; whether that is news."""
+        sent = self._sent.get(key_id)
+        if sent is None or sent.number != number:
+            return False
+        del self._sent[key_id]
+        days = self._billable.get(key_id, {})
+        for day, _, outcome, n in sent.cells:
+            self.waits -= n
+            if outcome in BILLABLE:
+                days[day] -= n
+                if not days[day]:
+                    del days[day]
+        if not days:
+            self._billable.pop(key_id, None)
+        return True
 
     def waiting(self) -> set[str]:
         """Keys with counts that are not known to be in the store."""
-        return {*self._open, *self._sent}
+        return {*self._open, *self._spooled, *self._sent}
+
+    def is_waiting(self, key_id: str) -> bool:
+        return key_id in self._open or key_id in self._spooled or key_id in self._sent
 
     def billable(self, key_id: str, first: int, end: int) -> int:
-        """Billable counts of those days that are not known to be in the store."""
-        sent = self._sent.get(key_id)
-        cells = self._open.get(key_id, {}).items()
-        fresh = sum(n for (day, _, outcome), n in cells if outcome in BILLABLE and first <= day < end)
-        return fresh + (sent.billable(first, end) if sent is not None else 0)
+        """Billable counts that are not known to be in the store, from the day `first` to before the day `end`."""
+        days = self._billable.get(key_id)
+        if days is None:
+            return 0
+        total = 0
+        for day, n in days.items():
+            if first <= day < end:
+                total += n
+        return total
+
+    def to_spool(self, only: Collection[str] | None = None) -> dict[str, tuple[Batch, ...]]:
+        """What is not known to be in the store, by key and in order; what was never sent, of the keys `only`.
+
+        Call `spool_written` afterwards. Until then nothing of it is sent that was not sent before: under each number
+        the store must get what a file has, and only the newest file counts, because nobody else takes a file while its
+        worker lives (spool.py).
+        """
+        for key_id in [key_id for key_id in self._open if only is None or key_id in only]:
+            cells = self._open.pop(key_id)
+            before = self._spooled.get(key_id)
+            for day, area, outcome, n in before.cells if before else ():
+                cells[day, area, outcome] = cells.get((day, area, outcome), 0) + n
+            self._spooled[key_id] = self._numbered_batch(cells)
+        self._spooling = True
+        self._last_spooled = self._numbered
+        return {
+            key_id: tuple(held[key_id] for held in (self._sent, self._spooled) if key_id in held)
+            for key_id in {**self._sent, **self._spooled}
+        }
+
+    def spool_written(self) -> None:
+        """What `to_spool` gave is on disk, or cannot be written."""
+        self._spooling = False
+
+    def has_spooled(self) -> bool:
+        """Whether anything that was spooled is not known to be in the store."""
+        return bool(self._spooled) or any(batch.number <= self._last_spooled for batch in self._sent.values())
 
     def surrender(self) -> dict[str, tuple[Batch, ...]]:
         """Everything that is not known to be in the store, by key and in order; nothing is left here."""
-        batches: dict[str, tuple[Batch, ...]] = {key_id: (batch,) for key_id, batch in self._sent.items()}
-        for key_id, cells in self._open.items():
-            batches[key_id] = (*batches.get(key_id, ()), self._numbered_batch(cells))
-        self._open, self._sent = {}, {}
+        batches = self.to_spool()
+        self.spool_written()
+        self._spooled, self._sent, self._billable, self.waits = {}, {}, {}, 0
         return batches
 
     def _numbered_batch(self, cells: dict[Cell, int]) -> Batch:

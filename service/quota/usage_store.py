@@ -1,6 +1,6 @@
 """Usage in the key store: batches are added exactly once, and what comes back are the keys' totals (usage.lua)."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from hashlib import sha1
 from importlib import resources
 from typing import Any
@@ -54,6 +54,15 @@ class UsageStore:
         if len(replies) != len(calls):
             raise StoreUnavailable(f"usage: {len(calls)} batches sent, {len(replies)} answered")
         return [_checked(reply, today) for reply in replies]
+
+    async def add_all(
+        self, worker_id: str, batches: Sequence[tuple[str, Batch]], today: int
+    ) -> AsyncIterator[tuple[tuple[str, Batch], Totals | Refused]]:
+        """`add` for any number of batches, in parts; each with its reply. Raises StoreUnavailable on the way."""
+        for start in range(0, len(batches), MOST_AT_ONCE):
+            some = batches[start : start + MOST_AT_ONCE]
+            for pair, reply in zip(some, await self.add(worker_id, some, today), strict=True):
+                yield pair, reply
 
     async def totals(self, key_id: str, today: int) -> Totals:
         """Raises StoreUnavailable, also where the record is damaged."""

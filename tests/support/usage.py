@@ -1,5 +1,6 @@
 """Usage without a server: a store whose replies a test can lose, and one worker's parts around it."""
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import date
@@ -18,7 +19,7 @@ from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore, StoreUnavailable
 from tests.support.key_store import Clock
 
-Fate = Literal["ok", "reply lost", "not run"]
+Fate = Literal["ok", "reply lost", "not run", "hangs"]
 T = TypeVar("T")
 
 # 2026-11-20T12:00:00Z
@@ -26,36 +27,47 @@ NOON = 1795176000.0
 
 
 class LossyStore(RedisStore):
-    """`fates` says what becomes of each of the next calls; after them all goes well, unless it is `away`."""
+    """`fates` says what becomes of each of the next calls; after them all goes well, unless it is `away`.
+
+    It takes `seconds` for each way, there and back.
+    """
 
     def __init__(self, client: Redis) -> None:
         super().__init__("key store", "redis://double", client)
         self.fates: deque[Fate] = deque()
         self.away = False
         self.calls = 0
+        self.seconds = 0.0
 
     async def call(self, command: Callable[[Redis], Awaitable[T]]) -> T:
         self.calls += 1
         fate = self.fates.popleft() if self.fates else "ok"
-        if self.away or fate == "not run":
+        if fate == "hangs":
+            await asyncio.sleep(1)
+        if self.away or fate == "hangs" or fate == "not run":
             raise StoreUnavailable("key store: away")
+        await self._travel()
         reply = await super().call(command)
+        await self._travel()
         if fate == "reply lost":
             raise StoreUnavailable("key store: Timeout reading")
         return reply
+
+    async def _travel(self) -> None:
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
 
 
 class UsageWorker:
     """What one worker has for usage, on the server of `client`; `clock` is the time of day."""
 
-    def __init__(self, client: Redis, data: Path, clock: Clock | None = None) -> None:
+    def __init__(self, client: Redis, data: Path, clock: Clock | None = None, workers: int = 1) -> None:
         self.clock = clock or noon()
         self.client = client
         self.redis = LossyStore(client)
         self.store = UsageStore(self.redis)
         self.counters = UsageCounters(self.clock)
-        self.monotonic = Clock()
-        self.quotas = QuotaGuard(self.counters, self.store, self.clock, self.monotonic)
+        self.quotas = QuotaGuard(self.counters, self.store, lambda: workers, self.clock)
         self.flusher = UsageFlusher(self.counters, self.store, Spool(data), self.quotas, self.clock)
 
     async def rows(self, key_id: str) -> list[UsageRow]:
@@ -88,4 +100,4 @@ def count(worker: UsageWorker, *key_ids: str) -> None:
 
 def spool_files(data: Path) -> list[str]:
     """How the names of the files in the spool end."""
-    return sorted(path.name.partition(".")[2] for path in (data / FOLDER).glob("*"))
+    return sorted(path.name.lstrip(".").partition(".")[2] for path in (data / FOLDER).glob("*"))

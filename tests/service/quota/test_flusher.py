@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.quota import flusher
+from service.quota import flusher, usage_store
 from service.quota.names import counts_name, sequences_name
 from tests.support.usage import Fate, UsageWorker, count, spool_files, stored
 from tests.support.waiting import eventually
@@ -28,7 +28,7 @@ async def test_a_flush_that_failed_counts_once(usage: UsageWorker, fates: list[F
 
 async def test_a_lost_reply_costs_only_its_own_part(usage: UsageWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many keys travel in parts: those that were confirmed stay confirmed."""
-    monkeypatch.setattr(flusher, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(usage_store, "MOST_AT_ONCE", 2)
     keys = [f"k{number}" for number in range(7)]
     count(usage, *keys)
     usage.redis.fates.extend(["ok", "reply lost"])
@@ -127,12 +127,12 @@ async def test_a_defect_in_one_flush_is_not_the_end(
     monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
     broken = True
 
-    def stale() -> list[str]:
+    def asking() -> int:
         if broken:
             raise RuntimeError("a defect")
-        return []
+        return 1
 
-    monkeypatch.setattr(usage.quotas, "stale", stale)
+    monkeypatch.setattr(usage.quotas, "asking", asking)
     usage.flusher.start()
     count(usage)
     await eventually(lambda: "storing usage failed" in caplog.text)

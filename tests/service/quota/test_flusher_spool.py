@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.quota import flusher
+from service.quota import flusher, take_over
 from service.quota.names import counts_name
 from service.quota.spool import FOLDER
 from tests.support.usage import UsageWorker, count, spool_files, stored
@@ -37,7 +37,7 @@ async def test_a_worker_that_runs_takes_over_what_appears(
 ) -> None:
     """It looks again and again, not only when it starts."""
     monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
-    monkeypatch.setattr(flusher, "SPOOL_SECONDS", 0.01)
+    monkeypatch.setattr(take_over, "LOOK_SECONDS", 0.01)
     other.flusher.start()
     for times in (1, 2):
         late = UsageWorker(usage.client, tmp_path, usage.clock)
@@ -61,9 +61,9 @@ async def test_two_that_take_over_the_same_count_it_once(
     [path] = (tmp_path / FOLDER).iterdir()
     copy = path.read_bytes()
     third = UsageWorker(usage.client, tmp_path, usage.clock)
-    await asyncio.gather(other.flusher.take_over(), third.flusher.take_over())
+    await asyncio.gather(other.flusher.take_over.once(), third.flusher.take_over.once())
     path.write_bytes(copy)
-    await other.flusher.take_over()
+    await other.flusher.take_over.once()
     assert await stored(usage) == 2
     assert spool_files(tmp_path) == []
 
@@ -78,9 +78,9 @@ async def test_taking_over_is_taken_up_again_after_an_outage(
     count(usage, "a", "b")
     await usage.flusher.stop(seconds=0.05)
     other.redis.fates.extend(["ok", "reply lost"])
-    await other.flusher.take_over()
+    await other.flusher.take_over.once()
     assert spool_files(tmp_path) == ["json"]
-    await other.flusher.take_over()
+    await other.flusher.take_over.once()
     assert (await stored(usage, "a"), await stored(usage, "b")) == (2, 2)
     assert spool_files(tmp_path) == []
 
@@ -94,11 +94,11 @@ async def test_a_spooled_batch_never_overtakes_one_that_was_refused(
     await usage.flusher.flush()
     usage.counters.count("a", "projects", "answered")
     await usage.flusher.stop(seconds=0.05)
-    await other.flusher.take_over()
+    await other.flusher.take_over.once()
     assert "20:forecast:answered holds many" in (other.flusher.problem or "")
     assert spool_files(tmp_path) == ["json"]
     await usage.client.hdel(RECORD, "20:forecast:answered")
-    await other.flusher.take_over()
+    await other.flusher.take_over.once()
     assert (await stored(usage), await stored(usage, "b"), other.flusher.problem) == (2, 1, None)
     assert spool_files(tmp_path) == []
 

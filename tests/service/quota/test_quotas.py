@@ -7,11 +7,16 @@ import pytest
 
 from service.quota import quotas
 from service.quota.quotas import QuotaState
+from service.quota.usage import NO_BATCH
+from service.quota.usage_store import Totals
 from service.terms import Quota, parse_quota
-from tests.support.usage import UsageWorker
+from tests.support.usage import NOON, UsageWorker, stored
+from tests.support.waiting import eventually
 
 MONTHLY = parse_quota("10/month")
 DAILY = parse_quota("10/day")
+MANY = parse_quota("1000/day")
+TODAY = int(NOON // 86_400)
 
 
 async def state(worker: UsageWorker, quota: Quota = MONTHLY) -> QuotaState:
@@ -30,11 +35,11 @@ def count(worker: UsageWorker, times: int = 1) -> None:
 
 async def test_a_key_must_be_primed_once(usage: UsageWorker) -> None:
     """Its total may be anything; after that nothing is asked."""
-    assert usage.quotas.check("a", MONTHLY, usage.clock.now) is None
+    assert usage.quotas.check("a", MANY, usage.clock.now) is None
     await usage.quotas.prime("a")
     calls = usage.redis.calls
     for _ in range(100):
-        assert usage.quotas.check("a", MONTHLY, usage.clock.now) is not None
+        assert usage.quotas.check("a", MANY, usage.clock.now) is not None
     assert usage.redis.calls == calls
 
 
@@ -74,20 +79,102 @@ async def test_what_others_counted_is_known_with_the_next_flush(usage: UsageWork
     await other.flusher.flush()
     assert (await state(other)).used == 5
     assert (await state(usage)).used == 4
-    usage.monotonic.now += quotas.REFRESH_SECONDS + 0.1
+    count(usage, 1)
     await usage.flusher.flush()
-    assert (await state(usage)).used == 5
+    assert (await state(usage)).used == 6
 
 
-async def test_a_key_that_nobody_asks_about_is_not_refreshed(usage: UsageWorker) -> None:
-    """Idle keys cost nothing."""
+async def test_a_total_that_is_old_is_read_again(usage: UsageWorker, other: UsageWorker) -> None:
+    """With one round trip; of keys that nobody asks about nothing is read."""
     await state(usage)
-    usage.monotonic.now += 60
-    await usage.flusher.flush()
+    count(other, 4)
+    await other.flusher.flush()
+    usage.clock.now += 60
     calls = usage.redis.calls
-    usage.monotonic.now += 60
     await usage.flusher.flush()
     assert usage.redis.calls == calls
+    assert usage.quotas.check("a", MONTHLY, usage.clock.now) is None
+    assert (await state(usage)).used == 4
+    assert usage.redis.calls == calls + 1
+
+
+async def test_a_clock_that_was_set_back_makes_no_total_young(usage: UsageWorker) -> None:
+    await state(usage, MANY)
+    usage.clock.now -= 3600
+    assert usage.quotas.check("a", MANY, usage.clock.now) is None
+    assert (await state(usage, MANY)).used == 0
+
+
+async def test_when_little_is_left_each_request_asks(usage: UsageWorker, other: UsageWorker) -> None:
+    """And what this worker counted is stored with the question, so that others know it."""
+    quota = parse_quota("3/day")
+    await state(usage, quota)
+    count(usage)
+    assert usage.quotas.check("a", quota, usage.clock.now) is None
+    await usage.quotas.prime("a")
+    assert await stored(usage) == 1
+    assert (await state(other, quota)).used == 1
+
+
+async def test_a_part_of_what_is_left_is_let_pass_without_asking(usage: UsageWorker) -> None:
+    """A quarter of it, divided among the workers."""
+    await state(usage, MANY)
+    usage.quotas._workers = lambda: 5
+    await usage.quotas.prime("a")
+    passed = 0
+    while usage.quotas.check("a", MANY, usage.clock.now) is not None:
+        passed += 1
+        count(usage)
+    assert passed == MANY.requests // 20
+
+
+async def test_what_was_let_pass_last_is_stored_soon(usage: UsageWorker) -> None:
+    """Though nobody asks again, and no flush is due."""
+    await state(usage, parse_quota("1/day"))
+    count(usage)
+    await eventually(lambda: not usage.counters.waiting())
+    assert await stored(usage) == 1
+
+
+async def test_what_is_exhausted_stays_so_without_asking(usage: UsageWorker) -> None:
+    """Until the period ends or the terms change."""
+    await state(usage, DAILY)
+    count(usage, 10)
+    usage.clock.now += 3600
+    calls = usage.redis.calls
+    assert (await state(usage, DAILY)).exhausted
+    assert usage.redis.calls == calls
+    assert not (await state(usage, parse_quota("20/day"))).exhausted
+    assert (await state(usage, DAILY)).exhausted
+    usage.clock.now += 86_400
+    assert not (await state(usage, DAILY)).exhausted
+
+
+async def test_an_answer_that_is_overtaken_is_of_no_use(usage: UsageWorker) -> None:
+    """A later question has all that an earlier one has; the earlier answer may come last."""
+    await state(usage)
+    first, second = usage.quotas.asking(), usage.quotas.asking()
+    usage.quotas.stored("a", NO_BATCH, Totals(TODAY, 7, 7), second)
+    usage.quotas.stored("a", NO_BATCH, Totals(TODAY, 5, 5), first)
+    assert (await state(usage)).used == 7
+
+
+async def test_a_level_is_logged_by_the_one_worker_that_reached_it(
+    usage: UsageWorker, other: UsageWorker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each once: nearly used up, and used up; also if the reply was lost at first."""
+    for worker in (usage, other):
+        await state(worker)
+    for _ in range(6):
+        for worker in (usage, other):
+            count(worker)
+            worker.redis.fates.append("reply lost")
+            await worker.flusher.flush()
+            await worker.flusher.flush()
+    assert [record.getMessage() for record in caplog.records if record.name == "forecast.quota"] == [
+        "key a: nearly used up: 8 of 10/month",
+        "key a: used up its quota: 10 of 10/month",
+    ]
 
 
 async def test_warning_and_exhaustion(usage: UsageWorker) -> None:
@@ -181,5 +268,5 @@ async def test_memory_for_totals_is_bounded(usage: UsageWorker, monkeypatch: pyt
     monkeypatch.setattr(quotas, "_MOST_KNOWN", 3)
     for key_id in "abcd":
         await usage.quotas.prime(key_id)
-    known = [usage.quotas.check(key_id, MONTHLY, usage.clock.now) is not None for key_id in "abcd"]
+    known = [usage.quotas.check(key_id, MANY, usage.clock.now) is not None for key_id in "abcd"]
     assert known == [False, True, True, True]

@@ -1,5 +1,7 @@
 """The spool: whole files, read by whoever comes; what cannot be used is kept aside."""
 
+import os
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,6 +20,22 @@ NEGATIVE = (
 )
 
 
+def waiting(spool: Spool) -> Iterator[tuple[Path, Spooled]]:
+    """As who takes over sees it."""
+    for path in spool.files():
+        with spool.held(path) as held:
+            spooled = spool.read(path) if held else None
+        if spooled is not None:
+            yield path, spooled
+
+
+def left(spool: Spool, worker_id: str) -> Path:
+    """By a worker that has ended."""
+    path = spool.write(worker_id, KEYS)
+    spool.leave(worker_id)
+    return path
+
+
 @pytest.fixture
 def spool(tmp_path: Path) -> Spool:
     return Spool(tmp_path)
@@ -25,43 +43,43 @@ def spool(tmp_path: Path) -> Spool:
 
 def test_what_is_written_is_read(spool: Spool) -> None:
     """With the worker's id and numbers, which make it safe to store twice."""
-    path = spool.write("w", KEYS)
-    [(found, spooled)] = spool.waiting()
+    path = left(spool, "w")
+    [(found, spooled)] = waiting(spool)
     assert (found, spooled.worker_id, spooled.keys) == (path, "w", KEYS)
     assert path.stat().st_mode & 0o077 == 0
 
 
 def test_a_data_folder_without_a_spool_is_empty(spool: Spool) -> None:
     """Most have none."""
-    assert list(spool.waiting()) == []
+    assert list(waiting(spool)) == []
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"worker_id": 1}', b"\xff", NEGATIVE])
 def test_a_damaged_file_is_set_aside(spool: Spool, caplog: pytest.LogCaptureFixture, damage: bytes) -> None:
     """It is told once, stays for an operator, and stops no other."""
-    path = spool.write("w", KEYS)
+    path = left(spool, "w")
     path.write_bytes(damage)
-    spool.write("other", KEYS)
-    assert [spooled.worker_id for _, spooled in spool.waiting()] == ["other"]
+    left(spool, "other")
+    assert [spooled.worker_id for _, spooled in waiting(spool)] == ["other"]
     assert len(caplog.records) == 1
-    assert [spooled.worker_id for _, spooled in spool.waiting()] == ["other"]
+    assert [spooled.worker_id for _, spooled in waiting(spool)] == ["other"]
     assert len(caplog.records) == 1
     assert path.with_name("w.json.damaged").read_bytes() == damage
 
 
 def test_a_file_that_is_too_old_is_set_aside(spool: Spool, tmp_path: Path) -> None:
     """The store may have forgotten what of it was added: counting twice would be worse than asking an operator."""
-    spool.write("fresh", KEYS)
+    left(spool, "fresh")
     old = Spooled("old", datetime.now(UTC) - OLDEST - timedelta(minutes=1), KEYS)
     (tmp_path / FOLDER / "old.json").write_bytes(msgspec.json.encode(old))
-    assert [spooled.worker_id for _, spooled in spool.waiting()] == ["fresh"]
+    assert [spooled.worker_id for _, spooled in waiting(spool)] == ["fresh"]
     assert (tmp_path / FOLDER / "old.json.too-old").exists()
 
 
 def test_a_file_that_another_took_away_is_skipped(spool: Spool) -> None:
     """Between looking and reading."""
-    first, _ = spool.write("a", KEYS), spool.write("b", KEYS)
-    found = spool.waiting()
+    first, _ = left(spool, "a"), left(spool, "b")
+    found = waiting(spool)
     assert next(found)[0] == first
     (first.parent / "b.json").unlink()
     assert list(found) == []
@@ -69,9 +87,42 @@ def test_a_file_that_another_took_away_is_skipped(spool: Spool) -> None:
 
 def test_a_file_that_cannot_be_read_is_told_and_left(spool: Spool, caplog: pytest.LogCaptureFixture) -> None:
     """Another instance may be able to."""
-    path = spool.write("w", KEYS)
+    path = left(spool, "w")
     path.unlink()
     path.mkdir()
-    assert list(spool.waiting()) == []
+    assert list(waiting(spool)) == []
     assert "cannot be read" in caplog.text
     assert path.exists()
+
+
+def test_the_file_of_a_worker_that_lives_is_nobody_elses(spool: Spool, tmp_path: Path) -> None:
+    """It may replace it by one with other numbers; when it has ended, others may have it."""
+    spool.write("w", KEYS)
+    other = Spool(tmp_path)
+    assert list(waiting(other)) == []
+    spool.write("w", {"a": KEYS["a"][:1]})
+    spool.leave("w")
+    [(_, spooled)] = waiting(other)
+    assert spooled.keys == {"a": KEYS["a"][:1]}
+
+
+def test_a_file_is_taken_by_one_at_a_time(spool: Spool, tmp_path: Path) -> None:
+    path = left(spool, "w")
+    with spool.held(path) as first, Spool(tmp_path).held(path) as second:
+        assert (first, second) == (True, False)
+    assert [entry.name for entry in path.parent.iterdir()] == ["w.json"]
+
+
+def test_a_lock_that_a_killed_worker_left_is_removed_in_the_end(spool: Spool, tmp_path: Path) -> None:
+    """If it has no file; a living worker's stays, however old."""
+    (tmp_path / FOLDER).mkdir()
+    dead, young = (tmp_path / FOLDER / name for name in (".dead.lock", ".young.lock"))
+    dead.touch()
+    young.touch()
+    os.utime(dead, (0, 0))
+    spool.write("w", KEYS)
+    spool.clear("w")
+    living = tmp_path / FOLDER / ".w.lock"
+    os.utime(living, (0, 0))
+    assert Spool(tmp_path).files() == []
+    assert {path.name for path in (tmp_path / FOLDER).iterdir()} == {".young.lock", ".w.lock"}

@@ -1,0 +1,100 @@
+"""Stores what workers before this one had to leave in the spool; beside the flushes, which must not wait for it."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from service.quota.names import DAY_SECONDS
+from service.quota.spool import Spool, Spooled
+from service.quota.usage_store import Refused, UsageStore
+from service.redis.client import StoreUnavailable
+
+log = logging.getLogger("forecast.usage")
+
+LOOK_SECONDS = 30.0
+_RETRY_SECONDS = 1.0
+
+
+class TakeOver:
+    """Of one worker. `problem` says what cannot be stored though the store answers."""
+
+    def __init__(self, store: UsageStore, spool: Spool, clock: Callable[[], float] = time.time) -> None:
+        self.problem: str | None = None
+        self._store = store
+        self._spool = spool
+        self._clock = clock
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="take over usage")
+
+    async def stop(self) -> None:
+        """Ends after the call under way: the rest is for the next worker."""
+        self._stopping.set()
+        if self._task is not None:
+            await self._task
+
+    async def once(self) -> bool:
+        """One look at everything that waits; whether the store could be asked, where there was something to ask."""
+        problem = None
+        try:
+            for path in await asyncio.to_thread(self._spool.files):
+                if self._stopping.is_set():
+                    break
+                problem = await self._take(path) or problem
+        except StoreUnavailable as error:
+            log.debug("spooled usage waits: %s", error)
+            return False
+        except OSError as error:
+            problem = f"the usage spool cannot be emptied: {error.strerror}"
+        if problem is not None and problem != self.problem:
+            log.error("%s", problem)
+        self.problem = problem
+        return True
+
+    async def _take(self, path: Path) -> str | None:
+        """The reason why something in it was refused."""
+        with self._spool.held(path) as held:
+            spooled = await asyncio.to_thread(self._spool.read, path) if held else None
+            if spooled is None:
+                return None
+            stored, refused = await self._store_spooled(spooled)
+            if refused is not None:
+                return f"usage in {path} cannot be stored: {refused}"
+            if stored:
+                self._spool.clear(path.stem)
+                log.info("usage of %d keys was taken over from %s", len(spooled.keys), path)
+        return None
+
+    async def _store_spooled(self, spooled: Spooled) -> tuple[bool, str | None]:
+        """Whether it was gone through to its end, and the reason why something was refused."""
+        reason = None
+        left = {key_id: list(batches) for key_id, batches in spooled.keys.items() if batches}
+        while left:
+            # a key's second batch only when its first is in: in the other order the first would pass for a repetition
+            firsts = [(key_id, batches[0]) for key_id, batches in left.items()]
+            today = int(self._clock() // DAY_SECONDS)
+            async for (key_id, _), reply in self._store.add_all(spooled.worker_id, firsts, today):
+                if self._stopping.is_set():
+                    return False, None  # our own counts come first
+                del left[key_id][0]
+                if isinstance(reply, Refused):
+                    reason = reply.reason
+                if isinstance(reply, Refused) or not left[key_id]:
+                    del left[key_id]
+        return True, reason
+
+    async def _run(self) -> None:
+        while not self._stopping.is_set():
+            reached = False
+            try:
+                reached = await self.once()
+            except Exception:  # a defect of ours, and no reason to look no more
+                log.exception("taking over usage failed")
+            try:
+                await asyncio.wait_for(self._stopping.wait(), LOOK_SECONDS if reached else _RETRY_SECONDS)
+            except TimeoutError:
+                continue
