@@ -27,7 +27,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     `release` is None before the first. `release_problem` and `keys_problem` say what an operator must mend.
     `push_refused`: the key store does not push changes, by its rights or its version. `can_verify`: at least some
-    partners' keys can be told good from bad. `near_bytes`, `near_entries`: what its near cache holds.
+    partners' keys can be told good from bad. `usage_waits`: how many requests were counted and are not known to be in
+    the key store. `near_bytes`, `near_entries`: what its near cache holds.
     """
 
     release: str | None
@@ -40,6 +41,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     can_verify: bool
     keys_problem: str | None
     usage_problem: str | None
+    usage_waits: int
     push_refused: bool = False
     near_bytes: int
     near_entries: int

@@ -81,6 +81,7 @@ class Worker:
             can_verify=app.keys_store.healthy or app.verifier.remembers_somebody,
             keys_problem=app.verifier.problem,
             usage_problem=app.metering.problem,
+            usage_waits=app.metering.counters.waits,
             near_bytes=app.near.used_bytes,
             near_entries=app.near.entries,
             telemetry=app.figures(),

@@ -69,6 +69,8 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     yield _gauge("forecast_key_store_foreign", "1 if the key store lost its keys or has another pepper's.", foreign)
     stuck = any(report.usage_problem for report in reports)
     yield _gauge("forecast_usage_stuck", "1 if usage cannot be stored though its store answers.", stuck)
+    text = "Requests counted whose usage is not known to be in the key store yet."
+    yield _gauge("forecast_usage_waiting", text, sum(report.usage_waits for report in reports))
     push = sum(report.push_connected for report in reports)
     yield _gauge("forecast_revocation_push_connections", "Workers to which revocations are pushed.", push)
     releases = GaugeMetricFamily(

@@ -53,6 +53,7 @@ def test_gauges_are_of_the_whole_instance() -> None:
     assert found["forecast_store_up", (("store", "keys"),)] == 1
     assert found["forecast_store_up", (("store", "cache"),)] == 0
     assert found["forecast_revocation_push_connections", ()] == 1
+    assert found["forecast_usage_waiting", ()] == 2 * WELL.usage_waits
     assert found["forecast_near_cache_bytes", ()] == 2 * WELL.near_bytes
     assert found["forecast_near_cache_entries", ()] == 2 * WELL.near_entries
     assert found["forecast_release", (("illustrative", "false"), ("release", "r1"))] == 1

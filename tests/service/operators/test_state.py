@@ -19,6 +19,7 @@ WELL = Report(
     can_verify=True,
     keys_problem=None,
     usage_problem=None,
+    usage_waits=3,
     near_bytes=1000,
     near_entries=2,
     telemetry=Snapshot(),
