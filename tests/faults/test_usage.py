@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from service.quota.spool import FOLDER, Spool
 from service.quota.usage import OUTCOMES, UsageCounters
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore, open_client
+from tests.support.usage import spool_files
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
 
@@ -94,7 +95,7 @@ async def test_a_server_that_is_killed_and_stalled_over_and_over_costs_nothing(
     await asyncio.gather(*counting)
     for worker in workers:
         await worker.stop()
-    assert not (tmp_path / FOLDER).exists()
+    assert not spool_files(tmp_path)
     assert await stored(server.url) == counted
 
 
@@ -144,21 +145,98 @@ asyncio.run(main())
 """
 
 
-def test_a_killed_worker_loses_at_most_a_second_of_its_counts(server: ValkeyProcess, tmp_path: Path) -> None:
-    """By its own clock; and nothing of it counts twice, whoever comes after it."""
-    command = [sys.executable, "-c", _CHILD, server.url, str(tmp_path)]
+Line = tuple[float, int]
+
+
+def killed_after(server: ValkeyProcess, data: Path, seconds: float, meanwhile: Callable[[float], None]) -> list[Line]:
+    """When a worker counted what, until it was killed. `meanwhile` is told the seconds since it began."""
+    command = [sys.executable, "-c", _CHILD, server.url, str(data)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as child:
         assert child.stdout is not None
-        began, _ = child.stdout.readline().split()
+        began = float(child.stdout.readline().split()[0])
         lines = []
         for line in child.stdout:
             lines.append((float(line.split()[0]), int(line.split()[1])))
-            if lines[-1][0] - float(began) > 3:
+            meanwhile(lines[-1][0] - began)
+            if lines[-1][0] - began > seconds:
                 break
         child.kill()
         lines += [(float(line.split()[0]), int(line.split()[1])) for line in child.stdout if line.endswith("\n")]
+    return lines
+
+
+def assert_a_second_lost(lines: list[Line], found: Counts) -> None:
     last, counted = lines[-1]
     safe = max(number for at, number in lines if at <= last - 1)
-    found = asyncio.run(stored(server.url))[KEYS[0], "answered"]
     # the last line may not have been written
-    assert safe <= found <= counted + 1
+    assert safe <= found[KEYS[0], "answered"] <= counted + 1
+
+
+async def take_over(server: ValkeyProcess, data: Path) -> None:
+    """Another worker comes and empties the spool."""
+    heir = Worker(server.url, data)
+    await heir.start()
+    await eventually(lambda: not spool_files(data))
+    await heir.stop()
+
+
+def test_a_killed_worker_loses_at_most_a_second_of_its_counts(server: ValkeyProcess, tmp_path: Path) -> None:
+    """By its own clock; and nothing of it counts twice, whoever comes after it."""
+    lines = killed_after(server, tmp_path, 3, lambda _: None)
+    assert_a_second_lost(lines, asyncio.run(stored(server.url)))
+
+
+def test_a_worker_that_is_killed_while_the_store_is_away_loses_at_most_a_second(
+    server: ValkeyProcess, tmp_path: Path
+) -> None:
+    """Of an outage of any length: another worker stores what it spooled, when the store is back."""
+    away: list[float] = []
+
+    def kill_the_server(at: float) -> None:
+        if not away and at > 1:
+            server.kill()
+            away.append(at)
+
+    lines = killed_after(server, tmp_path, 4, kill_the_server)
+    assert spool_files(tmp_path) == ["json", "lock"]
+    server.start()
+    asyncio.run(take_over(server, tmp_path))
+    assert_a_second_lost(lines, asyncio.run(stored(server.url)))
+
+
+def test_a_worker_that_is_killed_when_a_stalled_server_had_its_batches_counts_once(
+    server: ValkeyProcess, tmp_path: Path
+) -> None:
+    """What was sent runs when the server goes on, and what was spooled is the same under the same numbers."""
+    stalled: list[float] = []
+
+    def stall_the_server(at: float) -> None:
+        if not stalled and at > 1:
+            server.stall()
+            stalled.append(at)
+
+    lines = killed_after(server, tmp_path, 3, stall_the_server)
+    server.go_on()
+    asyncio.run(take_over(server, tmp_path))
+    assert_a_second_lost(lines, asyncio.run(stored(server.url)))
+
+
+async def test_a_worker_that_lives_keeps_its_spool_from_others(server: ValkeyProcess, tmp_path: Path) -> None:
+    """Through an outage it counts on and spools; nobody takes its file, and when the server is back it is gone."""
+    worker, other = Worker(server.url, tmp_path), Worker(server.url, tmp_path)
+    counted: Counts = Counter()
+    for each in (worker, other):
+        await each.start()
+    counting = asyncio.create_task(worker.count_for(2.5, counted))
+    await asyncio.sleep(0.5)
+    server.kill()
+    await eventually(lambda: "json" in spool_files(tmp_path))
+    await asyncio.sleep(0.7)
+    await asyncio.to_thread(server.start)
+    await other.flusher.take_over.once()
+    await counting
+    await eventually(lambda: "json" not in spool_files(tmp_path))
+    for each in (worker, other):
+        await each.stop()
+    assert not spool_files(tmp_path)
+    assert await stored(server.url) == counted
