@@ -45,6 +45,8 @@ class FutureTime(click.ParamType[datetime]):
         if time is None:
             never = " or never" if self._or_never else ""
             self.fail(f"{value!r} is no time: give 90d, 12h or 2027-01-31{never}", param, ctx)
+        if time == NEVER:  # which would be taken for the word
+            self.fail(f"{value!r} is later than any key can end", param, ctx)
         if time <= datetime.now(UTC):
             self.fail(f"{value!r} is past", param, ctx)
         return time

@@ -1,13 +1,12 @@
 """Months and days as people type them, and the range of UTC days that they mean together."""
 
 import re
+from calendar import monthrange
 from datetime import UTC, date, datetime
 from typing import Any
 
 import click
 import msgspec
-
-from service.terms import period_of
 
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 _MOST_DAYS = 3660
@@ -50,8 +49,7 @@ class Day(click.ParamType[date]):
 
 
 def month_with(day: date) -> Days:
-    first, end = period_of("month", datetime(day.year, day.month, day.day, tzinfo=UTC))
-    return Days(first.date(), date.fromordinal(end.date().toordinal() - 1))
+    return Days(day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1]))
 
 
 def days_of(month: Days | None, day: date | None, first: date | None, last: date | None) -> Days:

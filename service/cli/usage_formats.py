@@ -18,6 +18,7 @@ Format = Literal["table", "csv", "json", "parquet"]
 
 # Enough for numbers of twelve digits beside long names.
 _WIDE = 240
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _COUNTS = ("answered", "answered_empty", "not_modified", "not_found", "rejected", "billable")
 
 
@@ -41,6 +42,11 @@ class BillingRow(msgspec.Struct, frozen=True, kw_only=True):
     billable: int
 
 
+def _as_text(value: object) -> object:
+    """A text that a spreadsheet would run as a formula, behind an apostrophe, as OWASP has it ("CSV Injection")."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
 class Writer(Protocol):
     """Nothing is complete before `close`."""
 
@@ -56,7 +62,7 @@ class _Csv:
         self._csv.writerow(BillingRow.__struct_fields__)
 
     def write(self, row: BillingRow) -> None:
-        self._csv.writerow(msgspec.structs.astuple(row))
+        self._csv.writerow(_as_text(value) for value in msgspec.structs.astuple(row))
 
     def close(self) -> None:
         self._text.detach()  # flushes, and leaves the sink to whoever opened it

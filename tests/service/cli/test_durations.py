@@ -58,6 +58,12 @@ def test_never_is_a_time_only_where_it_is_allowed() -> None:
         parse("never")
 
 
+def test_the_last_moment_there_is_is_not_never() -> None:
+    """Who types a date means one."""
+    with pytest.raises(click.BadParameter, match="later than any key can end"):
+        FutureTime(or_never=True).convert("9999-12-31T23:59:59.999999", None, None)
+
+
 @pytest.mark.parametrize(("text", "span"), [("0s", timedelta(0)), ("90s", timedelta(seconds=90)), ("7d", timedelta(7))])
 def test_a_span_can_be_nothing(text: str, span: timedelta) -> None:
     """A number and a unit."""

@@ -31,6 +31,13 @@ def test_a_month_has_all_its_days() -> None:
     assert month_with(date(2026, 12, 24)) == Days(date(2026, 12, 1), date(2026, 12, 31))
 
 
+def test_the_last_month_there_is_is_a_month() -> None:
+    """Though nothing comes after it."""
+    december = Days(date(9999, 12, 1), date(9999, 12, 31))
+    assert Month().convert("9999-12", None, None) == december
+    assert days_of(None, None, date(9999, 12, 5), None) == Days(date(9999, 12, 5), december.last)
+
+
 def test_the_days_that_options_mean() -> None:
     """Half a range ends where its month does."""
     fifth, last = date(2026, 10, 5), date(2026, 11, 3)

@@ -202,6 +202,29 @@ def test_an_emptied_key_store_is_not_an_empty_month(site: Site, tmp_path: Path) 
     assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("usage.csv", "earlier")]
 
 
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_a_partner_is_no_formula(site: Site, kind: str) -> None:
+    """Spreadsheets would run it when a bill is opened; in JSON a text is a text."""
+    name, label = '=HYPERLINK("http://example.com")', "-1+1"
+    key_id = _issue(site.cli, name, label)
+    asyncio.run(_store(site.url, [(key_id, Batch(1, ((FIFTH, "forecast", "answered", 1),)))]))
+    arguments = ("usage", "--month", "2026-10", "--key", key_id, "--format", kind)
+    done = site.cli(*arguments)
+    [row] = list(csv.DictReader(io.StringIO(done.out))) if kind == "csv" else done.json
+    quote = "'" if kind == "csv" else ""
+    assert (row["partner"], row["label"]) == (quote + name, quote + label)
+
+
+def test_a_partner_that_is_no_text_is_unknown(site: Site) -> None:
+    """Arguments are bytes: what is no UTF-8 is told in JSON as well."""
+    done = site.cli("usage", "--partner", "\udcff", "--json")
+    assert (done.code, done.error()) == (1, r"no key of partner \udcff; `forecast keys list` shows those there are")
+
+
+def test_the_last_month_there_is_is_empty(site: Site) -> None:
+    assert site.usage("--month", "9999-12") == []
+
+
 def test_unknown_keys_and_partners_are_told(site: Site) -> None:
     """They are likelier a slip than an empty month."""
     for arguments, said in (
