@@ -1,13 +1,15 @@
 """What a worker could not store before it stopped is stored by another, once."""
 
 import asyncio
+import logging
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from service.quota import flusher, take_over
 from service.quota.names import counts_name
-from service.quota.spool import FOLDER
+from service.quota.spool import FOLDER, Spooled
 from tests.support.usage import UsageWorker, count, spool_files, stored
 from tests.support.waiting import eventually
 
@@ -50,7 +52,7 @@ async def test_a_worker_that_runs_takes_over_what_appears(
 
 
 async def test_two_that_take_over_the_same_count_it_once(
-    usage: UsageWorker, other: UsageWorker, tmp_path: Path
+    usage: UsageWorker, other: UsageWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """At the same time, and one after the other from a copy that came back."""
     usage.redis.away = True
@@ -61,7 +63,9 @@ async def test_two_that_take_over_the_same_count_it_once(
     [path] = (tmp_path / FOLDER).iterdir()
     copy = path.read_bytes()
     third = UsageWorker(usage.client, tmp_path, usage.clock)
+    caplog.set_level(logging.INFO)
     await asyncio.gather(other.flusher.take_over.once(), third.flusher.take_over.once())
+    assert caplog.text.count("was taken over") == 1
     path.write_bytes(copy)
     await other.flusher.take_over.once()
     assert await stored(usage) == 2
@@ -112,3 +116,86 @@ async def test_a_spool_that_cannot_be_written_is_told(
     count(usage, "a", "a", "b")
     await usage.flusher.stop(seconds=0.05)
     assert "3 counts of 2 keys are lost" in caplog.text
+
+
+async def test_a_take_over_that_takes_long_delays_no_flush(
+    usage: UsageWorker, other: UsageWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second is all that may be lost of what is counted now, whatever was left by others."""
+    usage.redis.away = True
+    count(usage)
+    await usage.flusher.stop(seconds=0)
+    monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
+    taking, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(_: Spooled) -> tuple[bool, str | None]:
+        taking.set()
+        await go_on.wait()
+        return True, None
+
+    monkeypatch.setattr(other.flusher.take_over, "_store_spooled", slowly)
+    other.flusher.start()
+    await taking.wait()
+    count(other, "b")
+    await eventually(lambda: not other.counters.waiting())
+    go_on.set()
+    await other.flusher.stop()
+
+
+async def test_what_waits_is_spooled_while_the_store_is_away(
+    usage: UsageWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what comes after it; when all of it is stored the file is gone."""
+    monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
+    monkeypatch.setattr(flusher, "SPOOL_AFTER_SECONDS", 0.01)
+    usage.redis.away = True
+    usage.flusher.start()
+    count(usage)
+    await eventually(lambda: on_disk(tmp_path) == 1)
+    count(usage)
+    await eventually(lambda: on_disk(tmp_path) == 2)
+    assert usage.counters.waits == 2
+    usage.redis.away = False
+    await eventually(lambda: spool_files(tmp_path) == ["lock"])
+    assert (await stored(usage), usage.counters.waits) == (2, 0)
+    await usage.flusher.stop()
+    assert spool_files(tmp_path) == []
+
+
+async def test_what_is_refused_is_spooled_and_nothing_else(usage: UsageWorker, tmp_path: Path) -> None:
+    """A damaged record of one key makes no other's usage wait."""
+    await usage.client.hset(RECORD, "20:forecast:answered", "many")
+    count(usage, "a", "b")
+    await usage.flusher.flush()
+    count(usage, "a", "b")
+    await usage.flusher.spool()
+    assert on_disk(tmp_path) == 2
+    await usage.flusher.flush()
+    assert await stored(usage, "b") == 2
+    await usage.client.hdel(RECORD, "20:forecast:answered")
+    await usage.flusher.flush()
+    await usage.flusher.flush()
+    await usage.flusher.spool()
+    assert (await stored(usage), spool_files(tmp_path)) == (2, ["lock"])
+
+
+async def test_a_spool_that_cannot_be_written_meanwhile_is_told_once(
+    usage: UsageWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Counts go on waiting in memory."""
+    (tmp_path / FOLDER).write_text("a file where the folder should be")
+    await usage.client.set(RECORD, "x")
+    count(usage)
+    await usage.flusher.flush()
+    for _ in range(3):
+        await usage.flusher.spool()
+    assert caplog.text.count("no spool can be written") == 1
+    await usage.client.delete(RECORD)
+    await usage.flusher.flush()
+    assert await stored(usage) == 1
+
+
+def on_disk(data: Path) -> int:
+    """How many counts the spool has."""
+    files = [msgspec.json.decode(path.read_bytes(), type=Spooled) for path in (data / FOLDER).glob("*.json")]
+    return sum(n for file in files for batches in file.keys.values() for batch in batches for *_, n in batch.cells)
