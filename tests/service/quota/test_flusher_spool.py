@@ -199,3 +199,20 @@ def on_disk(data: Path) -> int:
     """How many counts the spool has."""
     files = [msgspec.json.decode(path.read_bytes(), type=Spooled) for path in (data / FOLDER).glob("*.json")]
     return sum(n for file in files for batches in file.keys.values() for batch in batches for *_, n in batch.cells)
+
+
+async def test_what_a_living_worker_spooled_is_its_own(usage: UsageWorker, other: UsageWorker, tmp_path: Path) -> None:
+    """Its next file has the same counts under another number: taken over meanwhile, they would count twice."""
+    usage.redis.away = True
+    for _ in range(2):
+        count(usage)
+        await usage.flusher.flush()
+        await usage.flusher._write(None)
+        await other.flusher.take_over.once()
+    count(usage)
+    await usage.flusher._write(None)
+    assert (on_disk(tmp_path), await stored(usage)) == (3, 0)
+    usage.redis.away = False
+    await usage.flusher.flush()
+    await usage.flusher.flush()
+    assert await stored(usage) == 3
