@@ -27,9 +27,12 @@ def published(data: Path, drop: Path) -> str:
     return outcome.manifest.id
 
 
-@pytest.fixture(params=[True, False], ids=["set", "not set"])
-def failing(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> Iterator[tuple[Served, str, bool]]:
+@pytest.fixture(scope="module", params=[True, False], ids=["set", "not set"])
+def failing(
+    request: pytest.FixtureRequest, settings: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Served, str, bool]]:
     """A worker that served one release, then another whose files are lost; and the id of the first."""
+    tmp_path = tmp_path_factory.mktemp("failing")
     data = tmp_path / "data"
     first = published(data, write_drop(tmp_path / "first", projects=[project("A-1")]))
     own = msgspec.structs.replace(settings, data_dir=str(data), previous_release_on_failure=request.param)
