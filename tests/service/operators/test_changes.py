@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -54,18 +55,26 @@ async def store(server: ValkeyProcess, tmp_path: Path) -> AsyncIterator[KeyStore
     await opened.redis.stop()
 
 
-@pytest.fixture
-def releases(tmp_path: Path) -> tuple[str, str]:
-    """Two releases in the data folder; the second is current."""
-    catalog = Catalog(tmp_path)
-    made = []
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
+    """A data folder with two releases, and their ids; the second is current."""
+    folder = tmp_path_factory.mktemp("made")
+    catalog = Catalog(folder / "data")
+    ids = []
     for number in (1, 2):
-        drop = write_drop(tmp_path / f"drop{number}", population=[people("36436", 2023, number)])
-        made.append(publish(catalog, drop).manifest)
-    first, second = made
-    assert first is not None
-    assert second is not None
-    return first.id, second.id
+        drop = write_drop(folder / f"drop{number}", population=[people("36436", 2023, number)])
+        manifest = publish(catalog, drop).manifest
+        assert manifest is not None
+        ids.append(manifest.id)
+    return catalog.data, ids[0], ids[1]
+
+
+@pytest.fixture
+def releases(tmp_path: Path, made: tuple[Path, str, str]) -> tuple[str, str]:
+    """The two releases in the data folder of the test."""
+    data, first, second = made
+    shutil.copytree(data, tmp_path, dirs_exist_ok=True)
+    return first, second
 
 
 async def post(app: OperatorsApp, path: str, body: bytes = b"", token: str | None = WRITE, **headers: str) -> Answer:
