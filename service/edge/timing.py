@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import struct
+from abc import ABC, abstractmethod
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -13,7 +14,7 @@ from service.edge import limits
 _AT_ONCE = struct.pack("ii", 1, 0)
 
 
-class TimedProtocol(HttpToolsProtocol):
+class TimedProtocol(HttpToolsProtocol, ABC):
     """uvicorn's protocol, which knows one limit of time, with the others."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -38,8 +39,9 @@ class TimedProtocol(HttpToolsProtocol):
     def _is_idle(self) -> bool:
         return self.cycle is None or bool(self.cycle.response_complete)
 
+    @abstractmethod
     def _refuse(self, code: str) -> None:
-        raise NotImplementedError
+        """The request that is arriving is answered with the error `code`, and the connection closed."""
 
     def _arm(self) -> None:
         self._alarm = self.loop.call_later(limits.HEAD_SECONDS, self._late)
