@@ -94,7 +94,8 @@ class EdgeProtocol(TimedProtocol):
             raise self._stop("uri_too_long")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._received.append((name.lower(), value))
+        if self._in_head:  # what comes behind a body is of no use to anybody
+            self._received.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         self._in_head = False

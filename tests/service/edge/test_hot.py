@@ -210,6 +210,23 @@ def test_a_key_that_is_revoked_is_answered_directly_no_more(both: Both, settings
     assert re.findall(rb"HTTP/1.1 (\d+) ", both.running.run(run)) == [b"200", b"200", b"401"]
 
 
+async def _trailed(both: Both) -> int:
+    """How many header lines a connection keeps of a request with endless trailers."""
+    connection = Connection(both.direct, both.config(both.direct))
+    await connection.feed(request(TARGETS[0], both.keys["free"], "Transfer-Encoding: chunked") + b"0\r\n")
+    for number in range(50):
+        await connection.feed(b"".join(b"X-%d-%d: y\r\n" % (number, line) for line in range(100)))
+    await connection.settle()
+    kept = len(connection.protocol._received)
+    connection.end()
+    return kept
+
+
+def test_trailers_without_end_are_not_kept(both: Both) -> None:
+    """They come behind a body that nobody wants, where no limit on heads looks any more."""
+    assert both.running.run(lambda: _trailed(both)) <= 100
+
+
 # --- anything at all ---------------------------------------------------------------------------------------------
 
 LINES = st.sampled_from(
