@@ -103,6 +103,10 @@ def test_every_query_that_can_match_is_listed_once(grouped: KeySet) -> None:
     queries = [match.query for match in grouped.matches()]
     names = ("NY:manhattan", "NY:queens", "NY:anywhere", "NY:newyork", "NY:astoria", "NY:gotham", "NJ:hoboken")
     assert sorted(queries) == sorted(["zip:10001", "zip:11102", *(f"city:{name}" for name in names)])
+    for match in grouped.matches():
+        kind, *place = match.query.split(":")
+        asked = (place[0], None, None) if kind == "zip" else (None, place[1], place[0])
+        assert grouped.resolve(*asked) == match
 
 
 def test_a_key_set_of_an_earlier_version_can_be_read() -> None:

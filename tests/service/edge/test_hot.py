@@ -21,7 +21,11 @@ from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from service.terms import Rate, Terms
 from tests.support.connection import Connection
+from tests.support.drops import people, write_drop
 from tests.support.served import FORECAST, Served, served, with_keys
+from tests.warehouse.helpers import NO_LIMITS
+from warehouse.publish import Options, publish
+from warehouse.releases import Catalog
 
 SPRINGFIELD = f"{FORECAST}?city_name=springfield&state_code=IL"  # large enough for gzip
 TARGETS = (f"{FORECAST}?zip_code=36436", f"{FORECAST}?zip_code=09001", SPRINGFIELD, f"{FORECAST}?zip_code=36436&x=%FF")
@@ -208,6 +212,68 @@ def test_a_key_that_is_revoked_is_answered_directly_no_more(both: Both, settings
         return connection.end()
 
     assert re.findall(rb"HTTP/1.1 (\d+) ", both.running.run(run)) == [b"200", b"200", b"401"]
+
+
+def test_a_host_that_is_none_is_refused_though_the_one_before_was_good(both: Both) -> None:
+    good = request(TARGETS[0], both.keys["free"])
+    answer = both.compare([good, good.replace(b"forecast.test", b"a b")])
+    assert re.findall(rb"HTTP/1.1 (\d+) ", answer) == [b"200", b"400"]
+
+
+def test_nothing_is_written_to_a_reader_that_pauses(both: Both) -> None:
+    """What it holds already is enough; the answer comes when it goes on."""
+
+    async def run() -> tuple[bytes, bytes]:
+        connection = Connection(both.direct, both.config(both.direct))
+        connection.protocol.pause_writing()
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        await asyncio.sleep(0.02)
+        paused = connection.transport.written
+        connection.protocol.resume_writing()
+        await connection.settle()
+        return paused, connection.end()
+
+    paused, answer = both.running.run(run)
+    assert paused == b""
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_connection_is_closed_when_it_was_silent_for_as_long_as_it_may(both: Both) -> None:
+    """Counted from its last answer, not from its first."""
+
+    async def run() -> tuple[bool, bool]:
+        connection = Connection(both.direct, both.config(both.direct))
+        connection.protocol.timeout_keep_alive = 1
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        await asyncio.sleep(0.6)
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        await asyncio.sleep(0.6)
+        early = connection.transport.closing
+        for _ in range(300):
+            if connection.transport.closing:
+                break
+            await asyncio.sleep(0.01)
+        return early, connection.transport.closing
+
+    assert both.running.run(run) == (False, True)
+
+
+def test_after_a_switch_the_next_answer_is_of_the_new_release(settings: Settings, tmp_path: Path) -> None:
+    """However hot the old one was."""
+    data = tmp_path / "data"
+    options = Options(limits=NO_LIMITS)
+    assert publish(Catalog(data), [str(write_drop(tmp_path / "first"))], options).result == "published"
+    with served(msgspec.structs.replace(settings, data_dir=str(data))) as running:
+        for _ in range(3):
+            assert b'"tot_population":783' in running.ask(TARGETS[0]).body
+        assert running.app.hot.answered > 0
+        newer = write_drop(tmp_path / "second", population=[people("36436", 2023, 9)])
+        manifest = publish(Catalog(data), [str(newer)], options).manifest
+        assert manifest is not None
+        running.wait_for(manifest.id)
+        answer = running.ask(TARGETS[0])
+        assert answer.header("x-data-release") == manifest.id
+        assert b'"tot_population":9' in answer.body
 
 
 async def _trailed(both: Both) -> int:

@@ -1,6 +1,6 @@
 """Where the current release fails, the one before answers, if that is set, and says so."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,6 +14,7 @@ from tests.support.drops import LOCATIONS, location, people, project, write_drop
 from tests.support.problems import problem
 from tests.support.served import FORECAST, Served, served, with_keys
 from tests.warehouse.helpers import NO_LIMITS
+from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
 from warehouse.publish import Options, publish
 from warehouse.releases import Catalog
 
@@ -87,6 +88,22 @@ def test_who_is_not_entitled_gets_nothing_of_the_release_before(
         return await with_keys(settings.keys_url, Path(worker.app._settings.data_dir), issue)
 
     assert problem(worker.ask(GOOD, key=worker.run(run)[0])) == (403, "not_entitled")
+
+
+@pytest.mark.parametrize("kind", [LookupBusy, LookupTimeout])
+def test_a_look_up_that_is_busy_or_slow_is_not_repeated_elsewhere(
+    failing: tuple[Served, str, bool], monkeypatch: pytest.MonkeyPatch, kind: type[LookupFailure]
+) -> None:
+    """It would be so all the more."""
+
+    async def entries(area: str, keys: Sequence[str]) -> list[bytes]:
+        raise kind("no")
+
+    worker = failing[0]
+    current = worker.app.follower.current
+    assert current is not None
+    monkeypatch.setattr(current.engine, "entries", entries)
+    assert problem(worker.ask(GOOD)) == (503, "unavailable")
 
 
 def test_an_answer_of_the_release_before_is_never_direct(failing: tuple[Served, str, bool]) -> None:

@@ -3,7 +3,9 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from service.keys import form
+import pytest
+
+from service.keys import form, verifier
 from service.keys.store import record_name
 from service.keys.verdict import INVALID
 from tests.support.verifying import Scene
@@ -150,3 +152,41 @@ async def test_a_key_that_was_removed_is_not_known_any_more(scene: Scene) -> Non
     scene.clock.now += 5
     assert await scene.outcome() == "invalid"
     assert await scene.outcome() == "invalid"
+
+
+# --- without waiting ---------------------------------------------------------------------------------------------
+
+
+async def test_what_was_recalled_is_good_for_as_long_as_nobody_has_to_be_asked(scene: Scene) -> None:
+    """From three seconds it is checked behind the request, from five somebody has to wait."""
+    assert scene.verifier.recall(scene.presented) is None
+    await scene.verified()
+    known = scene.verifier.recall(scene.presented)
+    assert known is not None
+    assert scene.verifier.good(known) == scene.key
+    scene.store.away = True
+    scene.clock.now += 4.9
+    assert scene.verifier.good(known) == scene.key
+    scene.clock.now += 0.2
+    assert scene.verifier.good(known) is None
+    await scene.settle()
+
+
+async def test_what_nobody_keeps_up_to_date_is_good_no_more(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A push for its key would not reach it: it made room for another, though its connection still has it."""
+    monkeypatch.setattr(verifier, "_MOST_VERIFIED", 1)
+    await scene.verified()
+    known = scene.verifier.recall(scene.presented)
+    assert known is not None
+    other, _ = await scene.store.issue("acme", "", None)
+    assert await scene.outcome(other) == "accepted"
+    assert scene.verifier.good(known) is None
+
+
+async def test_what_was_recalled_is_good_no_more_when_it_is_revoked_or_expires(scene: Scene) -> None:
+    await scene.verified()
+    known = scene.verifier.recall(scene.presented)
+    assert known is not None
+    await scene.revoke(push=True)
+    await scene.settle()
+    assert scene.verifier.good(known) is None
