@@ -25,6 +25,9 @@ PAUSE_SECONDS = 0.01
 _DEVIATIONS = 1.2
 # Demand is measured over at least this long, and forgotten after the longer.
 _SAMPLE_SECONDS, _MEMORY_SECONDS = 0.1, 1.0
+# Demand that has just risen to so many times what was measured is met with as many times what was spent since the last
+# lease, of which much may be lost; so it is at most one in so many of the tokens left.
+_RISE, _HARDLY = 2, 64
 
 _NEVER = float("-inf")
 
@@ -33,6 +36,7 @@ class Holding:
     """Times are in seconds of one clock that never goes back.
 
     `tokens` may be spent until `expires`; after them those of the next lease. At `low` tokens it is time to renew.
+    `spent` counts tokens since the beginning.
     """
 
     __slots__ = (
@@ -40,11 +44,14 @@ class Holding:
         "_counted_at",
         "_demand",
         "_late",
+        "_leased_at",
+        "_leased_spent",
         "_most_ahead",
         "_next_expires",
         "_next_tokens",
         "_passed",
         "_pause",
+        "_sampled_spent",
         "_told",
         "alone",
         "denied_until",
@@ -65,9 +72,9 @@ class Holding:
         self.local = LocalShare()
         self.local_until = _NEVER
         self.alone = 0.0  # seconds without Redis after the last call, 0 if it was answered
-        self.spent = 0
+        self.spent = self._sampled_spent = self._leased_spent = 0
         self._demand = 0.0
-        self._counted_at = now
+        self._counted_at = self._leased_at = now
         self._late = False
         self.adopt(rate)
 
@@ -114,19 +121,29 @@ class Holding:
         )
 
     def ahead(self, now: float) -> int:
-        """Tokens to lease for those who have not come yet."""
-        elapsed = now - self._counted_at
-        if elapsed >= _SAMPLE_SECONDS:
-            sample = self.spent / elapsed
-            self._demand = sample if elapsed >= _MEMORY_SECONDS else (self._demand + sample) / 2
-            self.spent = 0
-            self._counted_at = now
+        """Tokens to lease for those who have not come yet. Call once for each lease."""
+        self._measure(now)
+        rising = self._rising(now)
         # leases that arrive half spent would be lost
         if self._late:
             return 0
         expected = self._demand * LIFE_SECONDS
         surely = expected - _DEVIATIONS * sqrt(expected)
-        return max(0, min(int(self._demand * LEASE_SECONDS), int(surely), self._most_ahead))
+        measured = min(int(self._demand * LEASE_SECONDS), int(surely))
+        return max(0, min(max(measured, rising), self._most_ahead))
+
+    def _measure(self, now: float) -> None:
+        elapsed = now - self._counted_at
+        if elapsed >= _SAMPLE_SECONDS:
+            sample = (self.spent - self._sampled_spent) / elapsed
+            self._demand = sample if elapsed >= _MEMORY_SECONDS else (self._demand + sample) / 2
+            self._sampled_spent = self.spent
+            self._counted_at = now
+
+    def _rising(self, now: float) -> int:
+        lately, elapsed = self.spent - self._leased_spent + len(self.waiting), now - self._leased_at
+        self._leased_spent, self._leased_at = self.spent, now
+        return min(_RISE * lately, self._beyond // _HARDLY) if lately > _RISE * self._demand * elapsed else 0
 
     def receive(self, lease: Lease, debt: int, sent: float, now: float) -> None:
         """Serves those who wait, in their order; keeps the rest. After a refusal nobody waits."""

@@ -114,6 +114,15 @@ async def test_a_hot_key_seldom_waits_for_redis() -> None:
     assert len(workers.leases.calls) < len(workers.passed) / 5
 
 
+async def test_a_key_that_begins_suddenly_waits_for_a_few_answers_only() -> None:
+    """From nothing to 20,000 requests a second on one worker: leases grow with what was spent, from the first on."""
+    rate = Rate(100_000, 1, 100_000)
+    workers = Workers(1)
+    await workers.run(rate, steady(20_000, 0.1, [1]))
+    assert len(workers.passed) > 1900
+    assert workers.waited < 150
+
+
 @pytest.mark.parametrize("burst", [1, 25, 500])
 async def test_the_bound_holds_whenever_load_stops_and_starts(burst: int) -> None:
     """Tokens that a worker holds when load stops are lost before they could add to the next burst."""
