@@ -14,36 +14,35 @@ from service.http.ratelimit import limit_headers, limit_lines, quota_exhausted_h
 from service.http.reply import Header, Reply
 from service.keys.record import ApiKey
 from service.quota.decision import Decision
-from service.quota.quotas import QuotaGuard, QuotaState
+from service.quota.known import QuotaState
+from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
-from service.quota.usage import UsageCounters, outcome_of
-from service.terms import Quota, Terms
+from service.quota.usage import Outcome, Tally, UsageCounters, outcome_of
+from service.terms import Quota
 
-_MOST_TOLD = 20_000
-# For how long a quota's seconds may be told without counting them down.
-_TOLD_SECONDS = 2
+_MOST_ALLOWANCES = 20_000
 
 
-class _Told:
-    """The lines that tell a key what is left; said again while they are true, because writing them costs as much as
-    deciding. Of a quota a thousandth less is told than there is, so that they are true for longer."""
+class Allowance:
+    """What a key passes with in one area, kept because making it costs more than deciding: `lines` say what is left,
+    and are said again while they are true; `tallies` count what was answered, by outcome."""
 
-    __slots__ = ("_floor", "_resets_in", "decision", "lines", "terms")
+    __slots__ = ("decision", "key", "lines", "standing", "tallies")
 
-    def __init__(self, terms: Terms, decision: Decision | None, standing: QuotaState | None) -> None:
-        self.terms = terms
-        self.decision = decision
-        self._floor = self._resets_in = 0
+    def __init__(self, key: ApiKey) -> None:
+        self.key = key
+        self.decision: Decision | None = None
+        self.standing: QuotaState | None = None
+        self.lines: bytes | None = None
+        self.tallies: dict[Outcome, Tally] = {}
+
+    def tell(self, decision: Decision | None, standing: QuotaState | None) -> None:
+        """Of a quota a thousandth less is told than there is, so that it is true for longer."""
+        self.decision, self.standing = decision, standing
         if standing is not None:
-            self._floor = standing.remaining - standing.remaining // 1000
-            self._resets_in = standing.resets_in
-            standing = msgspec.structs.replace(standing, remaining=self._floor)
-        self.lines = limit_lines(terms.rate, decision, terms.quota, standing)
-
-    def holds(self, standing: QuotaState | None) -> bool:
-        if standing is None:
-            return True
-        return standing.remaining >= self._floor and 0 <= self._resets_in - standing.resets_in < _TOLD_SECONDS
+            told = standing.remaining - standing.remaining // 1000
+            standing = msgspec.structs.replace(standing, remaining=told)
+        self.lines = limit_lines(self.key.terms.rate, decision, self.key.terms.quota, standing)
 
 
 class Meter:
@@ -62,7 +61,7 @@ class Meter:
         self._quotas = quotas
         self._counters = counters
         self._clock = clock
-        self._told: dict[str, _Told] = {}
+        self._allowances: dict[str, dict[str, Allowance]] = {area: {} for area in areas}
 
     async def refusal(self, head: RequestHead, key: ApiKey, area: str) -> Reply | None:
         """The 403 or 429 that ends the request here, or None if it may go on; then `head.limits` says what is left."""
@@ -93,32 +92,42 @@ class Meter:
             head.limits = (*head.limits, _warning(terms.quota, standing))
         return None
 
-    def admit(self, key: ApiKey, area: str) -> bytes | None:
-        """The lines that say what is left, if the request may go on and nobody has to be asked; takes a token then.
+    def admit(self, key: ApiKey, area: str, now: float) -> Allowance | None:
+        """What the request passes with, if it may go on and nobody has to be asked; takes a token of the rate then.
 
-        None: `refusal` decides, and nothing was taken. For the metered areas alone.
+        None: `refusal` decides, and nothing was taken. `now`: monotonic seconds. For the metered areas alone.
         """
-        terms = key.terms
-        if terms.areas is not None and area not in terms.areas:
-            return None
-        rate, quota = terms.rate, terms.quota
-        if rate is None and quota is None:
-            return b""
-        standing = decision = None
-        if quota is not None:
-            standing = self._quotas.check(key.key_id, quota, self._clock())
-            if standing is None or standing.warning or standing.exhausted:
+        kept = self._allowances[area]
+        allowance = kept.get(key.key_id)
+        if allowance is None or allowance.key is not key:
+            if key.terms.areas is not None and area not in key.terms.areas:
                 return None
+            if len(kept) >= _MOST_ALLOWANCES:
+                kept.clear()
+            allowance = kept[key.key_id] = Allowance(key)
+        rate, quota = key.terms.rate, key.terms.quota
+        decision, standing = None, allowance.standing
+        if quota is not None:
+            wall = self._clock()
+            if standing is None or not self._quotas.spend(key.key_id, quota, standing, wall):
+                standing = self._quotas.check(key.key_id, quota, wall)
+                if standing is None or standing.warning or standing.exhausted:
+                    return None
         if rate is not None:
-            decision = self._limiter.try_take(key.key_id, rate)
+            decision = self._limiter.try_take(key.key_id, rate, now)
             if decision is None or not decision.allowed:
                 return None
-        told = self._told.get(key.key_id)
-        if told is None or told.terms is not terms or told.decision is not decision or not told.holds(standing):
-            told = self._told[key.key_id] = _Told(terms, decision, standing)
-            if len(self._told) > _MOST_TOLD:
-                self._told.clear()
-        return told.lines
+        if allowance.lines is None or decision is not allowance.decision or standing is not allowance.standing:
+            allowance.tell(decision, standing)
+        return allowance
+
+    def count_allowed(self, allowance: Allowance, area: str, outcome: Outcome) -> None:
+        """`count` for what `admit` let pass, at a fifth of its cost."""
+        tally = allowance.tallies.get(outcome)
+        if tally is None or tally.closed or self._clock() >= tally.ends:
+            allowance.tallies[outcome] = self._counters.count(allowance.key.key_id, area, outcome)
+        else:
+            tally.n += 1
 
     def count(self, key: ApiKey, area: str, status: int, outcome: str) -> None:
         """Call when the request has ended, with how it was answered."""

@@ -7,7 +7,7 @@ import asyncio
 import re
 from typing import Any
 
-from service.edge import limits
+from service.edge import limits, plain
 from service.edge.hot import Caller, HotAnswers
 from service.edge.timing import TimedProtocol
 from service.edge.wire import last_answer
@@ -41,7 +41,7 @@ class EdgeProtocol(TimedProtocol):
         self._refusal: str | None = None
         self._hot: HotAnswers | None = self.app.hot
         self._caller = Caller()
-        self._answered = False
+        self._answered = self._was_looked_at = False
         self._fed = 0
         self._is_one_too_many = False
 
@@ -54,6 +54,15 @@ class EdgeProtocol(TimedProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refusal is not None:
             return  # nothing after a refused request is answered
+        self._was_looked_at = False
+        if self._hot is not None and not self._in_message and self._can_answer_directly():
+            lines = plain.lines_of(data)
+            if lines is not None:
+                if self._answer_directly(self._hot, lines):
+                    self._disarm()
+                    self._unset_keepalive_if_required()
+                    return
+                self._was_looked_at = True
         if not self._in_message and not data.startswith((b"GET ", b"HEAD ")):
             data = self._with_known_method(data)
         self._fed = self._fed + len(data) if self._in_message else len(data)
@@ -104,7 +113,12 @@ class EdgeProtocol(TimedProtocol):
             raise self._stop("headers_too_large")
         if self._is_one_too_many:
             raise self._stop("unavailable")
-        if self._hot is not None and self._answer_directly(self._hot):
+        if (
+            self._hot is not None
+            and self._is_plain_get()
+            and self._answer_directly(self._hot, plain.as_lines(self.url, received))
+        ):
+            self._direct = self._answered = True
             return
         if self.url[:1] != b"/" and not _ABSOLUTE.match(self.url):
             raise self._stop("bad_request")  # the authority form is for proxies; the absolute one RFC 9112 asks for
@@ -125,24 +139,30 @@ class EdgeProtocol(TimedProtocol):
         for name, value in self._received:
             super().on_header(name, value)
 
-    def _answer_directly(self, hot: HotAnswers) -> bool:
-        """Whether the request was answered here and now."""
+    def _can_answer_directly(self) -> bool:
         cycle = self.cycle
-        if (
-            (cycle is not None and not cycle.response_complete)  # what came before is answered first
-            or self.flow.write_paused
-            or self.app.draining
-            or self.parser.get_method() != b"GET"
-            or self.parser.get_http_version() != "1.1"
-            or self.transport.is_closing()
-        ):
-            return False
-        answer = hot.answer(self.url, self._received, self._caller, self.server_state.default_headers)
+        return (
+            (cycle is None or cycle.response_complete)  # what came before is answered first
+            and not self.flow.write_paused
+            and not self.app.draining
+            and not self._is_one_too_many
+            and not self.transport.is_closing()
+        )
+
+    def _is_plain_get(self) -> bool:
+        return (
+            not self._was_looked_at
+            and self._can_answer_directly()
+            and self.parser.get_method() == b"GET"
+            and self.parser.get_http_version() == "1.1"
+        )
+
+    def _answer_directly(self, hot: HotAnswers, lines: list[bytes]) -> bool:
+        """Whether the request was answered here and now."""
+        answer = hot.answer(lines, self._caller, self.server_state.default_headers)
         if answer is None:
             return False
         self.transport.write(answer)
-        self.server_state.total_requests += 1
-        self._direct = self._answered = True
         self._was_active()
         return True
 

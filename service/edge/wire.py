@@ -1,7 +1,7 @@
 """Answers as they travel, where no framework writes them.
 
-The heads of a hot answer are made once for each kept entry, as the ordinary way would write them. Date, request id and
-limits are left out: the date goes before what is here, the others behind it.
+The heads of a hot answer are made once for each kept entry, as the ordinary way would write them. The date goes before
+what is here; behind it the request id, of which the name is here already, and the limits.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,6 +13,8 @@ from service.cache.read_through import Fetched
 from service.http.caching import CachePolicy
 from service.http.head import RequestHead
 from service.http.reply import Header, Reply
+
+_ID = b"x-request-id: "
 
 # Of a 200 and of a 304, then the ETag; the same again for gzip, where there is such a coding.
 Heads = tuple[bytes, ...]
@@ -40,7 +42,8 @@ def _coded(policy: CachePolicy, release: str, entry: CacheEntry, accepted: bytes
     head = RequestHead("", 0.0, accept_encoding=accepted)
     whole = policy.answer(head, fetched, release, "")
     head.if_none_match = etag = dict(whole.headers)[b"etag"]
-    return _lines(whole.fields()), _lines(policy.answer(head, fetched, release, "").fields()), etag
+    unchanged = policy.answer(head, fetched, release, "")
+    return _lines(whole.fields()) + _ID, _lines(unchanged.fields()) + _ID, etag
 
 
 def _lines(fields: Sequence[Header]) -> bytes:

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from service.http.reply import Header
 from service.quota.decision import Decision
-from service.quota.quotas import QuotaState
+from service.quota.known import QuotaState
 from service.terms import Quota, Rate
 
 

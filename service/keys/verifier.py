@@ -93,9 +93,10 @@ class KeyVerifier:
         """What is kept of a presented key, to be asked with `good` for as long as its connection lives."""
         return self._verified.get(self._fingerprint(presented))
 
-    def good(self, known: Verified) -> ApiKey | None:
-        """The key, if it is good and nobody has to be waited for; else `check` has the verdict."""
-        age = self._clock() - known.checked_at
+    def good(self, known: Verified, now: float) -> ApiKey | None:
+        """The key, if it is good at `now` (monotonic seconds) and nobody has to be waited for; else `check` has the
+        verdict."""
+        age = now - known.checked_at
         if age >= RECHECK_AFTER:
             if age >= WAIT_AFTER:
                 return None

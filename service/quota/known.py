@@ -2,29 +2,81 @@
 
 import math
 
+import msgspec
+
+from service.quota.names import DAY_SECONDS
 from service.quota.usage_store import Totals
 from service.terms import Quota
 
 TRUST_SECONDS = 1.0
 
 
+class QuotaState(msgspec.Struct, frozen=True):
+    """`used` may exceed the quota (overshoot); `warning` from `warn_at` on.
+
+    The period ends in `resets_in` seconds, at least 1, and has `window` seconds in all.
+    """
+
+    used: int
+    remaining: int
+    resets_in: int
+    window: int
+    exhausted: bool
+    warning: bool
+
+
 class Known:
     """Of one key. Learned `at`, good `until` (seconds since 1970), and for `left` more requests.
+
+    Of these, `quick` more pass before `quick_until` as the last `state` said, without a look at what was counted.
 
     `base` is the stored total of the period under `quota` that is from the day `first` to before the day `end`, that is
     from `begins` to before `ends`. `asked` is the place of the question that brought it among all questions.
     """
 
-    __slots__ = ("asked", "at", "base", "begins", "end", "ends", "first", "left", "quota", "totals", "until")
+    __slots__ = (
+        "asked",
+        "at",
+        "base",
+        "begins",
+        "end",
+        "ends",
+        "first",
+        "left",
+        "quick",
+        "quick_until",
+        "quota",
+        "state",
+        "totals",
+        "until",
+    )  # fmt: skip
 
     def __init__(self, totals: Totals) -> None:
         self.totals = totals
         self.quota: Quota | None = None
-        self.at = self.until = self.begins = self.ends = -math.inf
-        self.asked = self.base = self.first = self.end = self.left = 0
+        self.state: QuotaState | None = None
+        self.at = self.until = self.begins = self.ends = self.quick_until = -math.inf
+        self.asked = self.base = self.first = self.end = self.left = self.quick = 0
 
     def good(self, now: float, left: int) -> None:
         self.at, self.until, self.left = now, now + TRUST_SECONDS, left
+        self.quick = 0
+
+    def standing(self, quota: Quota, used: int, now: float) -> QuotaState:
+        """With `used` of it counted `now`. For a thousandth of what is left no other look is needed, unless that is
+        beyond the level at which is warned."""
+        remaining, level = quota.requests - used, quota.requests * quota.warn_at
+        self.quick = max(0, min(self.left, remaining // 1000, math.ceil(level) - used - 1))
+        self.quick_until = min(self.until, self.ends)
+        self.state = QuotaState(
+            used,
+            max(0, remaining),
+            max(1, math.ceil(self.ends - now)),
+            (self.end - self.first) * DAY_SECONDS,
+            remaining <= 0,
+            used >= level,
+        )
+        return self.state
 
     def of(self, quota: Quota, totals: Totals) -> int:
         """The total of the quota's period that `begins` and `ends` bound."""

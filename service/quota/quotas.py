@@ -14,14 +14,11 @@ and a key waits again only after TRUST_SECONDS.
 
 import asyncio
 import logging
-import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-import msgspec
-
-from service.quota.known import Known
+from service.quota.known import Known, QuotaState
 from service.quota.names import DAY_SECONDS
 from service.quota.usage import Batch, UsageCounters
 from service.quota.usage_store import Refused, Totals, UsageStore
@@ -38,20 +35,6 @@ _PART = 4
 _UNBOUNDED = 1 << 60
 _MOST_KNOWN = 100_000
 _PERIODS: tuple[Period, ...] = ("day", "month")
-
-
-class QuotaState(msgspec.Struct, frozen=True):
-    """`used` may exceed the quota (overshoot); `warning` from `warn_at` on.
-
-    The period ends in `resets_in` seconds, at least 1, and has `window` seconds in all.
-    """
-
-    used: int
-    remaining: int
-    resets_in: int
-    window: int
-    exhausted: bool
-    warning: bool
 
 
 class QuotaGuard:
@@ -79,6 +62,27 @@ class QuotaGuard:
         self._day = -1
         self._bounds: dict[Period, tuple[int, int]] = {}
 
+    def spend(self, key_id: str, quota: Quota, standing: QuotaState, now: float) -> bool:
+        """Whether one request may go on as `standing`, of the last `check`, says: less than a thousandth of what was
+        left has changed since.
+
+        False: `check` decides, and nothing was spent. It costs five times as much.
+        """
+        known = self._known.get(key_id)
+        if (
+            known is None
+            or not known.quick
+            or known.state is not standing
+            or known.quota is not quota
+            or not known.at <= now < known.quick_until
+        ):
+            return False
+        known.quick -= 1
+        known.left -= 1
+        if not known.left:
+            self._store_soon(key_id)
+        return True
+
     def check(self, key_id: str, quota: Quota, now: float) -> QuotaState | None:
         """The key's state at `now`, in seconds since 1970; if it is not exhausted, one request may go on.
 
@@ -90,21 +94,13 @@ class QuotaGuard:
         if quota is not known.quota or not known.begins <= now < known.ends:
             self._adopt(key_id, known, quota, now)
         used = known.base + self._counters.billable(key_id, known.first, known.end)
-        remaining = quota.requests - used
-        if remaining > 0:
+        if used < quota.requests:
             if known.left <= 0 or not known.at <= now < known.until:
                 return None
             known.left -= 1
             if not known.left:
                 self._store_soon(key_id)
-        return QuotaState(
-            used,
-            max(0, remaining),
-            max(1, math.ceil(known.ends - now)),
-            (known.end - known.first) * DAY_SECONDS,
-            remaining <= 0,
-            used >= quota.requests * quota.warn_at,
-        )
+        return known.standing(quota, used, now)
 
     async def standing(self, key_id: str, quota: Quota) -> QuotaState:
         """The same, having asked the store if need be; never fails, and ends within WAIT_SECONDS."""

@@ -59,9 +59,13 @@ class RateLimiter:
         self._holdings: Recent[Holding] = Recent(REMEMBERED_KEYS, REMEMBERED_SECONDS)
         self._flights: set[asyncio.Task[None]] = set()
 
-    def try_take(self, key_id: str, rate: Rate) -> Decision | None:
-        """The decision on one request, if it needs nobody else. None: `take` must ask. Needs a running loop."""
-        now = self._clock()
+    def try_take(self, key_id: str, rate: Rate, now: float | None = None) -> Decision | None:
+        """The decision on one request, if it needs nobody else. None: `take` must ask. Needs a running loop.
+
+        `now`, by this limiter's clock, if it is known.
+        """
+        if now is None:
+            now = self._clock()
         holding = self._holdings.young.get(key_id)
         if holding is None or holding.rate is not rate:
             holding = self._find(key_id, rate, now)

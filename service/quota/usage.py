@@ -55,40 +55,54 @@ def outcome_of(status: int, outcome: str) -> Outcome | None:
     return "rejected" if 400 <= status < 500 and status != 401 else None
 
 
+class Tally:
+    """The count of one cell of one key, which may be added to by whoever has it, until its day `ends` (seconds since
+    1970) or it is `closed`."""
+
+    __slots__ = ("closed", "ends", "n")
+
+    def __init__(self, day: int) -> None:
+        self.n = 0
+        self.ends = (day + 1) * DAY_SECONDS
+        self.closed = False
+
+
 class UsageCounters:
     """Of one worker. Memory grows with keys, days, areas and outcomes, not with requests, however long a store is away.
 
     A key has at most one batch that was sent and not confirmed, and behind it one that was spooled and not sent; what
-    comes meanwhile waits for the next. `waits` is how many counts are not known to be in the store.
+    comes meanwhile waits for the next.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.worker_id = secrets.token_hex(8)
-        self.waits = 0
         self._clock = clock
         self._numbered = 0
-        self._open: dict[str, dict[Cell, int]] = {}
+        self._open: dict[str, dict[Cell, Tally]] = {}
         self._spooled: dict[str, Batch] = {}
         self._sent: dict[str, Batch] = {}
         self._spooling = False
         self._last_spooled = 0
-        # billable counts that wait, by key and day: a quota is checked for every request
+        # billable counts that were spooled or sent, by key and day: a quota is checked for every request
         self._billable: dict[str, dict[int, int]] = {}
 
-    def count(self, key_id: str, area: str, outcome: Outcome) -> None:
-        """Call when the request has ended."""
+    @property
+    def waits(self) -> int:
+        """How many counts are not known to be in the store."""
+        numbered = sum(n for held in (self._sent, self._spooled) for batch in held.values() for *_, n in batch.cells)
+        return numbered + sum(tally.n for cells in self._open.values() for tally in cells.values())
+
+    def count(self, key_id: str, area: str, outcome: Outcome) -> Tally:
+        """Call when the request has ended. The tally counts further ones of this kind, for as long as it may."""
         cells = self._open.get(key_id)
         if cells is None:
             cells = self._open[key_id] = {}
         day = int(self._clock() // DAY_SECONDS)
-        cell = (day, area, outcome)
-        cells[cell] = cells.get(cell, 0) + 1
-        self.waits += 1
-        if outcome in BILLABLE:
-            days = self._billable.get(key_id)
-            if days is None:
-                days = self._billable[key_id] = {}
-            days[day] = days.get(day, 0) + 1
+        tally = cells.get((day, area, outcome))
+        if tally is None:
+            tally = cells[day, area, outcome] = Tally(day)
+        tally.n += 1
+        return tally
 
     def to_send(self) -> list[tuple[str, Batch]]:
         """For every key with counts: the batch that is not confirmed yet, as it was, or else the next one."""
@@ -105,7 +119,7 @@ class UsageCounters:
                     return NO_BATCH
                 sent = self._spooled.pop(key_id)
             elif key_id in self._open:
-                sent = self._numbered_batch(self._open.pop(key_id))
+                sent = self._numbered_batch(self._close(key_id))
             else:
                 return NO_BATCH
             self._sent[key_id] = sent
@@ -119,7 +133,6 @@ class UsageCounters:
         del self._sent[key_id]
         days = self._billable.get(key_id, {})
         for day, _, outcome, n in sent.cells:
-            self.waits -= n
             if outcome in BILLABLE:
                 days[day] -= n
                 if not days[day]:
@@ -137,13 +150,13 @@ class UsageCounters:
 
     def billable(self, key_id: str, first: int, end: int) -> int:
         """Billable counts that are not known to be in the store, from the day `first` to before the day `end`."""
-        days = self._billable.get(key_id)
-        if days is None:
-            return 0
         total = 0
-        for day, n in days.items():
+        for day, n in self._billable.get(key_id, {}).items():
             if first <= day < end:
                 total += n
+        for (day, _, outcome), tally in self._open.get(key_id, {}).items():
+            if first <= day < end and outcome in BILLABLE:
+                total += tally.n
         return total
 
     def to_spool(self, only: Collection[str] | None = None) -> dict[str, tuple[Batch, ...]]:
@@ -154,7 +167,7 @@ class UsageCounters:
         worker lives (spool.py).
         """
         for key_id in [key_id for key_id in self._open if only is None or key_id in only]:
-            cells = self._open.pop(key_id)
+            cells = self._close(key_id)
             before = self._spooled.get(key_id)
             for day, area, outcome, n in before.cells if before else ():
                 cells[day, area, outcome] = cells.get((day, area, outcome), 0) + n
@@ -178,8 +191,20 @@ class UsageCounters:
         """Everything that is not known to be in the store, by key and in order; nothing is left here."""
         batches = self.to_spool()
         self.spool_written()
-        self._spooled, self._sent, self._billable, self.waits = {}, {}, {}, 0
+        self._spooled, self._sent, self._billable = {}, {}, {}
         return batches
+
+    def _close(self, key_id: str) -> dict[Cell, int]:
+        """What was counted of the key; nobody adds to it any more."""
+        cells = {}
+        days = self._billable.setdefault(key_id, {})
+        for cell, tally in self._open.pop(key_id).items():
+            tally.closed = True
+            cells[cell] = tally.n
+            day, _, outcome = cell
+            if outcome in BILLABLE:
+                days[day] = days.get(day, 0) + tally.n
+        return cells
 
     def _numbered_batch(self, cells: dict[Cell, int]) -> Batch:
         self._numbered += 1

@@ -10,6 +10,7 @@ import pytest
 from config.settings import Settings
 from service.http.errors import CODES
 from service.http.projects import PATH
+from service.telemetry import REQUESTS
 from tests.support.drops import Rows, project, write_drop
 from tests.support.served import FORECAST, Served, served
 from warehouse.publish import Options, publish
@@ -188,10 +189,10 @@ def test_forecasts_know_neither_limit_nor_cursor(projects: Served) -> None:
 
 
 def test_projects_are_counted_as_an_area_of_their_own(projects: Served) -> None:
-    sample = ("forecast_requests", ("projects", "200", "answered"))
-    before = projects.app.telemetry.counters[sample]
+    counter = projects.app.telemetry.counter(REQUESTS, "projects", "200", "answered")
+    before = counter.value
     projects.ask(f"{PATH}?zip_code=36436")
-    assert projects.app.telemetry.counters[sample] == before + 1
+    assert counter.value == before + 1
 
 
 def test_a_release_without_projects_does_not_have_the_path(worker: Served) -> None:

@@ -163,12 +163,12 @@ async def test_what_was_recalled_is_good_for_as_long_as_nobody_has_to_be_asked(s
     await scene.verified()
     known = scene.verifier.recall(scene.presented)
     assert known is not None
-    assert scene.verifier.good(known) == scene.key
+    assert scene.verifier.good(known, scene.clock()) == scene.key
     scene.store.away = True
     scene.clock.now += 4.9
-    assert scene.verifier.good(known) == scene.key
+    assert scene.verifier.good(known, scene.clock()) == scene.key
     scene.clock.now += 0.2
-    assert scene.verifier.good(known) is None
+    assert scene.verifier.good(known, scene.clock()) is None
     await scene.settle()
 
 
@@ -180,7 +180,7 @@ async def test_what_nobody_keeps_up_to_date_is_good_no_more(scene: Scene, monkey
     assert known is not None
     other, _ = await scene.store.issue("acme", "", None)
     assert await scene.outcome(other) == "accepted"
-    assert scene.verifier.good(known) is None
+    assert scene.verifier.good(known, scene.clock()) is None
 
 
 async def test_what_was_recalled_is_good_no_more_when_it_is_revoked_or_expires(scene: Scene) -> None:
@@ -189,4 +189,4 @@ async def test_what_was_recalled_is_good_no_more_when_it_is_revoked_or_expires(s
     assert known is not None
     await scene.revoke(push=True)
     await scene.settle()
-    assert scene.verifier.good(known) is None
+    assert scene.verifier.good(known, scene.clock()) is None

@@ -90,7 +90,7 @@ class History:
         on_disk = {batch.number for batches in worker.flusher._spooled.values() for batch in batches}
         batches = [*counters._sent.items(), *counters._spooled.items()]
         cells = [(key, cell) for key, batch in batches if batch.number not in on_disk for cell in batch.cells]
-        cells += [(key, (*cell, n)) for key, open_cells in counters._open.items() for cell, n in open_cells.items()]
+        cells += [(key, (*cell, tally.n)) for key, open_ in counters._open.items() for cell, tally in open_.items()]
         for key_id, (day, _, outcome, n) in cells:
             self.doubtful[key_id, str(date_of(day)), outcome] += n
         worker.flusher._spool._own.close()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from service.quota import quotas
-from service.quota.quotas import QuotaState
+from service.quota.known import QuotaState
 from service.quota.usage import NO_BATCH
 from service.quota.usage_store import Totals
 from service.terms import Quota, parse_quota
