@@ -33,6 +33,7 @@ from service.redis.client import RedisStore, open_client
 from service.redis.invalidation import InvalidationListener
 from service.telemetry import (
     DIRECT,
+    KEY_CHECKS,
     LOOKUP_SECONDS,
     LOOKUPS,
     NEAR_LEFT,
@@ -81,6 +82,7 @@ class WorkerApp:
         self.near = NearCache(near_cache_bytes(settings), settings.near_cache_ttl, heads_with(self._policy))
         self._meter = Meter(_AREA_NAMES, self.metering.limiter, self.metering.quotas, self.metering.counters)
         self.hot = HotAnswers(self.near, self.verifier, self._meter, self.telemetry)
+        self._told_answered = 0
         self._settings = settings
         self._on_release = on_release
         self.follower = ReleaseFollower(
@@ -120,9 +122,11 @@ class WorkerApp:
         await self.cache_store.stop()
 
     def figures(self) -> Snapshot:
-        """What was counted until now, the near cache's own counts included."""
+        """What was counted until now, the near cache's own counts and the direct answers' included."""
+        self.telemetry.count(KEY_CHECKS, "accepted", amount=self.hot.answered - self._told_answered)
+        self._told_answered = self.hot.answered
         if self.near.max_bytes:
-            self.telemetry.total(LOOKUPS, self.near.hits, "near", "hit")
+            self.telemetry.total(LOOKUPS, self.near.hits + self.hot.answered, "near", "hit")
             self.telemetry.total(LOOKUPS, self.near.misses, "near", "miss")
             for reason, left in self.near.left.items():
                 self.telemetry.total(NEAR_LEFT, left, reason)

@@ -14,7 +14,7 @@ import msgspec
 
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
-from service.cache.sieve import Sieve
+from service.cache.sieve import Node, Sieve
 
 Prepare = Callable[[str, CacheEntry], tuple[bytes, ...]]
 
@@ -38,7 +38,8 @@ class NearEntry(msgspec.Struct, frozen=True, gc=False):
 class NearCache:
     """At most `max_bytes` of memory, 0: off; entries stay `ttl` seconds. Only the current release is let in.
 
-    `get(digest)` is the map's own: one look-up, one bit. It counts hits; whoever asks the next tier counts a miss.
+    `get(digest)` and `find(digest)` are the map's own: one look-up, one bit. `get` counts hits; whoever asks the next
+    tier counts a miss.
     `generation` changes with a purge: what was asked of the next tier before it is not let in.
     """
 
@@ -51,6 +52,7 @@ class NearCache:
     ) -> None:
         self._sieve: Sieve[bytes, NearEntry] = Sieve(max_bytes)
         self.get: Callable[[bytes], NearEntry | None] = self._sieve.get
+        self.find: Callable[[bytes], Node | None] = self._sieve.find
         self.generation = 0
         self.misses = 0
         self._ttl = ttl

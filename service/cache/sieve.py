@@ -21,7 +21,7 @@ STEP = 500
 MOST_SPARED = 1_000
 
 
-class _Node:
+class Node:
     """An entry, or the root of the ring, whose `newer` is the oldest entry and whose `older` is the newest."""
 
     __slots__ = ("cost", "key", "newer", "older", "value", "visited")
@@ -38,6 +38,9 @@ class Sieve(Generic[K, V]):
     """`max_cost` 0 keeps nothing. `hits` counts what `get` found, `evictions` what had to go for lack of room.
 
     `get`, `discard` and, amortised, `put` take constant time. Belongs to one event loop: no locks.
+
+    `find(key)` is the dictionary's own, for whoever cannot afford a call of ours: the node, which it has to mark as
+    `visited`; such hits it counts itself.
     """
 
     def __init__(self, max_cost: int, max_entries: int | None = None) -> None:
@@ -47,8 +50,9 @@ class Sieve(Generic[K, V]):
         self.hits = 0
         self.evictions = 0
         self._max_entries = max_entries
-        self._nodes: dict[K, _Node] = {}
-        self._root = self._hand = _Node(None, None, 0)
+        self._nodes: dict[K, Node] = {}
+        self.find: Callable[[K], Node | None] = self._nodes.get
+        self._root = self._hand = Node(None, None, 0)
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -76,7 +80,7 @@ class Sieve(Generic[K, V]):
             return False
         while self.cost + cost > self.max_cost or len(self._nodes) == self._max_entries:
             self._evict()
-        node = _Node(key, value, cost)
+        node = Node(key, value, cost)
         node.visited = before is not None
         self._link(node)
         return True
@@ -114,7 +118,7 @@ class Sieve(Generic[K, V]):
                 gone += 1
             yield gone
 
-    def _walk(self, node: _Node, most: int, predicate: Callable[[V], bool]) -> tuple[_Node, int]:
+    def _walk(self, node: Node, most: int, predicate: Callable[[V], bool]) -> tuple[Node, int]:
         gone = 0
         for _ in range(most):
             if node is self._root:
@@ -126,7 +130,7 @@ class Sieve(Generic[K, V]):
             node = following
         return node, gone
 
-    def _still_there(self, node: _Node) -> _Node:
+    def _still_there(self, node: Node) -> Node:
         """`node`, or if it has gone, the next newer one that has not: a node that goes keeps its own links."""
         while node is not self._root and self._nodes.get(node.key) is not node:
             node = node.newer
@@ -147,14 +151,14 @@ class Sieve(Generic[K, V]):
         self._unlink(node)
         self.evictions += 1
 
-    def _link(self, node: _Node) -> None:
+    def _link(self, node: Node) -> None:
         root, newest = self._root, self._root.older
         node.older, node.newer = newest, root
         newest.newer = root.older = node
         self._nodes[node.key] = node
         self.cost += node.cost
 
-    def _unlink(self, node: _Node) -> None:
+    def _unlink(self, node: Node) -> None:
         if self._hand is node:
             self._hand = node.newer
         node.older.newer = node.newer

@@ -6,7 +6,6 @@ is not known to be good at this moment, a limit that is reached, an answer that 
 """
 
 import time
-from collections.abc import Callable
 from functools import lru_cache
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -20,7 +19,7 @@ from service.http.head import REQUEST_ID, new_request_id, valid_host
 from service.http.reply import Header, Kept
 from service.keys.verifier import KeyVerifier, Verified
 from service.quota.usage import Outcome, outcome_of
-from service.telemetry import KEY_CHECKS, REQUEST_SECONDS, REQUESTS, Telemetry
+from service.telemetry import REQUEST_SECONDS, REQUESTS, Telemetry
 
 MOST_TARGETS = 100_000
 MOST_TARGET_BYTES = 32 << 20
@@ -61,26 +60,18 @@ class _Target:
 class HotAnswers:
     """Of one worker; `answered` counts. What targets lead to, the near cache keeps; older releases' lead nowhere.
 
-    `clock`, in seconds, is that of the verifier and the limiter: each request reads it once for all.
+    Each call of ours costs as much as half a look-up, so there are few.
     """
 
-    def __init__(
-        self,
-        near: NearCache,
-        verifier: KeyVerifier,
-        meter: Meter,
-        telemetry: Telemetry,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._near = near
+    def __init__(self, near: NearCache, verifier: KeyVerifier, meter: Meter, telemetry: Telemetry) -> None:
+        self._find_near = near.find
         self._verifier = verifier
         self._meter = meter
         self._telemetry = telemetry
-        self._clock = clock
         self.answered = 0
-        self._accepted = telemetry.counter(KEY_CHECKS, "accepted")
         self._release: str | None = None
         self._targets: Sieve[bytes, _Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
+        self._find_target = self._targets.find
         self._names = plain.Names()
         self._dates: Headers | None = None
         self._ok = self._not_modified = b""
@@ -95,89 +86,60 @@ class HotAnswers:
             line = plain.request_line(url)
             self._targets.put(line, _Target(area, kept, self._telemetry), len(line) + _OVERHEAD_BYTES)
 
-    def answer(self, lines: list[bytes], caller: Caller, dates: Headers) -> bytes | None:
+    def answer(self, lines: list[bytes], caller: Caller, dates: Headers, now: float) -> bytes | None:
         """The whole answer as it travels, counted; None if the request has to take the ordinary way.
 
-        `lines` are a GET's request line and headers (plain.py); `dates` are the server's own headers.
+        `lines` are a GET's request line and headers (plain.py); `dates` are the server's own headers; `now` is in
+        monotonic seconds.
         """
-        target = self._targets.get(lines[0])
-        if target is None or target.release != self._release:
+        node = self._find_target(lines[0])
+        if node is None or node.value.release != self._release:
             return None
-        now = self._clock()
-        kept = self._near.get(target.digest)
-        if kept is None:
+        node.visited = True
+        target: _Target = node.value
+        node = self._find_near(target.digest)
+        asked = self._names.read(lines) if node is not None else None
+        if node is None or asked is None or not self._is_known(caller, asked):
             return None
-        asked = self._read(lines)
-        if asked is None:
-            return None
-        host, presented, request_id, accept, if_none_match = asked
-        if host != caller.host and not self._host(caller, host):
-            return None
-        if presented != caller.presented and not self._recall(caller, presented):
-            return None
+        node.visited = True
         key = self._verifier.good(caller.known, now) if caller.known is not None else None
         allowance = self._meter.admit(key, target.area, now) if key is not None else None
         if allowance is None:
             return None
         # from here on it is answered: a token of the key's rate may have been taken
-        if request_id is None or REQUEST_ID.fullmatch(request_id) is None:
-            request_id = new_request_id().encode()
         if dates is not self._dates:
             self._dated(dates)
-        answer = self._written(target, kept, allowance, request_id, accept, if_none_match)
         self.answered += 1
-        self._accepted.value += 1
-        target.seconds.observe(self._clock() - now)
-        return answer
+        return self._written(target, node.value, allowance, asked, now)
 
     def _written(
-        self,
-        target: _Target,
-        kept: NearEntry,
-        allowance: Allowance,
-        request_id: bytes,
-        accept: bytes | None,
-        if_none_match: bytes | None,
+        self, target: _Target, kept: NearEntry, allowance: Allowance, asked: dict[int, bytes], now: float
     ) -> bytes:
-        zipped = accept is not None and len(kept.heads) > _PLAIN and _accepts_gzip(accept)
-        head, not_modified, etag = kept.heads[_PLAIN:] if zipped else kept.heads[:_PLAIN]
-        limits = allowance.lines or b""
-        if if_none_match and matches(if_none_match, etag):
-            target.not_modified.value += 1
-            self._meter.count_allowed(allowance, target.area, "not_modified")
-            return b"".join((self._not_modified, not_modified, request_id, b"\r\n", limits, b"\r\n"))
-        target.answered.value += 1
-        self._meter.count_allowed(allowance, target.area, target.usage)
-        body = kept.entry.gzipped if zipped else kept.entry.body
-        return b"".join((self._ok, head, request_id, b"\r\n", limits, b"\r\n", body))
+        accept = asked.get(plain.ACCEPT)
+        if accept is not None and len(kept.heads) > _PLAIN and _accepts_gzip(accept):
+            (head, not_modified, etag), body = kept.heads[_PLAIN:], kept.entry.gzipped
+        else:
+            (head, not_modified, etag), body = kept.heads[:_PLAIN], kept.entry.body
+        request_id = asked.get(plain.REQUEST_ID)
+        if request_id is None or REQUEST_ID.fullmatch(request_id) is None:
+            request_id = new_request_id().encode()
+        usage, counter, ok = target.usage, target.answered, self._ok
+        if plain.MATCH in asked and matches(asked[plain.MATCH], etag):
+            usage, counter, ok = "not_modified", target.not_modified, self._not_modified
+            head, body = not_modified, b""
+        counter.value += 1
+        self._meter.count_allowed(allowance, target.area, usage)
+        target.seconds.observe(time.monotonic() - now)
+        return b"".join((ok, head, request_id, allowance.tail, body))
 
-    def _read(self, lines: list[bytes]) -> tuple[bytes, bytes, bytes | None, bytes | None, bytes | None] | None:
-        """Host, presented key, request id, Accept-Encoding, If-None-Match; None if anything is out of the ordinary."""
-        host = presented = request_id = accept = if_none_match = None
-        known = self._names.known
-        for line in lines[1:]:
-            name, colon, value = line.partition(b":")
-            kind = known.get(name) or self._names.kind_of(name)
-            if kind == plain.OTHER and colon:
-                continue
-            value = value.strip()
-            if not colon:
-                return None
-            if kind == plain.KEY and presented is None:
-                presented = value
-            elif kind == plain.HOST and host is None:
-                host = value
-            elif kind == plain.REQUEST_ID and request_id is None:
-                request_id = value
-            elif kind == plain.ACCEPT and accept is None:
-                accept = value
-            elif kind == plain.MATCH and if_none_match is None:
-                if_none_match = value
-            elif kind != plain.CONNECTION or value.lower() != b"keep-alive":
-                return None
+    def _is_known(self, caller: Caller, asked: dict[int, bytes]) -> bool:
+        """Whether the host is one, and the key one that was verified before."""
+        host, presented = asked.get(plain.HOST), asked.get(plain.KEY)
         if host is None or presented is None:
-            return None
-        return host, presented, request_id, accept, if_none_match
+            return False
+        return (host == caller.host or self._host(caller, host)) and (
+            presented == caller.presented or self._recall(caller, presented)
+        )
 
     def _host(self, caller: Caller, host: bytes) -> bool:
         if not valid_host(host):

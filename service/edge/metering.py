@@ -14,27 +14,37 @@ from service.http.ratelimit import limit_headers, limit_lines, quota_exhausted_h
 from service.http.reply import Header, Reply
 from service.keys.record import ApiKey
 from service.quota.decision import Decision
-from service.quota.known import QuotaState
+from service.quota.holding import Holding
+from service.quota.known import Known, QuotaState
+from service.quota.names import DAY_SECONDS
 from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
 from service.quota.usage import Outcome, Tally, UsageCounters, outcome_of
 from service.terms import Quota
 
 _MOST_ALLOWANCES = 20_000
+# For how long an allowance lets pass what it knows without looking at the time of day, and at what was counted.
+_LOOK_SECONDS = 1.0
 
 
 class Allowance:
-    """What a key passes with in one area, kept because making it costs more than deciding: `lines` say what is left,
-    and are said again while they are true; `tallies` count what was answered, by outcome."""
+    """What a key passes with in one area, kept because making it costs more than deciding.
 
-    __slots__ = ("decision", "key", "lines", "standing", "tallies")
+    `tail` ends the head of an answer: what is left of the limits, said again while it is true. `tallies` count what was
+    answered, by outcome. Both are good before `until`, in monotonic seconds.
+    """
+
+    __slots__ = ("decision", "holding", "key", "known", "standing", "tail", "tallies", "until")
 
     def __init__(self, key: ApiKey) -> None:
         self.key = key
+        self.until = 0.0
+        self.tail = b""
+        self.tallies: dict[Outcome, Tally] = {}
+        self.holding: Holding | None = None
+        self.known: Known | None = None
         self.decision: Decision | None = None
         self.standing: QuotaState | None = None
-        self.lines: bytes | None = None
-        self.tallies: dict[Outcome, Tally] = {}
 
     def tell(self, decision: Decision | None, standing: QuotaState | None) -> None:
         """Of a quota a thousandth less is told than there is, so that it is true for longer."""
@@ -42,7 +52,18 @@ class Allowance:
         if standing is not None:
             told = standing.remaining - standing.remaining // 1000
             standing = msgspec.structs.replace(standing, remaining=told)
-        self.lines = limit_lines(self.key.terms.rate, decision, self.key.terms.quota, standing)
+        self.tail = b"\r\n%s\r\n" % limit_lines(self.key.terms.rate, decision, self.key.terms.quota, standing)
+
+    def spend_quota(self) -> bool:
+        """Whether one request may go on as was told: less than a thousandth of what was left has changed since."""
+        known = self.known
+        if known is None:
+            return self.key.terms.quota is None
+        if not known.quick or known.state is not self.standing:
+            return False
+        known.quick -= 1
+        known.left -= 1
+        return True
 
 
 class Meter:
@@ -97,34 +118,61 @@ class Meter:
 
         None: `refusal` decides, and nothing was taken. `now`: monotonic seconds. For the metered areas alone.
         """
-        kept = self._allowances[area]
+        allowance = self._allowances[area].get(key.key_id)
+        if allowance is None or allowance.key is not key or now >= allowance.until or not allowance.spend_quota():
+            return self._admit_anew(key, area, now)
+        holding = allowance.holding
+        if holding is not None:
+            if holding.tokens > holding.low and now < holding.expires:
+                holding.tokens -= 1
+                holding.spent += 1
+                if allowance.decision is not holding.passed:
+                    allowance.tell(holding.passed, allowance.standing)
+            elif not self._spend_rate(allowance, allowance.standing, now):
+                return None
+        return allowance
+
+    def _admit_anew(self, key: ApiKey, area: str, now: float) -> Allowance | None:
+        """The same with a look at the time of day, and at what was counted."""
+        kept, terms = self._allowances[area], key.terms
         allowance = kept.get(key.key_id)
         if allowance is None or allowance.key is not key:
-            if key.terms.areas is not None and area not in key.terms.areas:
+            if terms.areas is not None and area not in terms.areas:
                 return None
             if len(kept) >= _MOST_ALLOWANCES:
                 kept.clear()
             allowance = kept[key.key_id] = Allowance(key)
-        rate, quota = key.terms.rate, key.terms.quota
-        decision, standing = None, allowance.standing
-        if quota is not None:
-            wall = self._clock()
-            if standing is None or not self._quotas.spend(key.key_id, quota, standing, wall):
-                standing = self._quotas.check(key.key_id, quota, wall)
-                if standing is None or standing.warning or standing.exhausted:
-                    return None
-        if rate is not None:
-            decision = self._limiter.try_take(key.key_id, rate, now)
-            if decision is None or not decision.allowed:
+        wall = self._clock()
+        seconds = min(_LOOK_SECONDS, DAY_SECONDS - wall % DAY_SECONDS)
+        standing = None
+        if terms.quota is not None:
+            standing = self._quotas.check(key.key_id, terms.quota, wall)
+            if standing is None or standing.warning or standing.exhausted:
                 return None
-        if allowance.lines is None or decision is not allowance.decision or standing is not allowance.standing:
-            allowance.tell(decision, standing)
+            known = allowance.known = self._quotas.known(key.key_id)
+            seconds = min(seconds, known.quick_until - wall)
+        if not self._spend_rate(allowance, standing, now):
+            return None
+        allowance.until = now + seconds
+        allowance.tallies.clear()  # they may be of the day before
         return allowance
+
+    def _spend_rate(self, allowance: Allowance, standing: QuotaState | None, now: float) -> bool:
+        key_id, rate = allowance.key.key_id, allowance.key.terms.rate
+        decision = None
+        if rate is not None:
+            decision = self._limiter.try_take(key_id, rate, now)
+            if decision is None or not decision.allowed:
+                return False
+            allowance.holding = self._limiter.holding(key_id)
+        if not allowance.tail or decision is not allowance.decision or standing is not allowance.standing:
+            allowance.tell(decision, standing)
+        return True
 
     def count_allowed(self, allowance: Allowance, area: str, outcome: Outcome) -> None:
         """`count` for what `admit` let pass, at a fifth of its cost."""
         tally = allowance.tallies.get(outcome)
-        if tally is None or tally.closed or self._clock() >= tally.ends:
+        if tally is None or tally.closed:
             allowance.tallies[outcome] = self._counters.count(allowance.key.key_id, area, outcome)
         else:
             tally.n += 1

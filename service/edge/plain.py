@@ -35,7 +35,7 @@ _MOST_NAMES = 1_000
 def lines_of(chunk: bytes) -> list[bytes] | None:
     """The request line and the header lines of a chunk that is a whole head of printable ASCII and nothing behind it.
 
-    None if it is anything else. A line of it may still be no header (`Names.kind_of` tells).
+    None if it is anything else. A line of it may still be no header (`Names.read` tells).
     """
     lines = chunk.split(b"\r\n")
     count = len(lines)
@@ -61,13 +61,32 @@ class Names:
     """What header names mean here, as they are spelled by those who send them."""
 
     def __init__(self) -> None:
-        self.known: dict[bytes, int] = dict(_KINDS)
+        self._known: dict[bytes, int] = dict(_KINDS)
 
-    def kind_of(self, name: bytes) -> int | None:
-        """None if it is no name of a header."""
-        kind = self.known.get(name)
-        if kind is None and _TOKEN.fullmatch(name):
-            kind = _KINDS.get(name.lower(), OTHER)
-            if len(self.known) < _MOST_NAMES:
-                self.known[name] = kind
+    def read(self, lines: list[bytes]) -> dict[int, bytes] | None:
+        """The values that matter of a request's header lines, by kind, as they were sent.
+
+        None if anything is out of the ordinary: a header that changes what the request is, one of those that matter
+        sent twice, or written otherwise than `name: value`.
+        """
+        asked: dict[int, bytes] = {}
+        known = self._known
+        for line in lines[1:]:
+            name, colon, value = line.partition(b": ")
+            kind = known.get(name) or self._kind_of(name)
+            if not colon:
+                return None
+            if kind == OTHER:
+                continue
+            if kind == UNUSUAL or kind in asked or (kind == CONNECTION and value.lower() != b"keep-alive"):
+                return None
+            asked[kind] = value
+        return asked
+
+    def _kind_of(self, name: bytes) -> int:
+        if not _TOKEN.fullmatch(name):
+            return UNUSUAL
+        kind = _KINDS.get(name.lower(), OTHER)
+        if len(self._known) < _MOST_NAMES:
+            self._known[name] = kind
         return kind

@@ -5,6 +5,7 @@ uvicorn has no limit on the size of headers and none on the time that they take 
 
 import asyncio
 import re
+from time import monotonic
 from typing import Any
 
 from service.edge import limits, plain
@@ -59,8 +60,6 @@ class EdgeProtocol(TimedProtocol):
             lines = plain.lines_of(data)
             if lines is not None:
                 if self._answer_directly(self._hot, lines):
-                    self._disarm()
-                    self._unset_keepalive_if_required()
                     return
                 self._was_looked_at = True
         if not self._in_message and not data.startswith((b"GET ", b"HEAD ")):
@@ -159,11 +158,18 @@ class EdgeProtocol(TimedProtocol):
 
     def _answer_directly(self, hot: HotAnswers, lines: list[bytes]) -> bool:
         """Whether the request was answered here and now."""
-        answer = hot.answer(lines, self._caller, self.server_state.default_headers)
+        now = monotonic()
+        answer = hot.answer(lines, self._caller, self.server_state.default_headers, now)
         if answer is None:
             return False
         self.transport.write(answer)
-        self._was_active()
+        if self._alarm is not None:
+            self._disarm()
+        if self.timeout_keep_alive_task is not None:
+            self._unset_keepalive_if_required()
+        self._active_at = now
+        if self._idle_alarm is None:
+            self._watch_idle(self.timeout_keep_alive)
         return True
 
     def on_message_complete(self) -> None:

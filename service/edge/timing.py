@@ -5,6 +5,7 @@ import contextlib
 import socket
 import struct
 from abc import ABC, abstractmethod
+from time import monotonic
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -70,20 +71,18 @@ class TimedProtocol(HttpToolsProtocol, ABC):
             self._reader_alarm.cancel()
             self._reader_alarm = None
 
-    def _was_active(self) -> None:
-        """A request was answered directly: the connection may be silent for as long again."""
-        self._active_at = self.loop.time()
-        if self._idle_alarm is None:
-            self._idle_alarm = self.loop.call_later(self.timeout_keep_alive, self._look_whether_idle)
+    def _watch_idle(self, seconds: float) -> None:
+        """After a direct answer, as of `_active_at`: one alarm for all of a connection, since setting one for each
+        would cost as much as answering."""
+        self._idle_alarm = self.loop.call_later(seconds, self._look_whether_idle)
 
     def _look_whether_idle(self) -> None:
-        """One alarm for all direct answers of a connection: setting one for each would cost as much as answering."""
         self._idle_alarm = None
         if self._in_message or not self._is_idle() or self.timeout_keep_alive_task is not None:
             return  # the ordinary way has alarms of its own
-        rest = self._active_at + self.timeout_keep_alive - self.loop.time()
+        rest = self._active_at + self.timeout_keep_alive - monotonic()
         if rest > 0:
-            self._idle_alarm = self.loop.call_later(rest, self._look_whether_idle)
+            self._watch_idle(rest)
         elif not self.transport.is_closing():
             self.transport.close()
 

@@ -36,7 +36,9 @@ class Holding:
     """Times are in seconds of one clock that never goes back.
 
     `tokens` may be spent until `expires`; after them those of the next lease. At `low` tokens it is time to renew.
-    `spent` counts tokens since the beginning.
+    `spent` counts tokens since the beginning. `passed` is what whoever spends one is told: at least so many are left.
+
+    While there are more than `low`, and before `expires`, whoever has the holding may spend a token itself.
     """
 
     __slots__ = (
@@ -49,10 +51,8 @@ class Holding:
         "_most_ahead",
         "_next_expires",
         "_next_tokens",
-        "_passed",
         "_pause",
         "_sampled_spent",
-        "_told",
         "alone",
         "denied_until",
         "expires",
@@ -60,6 +60,7 @@ class Holding:
         "local",
         "local_until",
         "low",
+        "passed",
         "rate",
         "spent",
         "tokens",
@@ -88,16 +89,12 @@ class Holding:
         self._pause = min(PAUSE_SECONDS, pace.burst / per_second / 4) if self._most_ahead else 0.0
         self.tokens = self._next_tokens = self._beyond = self.low = 0
         self.expires = self._next_expires = self.denied_until = _NEVER
-        self._passed: Decision | None = None
-        self._told = 0
+        self.passed = allowed(rate, 0)
 
-    @property
-    def passed(self) -> Decision:
-        """What whoever spends a token is told: at least so many are left. The same object while nothing is leased."""
+    def _tell(self) -> None:
         left = self._next_tokens + self._beyond
-        if self._passed is None or self._told != left:
-            self._told, self._passed = left, allowed(self.rate, left)
-        return self._passed
+        if left != self.passed.remaining:
+            self.passed = allowed(self.rate, left)
 
     def spend(self, now: float) -> bool:
         """Takes a token, if one is held whose life has not ended."""
@@ -105,6 +102,7 @@ class Holding:
             self.tokens, self.expires, self._next_tokens = self._next_tokens, self._next_expires, 0
             if now >= self.expires:
                 self.tokens = 0
+            self._tell()
         if not self.tokens:
             return False
         self.tokens -= 1
@@ -164,6 +162,7 @@ class Holding:
         del self.waiting[:served]
         if granted:
             self._keep(granted, sent + LIFE_SECONDS, now)
+        self._tell()
         if lease.retry_after:
             seconds = lease.retry_after / 1_000_000
             self.denied_until = now + max(seconds, self._pause)

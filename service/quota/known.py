@@ -28,7 +28,8 @@ class QuotaState(msgspec.Struct, frozen=True):
 class Known:
     """Of one key. Learned `at`, good `until` (seconds since 1970), and for `left` more requests.
 
-    Of these, `quick` more pass before `quick_until` as the last `state` said, without a look at what was counted.
+    Of these, `quick` more pass before `quick_until` as the last `state` said, without a look at what was counted:
+    whoever has that state may spend them itself, from `quick` and `left`.
 
     `base` is the stored total of the period under `quota` that is from the day `first` to before the day `end`, that is
     from `begins` to before `ends`. `asked` is the place of the question that brought it among all questions.
@@ -66,7 +67,7 @@ class Known:
         """With `used` of it counted `now`. For a thousandth of what is left no other look is needed, unless that is
         beyond the level at which is warned."""
         remaining, level = quota.requests - used, quota.requests * quota.warn_at
-        self.quick = max(0, min(self.left, remaining // 1000, math.ceil(level) - used - 1))
+        self.quick = max(0, min(self.left - 1, remaining // 1000, math.ceil(level) - used - 1))
         self.quick_until = min(self.until, self.ends)
         self.state = QuotaState(
             used,

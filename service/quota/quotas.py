@@ -62,26 +62,9 @@ class QuotaGuard:
         self._day = -1
         self._bounds: dict[Period, tuple[int, int]] = {}
 
-    def spend(self, key_id: str, quota: Quota, standing: QuotaState, now: float) -> bool:
-        """Whether one request may go on as `standing`, of the last `check`, says: less than a thousandth of what was
-        left has changed since.
-
-        False: `check` decides, and nothing was spent. It costs five times as much.
-        """
-        known = self._known.get(key_id)
-        if (
-            known is None
-            or not known.quick
-            or known.state is not standing
-            or known.quota is not quota
-            or not known.at <= now < known.quick_until
-        ):
-            return False
-        known.quick -= 1
-        known.left -= 1
-        if not known.left:
-            self._store_soon(key_id)
-        return True
+    def known(self, key_id: str) -> Known:
+        """What `check` went by, of which `quick` may be spent directly (known.py)."""
+        return self._known[key_id]
 
     def check(self, key_id: str, quota: Quota, now: float) -> QuotaState | None:
         """The key's state at `now`, in seconds since 1970; if it is not exhausted, one request may go on.

@@ -80,6 +80,10 @@ class RateLimiter:
             self._start(key_id, holding)
         return holding.passed
 
+    def holding(self, key_id: str) -> Holding | None:
+        """What is held of the key, to be spent from directly (holding.py). Ask again when nothing is left of it."""
+        return self._holdings.young.get(key_id)
+
     async def take(self, key_id: str, rate: Rate) -> Decision:
         """The decision on one request. A caller that goes away takes nothing from the others."""
         decision = self.try_take(key_id, rate)

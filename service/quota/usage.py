@@ -56,14 +56,12 @@ def outcome_of(status: int, outcome: str) -> Outcome | None:
 
 
 class Tally:
-    """The count of one cell of one key, which may be added to by whoever has it, until its day `ends` (seconds since
-    1970) or it is `closed`."""
+    """The count of one cell of one key. Whoever has it may add to it until it is `closed`, or its day is over."""
 
-    __slots__ = ("closed", "ends", "n")
+    __slots__ = ("closed", "n")
 
-    def __init__(self, day: int) -> None:
+    def __init__(self) -> None:
         self.n = 0
-        self.ends = (day + 1) * DAY_SECONDS
         self.closed = False
 
 
@@ -100,7 +98,7 @@ class UsageCounters:
         day = int(self._clock() // DAY_SECONDS)
         tally = cells.get((day, area, outcome))
         if tally is None:
-            tally = cells[day, area, outcome] = Tally(day)
+            tally = cells[day, area, outcome] = Tally()
         tally.n += 1
         return tally
 

@@ -29,7 +29,7 @@ def standing(remaining: int) -> QuotaState:
 
 def of_quota(allowance: Allowance) -> tuple[int, int]:
     """What is told to be left, and for how many seconds."""
-    found = re.search(rb'"quota";r=(\d+);t=(\d+)', allowance.lines or b"")
+    found = re.search(rb'"quota";r=(\d+);t=(\d+)', allowance.tail)
     assert found is not None
     return int(found[1]), int(found[2])
 
@@ -39,8 +39,8 @@ class Scene:
 
     def __init__(self, usage: UsageWorker) -> None:
         self.usage = usage
-        limiter = RateLimiter(FakeLeases(usage.clock), lambda: 1, usage.clock)
-        self.meter = Meter(frozenset({AREA, "projects"}), limiter, usage.quotas, usage.counters, usage.clock)
+        self.limiter = RateLimiter(FakeLeases(usage.clock), lambda: 1, usage.clock)
+        self.meter = Meter(frozenset({AREA, "projects"}), self.limiter, usage.quotas, usage.counters, usage.clock)
 
     def admit(self, key: ApiKey, area: str = AREA) -> Allowance | None:
         return self.meter.admit(key, area, self.usage.clock())
@@ -92,9 +92,9 @@ async def test_while_nothing_changes_nothing_is_written_anew(scene: Scene) -> No
     first, second = scene.admit(key), scene.admit(key)
     assert first is second
     assert first is not None
-    lines = first.lines
+    lines = first.tail
     scene.admit(key)
-    assert first.lines is lines
+    assert first.tail is lines
 
 
 async def test_what_was_told_does_not_outlive_its_second(scene: Scene) -> None:
@@ -137,17 +137,18 @@ async def test_terms_that_changed_hold_from_the_next_request(scene: Scene) -> No
     assert scene.admit(key_with(Terms(areas=("projects",)))) is None
     unlimited = scene.admit(key_with(Terms()))
     assert unlimited is not None
-    assert unlimited.lines == b""
+    assert unlimited.tail == b"\r\n\r\n"
 
 
 async def test_a_tally_counts_for_its_day_and_until_it_is_stored(scene: Scene) -> None:
     """Nothing is added to what was sent, and nothing to yesterday."""
-    allowance = scene.admit(key_with(Terms()))
-    assert allowance is not None
+    key = key_with(Terms())
     counters, clock = scene.usage.counters, scene.usage.clock
     today = int(clock.now // 86_400)
 
     def count() -> None:
+        allowance = scene.admit(key)
+        assert allowance is not None
         scene.meter.count_allowed(allowance, AREA, "answered")
 
     count()
@@ -161,6 +162,17 @@ async def test_a_tally_counts_for_its_day_and_until_it_is_stored(scene: Scene) -
     assert counters.waits == 5
     counters.confirm("a", sent.number)
     assert counters.to_send_of("a").cells == ((today, AREA, "answered", 1), (today + 1, AREA, "answered", 2))
+
+
+async def test_nobody_passes_before_a_token_was_leased(scene: Scene) -> None:
+    """However often it is asked; and with a token, once for each."""
+    key = key_with(Terms(rate=Rate(1000, 1, 2)))
+    assert [scene.admit(key) for _ in range(3)] == [None] * 3
+    assert (await scene.limiter.take("a", key.terms.rate)).allowed  # type: ignore[arg-type]
+    scene.limiter.holding("a").tokens = 1  # type: ignore[union-attr]
+    scene.limiter.holding("a").expires = scene.usage.clock() + 1  # type: ignore[union-attr]
+    assert scene.admit(key) is not None
+    assert scene.admit(key) is None
 
 
 async def test_allowances_of_many_keys_are_bounded(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
