@@ -34,9 +34,10 @@ _accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
 class Caller:
     """What a connection showed last, and was found to be good: most send the same again."""
 
-    __slots__ = ("host", "known", "presented")
+    __slots__ = ("host", "known", "presented", "reader")
 
-    def __init__(self) -> None:
+    def __init__(self, names: plain.Names) -> None:
+        self.reader = plain.HeadReader(names)
         self.presented: bytes | None = None
         self.known: Verified | None = None
         self.host: bytes | None = None
@@ -72,7 +73,7 @@ class HotAnswers:
         self._release: str | None = None
         self._targets: Sieve[bytes, _Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
         self._find_target = self._targets.find
-        self._names = plain.Names()
+        self.names = plain.Names()
         self._dates: Headers | None = None
         self._ok = self._not_modified = b""
 
@@ -86,19 +87,20 @@ class HotAnswers:
             line = plain.request_line(url)
             self._targets.put(line, _Target(area, kept, self._telemetry), len(line) + _OVERHEAD_BYTES)
 
-    def answer(self, lines: list[bytes], caller: Caller, dates: Headers, now: float) -> bytes | None:
+    def answer(self, head: bytes, caller: Caller, dates: Headers, now: float) -> bytes | None:
         """The whole answer as it travels, counted; None if the request has to take the ordinary way.
 
-        `lines` are a GET's request line and headers (plain.py); `dates` are the server's own headers; `now` is in
-        monotonic seconds.
+        `head` is what arrived, from its request line on; `dates` are the server's own headers; `now` is in monotonic
+        seconds.
         """
-        node = self._find_target(lines[0])
+        end = head.find(b"\r\n")
+        node = self._find_target(head[:end])
         if node is None or node.value.release != self._release:
             return None
         node.visited = True
         target: _Target = node.value
         node = self._find_near(target.digest)
-        asked = self._names.read(lines) if node is not None else None
+        asked = caller.reader.read(head, end) if node is not None else None
         if node is None or asked is None or not self._is_known(caller, asked):
             return None
         node.visited = True
@@ -112,9 +114,7 @@ class HotAnswers:
         self.answered += 1
         return self._written(target, node.value, allowance, asked, now)
 
-    def _written(
-        self, target: _Target, kept: NearEntry, allowance: Allowance, asked: dict[int, bytes], now: float
-    ) -> bytes:
+    def _written(self, target: _Target, kept: NearEntry, allowance: Allowance, asked: plain.Asked, now: float) -> bytes:
         accept = asked.get(plain.ACCEPT)
         if accept is not None and len(kept.heads) > _PLAIN and _accepts_gzip(accept):
             (head, not_modified, etag), body = kept.heads[_PLAIN:], kept.entry.gzipped
@@ -132,7 +132,7 @@ class HotAnswers:
         target.seconds.observe(time.monotonic() - now)
         return b"".join((ok, head, request_id, allowance.tail, body))
 
-    def _is_known(self, caller: Caller, asked: dict[int, bytes]) -> bool:
+    def _is_known(self, caller: Caller, asked: plain.Asked) -> bool:
         """Whether the host is one, and the key one that was verified before."""
         host, presented = asked.get(plain.HOST), asked.get(plain.KEY)
         if host is None or presented is None:

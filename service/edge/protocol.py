@@ -41,8 +41,8 @@ class EdgeProtocol(TimedProtocol):
         self._other_method: str | None = None
         self._refusal: str | None = None
         self._hot: HotAnswers | None = self.app.hot
-        self._caller = Caller()
-        self._answered = self._was_looked_at = False
+        self._caller = Caller(self._hot.names) if self._hot is not None else None
+        self._answered = False
         self._fed = 0
         self._is_one_too_many = False
 
@@ -55,13 +55,8 @@ class EdgeProtocol(TimedProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refusal is not None:
             return  # nothing after a refused request is answered
-        self._was_looked_at = False
-        if self._hot is not None and not self._in_message and self._can_answer_directly():
-            lines = plain.lines_of(data)
-            if lines is not None:
-                if self._answer_directly(self._hot, lines):
-                    return
-                self._was_looked_at = True
+        if not self._in_message and self._can_answer_directly() and self._answer_directly(data):
+            return
         if not self._in_message and not data.startswith((b"GET ", b"HEAD ")):
             data = self._with_known_method(data)
         self._fed = self._fed + len(data) if self._in_message else len(data)
@@ -112,11 +107,7 @@ class EdgeProtocol(TimedProtocol):
             raise self._stop("headers_too_large")
         if self._is_one_too_many:
             raise self._stop("unavailable")
-        if (
-            self._hot is not None
-            and self._is_plain_get()
-            and self._answer_directly(self._hot, plain.as_lines(self.url, received))
-        ):
+        if self._is_plain_get() and self._answer_directly(plain.as_head(self.url, received)):
             self._direct = self._answered = True
             return
         if self.url[:1] != b"/" and not _ABSOLUTE.match(self.url):
@@ -150,16 +141,17 @@ class EdgeProtocol(TimedProtocol):
 
     def _is_plain_get(self) -> bool:
         return (
-            not self._was_looked_at
-            and self._can_answer_directly()
+            self._can_answer_directly()
             and self.parser.get_method() == b"GET"
             and self.parser.get_http_version() == "1.1"
         )
 
-    def _answer_directly(self, hot: HotAnswers, lines: list[bytes]) -> bool:
+    def _answer_directly(self, head: bytes) -> bool:
         """Whether the request was answered here and now."""
-        now = monotonic()
-        answer = hot.answer(lines, self._caller, self.server_state.default_headers, now)
+        hot, caller, now = self._hot, self._caller, monotonic()
+        if hot is None or caller is None:
+            return False
+        answer = hot.answer(head, caller, self.server_state.default_headers, now)
         if answer is None:
             return False
         self.transport.write(answer)
