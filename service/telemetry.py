@@ -55,7 +55,7 @@ class Histogram(msgspec.Struct):
         return cls([0] * (len(LATENCY_BOUNDS) + 1))
 
     def observe(self, seconds: float) -> None:
-        self.counts[bisect_left(LATENCY_BOUNDS, seconds)] += 1
+        self.counts[0 if seconds <= LATENCY_BOUNDS[0] else bisect_left(LATENCY_BOUNDS, seconds)] += 1
         self.total += seconds
 
     def add(self, other: "Histogram") -> None:

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 import msgspec
 
@@ -16,7 +17,9 @@ from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
 from service.cache.sieve import Node, Sieve
 
-Prepare = Callable[[str, CacheEntry], tuple[bytes, ...]]
+# For each coding of an entry, what is to be kept beside it.
+Heads = tuple[tuple[bytes, ...], ...]
+Prepare = Callable[[str, CacheEntry], Heads]
 
 # What an entry takes beside its bytes: node, two structs, digests, its place in the map. Measured as the growth of a
 # process by 42,000 to 100,000 entries of 300 to 4,000 bytes, which was 0.95 to 1.0 of what is reckoned.
@@ -32,7 +35,7 @@ class NearEntry(msgspec.Struct, frozen=True, gc=False):
     entry: CacheEntry
     release: str
     stored_at: float
-    heads: tuple[bytes, ...]
+    heads: Heads
 
 
 class NearCache:
@@ -129,7 +132,7 @@ class NearCache:
             yield gone
 
 
-def cost_of(entry: CacheEntry, heads: tuple[bytes, ...] = ()) -> int:
+def cost_of(entry: CacheEntry, heads: Heads = ()) -> int:
     """Bytes of memory that an entry takes, with all that is kept for it."""
-    parts = [part for part in (entry.body, entry.gzipped, *heads) if part]
+    parts = [part for part in (entry.body, entry.gzipped, *chain.from_iterable(heads)) if part]
     return ENTRY_OVERHEAD + sum(len(part) for part in parts) + _BYTES_OVERHEAD * len(parts)

@@ -15,7 +15,7 @@ from service.cache.sieve import Sieve
 from service.edge import plain
 from service.edge.metering import Allowance, Meter
 from service.http.caching import accepts_gzip, matches
-from service.http.head import REQUEST_ID, new_request_id, valid_host
+from service.http.head import new_request_id, valid_host, valid_request_id
 from service.http.reply import Header, Kept
 from service.keys.verifier import KeyVerifier, Verified
 from service.quota.usage import Outcome, outcome_of
@@ -24,8 +24,6 @@ from service.telemetry import REQUEST_SECONDS, REQUESTS, Telemetry
 MOST_TARGETS = 100_000
 MOST_TARGET_BYTES = 32 << 20
 _OVERHEAD_BYTES = 700
-# How many of an entry's heads are of the plain coding (wire.py).
-_PLAIN = 3
 
 Headers = list[Header]
 _accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
@@ -101,59 +99,53 @@ class HotAnswers:
         target: _Target = node.value
         node = self._find_near(target.digest)
         asked = caller.reader.read(head, end) if node is not None else None
-        if node is None or asked is None or not self._is_known(caller, asked):
+        if node is None or asked is None:
             return None
-        node.visited = True
-        key = self._verifier.good(caller.known, now) if caller.known is not None else None
+        if asked.get(plain.KEY) != caller.presented or asked.get(plain.HOST) != caller.host:
+            self._look_at(caller, asked)
+        known = caller.known
+        if known is None:
+            return None
+        key = known.key if now < known.good_before else self._verifier.good(known, now)
         allowance = self._meter.admit(key, target.area, now) if key is not None else None
         if allowance is None:
             return None
         # from here on it is answered: a token of the key's rate may have been taken
         if dates is not self._dates:
             self._dated(dates)
+        node.visited = True
         self.answered += 1
         return self._written(target, node.value, allowance, asked, now)
 
     def _written(self, target: _Target, kept: NearEntry, allowance: Allowance, asked: plain.Asked, now: float) -> bytes:
         accept = asked.get(plain.ACCEPT)
-        if accept is not None and len(kept.heads) > _PLAIN and _accepts_gzip(accept):
-            (head, not_modified, etag), body = kept.heads[_PLAIN:], kept.entry.gzipped
+        if accept is not None and len(kept.heads) > 1 and _accepts_gzip(accept):
+            (head, not_modified, etag), body = kept.heads[1], kept.entry.gzipped
         else:
-            (head, not_modified, etag), body = kept.heads[:_PLAIN], kept.entry.body
+            (head, not_modified, etag), body = kept.heads[0], kept.entry.body
         request_id = asked.get(plain.REQUEST_ID)
-        if request_id is None or REQUEST_ID.fullmatch(request_id) is None:
+        if request_id is None or not valid_request_id(request_id):
             request_id = new_request_id().encode()
         usage, counter, ok = target.usage, target.answered, self._ok
         if plain.MATCH in asked and matches(asked[plain.MATCH], etag):
             usage, counter, ok = "not_modified", target.not_modified, self._not_modified
             head, body = not_modified, b""
         counter.value += 1
-        self._meter.count_allowed(allowance, target.area, usage)
+        tally = allowance.tallies.get(usage)
+        if tally is None or tally.closed:
+            self._meter.count_allowed(allowance, target.area, usage)
+        else:
+            tally.n += 1
         target.seconds.observe(time.monotonic() - now)
         return b"".join((ok, head, request_id, allowance.tail, body))
 
-    def _is_known(self, caller: Caller, asked: plain.Asked) -> bool:
-        """Whether the host is one, and the key one that was verified before."""
+    def _look_at(self, caller: Caller, asked: plain.Asked) -> None:
+        """At a host and a key that the connection did not show before: they are known if both are good."""
+        caller.presented = caller.known = caller.host = None
         host, presented = asked.get(plain.HOST), asked.get(plain.KEY)
-        if host is None or presented is None:
-            return False
-        return (host == caller.host or self._host(caller, host)) and (
-            presented == caller.presented or self._recall(caller, presented)
-        )
-
-    def _host(self, caller: Caller, host: bytes) -> bool:
-        if not valid_host(host):
-            return False
-        caller.host = host
-        return True
-
-    def _recall(self, caller: Caller, presented: bytes) -> bool:
-        caller.presented = caller.known = None
-        known = self._verifier.recall(presented.decode("latin-1").strip())
-        if known is None:
-            return False
-        caller.presented, caller.known = presented, known
-        return True
+        if host is not None and valid_host(host) and presented is not None:
+            caller.known = self._verifier.recall(presented.decode("latin-1").strip())
+            caller.presented, caller.host = presented, host
 
     def _dated(self, dates: Headers) -> None:
         lines = b"".join(b"%s: %s\r\n" % field for field in dates)

@@ -54,17 +54,6 @@ class Allowance:
             standing = msgspec.structs.replace(standing, remaining=told)
         self.tail = b"\r\n%s\r\n" % limit_lines(self.key.terms.rate, decision, self.key.terms.quota, standing)
 
-    def spend_quota(self) -> bool:
-        """Whether one request may go on as was told: less than a thousandth of what was left has changed since."""
-        known = self.known
-        if known is None:
-            return self.key.terms.quota is None
-        if not known.quick or known.state is not self.standing:
-            return False
-        known.quick -= 1
-        known.left -= 1
-        return True
-
 
 class Meter:
     """Of one worker. `areas` are the names of the metered areas."""
@@ -119,8 +108,14 @@ class Meter:
         None: `refusal` decides, and nothing was taken. `now`: monotonic seconds. For the metered areas alone.
         """
         allowance = self._allowances[area].get(key.key_id)
-        if allowance is None or allowance.key is not key or now >= allowance.until or not allowance.spend_quota():
+        if allowance is None or allowance.key is not key or now >= allowance.until:
             return self._admit_anew(key, area, now)
+        known = allowance.known
+        if known is not None:
+            if not known.quick or known.state is not allowance.standing:
+                return self._admit_anew(key, area, now)
+            known.quick -= 1
+            known.left -= 1
         holding = allowance.holding
         if holding is not None:
             if holding.tokens > holding.low and now < holding.expires:

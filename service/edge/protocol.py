@@ -136,12 +136,12 @@ class EdgeProtocol(TimedProtocol):
             and not self.flow.write_paused
             and not self.app.draining
             and not self._is_one_too_many
-            and not self.transport.is_closing()
         )
 
     def _is_plain_get(self) -> bool:
         return (
             self._can_answer_directly()
+            and not self.transport.is_closing()
             and self.parser.get_method() == b"GET"
             and self.parser.get_http_version() == "1.1"
         )

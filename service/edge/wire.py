@@ -16,8 +16,8 @@ from service.http.reply import Header, Reply
 
 _ID = b"x-request-id: "
 
-# Of a 200 and of a 304, then the ETag; the same again for gzip, where there is such a coding.
-Heads = tuple[bytes, ...]
+# Of a 200 and of a 304, then the ETag; the same of gzip, where there is such a coding.
+Heads = tuple[tuple[bytes, bytes, bytes], ...]
 
 
 def heads_with(policy: CachePolicy) -> Callable[[str, CacheEntry], Heads]:
@@ -25,7 +25,7 @@ def heads_with(policy: CachePolicy) -> Callable[[str, CacheEntry], Heads]:
 
     def heads(release: str, entry: CacheEntry) -> Heads:
         plain = _coded(policy, release, entry, b"")
-        return (*plain, *_coded(policy, release, entry, b"gzip")) if entry.gzipped else plain
+        return (plain, _coded(policy, release, entry, b"gzip")) if entry.gzipped else (plain,)
 
     return heads
 
@@ -37,7 +37,7 @@ def last_answer(reply: Reply, request_id: str, defaults: Sequence[Header]) -> by
     return b"".join((STATUS_LINE[reply.status], head, b"\r\n", reply.body))
 
 
-def _coded(policy: CachePolicy, release: str, entry: CacheEntry, accepted: bytes) -> Heads:
+def _coded(policy: CachePolicy, release: str, entry: CacheEntry, accepted: bytes) -> tuple[bytes, bytes, bytes]:
     fetched = Fetched(entry, "near", bypassed=False)
     head = RequestHead("", 0.0, accept_encoding=accepted)
     whole = policy.answer(head, fetched, release, "")

@@ -42,18 +42,24 @@ _NO_KEY = "none"
 class Verified:
     """`asked` numbers the look-up that `key` is from: an older one that ends later changes nothing.
 
-    `forgotten`: nobody keeps it up to date any more.
+    `forgotten`: nobody keeps it up to date any more. Before `good_before` (monotonic seconds) the key is simply good.
     """
 
-    __slots__ = ("asked", "checked_at", "fingerprint", "forgotten", "key", "recheck")
+    __slots__ = ("asked", "checked_at", "fingerprint", "forgotten", "good_before", "key", "recheck")
 
     def __init__(self, fingerprint: bytes, key: ApiKey, checked_at: float, asked: int) -> None:
         self.fingerprint = fingerprint
         self.key = key
-        self.checked_at = checked_at
         self.asked = asked
         self.forgotten = False
         self.recheck: asyncio.Task[None] | None = None
+        self.checked(checked_at)
+
+    def checked(self, at: float) -> None:
+        """As of then the key is what it is."""
+        lasts = self.key.expires_at is None and self.key.revoked_at is None and not self.forgotten
+        self.checked_at = at
+        self.good_before = at + RECHECK_AFTER if lasts else float("-inf")
 
 
 class KeyVerifier:
@@ -96,29 +102,26 @@ class KeyVerifier:
     def good(self, known: Verified, now: float) -> ApiKey | None:
         """The key, if it is good at `now` (monotonic seconds) and nobody has to be waited for; else `check` has the
         verdict."""
+        if now < known.good_before:
+            return known.key
         age = now - known.checked_at
-        if age >= RECHECK_AFTER:
-            if age >= WAIT_AFTER:
-                return None
-            self._start_recheck(known)
-        key = known.key
-        if known.forgotten:
+        if known.forgotten or age >= WAIT_AFTER:
             return None
-        if key.expires_at is None and key.revoked_at is None:
-            return key
-        return key if isinstance(_judge(key), Accepted) else None
+        if age >= RECHECK_AFTER:
+            self._start_recheck(known)
+        return known.key if isinstance(_judge(known.key), Accepted) else None
 
     def invalidate(self, name: str | None) -> None:
         """A record changed (or, with None, any may have): asks again at once, or with the next request."""
         self._changes += 1
         if name is None:
             for known in self._verified.values():
-                known.checked_at = min(known.checked_at, self._clock() - RECHECK_AFTER)
+                known.checked(min(known.checked_at, self._clock() - RECHECK_AFTER))
             return
         changed = self._by_id.get(key_id_of(name) or "")
         if changed is not None:
             # requests wait for the answer; without one, what was known keeps its age
-            changed.checked_at = min(changed.checked_at, self._clock() - WAIT_AFTER)
+            changed.checked(min(changed.checked_at, self._clock() - WAIT_AFTER))
             changed.recheck = None
             self._start_recheck(changed)
 
@@ -208,7 +211,7 @@ class KeyVerifier:
         if key != known.key:  # the same object for as long as nothing changed: what is worked out from it stays good
             known.key = key
         known.asked = asked
-        known.checked_at = sent if changes == self._changes else sent - WAIT_AFTER
+        known.checked(sent if changes == self._changes else sent - WAIT_AFTER)
         self._last_confirmed = sent
 
     def _judge_again(self, known: Verified) -> Verdict:
@@ -228,6 +231,7 @@ class KeyVerifier:
 
     def _forget(self, known: Verified) -> None:
         known.forgotten = True
+        known.checked(known.checked_at)
         self._verified.pop(known.fingerprint, None)
         if self._by_id.get(known.key.key_id) is known:
             del self._by_id[known.key.key_id]
