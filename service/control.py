@@ -3,6 +3,8 @@
 The socket is also the bond between them: whoever sees its end close knows that the other is gone.
 """
 
+from typing import NamedTuple
+
 import msgspec
 
 from config.settings import Settings
@@ -12,6 +14,7 @@ from service.telemetry import Snapshot
 REPORT = b"report\n"
 # A snapshot with every combination of labels stays far below this.
 LINE_LIMIT = 8 << 20
+_LAME_DUCK_SECONDS = 1.0
 
 
 class Orders(msgspec.Struct, frozen=True):
@@ -46,6 +49,22 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     near_bytes: int
     near_entries: int
     telemetry: Snapshot
+
+
+class LameDuck(NamedTuple):
+    """How long an instance told to stop takes connections, in seconds: balancers need time to look away.
+
+    First the supervisor lets them come, then workers accept those that have: a listener that closes resets them.
+    """
+
+    inviting: float
+    accepting: float
+
+    @classmethod
+    def within(cls, drain: float) -> "LameDuck":
+        """At most half of the `drain` time."""
+        seconds = min(_LAME_DUCK_SECONDS, drain / 2)
+        return cls(seconds * 3 / 4, seconds / 4)
 
 
 def encode(message: Orders | Report) -> bytes:

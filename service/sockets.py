@@ -1,8 +1,25 @@
-"""The sockets that an instance listens on, bound before anything is started."""
+"""The sockets that an instance listens on: bound before anything is started, left without resetting a caller."""
 
+import ctypes
+import logging
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+log = logging.getLogger("forecast.sockets")
+
+# Linux's, which Python does not name.
+_SO_ATTACH_FILTER = 26
+_SYN, _ACK = 0x02, 0x10
+# Classic BPF (code, jump if true, jump if false, operand) on a TCP header: keep all but SYN without ACK.
+_NO_SYN = (
+    (0x30, 0, 0, 13),  # load the flags
+    (0x54, 0, 0, _SYN | _ACK),
+    (0x15, 0, 1, _SYN),  # no other than SYN: go on, else skip one
+    (0x06, 0, 0, 0),  # drop
+    (0x06, 0, 0, 0xFFFF_FFFF),  # keep
+)
 
 
 class StartError(Exception):
@@ -25,6 +42,22 @@ def bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
             raise StartError(f"cannot listen on {host}:{port} ({setting}): {error.strerror}") from None
         bound.setblocking(False)
         yield bound
+
+
+def refuse_new(listening: socket.socket) -> None:
+    """Lets nobody else connect, in whichever process `listening` is shared; those who have begun can be accepted.
+
+    A socket that closes resets what waits to be accepted, so this comes a moment before. Who begins to connect
+    meanwhile hears nothing, asks again after a second, and is refused by then. There is no way back.
+    """
+    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in _NO_SYN))
+    try:
+        listening.setsockopt(
+            socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(_NO_SYN), ctypes.addressof(program))
+        )
+    except OSError as error:
+        # Some sandboxes have no filters. What connects in the last moment may then be reset.
+        log.debug("new connections cannot be held off before the stop: %s", error.strerror)
 
 
 def url_of(bound: socket.socket) -> str:

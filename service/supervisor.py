@@ -24,8 +24,8 @@ from service.operators.changes import Changes
 from service.operators.listener import OperatorsListener
 from service.operators.state import InstanceState, WorkerState
 from service.probe import check_answers_redis
-from service.quota.flusher import STOP_SECONDS
 from service.sockets import StartError, bind, url_of
+from service.stopping import stop_workers
 from service.telemetry import Snapshot, Telemetry
 from service.watcher_process import WatcherProcess
 from service.worker_process import WorkerProcess
@@ -39,8 +39,6 @@ _FIRST_BACKOFF = 0.2
 _LONGEST_BACKOFF = 5.0
 # A worker that lived this long did not die of its start.
 _SETTLED_SECONDS = 10.0
-# After the requests under way a worker stores what it counted, or spools it.
-_STOP_SECONDS = 2 + STOP_SECONDS
 
 
 class Supervisor:
@@ -117,8 +115,8 @@ class Supervisor:
         if self._settings.inbox is not None:
             self._watcher.start()
         await self._stopping.wait()
-        self._partners.close()  # or the kernel goes on accepting what no worker will read
-        await asyncio.gather(self._watcher.stop(), self._stop_workers(keepers))
+        stopping = stop_workers(self._workers, keepers, self._partners, self._settings.drain)
+        await asyncio.gather(self._watcher.stop(), stopping)
         tending.cancel()
         await asyncio.gather(operators.stop(), tending, return_exceptions=True)
 
@@ -148,19 +146,6 @@ class Supervisor:
             log.error("worker %d ended (%s); replacing it", worker.pid, status, extra={"worker": worker.pid})
             backoff = 0.0 if settled else min(_LONGEST_BACKOFF, max(_FIRST_BACKOFF, backoff * 2))
             await asyncio.sleep(backoff)
-
-    async def _stop_workers(self, keepers: "list[asyncio.Task[None]]") -> None:
-        for worker in self._workers:
-            worker.signal(signal.SIGTERM)
-        pending = {task for task in keepers if not task.done()}
-        if pending:
-            # the workers' own deadlines, and a moment for them to notice
-            _, pending = await asyncio.wait(pending, timeout=self._settings.drain + _STOP_SECONDS)
-        for worker in list(self._workers):
-            worker.signal(signal.SIGKILL)
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*keepers, return_exceptions=True)
 
     def _told_to_stop(self) -> None:
         if self._draining:

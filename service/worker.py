@@ -22,8 +22,6 @@ from service.server import Server
 log = logging.getLogger("forecast.worker")
 
 _PR_SET_PDEATHSIG = 1
-# A connection that the kernel accepted and nobody reads is reset when the listener closes, its request lost.
-_LAME_DUCK_SECONDS = 1.0
 # Releases, Redis, logs, and room to spare.
 _OTHER_FILES = 500
 
@@ -58,10 +56,15 @@ class Worker:
                 self._send_report()
 
     def _drain(self) -> None:
-        """Every answer says close from now on; new connections are taken until balancers had time to look away."""
+        """Every answer says close from now on; new connections are taken until the supervisor lets in no more."""
         self._app.gate.draining = True
-        delay = min(_LAME_DUCK_SECONDS, self._settings.drain / 2)
-        asyncio.get_running_loop().call_later(delay, setattr, self._server, "should_exit", True)
+        loop, lame_duck = asyncio.get_running_loop(), control.LameDuck.within(self._settings.drain)
+
+        def accept_the_last() -> None:
+            # A timer of its own: also a process that was stalled accepts before it closes.
+            loop.call_later(lame_duck.accepting, setattr, self._server, "should_exit", True)
+
+        loop.call_later(lame_duck.inviting, accept_the_last)
 
     def _send_report(self) -> None:
         if not self._started:

@@ -1,5 +1,6 @@
 """What happens when processes of an instance die, or are told to stop."""
 
+import contextlib
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.faults.conftest import Site
 from tests.support.drops import write_drop
@@ -162,3 +164,25 @@ def test_clients_that_connect_anew_lose_nothing_to_a_stop(published: Site, short
         for caller in callers:
             caller.join()
     assert set(outcomes) == {"200", "refused"}, outcomes
+
+
+def test_who_waits_to_be_accepted_when_a_stalled_worker_stops_is_answered(published: Site, short: Path) -> None:
+    """A worker that was stalled until it had to close accepts first; nobody else gets in meanwhile."""
+    with serving(published.env, short / "serve.log") as instance:
+        url = httpx.URL(instance.partners)
+        address = (url.host, url.port or 80)
+        (worker,) = instance.worker_pids()
+        instance.process.send_signal(signal.SIGTERM)
+        until(lambda: instance.ready().status_code == 503, 2)
+        os.kill(worker, signal.SIGSTOP)
+        with contextlib.ExitStack() as waiting:
+            clients = [waiting.enter_context(socket.create_connection(address, timeout=5)) for _ in range(5)]
+            for client in clients:
+                client.sendall(f"GET {FORECAST}?zip_code=36436 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            time.sleep(1.2)  # now it ought to have closed
+            with pytest.raises(TimeoutError):
+                socket.create_connection(address, timeout=0.2)
+            os.kill(worker, signal.SIGCONT)
+            for client in clients:
+                assert whole_answer(client).startswith(b"HTTP/1.1 401")
+        assert instance.stop() == 0
