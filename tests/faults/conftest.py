@@ -1,13 +1,15 @@
 """A small published release, two real Redis that a test can hurt, and a key."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import redis
 
 from tests.support.drops import write_drop
-from tests.support.instance import Instance, environment, forecast, issue_key, serving
+from tests.support.instance import SHORT_DRAIN, Instance, environment, forecast, issue_key, serving
 from tests.support.valkey import ValkeyProcess
 
 
@@ -21,27 +23,71 @@ class Site:
     cache: ValkeyProcess
     key: str
 
+    @classmethod
+    def within(cls, folder: Path, key: str = "") -> "Site":
+        """Both servers started, on what is in `folder`; a key is issued unless there is one."""
+        keys = ValkeyProcess(folder / "keys", appendonly=True).start()
+        cache = ValkeyProcess(folder / "cache").start()
+        env = environment(folder / "data", keys_url=keys.url, cache_url=cache.url, drain=SHORT_DRAIN)
+        return cls(folder / "data", env, keys, cache, key or issue_key(env))
+
     def publish(self, drop: Path) -> str:
         done = forecast(self.env, "extracts", "publish", str(drop))
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
+    def kill(self) -> None:
+        for server in (self.keys, self.cache):
+            server.kill()
+
+
+@dataclass(frozen=True)
+class Made:
+    """Folders to copy a site from: `bare` has a key, `whole` a release as well, warm in its cache."""
+
+    bare: Path
+    whole: Path
+    key: str
+
+    def copy(self, made: Path, folder: Path) -> Site:
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+        site = Site.within(folder, self.key)
+        (folder / "cache" / "dump.rdb").unlink(missing_ok=True)  # a cache that is killed comes back empty
+        return site
+
+
+@pytest.fixture(scope="session")
+def made(short_folder: Path) -> Made:
+    """Made once, with the commands of an operator."""
+    bare, whole = short_folder / "bare", short_folder / "whole"
+    site = Site.within(bare)
+    site.kill()
+    for server in (site.keys, site.cache):
+        server.socket.unlink()
+    shutil.copytree(bare, whole)
+    site = Site.within(whole, site.key)
+    site.publish(write_drop(short_folder / "drop of faults"))
+    with redis.Redis.from_url(site.cache.url) as client:
+        client.save()
+    site.kill()
+    for server in (site.keys, site.cache):
+        server.socket.unlink()
+    return Made(bare, whole, site.key)
+
 
 @pytest.fixture
-def site(short: Path) -> Iterator[Site]:
+def site(short: Path, made: Made) -> Iterator[Site]:
     """Key store, cache and a key; nothing is published yet."""
-    keys = ValkeyProcess(short / "keys", appendonly=True).start()
-    cache = ValkeyProcess(short / "cache").start()
-    env = environment(short / "data", keys_url=keys.url, cache_url=cache.url)
-    yield Site(short / "data", env, keys, cache, issue_key(env))
-    for server in (keys, cache):
-        server.kill()
+    site = made.copy(made.bare, short)
+    yield site
+    site.kill()
 
 
 @pytest.fixture
-def published(site: Site, short: Path) -> Site:
-    site.publish(write_drop(short / "drop"))
-    return site
+def published(short: Path, made: Made) -> Iterator[Site]:
+    site = made.copy(made.whole, short)
+    yield site
+    site.kill()
 
 
 @pytest.fixture

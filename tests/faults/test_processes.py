@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,7 +17,24 @@ import pytest
 
 from tests.faults.conftest import Site
 from tests.support.drops import write_drop
-from tests.support.instance import FORECAST, Instance, environment, forecast, is_alive, issue_key, serving, until
+from tests.support.instance import (
+    FORECAST,
+    SHORT_DRAIN,
+    Instance,
+    environment,
+    forecast,
+    is_alive,
+    issue_key,
+    serving,
+    until,
+)
+
+
+@pytest.fixture
+def patient(published: Site, short: Path) -> Iterator[Instance]:
+    """It takes the usual time to stop."""
+    with serving(published.env | {"FORECAST_DRAIN": "10"}, short / "serve.log", workers=2) as instance:
+        yield instance
 
 
 def test_a_worker_that_is_killed_is_replaced(published: Site, short: Path) -> None:
@@ -44,7 +62,7 @@ def test_counters_survive_the_worker_that_counted(instance: Instance, published:
 
 def test_nothing_survives_a_killed_supervisor(short: Path) -> None:
     """Workers and embedded servers end with it, also when it is killed outright."""
-    env = environment(short / "data")
+    env = environment(short / "data", drain=SHORT_DRAIN)
     with serving(env, short / "serve.log", workers=2) as instance:
         children = instance.descendants()
         assert len(children) == 4, "two workers, two embedded servers"
@@ -55,7 +73,7 @@ def test_nothing_survives_a_killed_supervisor(short: Path) -> None:
 
 def test_embedded_keys_survive_a_killed_instance(short: Path) -> None:
     """A key that was issued works after the whole instance was killed and started again."""
-    env = environment(short / "data")
+    env = environment(short / "data", drain=SHORT_DRAIN)
     forecast(env, "extracts", "publish", str(write_drop(short / "drop")))
     with serving(env, short / "first.log") as instance:
         key = issue_key(env)
@@ -68,7 +86,7 @@ def test_embedded_keys_survive_a_killed_instance(short: Path) -> None:
 
 def test_a_second_instance_takes_over_the_embedded_servers(short: Path) -> None:
     """Two instances share one data folder; when the owner of the servers goes, the other starts them again."""
-    env = environment(short / "data")
+    env = environment(short / "data", drain=SHORT_DRAIN)
     forecast(env, "extracts", "publish", str(write_drop(short / "drop")))
     key = issue_key(env)
     with serving(env, short / "first.log") as first, serving(env, short / "second.log") as second:
@@ -80,30 +98,30 @@ def test_a_second_instance_takes_over_the_embedded_servers(short: Path) -> None:
 
 def test_commands_at_once_share_the_embedded_servers(short: Path) -> None:
     """Whichever starts them, stops them only when the last command that uses them is done."""
-    env = environment(short / "data")
+    env = environment(short / "data", drain=SHORT_DRAIN)
     with ThreadPoolExecutor(6) as commands:
         keys = list(commands.map(lambda number: issue_key(env, f"partner {number}"), range(12)))
     listed = json.loads(forecast(env, "keys", "list", "--json").stdout)
     assert len(set(keys)) == len(listed) == 12
 
 
-def test_sigterm_finishes_what_is_under_way_and_says_close(instance: Instance, published: Site) -> None:
+def test_sigterm_finishes_what_is_under_way_and_says_close(patient: Instance, published: Site) -> None:
     """A kept-alive connection gets its next answer, with Connection: close; readiness turns 503; the exit code is 0."""
-    host, port = httpx.URL(instance.partners).host, httpx.URL(instance.partners).port
+    host, port = httpx.URL(patient.partners).host, httpx.URL(patient.partners).port
     request = f"GET {FORECAST}?zip_code=36436 HTTP/1.1\r\nHost: x\r\nx-api-key: {published.key}\r\n\r\n".encode()
     with socket.create_connection((host, port or 80), timeout=5) as connection:
         connection.sendall(request)
         assert b"connection: close" not in whole_answer(connection).lower()
         half = len(request) // 2
         connection.sendall(request[:half])
-        instance.process.send_signal(signal.SIGTERM)
-        until(lambda: instance.ready().status_code == 503, 2)
+        patient.process.send_signal(signal.SIGTERM)
+        until(lambda: patient.ready().status_code == 503, 2)
         connection.sendall(request[half:])
         answer = whole_answer(connection)
         assert answer.startswith(b"HTTP/1.1 200")
         assert b"connection: close" in answer.lower()
         assert connection.recv(10) == b""
-    assert instance.stop() == 0
+    assert patient.stop() == 0
 
 
 def whole_answer(connection: socket.socket) -> bytes:
@@ -142,33 +160,32 @@ def test_an_instance_without_a_release_waits_for_the_first(site: Site, short: Pa
         assert instance.ready().status_code == 200
 
 
-def test_clients_that_connect_anew_lose_nothing_to_a_stop(published: Site, short: Path) -> None:
+def test_clients_that_connect_anew_lose_nothing_to_a_stop(patient: Instance, published: Site) -> None:
     """While an instance drains, a new connection is answered or refused, and never reset with its request sent."""
-    with serving(published.env, short / "serve.log", workers=2) as instance:
-        outcomes: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
 
-        def ask() -> None:
-            while not outcomes["refused"]:
-                try:
-                    outcomes[str(instance.zip_code(published.key).status_code)] += 1
-                except httpx.ConnectError:
-                    outcomes["refused"] += 1
-                except httpx.TransportError as error:
-                    outcomes[repr(error)] += 1
+    def ask() -> None:
+        while not outcomes["refused"]:
+            try:
+                outcomes[str(patient.zip_code(published.key).status_code)] += 1
+            except httpx.ConnectError:
+                outcomes["refused"] += 1
+            except httpx.TransportError as error:
+                outcomes[repr(error)] += 1
 
-        callers = [threading.Thread(target=ask) for _ in range(3)]
-        for caller in callers:
-            caller.start()
-        until(lambda: outcomes["200"] > 20, 10)
-        assert instance.stop() == 0
-        for caller in callers:
-            caller.join()
+    callers = [threading.Thread(target=ask) for _ in range(3)]
+    for caller in callers:
+        caller.start()
+    until(lambda: outcomes["200"] > 20, 10)
+    assert patient.stop() == 0
+    for caller in callers:
+        caller.join()
     assert set(outcomes) == {"200", "refused"}, outcomes
 
 
 def test_who_waits_to_be_accepted_when_a_stalled_worker_stops_is_answered(published: Site, short: Path) -> None:
     """A worker that was stalled until it had to close accepts first; nobody else gets in meanwhile."""
-    with serving(published.env, short / "serve.log") as instance:
+    with serving(published.env | {"FORECAST_DRAIN": "10"}, short / "serve.log") as instance:
         url = httpx.URL(instance.partners)
         address = (url.host, url.port or 80)
         (worker,) = instance.worker_pids()

@@ -14,13 +14,13 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.instance import children_of, environment, forecast, is_alive, until
+from tests.support.instance import SHORT_DRAIN, children_of, environment, forecast, is_alive, until
 
 
 @pytest.fixture(scope="module")
 def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """One data folder for all tests here: making the drops takes seconds."""
-    return environment(tmp_path_factory.mktemp("demo"), workers=1, log_level="warning")
+    return environment(tmp_path_factory.mktemp("demo"), workers=1, log_level="warning", drain=SHORT_DRAIN)
 
 
 @contextmanager
