@@ -134,7 +134,7 @@ def _moments(inbox: Path, data: Path) -> list[Callable[[], bool]]:
 
 def _kill_at(moment: Callable[[], bool], pid: int, readers: list[int]) -> None:
     while not moment():
-        pass  # the next step is milliseconds away
+        time.sleep(0.0005)  # each lasts for milliseconds
     readers.extend(children_of(pid))
     os.kill(pid, signal.SIGKILL)
 

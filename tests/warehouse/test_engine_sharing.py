@@ -1,6 +1,7 @@
 """Look-ups that share a statement: each with its own answer, deadline and fate."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,12 +20,21 @@ from warehouse.releases import Catalog
 TOWN = [f"{number:05}" for number in range(10000, 11290)]
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    """Entries in three row groups."""
-    catalog = Catalog(tmp_path / "data")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    """A release that nobody may change."""
+    folder = tmp_path_factory.mktemp("sharing")
+    catalog = Catalog(folder / "data")
     places = [*LOCATIONS, *(location(zip_code, "Town", "AL") for zip_code in TOWN)]
-    publish(catalog, write_drop(tmp_path / "drop", locations=places))
+    publish(catalog, write_drop(folder / "drop", locations=places))
+    return catalog
+
+
+@pytest.fixture
+def file(made: Catalog, tmp_path: Path) -> Path:
+    """Entries in three row groups, the test's own."""
+    shutil.copytree(made.data, tmp_path / "data")
+    catalog = Catalog(tmp_path / "data")
     return catalog.folder(catalog.current().id) / AREA.entries
 
 

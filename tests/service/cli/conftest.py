@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +67,26 @@ def cli(short: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
 @pytest.fixture
 def drop(tmp_path: Path) -> Path:
     return write_drop(tmp_path / "drop")
+
+
+@pytest.fixture(scope="session")
+def made(short_folder: Path) -> tuple[Path, str]:
+    """A data folder to copy, with one release, and its id."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name in list(os.environ):
+            if name.startswith("FORECAST_"):
+                patched.delenv(name)
+        made = Cli(short_folder / "data of commands")
+        done = made("extracts", "publish", str(write_drop(short_folder / "drop of commands")))
+    assert done.code == 0, done.err
+    return made.data, done.out.strip()
+
+
+@pytest.fixture
+def release(cli: Cli, made: tuple[Path, str]) -> str:
+    """The current release of the test's data folder, of the same figures as `drop`."""
+    shutil.copytree(made[0], cli.data)
+    return made[1]
 
 
 @pytest.fixture

@@ -58,9 +58,8 @@ def test_the_same_drop_again_is_no_failure(cli: Cli, drop: Path) -> None:
     assert published(cli, drop) == release
 
 
-def test_a_refused_drop_is_exit_code_1_and_changes_nothing(cli: Cli, drop: Path, tmp_path: Path) -> None:
+def test_a_refused_drop_is_exit_code_1_and_changes_nothing(cli: Cli, release: str, tmp_path: Path) -> None:
     """All findings, in both forms; what was current stays so, and is named."""
-    release = published(cli, drop)
     bad = str(bad_drop(tmp_path / "bad"))
     text, as_json = cli("extracts", "publish", bad), cli("extracts", "publish", bad, "--json")
     assert (text.code, as_json.code) == (1, 1)
@@ -101,10 +100,9 @@ def test_a_file_that_is_no_parquet_is_a_finding(cli: Cli, tmp_path: Path) -> Non
 @pytest.mark.parametrize("arguments", [("publish", "{drop}"), ("rollback",)], ids=" ".join)
 @pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
 def test_another_publisher_is_exit_code_3(
-    cli: Cli, drop: Path, arguments: tuple[str, ...], more: tuple[str, ...]
+    cli: Cli, release: str, drop: Path, arguments: tuple[str, ...], more: tuple[str, ...]
 ) -> None:
     """Who comes second is told, and nothing changes."""
-    release = published(cli, drop)
     with exclusive(cli.data / "publish.lock") as held:
         assert held
         done = cli("extracts", *(word.format(drop=drop) for word in arguments), *more)
@@ -114,9 +112,9 @@ def test_another_publisher_is_exit_code_3(
     assert current(cli) == [release]
 
 
-def test_list_shows_releases_newest_first(cli: Cli, drop: Path, tmp_path: Path) -> None:
+def test_list_shows_releases_newest_first(cli: Cli, release: str, tmp_path: Path) -> None:
     """As JSON with the documented members; as text with what is current and what was before it."""
-    first, second = published(cli, drop), published(cli, other_drop(tmp_path / "other"))
+    first, second = release, published(cli, other_drop(tmp_path / "other"))
     listed = cli("extracts", "list", "--json").json
     assert {release["id"]: release["current"] for release in listed} == {first: False, second: True}
     members = {"id", "published_at", "current", "illustrative", "zip_codes", "cities", "findings"}
@@ -125,9 +123,9 @@ def test_list_shows_releases_newest_first(cli: Cli, drop: Path, tmp_path: Path) 
     assert lines == {first: "previous", second: "current"}
 
 
-def test_show_tells_what_a_release_is_made_of(cli: Cli, drop: Path, tmp_path: Path) -> None:
+def test_show_tells_what_a_release_is_made_of(cli: Cli, release: str, tmp_path: Path) -> None:
     """The current one by default, any other by its id, with tables and findings."""
-    first, second = published(cli, drop), published(cli, other_drop(tmp_path / "other"))
+    first, second = release, published(cli, other_drop(tmp_path / "other"))
     shown = cli("extracts", "show", "--json").json
     assert set(shown) == {"current", "manifest", "findings"}
     assert (shown["current"], shown["manifest"]["id"]) == (True, second)
@@ -138,9 +136,9 @@ def test_show_tells_what_a_release_is_made_of(cli: Cli, drop: Path, tmp_path: Pa
     assert "zip_locations.parquet" in text
 
 
-def test_rollback_goes_back_and_forth(cli: Cli, drop: Path, tmp_path: Path) -> None:
+def test_rollback_goes_back_and_forth(cli: Cli, release: str, tmp_path: Path) -> None:
     """Without an argument to the release before, twice back to this one; with an id, to that one."""
-    first, second = published(cli, drop), published(cli, other_drop(tmp_path / "other"))
+    first, second = release, published(cli, other_drop(tmp_path / "other"))
     assert cli("extracts", "rollback").out == f"{first}\n"
     assert current(cli) == [first]
     assert cli("extracts", "rollback", "--json").json == {"release": second, "behind": []}
@@ -163,9 +161,8 @@ def test_there_is_nothing_to_return_to(cli: Cli, drop: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "rollback"])
-@pytest.mark.parametrize("release", ["20261005T090000Z-0123456789ab", "../staging", ".", "x" * 300])
-def test_an_unknown_release_is_named(cli: Cli, drop: Path, command: str, release: str) -> None:
+@pytest.mark.parametrize("unknown", ["20261005T090000Z-0123456789ab", "../staging", ".", "x" * 300])
+def test_an_unknown_release_is_named(cli: Cli, release: str, command: str, unknown: str) -> None:
     """An id that no release has, or that is none, is a failure that changes nothing and leads nowhere else."""
-    now = published(cli, drop)
-    assert release in failed(cli("extracts", command, release, "--json"))
-    assert current(cli) == [now]
+    assert unknown in failed(cli("extracts", command, unknown, "--json"))
+    assert current(cli) == [release]

@@ -1,5 +1,6 @@
 """Projects by ZIP code and city, page by page, byte by byte."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -42,10 +43,19 @@ PROJECTS: Rows = (
 )
 
 
-@pytest.fixture
-def current(catalog: Catalog, tmp_path: Path) -> Catalog:
-    drop = write_drop(tmp_path / "drop", locations=(*LOCATIONS, *NEW_YORK), aliases=ALIASES, projects=PROJECTS)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    """A release that nobody may change."""
+    folder = tmp_path_factory.mktemp("projects")
+    drop = write_drop(folder / "drop", locations=(*LOCATIONS, *NEW_YORK), aliases=ALIASES, projects=PROJECTS)
+    catalog = Catalog(folder / "data")
     assert publish(catalog, drop).result == "published"
+    return catalog
+
+
+@pytest.fixture
+def current(catalog: Catalog, made: Catalog) -> Catalog:
+    shutil.copytree(made.data, catalog.data)
     return catalog
 
 
