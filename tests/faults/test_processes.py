@@ -29,11 +29,13 @@ from tests.support.instance import (
     until,
 )
 
+_USUAL_DRAIN = {"FORECAST_DRAIN": "10"}
+
 
 @pytest.fixture
 def patient(published: Site, short: Path) -> Iterator[Instance]:
-    """It takes the usual time to stop."""
-    with serving(published.env | {"FORECAST_DRAIN": "10"}, short / "serve.log", workers=2) as instance:
+    """One worker that takes the usual time to stop."""
+    with serving(published.env | _USUAL_DRAIN, short / "serve.log") as instance:
         yield instance
 
 
@@ -115,7 +117,8 @@ def test_sigterm_finishes_what_is_under_way_and_says_close(patient: Instance, pu
         half = len(request) // 2
         connection.sendall(request[:half])
         patient.process.send_signal(signal.SIGTERM)
-        until(lambda: patient.ready().status_code == 503, 2)
+        until(lambda: patient.zip_code(published.key).headers.get("connection") == "close", 2)
+        assert patient.ready().status_code == 503
         connection.sendall(request[half:])
         answer = whole_answer(connection)
         assert answer.startswith(b"HTTP/1.1 200")
@@ -160,46 +163,46 @@ def test_an_instance_without_a_release_waits_for_the_first(site: Site, short: Pa
         assert instance.ready().status_code == 200
 
 
-def test_clients_that_connect_anew_lose_nothing_to_a_stop(patient: Instance, published: Site) -> None:
+def test_clients_that_connect_anew_lose_nothing_to_a_stop(published: Site, short: Path) -> None:
     """While an instance drains, a new connection is answered or refused, and never reset with its request sent."""
-    outcomes: Counter[str] = Counter()
+    with serving(published.env | _USUAL_DRAIN, short / "serve.log", workers=2) as instance:
+        outcomes: Counter[str] = Counter()
 
-    def ask() -> None:
-        while not outcomes["refused"]:
-            try:
-                outcomes[str(patient.zip_code(published.key).status_code)] += 1
-            except httpx.ConnectError:
-                outcomes["refused"] += 1
-            except httpx.TransportError as error:
-                outcomes[repr(error)] += 1
+        def ask() -> None:
+            while not outcomes["refused"]:
+                try:
+                    outcomes[str(instance.zip_code(published.key).status_code)] += 1
+                except httpx.ConnectError:
+                    outcomes["refused"] += 1
+                except httpx.TransportError as error:
+                    outcomes[repr(error)] += 1
 
-    callers = [threading.Thread(target=ask) for _ in range(3)]
-    for caller in callers:
-        caller.start()
-    until(lambda: outcomes["200"] > 20, 10)
-    assert patient.stop() == 0
-    for caller in callers:
-        caller.join()
+        callers = [threading.Thread(target=ask) for _ in range(3)]
+        for caller in callers:
+            caller.start()
+        until(lambda: outcomes["200"] > 20, 10)
+        assert instance.stop() == 0
+        for caller in callers:
+            caller.join()
     assert set(outcomes) == {"200", "refused"}, outcomes
 
 
-def test_who_waits_to_be_accepted_when_a_stalled_worker_stops_is_answered(published: Site, short: Path) -> None:
+def test_who_waits_to_be_accepted_when_a_stalled_worker_stops_is_answered(patient: Instance, published: Site) -> None:
     """A worker that was stalled until it had to close accepts first; nobody else gets in meanwhile."""
-    with serving(published.env | {"FORECAST_DRAIN": "10"}, short / "serve.log") as instance:
-        url = httpx.URL(instance.partners)
-        address = (url.host, url.port or 80)
-        (worker,) = instance.worker_pids()
-        instance.process.send_signal(signal.SIGTERM)
-        until(lambda: instance.ready().status_code == 503, 2)
-        os.kill(worker, signal.SIGSTOP)
-        with contextlib.ExitStack() as waiting:
-            clients = [waiting.enter_context(socket.create_connection(address, timeout=5)) for _ in range(5)]
-            for client in clients:
-                client.sendall(f"GET {FORECAST}?zip_code=36436 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-            time.sleep(1.2)  # now it ought to have closed
-            with pytest.raises(TimeoutError):
-                socket.create_connection(address, timeout=0.2)
-            os.kill(worker, signal.SIGCONT)
-            for client in clients:
-                assert whole_answer(client).startswith(b"HTTP/1.1 401")
-        assert instance.stop() == 0
+    url = httpx.URL(patient.partners)
+    address = (url.host, url.port or 80)
+    (worker,) = patient.worker_pids()
+    patient.process.send_signal(signal.SIGTERM)
+    until(lambda: patient.zip_code(published.key).headers.get("connection") == "close", 2)
+    os.kill(worker, signal.SIGSTOP)
+    with contextlib.ExitStack() as waiting:
+        clients = [waiting.enter_context(socket.create_connection(address, timeout=5)) for _ in range(5)]
+        for client in clients:
+            client.sendall(f"GET {FORECAST}?zip_code=36436 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        time.sleep(1.2)  # now it ought to have closed
+        with pytest.raises(TimeoutError):
+            socket.create_connection(address, timeout=0.2)
+        os.kill(worker, signal.SIGCONT)
+        for client in clients:
+            assert whole_answer(client).startswith(b"HTTP/1.1 401")
+    assert patient.stop() == 0
