@@ -1,5 +1,6 @@
 """What many tests share: a real Valkey, a small published release, a worker that serves it."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ from tests.support.served import Served, served
 from tests.support.valkey import ValkeyProcess
 from warehouse.publish import Options, publish
 from warehouse.releases import Catalog
+
+# Hundreds of processes are started here: whatever this one was told, let them compile our modules once.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Together large enough for gzip to be worth it.
 SPRINGFIELD = tuple(

@@ -36,7 +36,7 @@ def test_switches_under_load_lose_nothing_and_mix_nothing(site: Site, short: Pat
                     answer = client.get(FORECAST, params=query)
                     expected = str(figures[answer.headers["x-data-release"]]) if answer.status_code == 200 else "?"
                     seen[answer.status_code, expected in answer.text] += 1
-                    time.sleep(0.005)  # the commands that switch need the processors too
+                    time.sleep(0.01)  # the commands that switch need the processors too
 
         callers = [threading.Thread(target=ask) for _ in range(4)]
         for caller in callers:
