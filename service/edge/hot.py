@@ -34,8 +34,8 @@ class Caller:
 
     __slots__ = ("host", "known", "presented", "reader")
 
-    def __init__(self, names: plain.Names) -> None:
-        self.reader = plain.HeadReader(names)
+    def __init__(self, fields: plain.Fields) -> None:
+        self.reader = plain.HeadReader(fields)
         self.presented: bytes | None = None
         self.known: Verified | None = None
         self.host: bytes | None = None
@@ -71,7 +71,7 @@ class HotAnswers:
         self._release: str | None = None
         self._targets: Sieve[bytes, _Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
         self._find_target = self._targets.find
-        self.names = plain.Names()
+        self.fields = plain.Fields()
         self._dates: Headers | None = None
         self._ok = self._not_modified = b""
 
@@ -101,7 +101,7 @@ class HotAnswers:
         asked = caller.reader.read(head, end) if node is not None else None
         if node is None or asked is None:
             return None
-        if asked.get(plain.KEY) != caller.presented or asked.get(plain.HOST) != caller.host:
+        if asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
         known = caller.known
         if known is None:
@@ -111,6 +111,8 @@ class HotAnswers:
         if allowance is None:
             return None
         # from here on it is answered: a token of the key's rate may have been taken
+        if caller.reader.news is not None:
+            caller.reader.learn()
         if dates is not self._dates:
             self._dated(dates)
         node.visited = True
@@ -118,16 +120,16 @@ class HotAnswers:
         return self._written(target, node.value, allowance, asked, now)
 
     def _written(self, target: _Target, kept: NearEntry, allowance: Allowance, asked: plain.Asked, now: float) -> bytes:
-        accept = asked.get(plain.ACCEPT)
+        accept = asked.accept_encoding
         if accept is not None and len(kept.heads) > 1 and _accepts_gzip(accept):
             (head, not_modified, etag), body = kept.heads[1], kept.entry.gzipped
         else:
             (head, not_modified, etag), body = kept.heads[0], kept.entry.body
-        request_id = asked.get(plain.REQUEST_ID)
+        request_id = asked.request_id
         if request_id is None or not valid_request_id(request_id):
             request_id = new_request_id().encode()
         usage, counter, ok = target.usage, target.answered, self._ok
-        if plain.MATCH in asked and matches(asked[plain.MATCH], etag):
+        if asked.if_none_match and matches(asked.if_none_match, etag):
             usage, counter, ok = "not_modified", target.not_modified, self._not_modified
             head, body = not_modified, b""
         counter.value += 1
@@ -142,7 +144,7 @@ class HotAnswers:
     def _look_at(self, caller: Caller, asked: plain.Asked) -> None:
         """At a host and a key that the connection did not show before: they are known if both are good."""
         caller.presented = caller.known = caller.host = None
-        host, presented = asked.get(plain.HOST), asked.get(plain.KEY)
+        host, presented = asked.host, asked.presented
         if host is not None and valid_host(host) and presented is not None:
             caller.known = self._verifier.recall(presented.decode("latin-1").strip())
             caller.presented, caller.host = presented, host

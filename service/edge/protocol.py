@@ -41,7 +41,7 @@ class EdgeProtocol(TimedProtocol):
         self._other_method: str | None = None
         self._refusal: str | None = None
         self._hot: HotAnswers | None = self.app.hot
-        self._caller = Caller(self._hot.names) if self._hot is not None else None
+        self._caller = Caller(self._hot.fields) if self._hot is not None else None
         self._answered = False
         self._fed = 0
         self._is_one_too_many = False
@@ -55,7 +55,7 @@ class EdgeProtocol(TimedProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refusal is not None:
             return  # nothing after a refused request is answered
-        if not self._in_message and self._can_answer_directly() and self._answer_directly(data):
+        if not self._in_message and self._answer_directly(data):
             return
         if not self._in_message and not data.startswith((b"GET ", b"HEAD ")):
             data = self._with_known_method(data)
@@ -129,27 +129,24 @@ class EdgeProtocol(TimedProtocol):
         for name, value in self._received:
             super().on_header(name, value)
 
-    def _can_answer_directly(self) -> bool:
-        cycle = self.cycle
-        return (
-            (cycle is None or cycle.response_complete)  # what came before is answered first
-            and not self.flow.write_paused
-            and not self.app.draining
-            and not self._is_one_too_many
-        )
-
     def _is_plain_get(self) -> bool:
         return (
-            self._can_answer_directly()
-            and not self.transport.is_closing()
+            not self.transport.is_closing()
             and self.parser.get_method() == b"GET"
             and self.parser.get_http_version() == "1.1"
         )
 
     def _answer_directly(self, head: bytes) -> bool:
         """Whether the request was answered here and now."""
-        hot, caller, now = self._hot, self._caller, monotonic()
-        if hot is None or caller is None:
+        hot, caller, cycle, now = self._hot, self._caller, self.cycle, monotonic()
+        if (
+            hot is None
+            or caller is None
+            or (cycle is not None and not cycle.response_complete)  # what came before is answered first
+            or self.flow.write_paused
+            or self.app.draining
+            or self._is_one_too_many
+        ):
             return False
         answer = hot.answer(head, caller, self.server_state.default_headers, now)
         if answer is None:
