@@ -60,6 +60,12 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._requests)
 
+    @property
+    def may_grow(self) -> bool:
+        """Whether others can join the statement of the oldest, which there must be."""
+        oldest = next(iter(self._requests))
+        return bool(oldest.keys) and not oldest.alone
+
     def add(self, request: Request) -> None:
         self._requests[request] = None
 
@@ -75,7 +81,7 @@ class Waiting:
     def take(self) -> list[Request]:
         """The requests of one statement: the oldest, and those behind it that can share. At least one must wait."""
         oldest = next(iter(self._requests))
-        taken = self._sharing(oldest) if oldest.keys and not oldest.alone else [oldest]
+        taken = self._sharing(oldest) if self.may_grow else [oldest]
         for request in taken:
             del self._requests[request]
         return taken

@@ -1,7 +1,8 @@
 """Look-ups in the files of one release: locked-down DuckDB, a cursor per statement, deadlines, a bounded queue.
 
 Look-ups by key that wait at the same time become one statement. A lone one waits for no others: what was asked for in
-one turn of the event loop goes together, and what comes while the threads are busy when one of them is free again.
+one turn of the event loop goes together. What comes while a statement runs goes together when it ends, or when it turns
+out to take long.
 """
 
 import asyncio
@@ -23,6 +24,9 @@ from warehouse.query import CLOSED, Query, Row
 
 # One query keeps a processor busy; a second thread lets a lone look-up pass a long one, and covers waits for the disk.
 _THREADS = 2
+# Measured: a statement takes some 0.9 ms for one key, and 1.6 ms for 16 neighbours. So those that could share one wait
+# for the one that runs, unless it takes longer than this, as a hundred scattered keys do.
+_LONG_SECONDS = 0.01
 _INTERRUPT_EVERY = 0.02
 
 Observe = Callable[[float, int], None]
@@ -55,6 +59,7 @@ class Engine:
         self._running: dict[Query, list[Request]] = {}
         self._closed = self._scheduled = False
         self._connection = duckdb.connect()
+        self._idle: list[duckdb.DuckDBPyConnection] = []
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="warehouse")
         try:
             plain, pattern = (sql.quoted(name) for name in (str(folder), sql.pattern(folder)))
@@ -110,6 +115,8 @@ class Engine:
         for query in running:
             while not query.ended.wait(_INTERRUPT_EVERY):
                 query.interrupt()
+        for cursor in self._idle:
+            cursor.close()
         self._connection.close()
 
     async def _ask(self, lookup: str, keys: tuple[str, ...], parameters: Row) -> list[Any]:
@@ -143,23 +150,37 @@ class Engine:
 
     def _dispatch(self) -> None:
         self._scheduled = False
-        while self._waiting and len(self._running) < _THREADS:
+        while self._waiting and len(self._running) < _THREADS and not self._holds_back():
             # a caller that went in this very turn is still there
             requests = [request for request in self._waiting.take() if not request.over]
             if requests:
                 self._start(requests)
 
+    def _holds_back(self) -> bool:
+        """Whether the next statement would be the larger for waiting, and need not wait long."""
+        return self._waiting.may_grow and any(not query.is_long for query in self._running)
+
     def _start(self, requests: list[Request]) -> None:
         text, parameters = statement_of(requests)
-        query = Query(self._connection, text, parameters, max(request.deadline for request in requests))
         try:
+            # one that was used before saves 0.2 ms
+            cursor = self._idle.pop() if self._idle else self._connection.cursor()
+            query = Query(cursor, text, parameters, max(request.deadline for request in requests))
             future = self._threads.submit(query.run)
-        except RuntimeError as error:  # no thread can be started
+        except (RuntimeError, duckdb.Error) as error:  # no thread can be started, no cursor made
             _fail(requests, LookupFailure(str(error)))
             return
         self._running[query] = requests
-        alarm = asyncio.get_running_loop().call_later(query.deadline - time.monotonic(), self._interrupt, query)
-        asyncio.wrap_future(future).add_done_callback(lambda done: self._ended(query, alarm, done))
+        loop = asyncio.get_running_loop()
+        alarms = (
+            loop.call_later(_LONG_SECONDS, self._takes_long, query),
+            loop.call_later(query.deadline - time.monotonic(), self._interrupt, query),
+        )
+        asyncio.wrap_future(future).add_done_callback(lambda done: self._ended(query, alarms, done))
+
+    def _takes_long(self, query: Query) -> None:
+        query.is_long = True
+        self._schedule()
 
     def _interrupt(self, query: Query) -> None:
         """All of its look-ups are past their deadlines."""
@@ -168,11 +189,14 @@ class Engine:
             # an interrupt before execution has begun is lost, so it is repeated
             asyncio.get_running_loop().call_later(_INTERRUPT_EVERY, self._interrupt, query)
 
-    def _ended(self, query: Query, alarm: asyncio.TimerHandle, done: asyncio.Future[list[Row]]) -> None:
-        alarm.cancel()
+    def _ended(self, query: Query, alarms: Iterable[asyncio.TimerHandle], done: asyncio.Future[list[Row]]) -> None:
+        for alarm in alarms:
+            alarm.cancel()
         requests = self._running.pop(query)
         error = done.exception()
         if error is None:
+            if not self._closed:
+                self._idle.append(query.cursor)
             answer(requests, done.result())
         elif len(requests) > 1 and not self._closed:
             # whoever did not ask for a bad row group, or for too much, must not fail with who did

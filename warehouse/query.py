@@ -15,17 +15,18 @@ Row = tuple[Any, ...]
 
 
 class Query:
-    """`deadline` is as time.monotonic() has it. After it ran, `seconds` says how long."""
+    """On a `cursor` that no other uses meanwhile. `deadline` is as time.monotonic() has it. `is_long`: it has run for a
+    while. After it ran, `seconds` says how long."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, text: str, parameters: Row, deadline: float) -> None:
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, text: str, parameters: Row, deadline: float) -> None:
+        self.cursor = cursor
         self.deadline = deadline
         self.seconds = 0.0
+        self.is_long = False
         self.closed = False
         self.ended = threading.Event()
-        self._connection = connection
         self._text = text
         self._parameters = list(parameters)
-        self._cursor: duckdb.DuckDBPyConnection | None = None
 
     def run(self) -> list[Row]:
         """Raises LookupTimeout if the deadline passed, LookupFailure if the release was closed or the query failed."""
@@ -33,10 +34,9 @@ class Query:
         try:
             if started >= self.deadline:
                 raise LookupTimeout("the deadline of the look-up passed")
-            self._cursor = self._connection.cursor()
             if self.closed:
                 raise LookupFailure(CLOSED)
-            return self._cursor.execute(self._text, self._parameters).fetchall()
+            return self.cursor.execute(self._text, self._parameters).fetchall()
         except duckdb.InterruptException:
             if self.closed:
                 raise LookupFailure(CLOSED) from None
@@ -48,5 +48,4 @@ class Query:
             self.ended.set()
 
     def interrupt(self) -> None:
-        if self._cursor is not None:
-            self._cursor.interrupt()
+        self.cursor.interrupt()

@@ -11,6 +11,7 @@ import pytest
 from tests.support.drops import LOCATIONS, location, write_drop
 from tests.warehouse.helpers import publish, shorten, until
 from tests.warehouse.test_engine import ENDLESS
+from warehouse import engine as engine_module
 from warehouse.areas.forecast import AREA
 from warehouse.engine import Engine
 from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
@@ -52,6 +53,8 @@ class Shared:
             observe=lambda _, lookups: self.statements.append(lookups),
         )
         self.engine._lookups["endless"] = Lookup(ENDLESS, ())
+        self.engine._lookups["one"] = Lookup("SELECT 1", ())
+        self.engine._lookups["wrong"] = Lookup("SELECT nothing, ?", ())
 
     async def look_up(self, *zip_codes: str) -> list[bytes]:
         return await self.engine.entries(AREA.name, zip_codes)
@@ -124,6 +127,44 @@ async def test_a_lone_look_up_waits_for_no_other(shared: Shared) -> None:
     assert of(await shared.look_up(TOWN[0])) == [TOWN[0]]
     assert shared.statements == [1]
     endless.cancel()
+
+
+async def test_what_comes_while_a_statement_runs_becomes_one_statement_when_it_ends(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though a thread is free: statements of one key each would take several times as long in all."""
+    monkeypatch.setattr(engine_module, "_LONG_SECONDS", 30)
+    first = shared.ask(TOWN[0], lookup="endless", timeout=0.2)
+    await until(lambda: len(shared.engine._running) == 1)
+    tasks = []
+    for zip_code in TOWN[:5]:
+        tasks.append(shared.ask(zip_code))
+        await asyncio.sleep(0)
+    assert isinstance((await asyncio.gather(first, return_exceptions=True))[0], LookupTimeout)
+    assert [of(found) for found in await asyncio.gather(*tasks)] == [[zip_code] for zip_code in TOWN[:5]]
+    assert shared.statements == [1, 5]
+
+
+async def test_what_shares_no_statement_waits_for_none(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are asked for while a statement of keys runs: waiting would make neither of them shorter."""
+    monkeypatch.setattr(engine_module, "_LONG_SECONDS", 30)
+    running = shared.ask(TOWN[0], lookup="endless")
+    await until(lambda: len(shared.engine._running) == 1)
+    assert await shared.engine.rows("one") == [(1,)]
+    running.cancel()
+
+
+async def test_a_cursor_serves_one_statement_after_another(shared: Shared) -> None:
+    """One that failed is not used again: who knows what state it is in."""
+    await shared.look_up(TOWN[0])
+    (cursor,) = shared.engine._idle
+    await shared.look_up(TOWN[1])
+    assert shared.engine._idle == [cursor]
+    assert isinstance(
+        (await asyncio.gather(shared.ask(TOWN[0], lookup="wrong"), return_exceptions=True))[0], LookupFailure
+    )
+    assert shared.engine._idle == []
+    assert of(await shared.look_up(TOWN[2])) == [TOWN[2]]
 
 
 async def test_keys_that_several_ask_for_are_answered_to_each(shared: Shared) -> None:

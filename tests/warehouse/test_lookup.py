@@ -24,11 +24,11 @@ def lookup(tmp_path_factory: pytest.TempPathFactory) -> Lookup:
     return AREA.lookup_in(catalog.folder(catalog.current().id))
 
 
-@pytest.mark.parametrize("count", [1, 2, 15, 16, 17, 40])
+@pytest.mark.parametrize("count", [1, 2, 31, 32, 33, 40])
 def test_any_number_of_keys_is_found(lookup: Lookup, count: int) -> None:
-    """With a list of keys in the statement up to 16, with one parameter beyond."""
+    """With a list of keys in the statement up to 32, with one parameter beyond."""
     text, parameters = lookup.by_keys(TOWN[:count])
-    assert text.count("?") == len(parameters) == (count if count <= 16 else 1)
+    assert text.count("?") == len(parameters) == (count if count <= 32 else 1)
     found = duckdb.execute(text, parameters).fetchall()
     assert sorted(zip_code for zip_code, _ in found) == TOWN[:count]
 
