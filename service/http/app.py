@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from litestar import Litestar, Request, Response
-from litestar.handlers import HTTPRouteHandler
+from litestar.handlers import BaseRouteHandler
 from litestar.types import ASGIApp
 
 from service.http.errors import ApiError, of_exception
@@ -15,7 +15,7 @@ from service.http.reply import Reply
 log = logging.getLogger("forecast.http")
 
 
-def build_litestar(handlers: Sequence[HTTPRouteHandler]) -> Litestar:
+def build_litestar(handlers: Sequence[BaseRouteHandler]) -> Litestar:
     """The framework's own OpenAPI, CORS, response cache and rate limiter stay off (Decision 14)."""
     return Litestar(
         handlers,

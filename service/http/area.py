@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from litestar.handlers import HTTPRouteHandler
+from litestar.handlers import ASGIRouteHandler
 
 from service.http.answering import Answers
 from service.http.errors import ApiError
@@ -48,7 +48,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[str, ...] = ()
 
 
-RouteFactory = Callable[[Answers], HTTPRouteHandler]
+# Of plain ASGI: the framework reads no parameters and makes no response here, and would take longer than the answer.
+RouteFactory = Callable[[Answers], ASGIRouteHandler]
 
 
 class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):

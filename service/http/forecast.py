@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from litestar import Request, get
-from litestar.handlers import HTTPRouteHandler
-from litestar.types import ASGIApp
+from litestar import asgi
+from litestar.handlers import ASGIRouteHandler
+from litestar.types import Receive, Scope, Send
 
 from service.http.answering import Answers, Asked
 from service.http.area import Operation, PartnerArea, explain, keys_of
@@ -19,12 +19,12 @@ NAME = forecast.AREA.name
 _NOTHING = ("There are no records of ZIP code {}", "There is no city {} in {}")
 
 
-def forecast_route(answers: Answers) -> HTTPRouteHandler:
-    @get(PATH)
-    async def population_housing_forecast(request: Request[Any, Any, Any]) -> ASGIApp:
+def forecast_route(answers: Answers) -> ASGIRouteHandler:
+    @asgi(PATH, copy_scope=False)
+    async def population_housing_forecast(scope: Scope, receive: Receive, send: Send) -> None:
         def ask(release: OpenRelease) -> Asked:
             keys = keys_of(release, NAME)
-            query = parse_location(request.scope["query_string"])
+            query = parse_location(scope["query_string"])
             match = keys.resolve(query.zip_code, query.city_name, query.state_code)
             if not isinstance(match, Match):
                 headers = answers.policy.headers(release.id)
@@ -32,7 +32,8 @@ def forecast_route(answers: Answers) -> HTTPRouteHandler:
             outcome = "answered" if keys.has_figures(match.keys) else "answered_empty"
             return Asked(match.query, lambda: forecast.answer(release.engine, match), outcome)
 
-        return await answers.answer(NAME, request.scope, ask)
+        reply = await answers.answer(NAME, scope, ask)
+        await reply(scope, receive, send)
 
     return population_housing_forecast
 

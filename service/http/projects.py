@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from litestar import Request, get
-from litestar.handlers import HTTPRouteHandler
-from litestar.types import ASGIApp
+from litestar import asgi
+from litestar.handlers import ASGIRouteHandler
+from litestar.types import Receive, Scope, Send
 
 from service.http.answering import Answers, Asked
 from service.http.area import Operation, Parameter, PartnerArea, explain, keys_of
@@ -20,12 +20,12 @@ NAME = projects.AREA.name
 _NOTHING = ("There are no development projects in ZIP code {}", "There are no development projects in {}, {}")
 
 
-def projects_route(answers: Answers) -> HTTPRouteHandler:
-    @get(PATH)
-    async def development_projects(request: Request[Any, Any, Any]) -> ASGIApp:
+def projects_route(answers: Answers) -> ASGIRouteHandler:
+    @asgi(PATH, copy_scope=False)
+    async def development_projects(scope: Scope, receive: Receive, send: Send) -> None:
         def ask(release: OpenRelease) -> Asked:
             keys = keys_of(release, NAME)
-            query, wanted = parse_paged_location(request.scope["query_string"])
+            query, wanted = parse_paged_location(scope["query_string"])
             match = keys.resolve(query.zip_code, query.city_name, query.state_code)
             if not isinstance(match, Match):
                 headers = answers.policy.headers(release.id)
@@ -33,7 +33,8 @@ def projects_route(answers: Answers) -> HTTPRouteHandler:
             page = _page(match.query, wanted)
             return Asked(page.of(match.query), lambda: projects.answer(release.engine, keys, match, page))
 
-        return await answers.answer(NAME, request.scope, ask)
+        reply = await answers.answer(NAME, scope, ask)
+        await reply(scope, receive, send)
 
     return development_projects
 
