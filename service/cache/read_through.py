@@ -61,16 +61,15 @@ class ReadThrough:
             self._near.put(key, found.entry, generation)
             return Fetched(found.entry, "shared", bypassed=False)
         bypassed = found.outcome == "unavailable"
-        entry = await self._flights.run(
-            key.name, lambda: self._fill(key, fill), lambda made: self._shared.put(key, made)
-        )
+        entry = await self._flights.run(key.name, lambda: self._fill(key, fill))
         return Fetched(entry, "warehouse", bypassed)
 
     async def _fill(self, key: CacheKey, fill: Fill) -> CacheEntry:
-        """Once for all who wait, and so is the entry put near."""
+        """Once for all who wait, and so is the entry stored, which nobody waits for."""
         generation = self._near.generation
         entry = await self._made(fill)
         self._near.put(key, entry, generation)
+        self._shared.put(key, entry)
         return entry
 
     async def _made(self, fill: Fill) -> CacheEntry:

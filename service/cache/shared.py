@@ -1,5 +1,6 @@
 """The shared cache: entries in Redis. Whatever is wrong with it is a miss, never an error of the request."""
 
+import asyncio
 import logging
 from typing import Literal
 
@@ -9,6 +10,7 @@ from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
 from service.redis.batch import BatchedGet
+from service.redis.batched_set import BatchedSet
 from service.redis.client import RedisStore, StoreUnavailable
 
 log = logging.getLogger("forecast.cache")
@@ -27,9 +29,8 @@ class SharedCache:
     """`ttl`, in seconds, only collects garbage: entries never become wrong."""
 
     def __init__(self, store: RedisStore, ttl: int) -> None:
-        self._store = store
         self._batched = BatchedGet(store)
-        self._ttl = ttl
+        self._stores = BatchedSet(store, ttl)
 
     async def get(self, key: CacheKey) -> SharedLookup:
         try:
@@ -45,12 +46,6 @@ class SharedCache:
             return SharedLookup("damaged")
         return SharedLookup("hit", found)
 
-    async def put(self, key: CacheKey, entry: CacheEntry) -> bool:
-        """Whether it was stored."""
-        data = envelope.encode(entry, key.digest)
-        try:
-            await self._store.call(lambda client: client.set(key.name, data, ex=self._ttl))
-        except StoreUnavailable as error:
-            log.debug("cache store: %s", error)
-            return False
-        return True
+    def put(self, key: CacheKey, entry: CacheEntry) -> asyncio.Future[bool]:
+        """Whether it was stored, some time; whoever does not care need not wait."""
+        return self._stores.set(key.name, envelope.encode(entry, key.digest))

@@ -14,43 +14,57 @@ class SingleFlight(Generic[T]):
         """`linger`: seconds that a finished fill still answers, for callers whose cache look-up had missed just before
         the fill was stored."""
         self._linger = linger
-        self._flights: dict[str, asyncio.Future[T]] = {}
+        self._waiting: dict[str, list[asyncio.Future[T]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        # until when a result answers, and the result; in the order of the first
+        self._landed: dict[str, tuple[float, T]] = {}
+        self._is_sweeping = False
 
-    async def run(self, key: str, fill: Callable[[], Awaitable[T]], then: Callable[[T], Awaitable[object]]) -> T:
-        """The result of `fill`, shared by all who ask for `key` meanwhile.
-
-        `then` runs after it, with the result given out already. An error of `fill` reaches all who wait.
-        """
-        flight = self._flights.get(key)
-        if flight is None:
-            flight = asyncio.get_running_loop().create_future()
-            self._flights[key] = flight
-            task = asyncio.create_task(self._fly(key, flight, fill, then))
+    async def run(self, key: str, fill: Callable[[], Awaitable[T]]) -> T:
+        """The result of `fill`, shared by all who ask for `key` meanwhile. An error of it reaches all who wait."""
+        landed = self._landed.get(key)
+        if landed is not None:
+            return landed[1]
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            self._waiting[key] = [answer]
+            task = asyncio.create_task(self._fly(key, fill))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return await asyncio.shield(flight)
+        else:
+            waiting.append(answer)
+        return await answer
 
-    async def _fly(
-        self,
-        key: str,
-        flight: "asyncio.Future[T]",
-        fill: Callable[[], Awaitable[T]],
-        then: Callable[[T], Awaitable[object]],
-    ) -> None:
-        linger = 0.0
+    async def _fly(self, key: str, fill: Callable[[], Awaitable[T]]) -> None:
         try:
             result = await fill()
-            flight.set_result(result)
-            linger = self._linger
-            await then(result)
         except asyncio.CancelledError:
-            flight.cancel()
+            for answer in self._waiting.pop(key):
+                answer.cancel()
             raise
         except Exception as error:
-            if flight.done():
-                raise
-            flight.set_exception(error)
-            flight.exception()  # read, so that an error nobody waits for any more is not reported as lost
-        finally:
-            asyncio.get_running_loop().call_later(linger, self._flights.pop, key, None)
+            for answer in self._still_waiting(key):
+                answer.set_exception(error)
+            return
+        for answer in self._still_waiting(key):
+            answer.set_result(result)
+        self._landed[key] = (asyncio.get_running_loop().time() + self._linger, result)
+        if not self._is_sweeping:
+            self._sweep()
+
+    def _still_waiting(self, key: str) -> list[asyncio.Future[T]]:
+        return [answer for answer in self._waiting.pop(key) if not answer.done()]
+
+    def _sweep(self) -> None:
+        """Forgets results in time: with one alarm, since one for each would cost more than what it is for."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        while self._landed:
+            key, (until, _) = next(iter(self._landed.items()))
+            if until > now:
+                break
+            del self._landed[key]
+        self._is_sweeping = bool(self._landed)
+        if self._is_sweeping:
+            loop.call_later(until - now, self._sweep)
