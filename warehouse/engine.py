@@ -1,8 +1,8 @@
 """Look-ups in the files of one release: locked-down DuckDB, a cursor per statement, deadlines, a bounded queue.
 
 Look-ups by key that wait at the same time become one statement. A lone one waits for no others: what was asked for in
-one turn of the event loop goes together. What comes while a statement runs goes together when it ends, or when it turns
-out to take long.
+one turn of the event loop goes together. What comes while a statement runs goes together shortly after it has ended, or
+when it turns out to take long.
 """
 
 import asyncio
@@ -28,6 +28,9 @@ _THREADS = 2
 # for the one that runs, unless it takes longer than this, as a hundred scattered keys do.
 _LONG_SECONDS = 0.01
 _INTERRUPT_EVERY = 0.02
+# Where others came meanwhile, the next statement waits for more as long as the last one took, but no longer than this:
+# with 32 callers a fifth more share it.
+_MOST_GATHERING_SECONDS = 0.002
 
 Observe = Callable[[float, int], None]
 
@@ -57,7 +60,7 @@ class Engine:
         self._lookups = dict(lookups)
         self._waiting = Waiting()
         self._running: dict[Query, list[Request]] = {}
-        self._closed = self._scheduled = False
+        self._closed = self._scheduled = self._gathers = False
         self._connection = duckdb.connect()
         self._idle: list[duckdb.DuckDBPyConnection] = []
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="warehouse")
@@ -158,7 +161,7 @@ class Engine:
 
     def _holds_back(self) -> bool:
         """Whether the next statement would be the larger for waiting, and need not wait long."""
-        return self._waiting.may_grow and any(not query.is_long for query in self._running)
+        return self._waiting.may_grow and (self._gathers or any(not query.is_long for query in self._running))
 
     def _start(self, requests: list[Request]) -> None:
         text, parameters = statement_of(requests)
@@ -182,6 +185,15 @@ class Engine:
         query.is_long = True
         self._schedule()
 
+    def _gather(self, seconds: float) -> None:
+        """Whoever was answered just now may ask again at once."""
+        self._gathers = True
+        asyncio.get_running_loop().call_later(seconds, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gathers = False
+        self._schedule()
+
     def _interrupt(self, query: Query) -> None:
         """All of its look-ups are past their deadlines."""
         if query in self._running:
@@ -198,6 +210,8 @@ class Engine:
             if not self._closed:
                 self._idle.append(query.cursor)
             answer(requests, done.result())
+            if self._waiting or len(requests) > 1:
+                self._gather(min(query.seconds, _MOST_GATHERING_SECONDS))
         elif len(requests) > 1 and not self._closed:
             # whoever did not ask for a bad row group, or for too much, must not fail with who did
             self._waiting.put_back(singly(requests))

@@ -145,13 +145,41 @@ async def test_what_comes_while_a_statement_runs_becomes_one_statement_when_it_e
     assert shared.statements == [1, 5]
 
 
-async def test_what_shares_no_statement_waits_for_none(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are asked for while a statement of keys runs: waiting would make neither of them shorter."""
+async def test_rows_are_looked_up_while_a_statement_of_keys_runs(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They share no statement, so that waiting would save nothing."""
     monkeypatch.setattr(engine_module, "_LONG_SECONDS", 30)
     running = shared.ask(TOWN[0], lookup="endless")
     await until(lambda: len(shared.engine._running) == 1)
     assert await shared.engine.rows("one") == [(1,)]
     running.cancel()
+
+
+async def test_where_look_ups_come_together_the_next_statement_waits_for_more(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a moment, and not where one follows the other: a lone caller is never kept waiting."""
+    moments: list[float] = []
+    monkeypatch.setattr(shared.engine, "_gather", moments.append)
+    await shared.look_up(TOWN[0])
+    await shared.look_up(TOWN[1])
+    assert moments == []
+    await asyncio.gather(shared.look_up(TOWN[0]), shared.look_up(TOWN[1]))
+    assert len(moments) == 1
+    assert 0 < moments[0] <= 0.002
+
+
+async def test_those_that_come_in_that_moment_share_a_statement(shared: Shared) -> None:
+    """Though no other runs."""
+    shared.engine._gather(30)
+    tasks = []
+    for zip_code in TOWN[:3]:
+        tasks.append(shared.ask(zip_code))
+        await asyncio.sleep(0)
+    shared.engine._gathered()
+    assert [of(found) for found in await asyncio.gather(*tasks)] == [[zip_code] for zip_code in TOWN[:3]]
+    assert shared.statements == [3]
 
 
 async def test_a_cursor_serves_one_statement_after_another(shared: Shared) -> None:
