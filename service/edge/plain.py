@@ -137,6 +137,8 @@ class HeadReader:
         whom nobody knows."""
         lines, before, self.news = self.news or [], self._before, None
         self._before = lines
+        if not before:
+            return
         self._lessons -= 1
         common = 0
         while common < min(len(lines), len(before)) and lines[common] == before[common]:

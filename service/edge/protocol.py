@@ -42,7 +42,7 @@ class EdgeProtocol(TimedProtocol):
         self._refusal: str | None = None
         self._hot: HotAnswers | None = self.app.hot
         self._caller = Caller(self._hot.fields) if self._hot is not None else None
-        self._answered = False
+        self._answered = self._was_looked_at = False
         self._fed = 0
         self._is_one_too_many = False
 
@@ -55,8 +55,11 @@ class EdgeProtocol(TimedProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refusal is not None:
             return  # nothing after a refused request is answered
-        if not self._in_message and self._answer_directly(data):
-            return
+        if not self._in_message:
+            if self._answer_directly(data):
+                return
+            # a whole head: looking at it again when it is parsed would not change the answer
+            self._was_looked_at = 0 <= data.find(b"\r\n\r\n") == len(data) - 4
         if not self._in_message and not data.startswith((b"GET ", b"HEAD ")):
             data = self._with_known_method(data)
         self._fed = self._fed + len(data) if self._in_message else len(data)
@@ -131,7 +134,8 @@ class EdgeProtocol(TimedProtocol):
 
     def _is_plain_get(self) -> bool:
         return (
-            not self.transport.is_closing()
+            not self._was_looked_at
+            and not self.transport.is_closing()
             and self.parser.get_method() == b"GET"
             and self.parser.get_http_version() == "1.1"
         )
