@@ -13,9 +13,9 @@ from service.cache.near import NearCache
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedCache
 from service.edge.gate import Gate
-from service.edge.hot import HotAnswers
+from service.edge.hot import HotAnswers, Tiers
 from service.edge.metering import Meter
-from service.edge.wire import heads_with
+from service.edge.wire import HeadMaker
 from service.http.answering import Answers
 from service.http.app import build_litestar
 from service.http.areas import AREAS
@@ -79,9 +79,17 @@ class WorkerApp:
         )
         self.metering = Metering(settings, endpoints.keys_url, self.cache_store)
         self._policy = CachePolicy(settings.max_age)
-        self.near = NearCache(near_cache_bytes(settings), settings.near_cache_ttl, heads_with(self._policy))
+        self.near = NearCache(
+            near_cache_bytes(settings), settings.near_cache_ttl, HeadMaker(self._policy, "near").all_of
+        )
         self._meter = Meter(_AREA_NAMES, self.metering.limiter, self.metering.quotas, self.metering.counters)
-        self.hot = HotAnswers(self.near, self.verifier, self._meter, self.telemetry)
+        self._shared = SharedCache(self.cache_store, settings.cache_ttl)
+        self.hot = HotAnswers(
+            Tiers(self.near, self._shared, HeadMaker(self._policy, "shared")),
+            self.verifier,
+            self._meter,
+            self.telemetry,
+        )
         self._told_answered = 0
         self._settings = settings
         self._on_release = on_release
@@ -118,6 +126,7 @@ class WorkerApp:
         await asyncio.gather(self._watch, self._tidying, return_exceptions=True)
         await self._listener.stop()
         await self.metering.stop()
+        await self._shared.stop()
         await self.keys_store.stop()
         await self.cache_store.stop()
 
@@ -125,12 +134,12 @@ class WorkerApp:
         """What was counted until now, the near cache's own counts and the direct answers' included."""
         self.telemetry.count(KEY_CHECKS, "accepted", amount=self.hot.answered - self._told_answered)
         self._told_answered = self.hot.answered
+        self.telemetry.total(DIRECT, self.hot.answered)
         if self.near.max_bytes:
-            self.telemetry.total(LOOKUPS, self.near.hits + self.hot.answered, "near", "hit")
+            self.telemetry.total(LOOKUPS, self.near.hits + self.hot.near, "near", "hit")
             self.telemetry.total(LOOKUPS, self.near.misses, "near", "miss")
             for reason, left in self.near.left.items():
                 self.telemetry.total(NEAR_LEFT, left, reason)
-            self.telemetry.total(DIRECT, self.hot.answered)
         return self.telemetry.snapshot()
 
     async def _watch_keys(self) -> None:
@@ -139,8 +148,7 @@ class WorkerApp:
             await asyncio.sleep(_WATCH_SECONDS)
 
     def _build_gate(self, settings: Settings) -> Gate:
-        shared = SharedCache(self.cache_store, settings.cache_ttl)
-        cache = ReadThrough(self.near, shared, self._observe_lookup)
+        cache = ReadThrough(self.near, self._shared, self._observe_lookup)
         answers = Answers(self.follower, cache, self._policy, fall_back=settings.previous_release_on_failure)
         metering = self.metering
         handlers = [

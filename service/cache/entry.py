@@ -1,20 +1,21 @@
 """One cached answer and its envelope.
 
-What Redis returns is checked before it is served (Decision 2): a reply that belongs to another key, or that was
-damaged, is a miss.
+What Redis returns is checked before it is served (Decision 2): a reply that belongs to another key (a digest of 128
+bits), or that was damaged (a checksum of 32, against accidents), is a miss.
 """
 
 import gzip
 from hashlib import blake2b
 from struct import Struct
+from zlib import crc32
 
 import msgspec
 
 from service.cache.key import FORMAT_VERSION
 
-# marker and version, digest of the cache key, checksum of what follows; then ETag digest, length of the body
-_HEAD = Struct(">3sB16s16s")
-_INNER = Struct(">16sI")
+# marker and version, digest of the cache key, CRC-32 of what follows: ETag digest, length of the body, the bytes
+_HEAD = Struct(">3sB16sI16sI")
+_OUTER, _INNER = Struct(">3sB16sI"), Struct(">16sI")
 _MARKER = b"phf"
 # One Ethernet frame's payload: below it gzip saves no packet.
 _WORTH_COMPRESSING = 1400
@@ -35,23 +36,17 @@ class CacheEntry(msgspec.Struct, frozen=True):
 
 def encode(entry: CacheEntry, key_digest: bytes) -> bytes:
     inner = _INNER.pack(entry.etag_digest, len(entry.body)) + entry.body + entry.gzipped
-    return _HEAD.pack(_MARKER, FORMAT_VERSION, key_digest, _checksum(inner)) + inner
+    return _OUTER.pack(_MARKER, FORMAT_VERSION, key_digest, crc32(inner)) + inner
 
 
 def decode(data: bytes, key_digest: bytes) -> CacheEntry | None:
     """The entry in `data`, or None if it is not one, is damaged, or belongs to another key."""
-    if len(data) < _HEAD.size + _INNER.size:
+    if len(data) < _HEAD.size:
         return None
-    marker, version, digest, checksum = _HEAD.unpack_from(data)
+    marker, version, digest, checksum, etag_digest, length = _HEAD.unpack_from(data)
     if marker != _MARKER or version != FORMAT_VERSION or digest != key_digest:
         return None
-    inner = data[_HEAD.size :]
-    if _checksum(inner) != checksum:
+    if crc32(memoryview(data)[_OUTER.size :]) != checksum:
         return None
-    etag_digest, length = _INNER.unpack_from(inner)
-    start = _INNER.size
-    return CacheEntry(inner[start : start + length], inner[start + length :], etag_digest)
-
-
-def _checksum(inner: bytes) -> bytes:
-    return blake2b(inner, digest_size=16).digest()
+    end = _HEAD.size + length
+    return CacheEntry(data[_HEAD.size : end], data[end:], etag_digest)

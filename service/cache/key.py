@@ -5,7 +5,7 @@ from hashlib import blake2b
 import msgspec
 
 # Raised whenever the envelope or the meaning of an entry changes, so that two versions can share one Redis.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class CacheKey(msgspec.Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -16,6 +18,7 @@ from service.redis.client import RedisStore, StoreUnavailable
 log = logging.getLogger("forecast.cache")
 
 Outcome = Literal["hit", "miss", "damaged", "unavailable"]
+Found = Callable[[Outcome, CacheEntry | None], None]
 
 
 class SharedLookup(msgspec.Struct, frozen=True):
@@ -33,19 +36,35 @@ class SharedCache:
         self._stores = BatchedSet(store, ttl)
 
     async def get(self, key: CacheKey) -> SharedLookup:
-        try:
-            data = await self._batched.get(key.name)
-        except StoreUnavailable as error:
-            log.debug("cache look-up: %s", error)
-            return SharedLookup("unavailable")
-        if data is None:
-            return SharedLookup("miss")
-        found = envelope.decode(data, key.digest)
-        if found is None:
-            log.warning("the cache returned something else than the entry asked for; it was not served")
-            return SharedLookup("damaged")
-        return SharedLookup("hit", found)
+        reply: asyncio.Future[SharedLookup] = asyncio.get_running_loop().create_future()
+
+        def found(outcome: Outcome, entry: CacheEntry | None) -> None:
+            if not reply.done():
+                reply.set_result(SharedLookup(outcome, entry))
+
+        self.ask(key, found)
+        return await reply
+
+    def ask(self, key: CacheKey, found: Found) -> None:
+        """`get` for those who have no task to wait in: `found` is called once, in a later turn. It may not raise."""
+        self._batched.ask(key.name, partial(_tell, key.digest, found))
+
+    async def stop(self) -> None:
+        await self._batched.stop()
 
     def put(self, key: CacheKey, entry: CacheEntry) -> asyncio.Future[bool]:
         """Whether it was stored, some time; whoever does not care need not wait."""
         return self._stores.set(key.name, envelope.encode(entry, key.digest))
+
+
+def _tell(digest: bytes, found: Found, value: bytes | StoreUnavailable | None) -> None:
+    if value is None:
+        found("miss", None)
+    elif isinstance(value, StoreUnavailable):
+        log.debug("cache look-up: %s", value)
+        found("unavailable", None)
+    else:
+        entry = envelope.decode(value, digest)
+        if entry is None:
+            log.warning("the cache returned something else than the entry asked for; it was not served")
+        found("damaged" if entry is None else "hit", entry)

@@ -5,27 +5,36 @@ ordinary, or would have to be waited for, takes the ordinary way: another method
 is not known to be good at this moment, a limit that is reached, an answer that is not near.
 """
 
-import time
+from collections.abc import Callable
 from functools import lru_cache
+from time import monotonic
+from typing import Literal
 
+import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from service.cache.near import NearCache, NearEntry
+from service.cache.entry import CacheEntry
+from service.cache.near import NearCache
+from service.cache.shared import Outcome as Lookup
+from service.cache.shared import SharedCache
 from service.cache.sieve import Sieve
 from service.edge import plain
 from service.edge.metering import Allowance, Meter
+from service.edge.wire import Head, HeadMaker
 from service.http.caching import accepts_gzip, matches
 from service.http.head import new_request_id, valid_host, valid_request_id
 from service.http.reply import Header, Kept
+from service.keys.record import ApiKey
 from service.keys.verifier import KeyVerifier, Verified
 from service.quota.usage import Outcome, outcome_of
-from service.telemetry import REQUEST_SECONDS, REQUESTS, Telemetry
+from service.telemetry import LOOKUP_SECONDS, LOOKUPS, REQUEST_SECONDS, REQUESTS, Telemetry
 
 MOST_TARGETS = 100_000
 MOST_TARGET_BYTES = 32 << 20
 _OVERHEAD_BYTES = 700
 
 Headers = list[Header]
+Told = Callable[[bytes | None], None]
 _accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
 
 
@@ -41,15 +50,24 @@ class Caller:
         self.host: bytes | None = None
 
 
+class Tiers(msgspec.Struct, frozen=True):
+    """Where answers are; `heads` makes those of entries from the shared cache."""
+
+    near: NearCache
+    shared: SharedCache
+    heads: HeadMaker
+
+
 class _Target:
     """A request target that was answered from what is kept, and where its answers are counted."""
 
-    __slots__ = ("answered", "area", "digest", "not_modified", "release", "seconds", "usage")
+    __slots__ = ("answered", "area", "digest", "key", "not_modified", "release", "seconds", "usage")
 
     def __init__(self, area: str, kept: Kept, telemetry: Telemetry) -> None:
         self.area = area
-        self.digest = kept.digest
-        self.release = kept.release
+        self.key = kept.key
+        self.digest = kept.key.digest
+        self.release = kept.key.release
         self.usage: Outcome = outcome_of(200, kept.outcome) or "answered"
         self.answered = telemetry.counter(REQUESTS, area, "200", kept.outcome)
         self.not_modified = telemetry.counter(REQUESTS, area, "304", "not_modified")
@@ -57,17 +75,20 @@ class _Target:
 
 
 class HotAnswers:
-    """Of one worker; `answered` counts. What targets lead to, the near cache keeps; older releases' lead nowhere.
+    """Of one worker; `answered` counts, of those `near` from the near cache. Targets of older releases lead nowhere.
 
     Each call of ours costs as much as half a look-up, so there are few.
     """
 
-    def __init__(self, near: NearCache, verifier: KeyVerifier, meter: Meter, telemetry: Telemetry) -> None:
-        self._find_near = near.find
+    def __init__(self, tiers: Tiers, verifier: KeyVerifier, meter: Meter, telemetry: Telemetry) -> None:
+        self._tiers = tiers
+        self._find_near = tiers.near.find
         self._verifier = verifier
         self._meter = meter
         self._telemetry = telemetry
-        self.answered = 0
+        self._shared_hits = telemetry.counter(LOOKUPS, "shared", "hit")
+        self._shared_seconds = telemetry.histogram(LOOKUP_SECONDS, "shared")
+        self.answered = self.near = 0
         self._release: str | None = None
         self._targets: Sieve[bytes, _Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
         self._find_target = self._targets.find
@@ -81,15 +102,18 @@ class HotAnswers:
 
     def remember(self, url: bytes, area: str, kept: Kept) -> None:
         """The request for `url` was answered in the ordinary way, with what is kept."""
-        if kept.release == self._release:
+        if kept.key.release == self._release:
             line = plain.request_line(url)
             self._targets.put(line, _Target(area, kept, self._telemetry), len(line) + _OVERHEAD_BYTES)
 
-    def answer(self, head: bytes, caller: Caller, dates: Headers, now: float) -> bytes | None:
+    def answer(
+        self, head: bytes, caller: Caller, dates: Headers, now: float, told: Told | None = None
+    ) -> bytes | Literal["later"] | None:
         """The whole answer as it travels, counted; None if the request has to take the ordinary way.
 
         `head` is what arrived, from its request line on; `dates` are the server's own headers; `now` is in monotonic
-        seconds.
+        seconds. "later": the shared cache is asked, and `told` is called in a later turn with the one or the other.
+        Until then nothing else may be asked for this caller.
         """
         end = head.find(b"\r\n")
         node = self._find_target(head[:end])
@@ -98,48 +122,94 @@ class HotAnswers:
         node.visited = True
         target: _Target = node.value
         node = self._find_near(target.digest)
-        asked = caller.reader.read(head, end) if node is not None else None
-        if node is None or asked is None:
+        asked = caller.reader.read(head, end)
+        if asked is None:
             return None
+        if node is None:
+            waiting = _Waiting(self, target, caller, asked, dates, now, told) if told is not None else None
+            return self._ask_shared(waiting) if waiting is not None else None
+        allowance = self._admitted(caller, asked, target.area, now)
+        if allowance is None:
+            return None
+        node.visited = True
+        self.near += 1
+        entry = node.value.entry
+        zipped = asked.accept_encoding is not None and entry.gzipped and _accepts_gzip(asked.accept_encoding)
+        parts = (node.value.heads[1], entry.gzipped) if zipped else (node.value.heads[0], entry.body)
+        return self._written(target, *parts, asked, allowance, dates, now)
+
+    def _ask_shared(self, waiting: "_Waiting") -> Literal["later"] | None:
+        if self._good_key(waiting.caller, waiting.asked, waiting.began) is None:
+            return None
+        waiting.generation = self._tiers.near.generation
+        self._tiers.shared.ask(waiting.target.key, waiting.found)
+        return "later"
+
+    def found(self, waiting: "_Waiting", entry: CacheEntry | None) -> bytes | None:
+        """The answer with what the shared cache had. Whatever is not simply there the ordinary way asks for again, and
+        makes."""
+        target, caller, asked, now = waiting.target, waiting.caller, waiting.asked, monotonic()
+        if entry is None or target.release != self._release:
+            return None
+        allowance = self._admitted(caller, asked, target.area, now)
+        if allowance is None:
+            return None
+        tiers = self._tiers
+        tiers.near.misses += 1
+        tiers.near.put(target.key, entry, waiting.generation)
+        self._shared_hits.value += 1
+        self._shared_seconds.observe(now - waiting.began)
+        zipped = asked.accept_encoding is not None and bool(entry.gzipped) and _accepts_gzip(asked.accept_encoding)
+        head = tiers.heads.one_of(target.release, entry, zipped=zipped)
+        body = entry.gzipped if zipped else entry.body
+        return self._written(target, head, body, asked, allowance, waiting.dates, waiting.began)
+
+    def _good_key(self, caller: Caller, asked: plain.Asked, now: float) -> ApiKey | None:
+        """The key that is presented, if it is known to be good and the host is one."""
         if asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
         known = caller.known
         if known is None:
             return None
-        key = known.key if now < known.good_before else self._verifier.good(known, now)
-        allowance = self._meter.admit(key, target.area, now) if key is not None else None
-        if allowance is None:
-            return None
-        # from here on it is answered: a token of the key's rate may have been taken
-        if caller.reader.news is not None:
+        return known.key if now < known.good_before else self._verifier.good(known, now)
+
+    def _admitted(self, caller: Caller, asked: plain.Asked, area: str, now: float) -> Allowance | None:
+        key = self._good_key(caller, asked, now)
+        allowance = self._meter.admit(key, area, now) if key is not None else None
+        if allowance is not None and caller.reader.news is not None:
             caller.reader.learn()
+        return allowance
+
+    def _written(
+        self,
+        target: _Target,
+        head: Head,
+        body: bytes,
+        asked: plain.Asked,
+        allowance: Allowance,
+        dates: Headers,
+        began: float,
+    ) -> bytes:
+        """From here on it is answered: a token of the key's rate may have been taken."""
+        lines, not_modified, etag = head
         if dates is not self._dates:
             self._dated(dates)
-        node.visited = True
-        self.answered += 1
-        return self._written(target, node.value, allowance, asked, now)
-
-    def _written(self, target: _Target, kept: NearEntry, allowance: Allowance, asked: plain.Asked, now: float) -> bytes:
-        accept = asked.accept_encoding
-        if accept is not None and len(kept.heads) > 1 and _accepts_gzip(accept):
-            (head, not_modified, etag), body = kept.heads[1], kept.entry.gzipped
-        else:
-            (head, not_modified, etag), body = kept.heads[0], kept.entry.body
         request_id = asked.request_id
         if request_id is None or not valid_request_id(request_id):
             request_id = new_request_id().encode()
         usage, counter, ok = target.usage, target.answered, self._ok
         if asked.if_none_match and matches(asked.if_none_match, etag):
             usage, counter, ok = "not_modified", target.not_modified, self._not_modified
-            head, body = not_modified, b""
+            lines, body = not_modified, b""
+        self.answered += 1
         counter.value += 1
         tally = allowance.tallies.get(usage)
         if tally is None or tally.closed:
             self._meter.count_allowed(allowance, target.area, usage)
         else:
             tally.n += 1
-        target.seconds.observe(time.monotonic() - now)
-        return b"".join((ok, head, request_id, allowance.tail, body))
+        target.seconds.observe(monotonic() - began)
+        return b"".join((ok, lines, request_id, allowance.tail, body))
 
     def _look_at(self, caller: Caller, asked: plain.Asked) -> None:
         """At a host and a key that the connection did not show before: they are known if both are good."""
@@ -153,3 +223,31 @@ class HotAnswers:
         lines = b"".join(b"%s: %s\r\n" % field for field in dates)
         self._ok, self._not_modified = STATUS_LINE[200] + lines, STATUS_LINE[304] + lines
         self._dates = dates
+
+
+class _Waiting:
+    """A request that waits for the shared cache."""
+
+    __slots__ = ("asked", "began", "caller", "dates", "generation", "hot", "target", "told")
+
+    def __init__(
+        self,
+        hot: HotAnswers,
+        target: _Target,
+        caller: Caller,
+        asked: plain.Asked,
+        dates: Headers,
+        began: float,
+        told: Told,
+    ) -> None:
+        self.hot = hot
+        self.target = target
+        self.caller = caller
+        self.asked = asked
+        self.dates = dates
+        self.began = began
+        self.told = told
+        self.generation = 0
+
+    def found(self, _outcome: Lookup, entry: CacheEntry | None) -> None:
+        self.told(self.hot.found(self, entry))

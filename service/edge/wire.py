@@ -4,40 +4,48 @@ The heads of a hot answer are made once for each kept entry, as the ordinary way
 what is here; behind it the request id, of which the name is here already, and the limits.
 """
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from service.cache.entry import CacheEntry
-from service.cache.read_through import Fetched
+from service.cache.read_through import Fetched, Tier
 from service.http.caching import CachePolicy
 from service.http.head import RequestHead
 from service.http.reply import Header, Reply
 
 _ID = b"x-request-id: "
 
-# Of a 200 and of a 304, then the ETag; the same of gzip, where there is such a coding.
-Heads = tuple[tuple[bytes, bytes, bytes], ...]
+# Of a 200 and of a 304, then the ETag.
+Head = tuple[bytes, bytes, bytes]
+# The plain one, and the one of gzip where there is such a coding.
+Heads = tuple[Head, ...]
 
 # Stands for an entry's own; nothing else in a head is 16 such bytes.
 _ANY_DIGEST = b"\xa5" * 16
 
 
-def heads_with(policy: CachePolicy) -> Callable[[str, CacheEntry], Heads]:
-    """Makes the heads of an entry of a release."""
+class HeadMaker:
+    """Makes the heads of entries that were found in `tier`."""
 
-    @lru_cache(maxsize=4)  # releases come one after the other
-    def templates(release: str) -> tuple[_Template, _Template]:
-        return _Template(policy, release, b""), _Template(policy, release, b"gzip")
+    def __init__(self, policy: CachePolicy, tier: Tier) -> None:
+        self._policy = policy
+        self._tier = tier
+        self._release: str | None = None
+        self._plain = self._gzip = _Template(policy, tier, "", b"")
 
-    def heads(release: str, entry: CacheEntry) -> Heads:
-        plain, gzip = templates(release)
-        digest = entry.etag_digest.hex().encode()
-        of_plain = plain.filled(digest, len(entry.body))
-        return (of_plain, gzip.filled(digest, len(entry.gzipped))) if entry.gzipped else (of_plain,)
+    def all_of(self, release: str, entry: CacheEntry) -> Heads:
+        plain = self.one_of(release, entry, zipped=False)
+        return (plain, self.one_of(release, entry, zipped=True)) if entry.gzipped else (plain,)
 
-    return heads
+    def one_of(self, release: str, entry: CacheEntry, *, zipped: bool) -> Head:
+        if release != self._release:  # they come one after the other
+            self._release = release
+            self._plain = _Template(self._policy, self._tier, release, b"")
+            self._gzip = _Template(self._policy, self._tier, release, b"gzip")
+        if zipped:
+            return self._gzip.filled(entry.etag_digest, len(entry.gzipped))
+        return self._plain.filled(entry.etag_digest, len(entry.body))
 
 
 def last_answer(reply: Reply, request_id: str, defaults: Sequence[Header]) -> bytes:
@@ -50,20 +58,21 @@ def last_answer(reply: Reply, request_id: str, defaults: Sequence[Header]) -> by
 class _Template:
     """What the heads of a release have in common in one coding: all but the digest in the ETag, and the length."""
 
-    def __init__(self, policy: CachePolicy, release: str, accepted: bytes) -> None:
-        fetched = Fetched(CacheEntry(b"", b"packed", _ANY_DIGEST), "near", bypassed=False)
+    def __init__(self, policy: CachePolicy, tier: Tier, release: str, accepted: bytes) -> None:
+        fetched = Fetched(CacheEntry(b"", b"packed", _ANY_DIGEST), tier, bypassed=False)
         head = RequestHead("", 0.0, accept_encoding=accepted)
         whole = policy.answer(head, fetched, release, "")
         head.if_none_match = etag = dict(whole.headers)[b"etag"]
         unchanged = policy.answer(head, fetched, release, "")
         hole = _ANY_DIGEST.hex().encode()
-        self._whole = _lines(whole.headers).split(hole)
+        self._before, behind = _lines(whole.headers).split(hole)
+        self._behind = behind + b"content-length: "
         self._unchanged = (_lines(unchanged.fields()) + _ID).split(hole)
         self._etag = etag.split(hole)
 
-    def filled(self, digest: bytes, length: int) -> tuple[bytes, bytes, bytes]:
-        """`digest` is hexadecimal."""
-        whole = b"%bcontent-length: %d\r\n%b" % (digest.join(self._whole), length, _ID)
+    def filled(self, etag_digest: bytes, length: int) -> Head:
+        digest = etag_digest.hex().encode()
+        whole = b"%b%b%b%d\r\n%b" % (self._before, digest, self._behind, length, _ID)
         return whole, digest.join(self._unchanged), digest.join(self._etag)
 
 

@@ -59,7 +59,7 @@ class Answers:
             if not self._fall_back or isinstance(error, LookupBusy | LookupTimeout):
                 raise ApiError("unavailable") from error
             return await self._from_before(area, scope, ask, error)
-        return self.policy.answer(head_of(scope), fetched, release.id, asked.outcome, key.digest)
+        return self.policy.answer(head_of(scope), fetched, release.id, asked.outcome, key)
 
     async def _from_before(self, area: str, scope: Any, ask: Ask, cause: LookupFailure) -> Reply:
         before = self._follower.previous

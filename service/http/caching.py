@@ -3,6 +3,7 @@
 import msgspec
 
 from service.cache.entry import CacheEntry
+from service.cache.key import CacheKey
 from service.cache.read_through import Fetched
 from service.http.head import RequestHead
 from service.http.reply import JSON, Header, Kept, Reply
@@ -22,12 +23,14 @@ class CachePolicy:
         """What an answer without a validator carries: a 404 that nothing matches."""
         return (self._control, VARY, (b"x-data-release", release.encode()))
 
-    def answer(self, head: RequestHead, fetched: Fetched, release: str, outcome: str, digest: bytes = b"") -> Reply:
+    def answer(
+        self, head: RequestHead, fetched: Fetched, release: str, outcome: str, key: CacheKey | None = None
+    ) -> Reply:
         """200 with the coding that the caller accepts, or 304 if it has the same bytes already.
 
-        `digest` is that of the cache key, if the near cache may have the entry.
+        `key` is what the caches know the entry by, if they may have it.
         """
-        kept = Kept(digest, release, outcome) if digest else None
+        kept = Kept(key, outcome) if key is not None else None
         return self._answer(head, fetched, release, outcome, (b"cache-status", cache_status(fetched)), kept)
 
     def stale_answer(self, head: RequestHead, fetched: Fetched, release: str, outcome: str, age: int) -> Reply:

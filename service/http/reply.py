@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from service.cache.key import CacheKey
+
 Header = tuple[bytes, bytes]
 Send = Callable[[Any], Awaitable[None]]
 
@@ -15,10 +17,9 @@ JSON: Header = (b"content-type", b"application/json")
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """Where an answer is kept that the same request may be given again: the cache key's digest; what it counts as."""
+    """Where an answer is kept that the same request may be given again, and what it counts as."""
 
-    digest: bytes
-    release: str
+    key: CacheKey
     outcome: str
 
 

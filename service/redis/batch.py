@@ -1,51 +1,132 @@
 """Concurrent GETs of one turn of the event loop travel as one MGET: a round trip costs more than its keys."""
 
 import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from redis.exceptions import RedisError
 
 from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.mget import MgetConnection, MgetError, Values, open_mget
+from service.redis.tasks import end
+
+log = logging.getLogger("forecast.redis")
 
 # Keeps one reply, and what Redis does before it serves others, small.
 _MOST_KEYS = 64
+# Whoever comes while a command is under way goes with the next one, unless there are enough for one of their own.
+_MOST_COMMANDS = 8
+_REOPEN_SECONDS = 0.5
+
+# Told the value, None if there is none, or why it is not known.
+Found = Callable[["bytes | StoreUnavailable | None"], None]
+_Batch = list[tuple[str, Found]]
 
 
 class BatchedGet:
-    """Values by name; callers of the same turn share a command, and its failure."""
+    """Values by name; callers of the same turn share a command, and its failure.
+
+    Commands use a connection of their own (mget.py); while there is none, the client's, which is slower.
+    """
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
-        self._waiting: list[tuple[str, asyncio.Future[bytes | None]]] = []
+        self._waiting: _Batch = []
+        self._scheduled = False
+        self._under_way = 0
         self._commands: set[asyncio.Task[None]] = set()
+        self._connection: MgetConnection | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._reopen_at = 0.0
 
     async def get(self, name: str) -> bytes | None:
         """Raises StoreUnavailable."""
-        loop = asyncio.get_running_loop()
-        reply: asyncio.Future[bytes | None] = loop.create_future()
-        if not self._waiting:
-            loop.call_soon(self._send)
-        self._waiting.append((name, reply))
-        return await reply
+        reply: asyncio.Future[bytes | StoreUnavailable | None] = asyncio.get_running_loop().create_future()
+
+        def found(value: bytes | StoreUnavailable | None) -> None:
+            if not reply.done():
+                reply.set_result(value)
+
+        self.ask(name, found)
+        value = await reply
+        if isinstance(value, StoreUnavailable):
+            raise value
+        return value
+
+    def ask(self, name: str, found: Found) -> None:
+        """`found` is called once, in a later turn. It may not raise."""
+        self._waiting.append((name, found))
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._send)
+
+    async def stop(self) -> None:
+        await end(self._opening)
+        if self._connection is not None:
+            self._connection.close()
 
     def _send(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for start in range(0, len(waiting), _MOST_KEYS):
-            # detached: a caller that goes away must not cancel the command of the others
-            command = asyncio.create_task(self._run(waiting[start : start + _MOST_KEYS]))
-            self._commands.add(command)
-            command.add_done_callback(self._commands.discard)
+        self._scheduled = False
+        while self._waiting and (
+            not self._under_way or (len(self._waiting) >= _MOST_KEYS and self._under_way < _MOST_COMMANDS)
+        ):
+            batch, self._waiting = self._waiting[:_MOST_KEYS], self._waiting[_MOST_KEYS:]
+            self._under_way += 1
+            connection = self._connection
+            if connection is not None and connection.is_open and not self._store.is_away:
+                connection.ask([name for name, _ in batch], partial(self._told, batch))
+            else:
+                # detached: a caller that goes away must not cancel the command of the others
+                command = asyncio.create_task(self._run(batch))
+                self._commands.add(command)
+                command.add_done_callback(self._commands.discard)
+                self._open()
 
-    async def _run(self, batch: "list[tuple[str, asyncio.Future[bytes | None]]]") -> None:
+    def _told(self, batch: _Batch, values: Values | MgetError) -> None:
+        if isinstance(values, MgetError):
+            self._end(batch, self._store.failed(values, answered=values.answered))
+        else:
+            self._store.succeeded()
+            self._end(batch, values)
+
+    async def _run(self, batch: _Batch) -> None:
         names = [name for name, _ in batch]
+        outcome: Values | StoreUnavailable = StoreUnavailable(f"{self._store.name}: not asked")
         try:
             values = await self._store.call(lambda client: client.mget(names))
+            outcome = [value if isinstance(value, bytes) else None for value in values]
             if len(values) != len(names):
-                raise StoreUnavailable(f"{self._store.name}: {len(names)} keys asked for, {len(values)} answered")
-        except BaseException as error:  # whatever it is, nobody may be left waiting
-            for _, reply in batch:
-                if not reply.done():
-                    reply.set_exception(StoreUnavailable(str(error)))
-            if isinstance(error, StoreUnavailable):
-                return
+                outcome = StoreUnavailable(f"{self._store.name}: {len(names)} keys asked for, {len(values)} answered")
+        except StoreUnavailable as error:
+            outcome = error
+        except BaseException as error:
+            outcome = StoreUnavailable(str(error))
             raise
-        for (_, reply), value in zip(batch, values, strict=True):
-            if not reply.done():
-                reply.set_result(value if isinstance(value, bytes) else None)
+        finally:  # whatever it is, nobody may be left waiting
+            self._end(batch, outcome)
+
+    def _end(self, batch: _Batch, outcome: Values | StoreUnavailable) -> None:
+        self._under_way -= 1
+        if isinstance(outcome, StoreUnavailable):
+            for _, found in batch:
+                found(outcome)
+        else:
+            for (_, found), value in zip(batch, outcome, strict=True):
+                found(value)
+        if self._waiting:
+            self._send()
+
+    def _open(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._opening is None and now >= self._reopen_at and not self._store.is_away:
+            self._reopen_at = now + _REOPEN_SECONDS
+            self._opening = asyncio.create_task(self._opened(), name=f"open a connection to the {self._store.name}")
+
+    async def _opened(self) -> None:
+        try:
+            self._connection = await self._store.connection(open_mget)
+        except (RedisError, OSError) as error:
+            log.debug("%s: no connection of its own: %s", self._store.name, error)
+        finally:
+            self._opening = None

@@ -83,22 +83,38 @@ class RedisStore:
             reply = await command(self._client)
         except (RedisConnectionError, RedisTimeoutError, InvalidResponse, OSError) as error:
             # our own pool being empty says nothing about the store
-            if str(error) != _POOL_EXHAUSTED:
-                self._failed(error)
-            raise StoreUnavailable(f"{self.name}: {_reason(error)}") from None
-        except RedisError as error:  # it answers, but refuses: full, read-only, not permitted
-            self._breaker.success()
-            raise StoreUnavailable(f"{self.name}: {_reason(error)}") from None
-        self.healthy = True
-        self._breaker.success()
+            if str(error) == _POOL_EXHAUSTED:
+                raise StoreUnavailable(f"{self.name}: {_reason(error)}") from None
+            raise self.failed(error, answered=False) from None
+        except RedisError as error:
+            raise self.failed(error, answered=True) from None
+        self.succeeded()
         return reply
 
-    def _failed(self, error: Exception) -> None:
+    @property
+    def is_away(self) -> bool:
+        """No call is made."""
+        return self._breaker.is_open
+
+    async def connection(self, made: Callable[[Redis], Awaitable[T]]) -> T:
+        """What `made` makes of the client, for those who talk to Redis themselves. They have to say how it went."""
+        return await made(self._client)
+
+    def succeeded(self) -> None:
+        self.healthy = True
+        self._breaker.success()
+
+    def failed(self, error: Exception, *, answered: bool) -> StoreUnavailable:
+        """What to raise. `answered`: it is there, but refuses: full, read-only, not permitted."""
+        if answered:
+            self._breaker.success()
+            return StoreUnavailable(f"{self.name}: {_reason(error)}")
         self.healthy = False
         was_open = self._breaker.is_open
         self._breaker.failure()
         if self._breaker.is_open and not was_open:
             log.warning("%s (%s) is away: %s", self.name, self._where, _reason(error))
+        return StoreUnavailable(f"{self.name}: {_reason(error)}")
 
     def _changed(self, closed: bool) -> None:
         self.healthy = closed

@@ -52,7 +52,7 @@ def test_an_entry_of_another_key_is_a_miss() -> None:
 def test_an_entry_of_another_format_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another version of the code may mean something else by it."""
     stored = encode(SMALL, KEY)
-    monkeypatch.setattr("service.cache.entry.FORMAT_VERSION", 2)
+    monkeypatch.setattr("service.cache.entry.FORMAT_VERSION", 99)
     assert decode(stored, KEY) is None
 
 

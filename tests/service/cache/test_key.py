@@ -13,7 +13,7 @@ _PART = st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=
 def test_a_name_has_the_format_and_the_release_in_it() -> None:
     """So a switch needs no flush, and two versions of the code share nothing."""
     key = cache_key("r1", "forecast", "zip:36436")
-    assert re.fullmatch(r"c:1:r1:[0-9a-f]{32}", key.name)
+    assert re.fullmatch(r"c:2:r1:[0-9a-f]{32}", key.name)
     assert key.release == "r1"
 
 
