@@ -126,8 +126,12 @@ class HotAnswers:
         if asked is None:
             return None
         if node is None:
-            waiting = _Waiting(self, target, caller, asked, dates, now, told) if told is not None else None
-            return self._ask_shared(waiting) if waiting is not None else None
+            if told is None or self._good_key(caller, asked, now) is None:
+                return None
+            tiers = self._tiers
+            waiting = _Waiting(self, target, caller, asked, dates, now, told, tiers.near.generation)
+            tiers.shared.ask(target.key, waiting.found)
+            return "later"
         allowance = self._admitted(caller, asked, target.area, now)
         if allowance is None:
             return None
@@ -137,13 +141,6 @@ class HotAnswers:
         zipped = asked.accept_encoding is not None and entry.gzipped and _accepts_gzip(asked.accept_encoding)
         parts = (node.value.heads[1], entry.gzipped) if zipped else (node.value.heads[0], entry.body)
         return self._written(target, *parts, asked, allowance, dates, now)
-
-    def _ask_shared(self, waiting: "_Waiting") -> Literal["later"] | None:
-        if self._good_key(waiting.caller, waiting.asked, waiting.began) is None:
-            return None
-        waiting.generation = self._tiers.near.generation
-        self._tiers.shared.ask(waiting.target.key, waiting.found)
-        return "later"
 
     def found(self, waiting: "_Waiting", entry: CacheEntry | None) -> bytes | None:
         """The answer with what the shared cache had. Whatever is not simply there the ordinary way asks for again, and
@@ -225,29 +222,17 @@ class HotAnswers:
         self._dates = dates
 
 
-class _Waiting:
+class _Waiting(msgspec.Struct):
     """A request that waits for the shared cache."""
 
-    __slots__ = ("asked", "began", "caller", "dates", "generation", "hot", "target", "told")
-
-    def __init__(
-        self,
-        hot: HotAnswers,
-        target: _Target,
-        caller: Caller,
-        asked: plain.Asked,
-        dates: Headers,
-        began: float,
-        told: Told,
-    ) -> None:
-        self.hot = hot
-        self.target = target
-        self.caller = caller
-        self.asked = asked
-        self.dates = dates
-        self.began = began
-        self.told = told
-        self.generation = 0
+    hot: HotAnswers
+    target: _Target
+    caller: Caller
+    asked: plain.Asked
+    dates: Headers
+    began: float
+    told: Told
+    generation: int
 
     def found(self, _outcome: Lookup, entry: CacheEntry | None) -> None:
         self.told(self.hot.found(self, entry))

@@ -3,14 +3,11 @@
 uvicorn has no limit on the size of headers and none on the time that they take to arrive.
 """
 
-import asyncio
 import re
-from time import monotonic
 from typing import Any
 
 from service.edge import limits, plain
-from service.edge.hot import Caller, HotAnswers, Told
-from service.edge.timing import TimedProtocol
+from service.edge.direct import DirectProtocol
 from service.edge.wire import last_answer
 from service.http.errors import problem
 from service.http.head import new_request_id
@@ -31,7 +28,7 @@ class RequestRefused(Exception):  # noqa: N818 - raised inside the parser's call
         self.code = code
 
 
-class EdgeProtocol(TimedProtocol):
+class EdgeProtocol(DirectProtocol):
     """One connection."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -39,40 +36,17 @@ class EdgeProtocol(TimedProtocol):
         self._telemetry: Telemetry = self.app.telemetry
         self._head_bytes = 0
         self._other_method: str | None = None
-        self._refusal: str | None = None
-        self._hot: HotAnswers | None = self.app.hot
-        self._caller = Caller(self._hot.fields) if self._hot is not None else None
-        self._answered = self._was_looked_at = False
-        # what arrived, while the shared cache is asked for the answer to the first of it
-        self._held: list[bytes] | None = None
+        self._answered = False
         self._fed = 0
-        self._is_one_too_many = False
 
     # --- arrival -------------------------------------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._is_one_too_many = len(self.connections) > self.app.most_connections
-
-    def data_received(self, data: bytes) -> None:
-        if self._refusal is not None:
-            return  # nothing after a refused request is answered
-        if self._held is not None:
-            self._hold(data)
-            return
-        if not self._in_message:
-            if self._answer_directly(data, self._told):
-                return
-            # a whole head: looking at it again when it is parsed would not change the answer
-            self._was_looked_at = 0 <= data.find(b"\r\n\r\n") == len(data) - 4
-        self._parse(data)
 
     def _parse(self, data: bytes) -> None:
         if not self._in_message and not data.startswith((b"GET ", b"HEAD ")):
             data = self._with_known_method(data)
         self._fed = self._fed + len(data) if self._in_message else len(data)
         self._answered = False
-        super().data_received(data)
+        super()._parse(data)
         if self._refusal is not None:
             return
         if self._in_head:
@@ -148,64 +122,6 @@ class EdgeProtocol(TimedProtocol):
             and self.parser.get_http_version() == "1.1"
         )
 
-    def _can_answer_directly(self) -> bool:
-        cycle = self.cycle
-        return (
-            (cycle is None or cycle.response_complete)  # what came before is answered first
-            and not self.flow.write_paused
-            and not self.app.draining
-            and not self._is_one_too_many
-        )
-
-    def _answer_directly(self, head: bytes, told: Told | None = None) -> bool:
-        """Whether the request was answered here and now; or will be, if `told` is there to be called later."""
-        hot, caller, cycle, now = self._hot, self._caller, self.cycle, monotonic()
-        if (
-            hot is None
-            or caller is None
-            or (cycle is not None and not cycle.response_complete)  # what came before is answered first
-            or self.flow.write_paused
-            or self.app.draining
-            or self._is_one_too_many
-        ):
-            return False
-        answer = hot.answer(head, caller, self.server_state.default_headers, now, told)
-        if answer is None:
-            return False
-        if answer == "later":
-            self._held = [head]
-        else:
-            self.transport.write(answer)
-            self._active_at = now
-            if self._idle_alarm is None:
-                self._watch_idle(self.timeout_keep_alive)
-        if self._alarm is not None:
-            self._disarm()
-        if self.timeout_keep_alive_task is not None:
-            self._unset_keepalive_if_required()
-        return True
-
-    def _hold(self, data: bytes) -> None:
-        if self._held is not None:
-            self._held.append(data)
-            self.flow.pause_reading()
-
-    def _told(self, answer: bytes | None) -> None:
-        held, self._held = self._held or [], None
-        if self.transport.is_closing():
-            return
-        if answer is not None:
-            self.transport.write(answer)
-            self._active_at = monotonic()
-            if self._idle_alarm is None:
-                self._watch_idle(self.timeout_keep_alive)
-        else:
-            self._parse(held[0])
-        if len(held) > 1:
-            self.flow.resume_reading()
-            for data in held[1:]:
-                self.data_received(data)
-
     def on_message_complete(self) -> None:
         if not self._direct:
             super().on_message_complete()
@@ -251,9 +167,6 @@ class EdgeProtocol(TimedProtocol):
         self.transport.write(last_answer(reply, request_id, self.server_state.default_headers))
         self.transport.write_eof()
         self.loop.call_later(_REFUSED_LINGER_SECONDS, self.transport.close)
-
-    def _is_idle(self) -> bool:
-        return self._held is None and super()._is_idle()
 
     # --- draining ------------------------------------------------------------------------------------------------
 

@@ -67,6 +67,10 @@ class Connection:
     async def settle(self) -> None:
         """Until everything that arrived is answered, or waits for more."""
         await asyncio.sleep(0)
+        until = asyncio.get_running_loop().time() + _MOST_SECONDS
+        while self.protocol._held is not None:
+            assert asyncio.get_running_loop().time() < until
+            await asyncio.sleep(0.001)
         if self.protocol.tasks:
             done, pending = await asyncio.wait(list(self.protocol.tasks), timeout=_MOST_SECONDS)
             assert done, pending

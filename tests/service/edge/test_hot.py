@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import redis.asyncio
 import uvicorn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -44,8 +45,9 @@ Run = Callable[[Callable[[], Awaitable[Any]]], Any]
 class Both:
     """The same worker, asked with and without direct answers."""
 
-    def __init__(self, running: Served, keys: dict[str, str]) -> None:
+    def __init__(self, running: Served, keys: dict[str, str], tier: str) -> None:
         self.running = running
+        self.tier = tier
         self.keys = keys
         app = running.app
         self.direct = app.gate
@@ -91,9 +93,11 @@ def normalised(answers: bytes) -> bytes:
     return answers
 
 
-@pytest.fixture(scope="module")
-def both(settings: Settings) -> Iterator[Both]:
-    with served(settings) as running:
+@pytest.fixture(scope="module", params=["near", "shared"])
+def both(settings: Settings, request: pytest.FixtureRequest) -> Iterator[Both]:
+    """Answers from the near cache, or from the shared one, where there is no other."""
+    near_cache_bytes = settings.near_cache_bytes if request.param == "near" else 0
+    with served(msgspec.structs.replace(settings, near_cache_bytes=near_cache_bytes)) as running:
 
         async def issue(store: KeyStore) -> dict[str, str]:
             terms = {
@@ -106,7 +110,7 @@ def both(settings: Settings) -> Iterator[Both]:
         async def run() -> dict[str, str]:
             return await with_keys(settings.keys_url, Path(settings.data_dir), issue)
 
-        made = Both(running, running.run(run))
+        made = Both(running, running.run(run), request.param)
         for key in made.keys.values():
             for target in (*TARGETS, *TARGETS):
                 running.ask(target, key=key)
@@ -137,7 +141,8 @@ def test_a_request_cut_at_any_offset_is_answered_the_same(both: Both) -> None:
     before = both.answered
     for offset in range(1, len(whole)):
         both.compare([whole[:offset], whole[offset:]])
-    assert both.answered == before + len(whole) - 1
+    # the parser, which puts it together, waits for nobody
+    assert both.answered == before + (len(whole) - 1 if both.tier == "near" else 0)
 
 
 def test_pipelined_requests_are_answered_in_their_order(both: Both) -> None:
@@ -190,7 +195,8 @@ def test_a_direct_answer_counts_as_the_ordinary_one_does(both: Both) -> None:
         return [
             app.telemetry.counter(telemetry.REQUESTS, "forecast", "200", "answered").value,
             app.telemetry.counter(telemetry.KEY_CHECKS, "accepted").value,
-            app.telemetry.counter(telemetry.LOOKUPS, "near", "hit").value,
+            app.telemetry.counter(telemetry.LOOKUPS, both.tier, "hit").value,
+            sum(app.telemetry.histogram(telemetry.REQUEST_SECONDS, "forecast").counts),
         ]
 
     before = counted()
@@ -282,6 +288,84 @@ def test_after_a_switch_the_next_answer_is_of_the_new_release(settings: Settings
         answer = running.ask(TARGETS[0])
         assert answer.header("x-data-release") == manifest.id
         assert b'"tot_population":9' in answer.body
+
+
+# --- while the shared cache is asked -----------------------------------------------------------------------------
+
+
+of_shared = pytest.mark.parametrize("both", ["shared"], indirect=True)
+
+
+@of_shared
+def test_what_arrives_meanwhile_waits_for_its_turn(both: Both) -> None:
+    """And nothing more is read."""
+    key = both.keys["free"]
+
+    async def run() -> tuple[bytes, bool, bytes]:
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(TARGETS[0], key))
+        connection.protocol.data_received(request(f"{FORECAST}?zip_code=99999", key))
+        connection.protocol.data_received(request(TARGETS[1], key) + request(TARGETS[2], key))
+        before, reading = connection.transport.written, connection.transport.reading
+        await connection.settle()
+        assert connection.transport.reading
+        return before, reading, connection.end()
+
+    before, reading, answers = both.running.run(run)
+    assert (before, reading) == (b"", False)
+    assert re.findall(rb"HTTP/1.1 (\d+) ", answers) == [b"200", b"404", b"200", b"200"]
+
+
+@of_shared
+def test_a_caller_that_goes_away_meanwhile_is_told_nothing(both: Both) -> None:
+    async def run() -> bytes:
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        connection.transport.closing = True
+        connection.protocol.connection_lost(None)
+        await connection.settle()
+        return connection.transport.written
+
+    assert both.running.run(run) == b""
+
+
+@of_shared
+def test_a_worker_that_stops_meanwhile_answers_first(both: Both) -> None:
+    async def run() -> bytes:
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        connection.protocol.shutdown()
+        connection.protocol._close_if_idle()
+        assert not connection.transport.closing
+        await connection.settle()
+        connection.protocol._close_if_idle()
+        assert connection.transport.closing
+        return connection.end()
+
+    assert both.running.run(run).startswith(b"HTTP/1.1 200 ")
+
+
+@of_shared
+def test_what_the_shared_cache_lost_is_made_again(both: Both, settings: Settings) -> None:
+    """In the ordinary way, with a token taken once; then it is there again."""
+    before = both.answered
+
+    async def run() -> list[bytes]:
+        async with redis.asyncio.from_url(settings.cache_url) as client:
+            await client.delete(*[name async for name in client.scan_iter("c:*")])
+        answers = []
+        for _ in range(2):
+            connection = Connection(both.direct, both.config(both.direct))
+            await connection.feed(request(TARGETS[0], both.keys["limited"]))
+            await connection.settle()
+            await asyncio.sleep(0.05)
+            answers.append(connection.end())
+        return answers
+
+    first, second = both.running.run(run)
+    assert b"cache-status: forecast; fwd=uri-miss; detail=warehouse" in first
+    assert b"cache-status: forecast; hit; detail=shared" in second
+    assert both.answered <= before + 1
 
 
 async def _trailed(both: Both) -> int:
