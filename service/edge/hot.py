@@ -22,7 +22,7 @@ from service.edge import plain
 from service.edge.metering import Allowance, Meter
 from service.edge.wire import Head, HeadMaker
 from service.http.caching import accepts_gzip, matches
-from service.http.head import new_request_id, valid_host, valid_request_id
+from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
 from service.http.reply import Header, Kept
 from service.keys.record import ApiKey
 from service.keys.verifier import KeyVerifier, Verified
@@ -77,12 +77,13 @@ class _Target:
 class HotAnswers:
     """Of one worker; `answered` counts, of those `near` from the near cache. Targets of older releases lead nowhere.
 
-    Each call of ours costs as much as half a look-up, so there are few.
+    A call of ours costs as much as a look-up does, so on the way to a near answer there are few.
     """
 
     def __init__(self, tiers: Tiers, verifier: KeyVerifier, meter: Meter, telemetry: Telemetry) -> None:
         self._tiers = tiers
         self._find_near = tiers.near.find
+        self._keeps_near = tiers.near.max_bytes > 0
         self._verifier = verifier
         self._meter = meter
         self._telemetry = telemetry
@@ -132,9 +133,17 @@ class HotAnswers:
             waiting = _Waiting(self, target, caller, asked, dates, now, told, tiers.near.generation)
             tiers.shared.ask(target.key, waiting.found)
             return "later"
-        allowance = self._admitted(caller, asked, target.area, now)
+        if asked.presented != caller.presented or asked.host != caller.host:
+            self._look_at(caller, asked)
+        known = caller.known
+        if known is None:
+            return None
+        key = known.key if now < known.good_before else self._verifier.good(known, now)
+        allowance = self._meter.admit(key, target.area, now) if key is not None else None
         if allowance is None:
             return None
+        if caller.reader.news is not None:
+            caller.reader.learn()
         node.visited = True
         self.near += 1
         entry = node.value.entry
@@ -148,12 +157,16 @@ class HotAnswers:
         target, caller, asked, now = waiting.target, waiting.caller, waiting.asked, monotonic()
         if entry is None or target.release != self._release:
             return None
-        allowance = self._admitted(caller, asked, target.area, now)
+        key = self._good_key(caller, asked, now)
+        allowance = self._meter.admit(key, target.area, now) if key is not None else None
         if allowance is None:
             return None
+        if caller.reader.news is not None:
+            caller.reader.learn()
         tiers = self._tiers
         tiers.near.misses += 1
-        tiers.near.put(target.key, entry, waiting.generation)
+        if self._keeps_near:
+            tiers.near.put(target.key, entry, waiting.generation)
         self._shared_hits.value += 1
         self._shared_seconds.observe(now - waiting.began)
         zipped = asked.accept_encoding is not None and bool(entry.gzipped) and _accepts_gzip(asked.accept_encoding)
@@ -170,13 +183,6 @@ class HotAnswers:
             return None
         return known.key if now < known.good_before else self._verifier.good(known, now)
 
-    def _admitted(self, caller: Caller, asked: plain.Asked, area: str, now: float) -> Allowance | None:
-        key = self._good_key(caller, asked, now)
-        allowance = self._meter.admit(key, area, now) if key is not None else None
-        if allowance is not None and caller.reader.news is not None:
-            caller.reader.learn()
-        return allowance
-
     def _written(
         self,
         target: _Target,
@@ -192,7 +198,10 @@ class HotAnswers:
         if dates is not self._dates:
             self._dated(dates)
         request_id = asked.request_id
-        if request_id is None or not valid_request_id(request_id):
+        # most are letters and digits alone, which is told without a call of ours
+        if request_id is None or not (
+            (request_id.isalnum() and len(request_id) <= MOST_REQUEST_ID) or valid_request_id(request_id)
+        ):
             request_id = new_request_id().encode()
         usage, counter, ok = target.usage, target.answered, self._ok
         if asked.if_none_match and matches(asked.if_none_match, etag):
@@ -213,8 +222,9 @@ class HotAnswers:
         caller.presented = caller.known = caller.host = None
         host, presented = asked.host, asked.presented
         if host is not None and valid_host(host) and presented is not None:
-            caller.known = self._verifier.recall(presented.decode("latin-1").strip())
-            caller.presented, caller.host = presented, host
+            known = self._verifier.recall(presented.decode("latin-1").strip())
+            if known is not None:
+                caller.known, caller.presented, caller.host = known, presented, host
 
     def _dated(self, dates: Headers) -> None:
         lines = b"".join(b"%s: %s\r\n" % field for field in dates)

@@ -98,15 +98,17 @@ class HeadReader:
     `news` are the lines of the last head, if there is something to `learn` from them.
     """
 
-    __slots__ = ("_before", "_fields", "_lead", "_lessons", "_like_last", "_match", "news")
+    __slots__ = ("_all", "_before", "_fields", "_has_id", "_lead", "_lessons", "_like_last", "_match", "news")
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
         self._lessons = _LESSONS
         self.news: list[bytes] | None = None
         self._before: list[bytes] = []
-        self._lead = b""  # what heads begin with, from the end of the request line on
-        self._match: _Match | None = None  # and what comes behind it
+        self._all = b""  # what heads are, from the end of the request line on; or
+        self._lead = b""  # what they begin with, and
+        self._match: _Match | None = None  # what comes behind it
+        self._has_id = False
         self._like_last = Asked()  # what such a head asks for
 
     def read(self, head: bytes, start: int) -> Asked | None:
@@ -114,10 +116,13 @@ class HeadReader:
 
         None if `head` is not one whole head of plain lines with nothing behind it.
         """
-        if self._match is not None and head.startswith(self._lead, start) and len(head) <= limits.MOST_HEADER_BYTES:
+        if self._all:
+            if head[start:] == self._all:
+                return self._like_last
+        elif self._match is not None and head.startswith(self._lead, start) and len(head) <= limits.MOST_HEADER_BYTES:
             found = self._match(head, start + len(self._lead))
             if found is not None:
-                if found.re.groups:
+                if self._has_id:
                     self._like_last.request_id = found[1]
                 return self._like_last
         return self._read_anew(head, start)
@@ -150,7 +155,9 @@ class HeadReader:
         self._lead = b"\r\n".join([b"", *lines[:common], b""])
         self._like_last = Asked()
         self._fields.read(lines[:common], self._like_last)
-        self._match = _matcher(names, fields.index("request_id") if "request_id" in fields else -1)
+        self._all = b"" if names else self._lead + b"\r\n"
+        self._has_id = "request_id" in fields
+        self._match = _matcher(names, fields.index("request_id") if self._has_id else -1)
 
 
 @lru_cache(maxsize=1_000)

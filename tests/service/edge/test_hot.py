@@ -228,6 +228,30 @@ def test_a_key_that_is_revoked_is_answered_directly_no_more(both: Both, settings
     assert re.findall(rb"HTTP/1.1 (\d+) ", both.running.run(run)) == [b"200", b"200", b"401"]
 
 
+def test_a_key_that_is_verified_later_is_answered_directly_on_the_same_connection(
+    both: Both, settings: Settings
+) -> None:
+    """Its first request takes the ordinary way, which verifies it."""
+
+    async def issue(store: KeyStore) -> tuple[str, ApiKey]:
+        return await store.issue("acme", "", None)
+
+    async def run() -> int:
+        key, _ = await with_keys(settings.keys_url, Path(settings.data_dir), issue)
+        connection = Connection(both.direct, both.config(both.direct))
+        for _ in range(3):
+            await connection.feed(request(TARGETS[0], key))
+            await connection.settle()
+        before = both.answered
+        await connection.feed(request(TARGETS[0], key))
+        await connection.settle()
+        assert connection.end().count(b"HTTP/1.1 200 ") == 4
+        return before
+
+    before = both.running.run(run)
+    assert both.answered == before + 1
+
+
 def test_a_host_that_is_none_is_refused_though_the_one_before_was_good(both: Both) -> None:
     good = request(TARGETS[0], both.keys["free"])
     answer = both.compare([good, good.replace(b"forecast.test", b"a b")])
