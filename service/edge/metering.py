@@ -118,7 +118,7 @@ class Meter:
             known.left -= 1
         holding = allowance.holding
         if holding is not None:
-            if holding.tokens > holding.low and now < holding.expires:
+            if holding.tokens > holding.low and now < holding.renew_at:
                 holding.tokens -= 1
                 holding.spent += 1
                 if allowance.decision is not holding.passed:

@@ -25,9 +25,13 @@ PAUSE_SECONDS = 0.01
 _DEVIATIONS = 1.2
 # Demand is measured over at least this long, and forgotten after the longer.
 _SAMPLE_SECONDS, _MEMORY_SECONDS = 0.1, 1.0
-# Demand that has just risen to so many times what was measured is met with as many times what was spent since the last
-# lease, of which much may be lost; so it is at most one in so many of the tokens left.
-_RISE, _HARDLY = 2, 64
+# Demand that has just risen to so many times what was measured is met with as much as came since the last lease
+# announces, of which much may be lost; so it is at most one in so many of the tokens left.
+_RISEN, _HARDLY = 2, 64
+_LEAST_SECONDS = 0.001
+# A lease of so many tokens is renewed when half of it, or of its life, is over: a loop as busy as that reads the answer
+# late. Of a smaller one a quarter is left, since what is held back of it would be missed.
+_MANY = 64
 
 _NEVER = float("-inf")
 
@@ -35,10 +39,11 @@ _NEVER = float("-inf")
 class Holding:
     """Times are in seconds of one clock that never goes back.
 
-    `tokens` may be spent until `expires`; after them those of the next lease. At `low` tokens it is time to renew.
+    `tokens` may be spent until `expires`; after them those of the next lease. At `low` tokens, and from `renew_at` on,
+    it is time to renew.
     `spent` counts tokens since the beginning. `passed` is what whoever spends one is told: at least so many are left.
 
-    While there are more than `low`, and before `expires`, whoever has the holding may spend a token itself.
+    While there are more than `low`, and before `renew_at`, whoever has the holding may spend a token itself.
     """
 
     __slots__ = (
@@ -62,6 +67,7 @@ class Holding:
         "low",
         "passed",
         "rate",
+        "renew_at",
         "spent",
         "tokens",
         "waiting",
@@ -88,7 +94,7 @@ class Holding:
         # never so long that a small bucket overflows meanwhile
         self._pause = min(PAUSE_SECONDS, pace.burst / per_second / 4) if self._most_ahead else 0.0
         self.tokens = self._next_tokens = self._beyond = self.low = 0
-        self.expires = self._next_expires = self.denied_until = _NEVER
+        self.expires = self.renew_at = self._next_expires = self.denied_until = _NEVER
         self.passed = allowed(rate, 0)
 
     def _tell(self) -> None:
@@ -100,6 +106,7 @@ class Holding:
         """Takes a token, if one is held whose life has not ended."""
         if not self.tokens or now >= self.expires:
             self.tokens, self.expires, self._next_tokens = self._next_tokens, self._next_expires, 0
+            self.renew_at = self.expires
             if now >= self.expires:
                 self.tokens = 0
             self._tell()
@@ -141,7 +148,9 @@ class Holding:
     def _rising(self, now: float) -> int:
         lately, elapsed = self.spent - self._leased_spent + len(self.waiting), now - self._leased_at
         self._leased_spent, self._leased_at = self.spent, now
-        return min(_RISE * lately, self._beyond // _HARDLY) if lately > _RISE * self._demand * elapsed else 0
+        if lately <= _RISEN * self._demand * elapsed:
+            return 0
+        return min(int(lately / max(elapsed, _LEAST_SECONDS) * LEASE_SECONDS), self._beyond // _HARDLY)
 
     def receive(self, lease: Lease, debt: int, sent: float, now: float) -> None:
         """Serves those who wait, in their order; keeps the rest. After a refusal nobody waits."""
@@ -169,9 +178,12 @@ class Holding:
             self.settle(lambda: refused(seconds))
 
     def _keep(self, granted: int, expires: float, now: float) -> None:
-        self.low = granted // 4
+        is_many = granted >= _MANY
+        self.low = granted // 2 if is_many else granted // 4
+        self.renew_at = expires - LIFE_SECONDS + LEASE_SECONDS if is_many else expires
         if self.tokens and now < self.expires:
             self._next_tokens, self._next_expires = granted, expires
+            self.renew_at = min(self.renew_at, self.expires)
         else:
             self.tokens, self.expires, self._next_tokens = granted, expires, 0
 

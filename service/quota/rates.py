@@ -1,7 +1,7 @@
 """The rates of keys, right across workers, without a round trip for a hot request.
 
 The bucket of a key is in Redis (`lease_store.py`). A key of at least 50 requests a second is leased ahead: tokens for
-the next 25 ms of this worker's demand, renewed in the background when a quarter is left. A slower one is asked for each
+the next 25 ms of this worker's demand, renewed in the background before it is spent. A slower one is asked for each
 time. After a refusal, requests are refused here until Redis would grant one again. Concurrent requests share one call.
 
 What is accepted in any window of `w` seconds, over all workers, is at most burst + rate * (w + 0.05), because a leased
@@ -72,11 +72,11 @@ class RateLimiter:
         if holding.tokens and now < holding.expires:
             holding.tokens -= 1
             holding.spent += 1
-            if holding.tokens > holding.low:
+            if holding.tokens > holding.low and now < holding.renew_at:
                 return holding.passed
         elif not holding.spend(now):
             return self._without_tokens(holding, now)
-        if holding.tokens <= holding.low and holding.wants_renewal(now):
+        if (holding.tokens <= holding.low or now >= holding.renew_at) and holding.wants_renewal(now):
             self._start(key_id, holding)
         return holding.passed
 

@@ -171,6 +171,7 @@ async def test_nobody_passes_before_a_token_was_leased(scene: Scene) -> None:
     assert (await scene.limiter.take("a", key.terms.rate)).allowed  # type: ignore[arg-type]
     scene.limiter.holding("a").tokens = 1  # type: ignore[union-attr]
     scene.limiter.holding("a").expires = scene.usage.clock() + 1  # type: ignore[union-attr]
+    scene.limiter.holding("a").renew_at = scene.usage.clock() + 1  # type: ignore[union-attr]
     assert scene.admit(key) is not None
     assert scene.admit(key) is None
 
