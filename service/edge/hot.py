@@ -123,7 +123,8 @@ class HotAnswers:
         node.visited = True
         target: _Target = node.value
         node = self._find_near(target.digest)
-        asked = caller.reader.read(head, end)
+        reader = caller.reader
+        asked = reader.usually if head[end:] == reader.usual else reader.read(head, end)
         if asked is None:
             return None
         if node is None:
@@ -142,8 +143,8 @@ class HotAnswers:
         allowance = self._meter.admit(key, target.area, now) if key is not None else None
         if allowance is None:
             return None
-        if caller.reader.news is not None:
-            caller.reader.learn()
+        if reader.news is not None:
+            reader.learn()
         node.visited = True
         self.near += 1
         entry = node.value.entry

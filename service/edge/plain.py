@@ -95,36 +95,37 @@ class Fields:
 class HeadReader:
     """Of one connection: reads the header lines of whole heads, and learns what they have in common.
 
-    `news` are the lines of the last head, if there is something to `learn` from them.
+    `news` are the lines of the last head, if there is something to `learn` from them. A head that is `usual`, from the
+    end of its request line on, asks for what `usually` says: whoever has it need not call.
     """
 
-    __slots__ = ("_all", "_before", "_fields", "_has_id", "_lead", "_lessons", "_like_last", "_match", "news")
+    __slots__ = ("_before", "_fields", "_has_id", "_lead", "_lessons", "_match", "news", "usual", "usually")
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
         self._lessons = _LESSONS
         self.news: list[bytes] | None = None
         self._before: list[bytes] = []
-        self._all = b""  # what heads are, from the end of the request line on; or
-        self._lead = b""  # what they begin with, and
-        self._match: _Match | None = None  # what comes behind it
+        self.usual = b""
+        self.usually = Asked()
+        self._lead = b""  # what usual heads begin with that differ in some values
+        self._match: _Match | None = None  # and what comes behind it
         self._has_id = False
-        self._like_last = Asked()  # what such a head asks for
 
     def read(self, head: bytes, start: int) -> Asked | None:
         """What the header lines ask for, behind the request line that ends at `start`. Good until the next call.
 
         None if `head` is not one whole head of plain lines with nothing behind it.
         """
-        if self._all:
-            if head[start:] == self._all:
-                return self._like_last
+        if self.usual:
+            if head[start:] == self.usual:
+                return self.usually
         elif self._match is not None and head.startswith(self._lead, start) and len(head) <= limits.MOST_HEADER_BYTES:
             found = self._match(head, start + len(self._lead))
             if found is not None:
                 if self._has_id:
-                    self._like_last.request_id = found[1]
-                return self._like_last
+                    self.usually.request_id = found[1]
+                return self.usually
         return self._read_anew(head, start)
 
     def _read_anew(self, head: bytes, start: int) -> Asked | None:
@@ -153,9 +154,9 @@ class HeadReader:
         if not common or any(field not in (_OTHER, "request_id") for field in fields):
             return
         self._lead = b"\r\n".join([b"", *lines[:common], b""])
-        self._like_last = Asked()
-        self._fields.read(lines[:common], self._like_last)
-        self._all = b"" if names else self._lead + b"\r\n"
+        self.usually = Asked()
+        self._fields.read(lines[:common], self.usually)
+        self.usual = b"" if names else self._lead + b"\r\n"
         self._has_id = "request_id" in fields
         self._match = _matcher(names, fields.index("request_id") if self._has_id else -1)
 
