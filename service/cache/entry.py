@@ -49,4 +49,6 @@ def decode(data: bytes, key_digest: bytes) -> CacheEntry | None:
     if crc32(memoryview(data)[_OUTER.size :]) != checksum:
         return None
     end = _HEAD.size + length
+    if end > len(data):
+        return None
     return CacheEntry(data[_HEAD.size : end], data[end:], etag_digest)

@@ -39,6 +39,7 @@ class BatchedGet:
         self._connection: MgetConnection | None = None
         self._opening: asyncio.Task[None] | None = None
         self._reopen_at = 0.0
+        self._stopped = False
 
     async def get(self, name: str) -> bytes | None:
         """Raises StoreUnavailable."""
@@ -55,19 +56,27 @@ class BatchedGet:
         return value
 
     def ask(self, name: str, found: Found) -> None:
-        """`found` is called once, in a later turn. It may not raise."""
+        """`found` is called once, in a later turn. It may not raise; if it does, that is logged."""
         self._waiting.append((name, found))
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._send)
 
     async def stop(self) -> None:
+        """Everybody is told, also whoever comes later: nothing is asked any more."""
+        self._stopped = True
         await end(self._opening)
-        if self._connection is not None:
-            self._connection.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+        if self._commands:  # each ends within the client's budget
+            await asyncio.wait(self._commands)
 
     def _send(self) -> None:
         self._scheduled = False
+        if self._stopped:
+            batch, self._waiting = self._waiting, []
+            _tell(batch, StoreUnavailable(f"{self._store.name}: stopped"))
         while self._waiting and (
             not self._under_way or (len(self._waiting) >= _MOST_KEYS and self._under_way < _MOST_COMMANDS)
         ):
@@ -84,11 +93,20 @@ class BatchedGet:
                 self._open()
 
     def _told(self, batch: _Batch, values: Values | MgetError) -> None:
-        if isinstance(values, MgetError):
-            self._end(batch, self._store.failed(values, answered=values.answered))
-        else:
+        if not isinstance(values, MgetError):
             self._store.succeeded()
             self._end(batch, values)
+        elif values.answered:
+            self._end(batch, self._store.failed(values, answered=True))
+        else:
+            self._end(batch, self._lost(values))
+
+    def _lost(self, error: MgetError) -> StoreUnavailable:
+        """A connection that ends is one failure, however many commands were under way."""
+        if self._connection is None:
+            return StoreUnavailable(f"{self._store.name}: {error}")
+        self._connection = None
+        return self._store.failed(error, answered=False)
 
     async def _run(self, batch: _Batch) -> None:
         names = [name for name, _ in batch]
@@ -108,18 +126,13 @@ class BatchedGet:
 
     def _end(self, batch: _Batch, outcome: Values | StoreUnavailable) -> None:
         self._under_way -= 1
-        if isinstance(outcome, StoreUnavailable):
-            for _, found in batch:
-                found(outcome)
-        else:
-            for (_, found), value in zip(batch, outcome, strict=True):
-                found(value)
+        _tell(batch, outcome)
         if self._waiting:
             self._send()
 
     def _open(self) -> None:
         now = asyncio.get_running_loop().time()
-        if self._opening is None and now >= self._reopen_at and not self._store.is_away:
+        if self._opening is None and not self._stopped and now >= self._reopen_at and not self._store.is_away:
             self._reopen_at = now + _REOPEN_SECONDS
             self._opening = asyncio.create_task(self._opened(), name=f"open a connection to the {self._store.name}")
 
@@ -130,3 +143,12 @@ class BatchedGet:
             log.debug("%s: no connection of its own: %s", self._store.name, error)
         finally:
             self._opening = None
+
+
+def _tell(batch: _Batch, outcome: Values | StoreUnavailable) -> None:
+    values = [outcome] * len(batch) if isinstance(outcome, StoreUnavailable) else outcome
+    for (_, found), value in zip(batch, values, strict=True):
+        try:
+            found(value)
+        except Exception:  # a defect of one caller: the others are told, and the connection stays
+            log.exception("what was found could not be used")

@@ -12,8 +12,8 @@ from time import monotonic
 
 from redis.asyncio import Redis
 
-# Larger than any answer; a length beyond it is no length.
-_MOST_BYTES = 256 << 20
+# Below a gigabyte, and larger than any answer.
+_MOST_DIGITS = 9
 
 Values = list[bytes | None]
 # Told the values, or why there are none.
@@ -28,6 +28,10 @@ class MgetError(Exception):
         self.answered = answered
 
 
+class _NonsenseError(Exception):
+    """What arrived is not what was asked for."""
+
+
 class _Command:
     __slots__ = ("count", "sent", "told")
 
@@ -38,11 +42,15 @@ class _Command:
 
 
 class MgetConnection(asyncio.Protocol):
-    """`timeout`, in seconds, is for each reply. `is_open` until anything fails; then every command was told so."""
+    """`timeout`, in seconds, is for each reply. `is_open` until anything fails; then every command was told so.
 
-    def __init__(self, transport: asyncio.WriteTransport, timeout: float) -> None:
+    `opener` is kept as long as this: a StreamWriter closes its transport when nobody holds it (from Python 3.11.5 on).
+    """
+
+    def __init__(self, transport: asyncio.WriteTransport, timeout: float, opener: object = None) -> None:
         self.is_open = True
         self._transport = transport
+        self._opener = opener
         self._timeout = timeout
         self._loop = asyncio.get_running_loop()
         self._commands: deque[_Command] = deque()
@@ -52,10 +60,14 @@ class MgetConnection(asyncio.Protocol):
         self._values: Values | None = None  # of the reply that is arriving
 
     def ask(self, names: Sequence[str], told: Told) -> None:
-        """At least one name. `told` is called once, not before this returns."""
-        self._commands.append(_Command(len(names), monotonic(), told))
+        """At least one name, all in ASCII. `told` is called once, not before this returns. It may not raise."""
+        if not self.is_open:
+            self._loop.call_soon(told, MgetError("the connection was closed"))
+            return
         words = "".join([f"${len(name)}\r\n{name}\r\n" for name in names])  # ASCII: as many bytes as characters
-        self._transport.write(f"*{len(names) + 1}\r\n$4\r\nMGET\r\n{words}".encode("ascii"))
+        command = f"*{len(names) + 1}\r\n$4\r\nMGET\r\n{words}".encode("ascii")
+        self._commands.append(_Command(len(names), monotonic(), told))
+        self._transport.write(command)
         if self._alarm is None:
             self._alarm = self._loop.call_later(self._timeout, self._look)
 
@@ -63,12 +75,14 @@ class MgetConnection(asyncio.Protocol):
         self._end("closed")
 
     def data_received(self, data: bytes) -> None:
+        if not self.is_open:
+            return
         self._buffer = self._buffer[self._at :] + data if self._at < len(self._buffer) else data
         self._at = 0
         try:
             while self._at < len(self._buffer) and self._read():
                 pass
-        except ValueError as error:
+        except _NonsenseError as error:
             self._end(f"a reply that makes no sense: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -77,15 +91,16 @@ class MgetConnection(asyncio.Protocol):
     def _read(self) -> bool:
         """Whether a whole reply was read, and told."""
         if self._values is None:
+            if not self._commands:
+                raise _NonsenseError("nothing was asked for")
             line = self._line()
             if line is None:
                 return False
-            command = self._commands[0] if self._commands else None
-            if line[:1] == b"-" and command is not None:
+            if line[:1] == b"-":
                 self._tell(MgetError(line[1:].decode(errors="replace"), answered=True))
                 return True
-            if command is None or line != b"*%d" % command.count:
-                raise ValueError(repr(line[:40]))
+            if line != b"*%d" % self._commands[0].count:
+                raise _NonsenseError(repr(line[:40]))
             self._values = []
         while len(self._values) < self._commands[0].count:
             if not self._read_value(self._values):
@@ -100,16 +115,18 @@ class MgetConnection(asyncio.Protocol):
         end = buffer.find(b"\r\n", at)
         if end < 0:
             return False
-        length = int(buffer[at + 1 : end]) if buffer.startswith(b"$", at) else _MOST_BYTES + 1
-        if length == -1:
+        digits = buffer[at + 1 : end]  # int() alone would take signs, spaces and underscores
+        if digits == b"-1" and buffer.startswith(b"$", at):
             values.append(None)
             self._at = end + 2
             return True
-        if not 0 <= length <= _MOST_BYTES:
-            raise ValueError(repr(buffer[at:end][:40]))
-        start, end = end + 2, end + 2 + length
+        if not (buffer.startswith(b"$", at) and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+            raise _NonsenseError(repr(buffer[at:end][:40]))
+        start, end = end + 2, end + 2 + int(digits)
         if len(buffer) < end + 2:
             return False
+        if not buffer.startswith(b"\r\n", end):
+            raise _NonsenseError("a value that is longer than its length")
         values.append(buffer[start:end])
         self._at = end + 2
         return True
@@ -151,7 +168,7 @@ async def open_mget(client: Redis) -> MgetConnection | None:
     """A connection as `client` makes them; None if its kind cannot be used so (doubles in tests).
 
     Raises:
-        RedisError, OSError: if it cannot be made.
+        RedisError, OSError: if it cannot be made, or was closed meanwhile.
     """
     connection = client.connection_pool.make_connection()  # type: ignore[no-untyped-call]
     await connection.connect()
@@ -160,8 +177,11 @@ async def open_mget(client: Redis) -> MgetConnection | None:
         await connection.disconnect()
         return None
     transport = writer.transport
+    if transport.is_closing() or connection._reader.at_eof():  # noqa: SLF001 - the library is pinned for such uses
+        await connection.disconnect(nowait=True)  # we would not be told any more
+        raise ConnectionResetError("closed before it was used")
     # or it would be closed with the object that opened it
-    connection._reader = connection._writer = None  # noqa: SLF001 - the library is pinned for such uses
-    made = MgetConnection(transport, connection.socket_timeout or 1.0)
+    connection._reader = connection._writer = None  # noqa: SLF001 - as above
+    made = MgetConnection(transport, connection.socket_timeout or 1.0, opener=writer)
     transport.set_protocol(made)
     return made
