@@ -42,7 +42,8 @@ class Backend:
             return client.execute_command(*words)
 
 
-def _program(name: str) -> str:
+def program(name: str) -> str:
+    """Its path; the test is skipped where there is none."""
     if name == "valkey":
         return server_program()
     found = shutil.which(DEBIAN)
@@ -53,8 +54,8 @@ def _program(name: str) -> str:
 
 @pytest.fixture(scope="session", params=["valkey", DEBIAN])
 def process(request: pytest.FixtureRequest, short_folder: Path) -> Iterator[ValkeyProcess]:
-    program = _program(request.param)
-    server = ValkeyProcess(short_folder / f"contract-{request.param}", appendonly=True, program=program).start()
+    folder = short_folder / f"contract-{request.param}"
+    server = ValkeyProcess(folder, appendonly=True, program=program(request.param)).start()
     yield server
     server.kill()
 
@@ -73,7 +74,7 @@ def _any_process(request: pytest.FixtureRequest, short_folder: Path) -> Iterator
         yield None
         return
     folder = short_folder / f"any-{request.param}"
-    server = ValkeyProcess(folder, appendonly=True, program=_program(request.param)).start()
+    server = ValkeyProcess(folder, appendonly=True, program=program(request.param)).start()
     yield server
     server.kill()
 

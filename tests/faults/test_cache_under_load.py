@@ -1,0 +1,117 @@
+"""The cache's Redis is hurt while everybody asks it: every answer is the right one, and direct hits come back."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import redis
+
+from tests.faults.conftest import Site
+from tests.support.instance import FORECAST, Instance, serving, until
+
+_CALLERS = 8
+_ZIP_CODES = ("36436", "63101", "90028")
+_HIT = "forecast; hit; detail=shared"
+_DIRECT = "forecast_direct_answers_total"
+
+
+@pytest.fixture
+def without_near(published: Site, short: Path) -> Iterator[Instance]:
+    """Its every request asks the shared cache."""
+    env = {**published.env, "FORECAST_NEAR_CACHE_BYTES": "0"}
+    with serving(env, short / "serve.log") as running:
+        yield running
+
+
+class Load:
+    """Callers who ask on connections of their own until they are told to stop. `wrong` is what should not have been."""
+
+    def __init__(self, instance: Instance, key: str) -> None:
+        self.wrong: list[str] = []
+        self.answered: Counter[str] = Counter()  # by Cache-Status
+        self._instance = instance
+        self._key = key
+        self._right = {zip_code: instance.zip_code(key, zip_code).content for zip_code in _ZIP_CODES}
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(_CALLERS)]
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        for thread in self._threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            for thread in self._threads:
+                thread.join()
+
+    def _ask(self) -> None:
+        try:
+            with httpx.Client(base_url=self._instance.partners, headers={"x-api-key": self._key}, timeout=5) as client:
+                while not self._stop.is_set():
+                    for zip_code in _ZIP_CODES:
+                        answer = client.get(FORECAST, params={"zip_code": zip_code})
+                        if (answer.status_code, answer.content) != (200, self._right[zip_code]):
+                            self.wrong.append(f"{answer.status_code}: {answer.text}")
+                        self.answered[answer.headers["cache-status"]] += 1
+        except httpx.HTTPError as error:
+            self.wrong.append(repr(error))
+
+
+def _kill(instance: Instance, site: Site) -> None:
+    """It stays away until that was noticed, and comes back empty."""
+    site.cache.kill()
+    until(lambda: instance.ready().json()["status"] == "degraded", 5)
+    site.cache.start()
+
+
+def _stall(instance: Instance, site: Site) -> None:
+    """It accepts, and does not answer, until that was noticed."""
+    site.cache.stall()
+    try:
+        until(lambda: instance.ready().json()["status"] == "degraded", 5)
+    finally:
+        site.cache.go_on()
+
+
+def _restart(_: Instance, site: Site) -> None:
+    """At once, and three times."""
+    for _round in range(3):
+        site.cache.kill()
+        site.cache.start()
+
+
+def _end_connections(_: Instance, site: Site) -> None:
+    """Again and again, of everybody."""
+    with redis.Redis.from_url(site.cache.url) as client:
+        for _round in range(50):
+            client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+
+@pytest.mark.parametrize("hurt", [_kill, _stall, _restart, _end_connections])
+def test_a_cache_that_is_hurt_under_load_costs_no_answer(
+    without_near: Instance, published: Site, hurt: Callable[[Instance, Site], None]
+) -> None:
+    """All are 200, and of the question asked. Afterwards hits are answered directly again, on a new connection."""
+    instance = without_near
+    load = Load(instance, published.key)
+    with load.running():
+        until(lambda: instance.metric(_DIRECT) > 50, 10)
+        hurt(instance, published)
+        until(lambda: instance.ready().json()["status"] == "ready", 5)
+        direct, hits = instance.metric(_DIRECT), load.answered[_HIT]
+        until(lambda: instance.metric(_DIRECT) > direct + 50 and load.answered[_HIT] > hits + 50, 10)
+        until(lambda: _mget_connections(published) == 1, 5)
+    assert load.wrong == []
+    until(lambda: instance.ready().json()["status"] == "ready", 2)
+
+
+def _mget_connections(site: Site) -> int:
+    """On which look-ups arrive; of a worker all do on one, and others are idle."""
+    with redis.Redis.from_url(site.cache.url) as client:
+        return sum(one["cmd"] == "mget" and int(one["idle"]) == 0 for one in client.client_list())
