@@ -1,12 +1,15 @@
 """The cache's own connection over real servers: with whatever the URL asks for, it gives what the client gives."""
 
 import asyncio
+import gc
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvloop
 from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -90,6 +93,16 @@ def _fill(url: str) -> None:
         client.lpush("c:list", "x")
 
 
+class Counted(RedisStore):
+    """How often it was called."""
+
+    calls = 0
+
+    async def call(self, command: Callable[[Redis], Awaitable[Any]]) -> Any:
+        self.calls += 1
+        return await super().call(command)
+
+
 Opened = Callable[[str], Redis]
 
 
@@ -107,10 +120,10 @@ async def opened() -> AsyncIterator[Opened]:
         await client.aclose(close_connection_pool=True)
 
 
-def _ask(connection: MgetConnection, names: list[str]) -> "asyncio.Future[Values | MgetError]":
+async def _ask(connection: MgetConnection, names: list[str]) -> Values | MgetError:
     reply: asyncio.Future[Values | MgetError] = asyncio.get_running_loop().create_future()
     connection.ask(names, reply.set_result)
-    return reply
+    return await asyncio.wait_for(reply, 10)
 
 
 async def _gives_what_the_client_gives(client: Redis) -> None:
@@ -136,6 +149,27 @@ async def test_values_are_those_of_the_client(guarded: Guarded, opened: Opened, 
 async def test_values_are_those_of_the_client_over_tls(tls: TlsServer, opened: Opened) -> None:
     """With a client's certificate."""
     await _gives_what_the_client_gives(opened(tls.url))
+
+
+@pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
+def test_look_ups_travel_on_it(guarded: Guarded, new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    """On the loop that workers run on as well: the first one goes by the client, and none after it."""
+    url = guarded.url_of("user with the documented rights")
+
+    async def look_up() -> None:
+        store = Counted("cache", url, open_client(url, timeout=5))
+        batched = BatchedGet(store)
+        assert await batched.get("c:a") == b"value"
+        await eventually(lambda: batched._connection is not None)
+        gc.collect()
+        for _ in range(100):
+            assert await batched.get("c:a") == b"value"
+        assert store.calls == 1
+        await batched.stop()
+        await store.stop()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(asyncio.wait_for(look_up(), 20))
 
 
 async def test_a_user_without_the_right_is_refused_and_the_connection_stays(guarded: Guarded, opened: Opened) -> None:
