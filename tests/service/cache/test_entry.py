@@ -1,6 +1,8 @@
 """The envelope: what is served is exactly what was stored for this very question."""
 
 import gzip
+from hashlib import blake2b
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -36,6 +38,38 @@ def test_a_truncated_or_extended_entry_is_a_miss(entry: CacheEntry, data: st.Dat
     stored = encode(entry, KEY)
     assert decode(stored[: data.draw(st.integers(0, len(stored) - 1))], KEY) is None
     assert decode(stored + data.draw(st.binary(min_size=1, max_size=20)), KEY) is None
+
+
+@given(st.sampled_from([SMALL, LARGE]), st.data())
+def test_any_span_of_other_bytes_is_a_miss(entry: CacheEntry, data: st.DataObject) -> None:
+    """Also across the fields of the envelope."""
+    stored = encode(entry, KEY)
+    start = data.draw(st.integers(0, len(stored) - 1))
+    other = data.draw(st.binary(min_size=1, max_size=60))
+    changed = stored[:start] + other + stored[start + len(other) :]
+    assert decode(changed, KEY) == (entry if changed == stored else None)
+
+
+@pytest.mark.parametrize("length", [0, 4, 10, 11, 2**31, 2**32 - 1])
+def test_a_length_beyond_what_is_there_is_a_miss(length: int) -> None:
+    """Even if the checksum is of exactly that: somebody sealed nonsense. Up to it there is a body, or none."""
+    inner = b"e" * 16 + length.to_bytes(4, "big") + b"0123456789"
+    stored = b"phf\x02" + KEY + crc32(inner).to_bytes(4, "big") + inner
+    found = decode(stored, KEY)
+    assert found == (CacheEntry(inner[20:][:length], inner[20:][length:], b"e" * 16) if length <= 10 else None)
+
+
+def test_the_bytes_of_an_envelope() -> None:
+    """Who changes them has to raise FORMAT_VERSION: other versions of the code read the same Redis."""
+    stored = encode(CacheEntry(b"body", b"packed", b"e" * 16), b"k" * 16)
+    inner = b"e" * 16 + b"\0\0\0\x04" + b"body" + b"packed"
+    assert stored == b"phf\x02" + b"k" * 16 + crc32(inner).to_bytes(4, "big") + inner
+
+
+def test_an_entry_of_format_1_is_a_miss() -> None:
+    """Its checksum was another, and longer."""
+    inner = SMALL.etag_digest + len(SMALL.body).to_bytes(4, "big") + SMALL.body
+    assert decode(b"phf\x01" + KEY + blake2b(inner, digest_size=16).digest() + inner, KEY) is None
 
 
 @given(st.binary(max_size=200))

@@ -1,13 +1,15 @@
 """The shared cache: whatever is wrong with it is a miss. What real servers do is in tests/contract."""
 
+import asyncio
 import logging
+from functools import partial
 
 import pytest
-from fakeredis import FakeAsyncRedis
+from fakeredis import FakeAsyncRedis, FakeServer
 
 from service.cache.entry import CacheEntry, encode
-from service.cache.key import cache_key
-from service.cache.shared import SharedCache
+from service.cache.key import CacheKey, cache_key
+from service.cache.shared import Outcome, SharedCache, SharedLookup
 from service.redis.client import RedisStore
 
 KEY = cache_key("r1", "forecast", "zip:36436")
@@ -38,3 +40,60 @@ async def test_a_new_entry_replaces_a_damaged_one() -> None:
     cache = _cache(client)
     assert await cache.put(KEY, ENTRY)
     assert (await cache.get(KEY)).entry == ENTRY
+
+
+async def test_whoever_asks_without_waiting_is_told_once_and_later() -> None:
+    """What `get` would give, by its side in the same command; never before `ask` has returned."""
+    client = FakeAsyncRedis()
+    cache = _cache(client)
+    missing, damaged = cache_key("r1", "forecast", "zip:00501"), cache_key("r1", "forecast", "zip:63101")
+    assert await cache.put(KEY, ENTRY)
+    await client.set(damaged.name, b"nonsense")
+    told: list[tuple[CacheKey, Outcome, CacheEntry | None]] = []
+    keys = [missing, KEY, damaged, KEY]
+    for key in keys:
+        cache.ask(key, partial(_note, told, key))
+    assert told == []
+    assert (await cache.get(KEY)).entry == ENTRY
+    assert told == [(missing, "miss", None), (KEY, "hit", ENTRY), (damaged, "damaged", None), (KEY, "hit", ENTRY)]
+    await cache.stop()
+
+
+def _note(
+    told: list[tuple[CacheKey, Outcome, CacheEntry | None]], key: CacheKey, outcome: Outcome, entry: CacheEntry | None
+) -> None:
+    told.append((key, outcome, entry))
+
+
+async def test_a_store_that_is_away_is_unavailable_and_not_a_miss() -> None:
+    """Those who wait are told so, and those who do not: the answer then says that the cache was passed by."""
+    server = FakeServer()
+    server.connected = False
+    cache = _cache(FakeAsyncRedis(server=server))
+    told: list[tuple[CacheKey, Outcome, CacheEntry | None]] = []
+    cache.ask(KEY, partial(_note, told, KEY))
+    assert await cache.get(KEY) == SharedLookup("unavailable")
+    assert told == [(KEY, "unavailable", None)]
+    await cache.stop()
+
+
+async def test_a_cache_that_was_stopped_tells_everybody() -> None:
+    """Whoever asked before, and whoever asks after."""
+    cache = _cache(FakeAsyncRedis())
+    told: list[tuple[CacheKey, Outcome, CacheEntry | None]] = []
+    cache.ask(KEY, partial(_note, told, KEY))
+    await cache.stop()
+    assert await cache.get(KEY) == SharedLookup("unavailable")
+    assert told == [(KEY, "unavailable", None)]
+
+
+async def test_a_waiting_caller_that_goes_away_harms_nobody() -> None:
+    """Its look-up is not its own."""
+    cache = _cache(FakeAsyncRedis())
+    assert await cache.put(KEY, ENTRY)
+    gone, stays = (asyncio.create_task(cache.get(KEY)) for _ in range(2))
+    await asyncio.sleep(0)
+    gone.cancel()
+    assert (await stays).entry == ENTRY
+    assert gone.cancelled()
+    await cache.stop()
