@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.edge import limits
+from service.edge import limits, plain
 from service.edge.plain import Asked, Fields, HeadReader, as_head, request_line
 
 LINE = request_line(b"/v1/x?zip_code=36436")
@@ -207,3 +207,13 @@ def test_whatever_is_read_the_parser_reads_the_same(heads: list[bytes], data: st
         both_read(reader, chunk)
         both_read(reader, chunk[:place] + changed + chunk[place + data.draw(st.integers(0, 2)) :])
         both_read(reader, chunk)
+
+
+def test_names_too_long_to_be_worth_it_are_not_learned() -> None:
+    """A matcher takes time and memory in proportion to its names, far more than reading them anew."""
+    before = plain._matcher.cache_info().misses
+    for long in ((b"x" * 5_000,), tuple(b"x-%030d" % number for number in range(90))):
+        reader = HeadReader(Fields())
+        for number in range(5):
+            assert both_read(reader, head(*USUAL, *(name + b": %d" % number for name in long)))
+    assert plain._matcher.cache_info().misses == before
