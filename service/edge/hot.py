@@ -140,7 +140,7 @@ class HotAnswers:
         known = caller.known
         if known is None:
             return None
-        key = known.key if now < known.good_before else self._verifier.good(known, now)
+        key = known.key if now < known.good_before else self._good_key(caller, asked, now)
         allowance = self._meter.admit(key, target.area, now) if key is not None else None
         if allowance is None:
             return None
@@ -178,12 +178,12 @@ class HotAnswers:
 
     def _good_key(self, caller: Caller, asked: plain.Asked, now: float) -> ApiKey | None:
         """The key that is presented, if it is known to be good and the host is one."""
-        if asked.presented != caller.presented or asked.host != caller.host:
-            self._look_at(caller, asked)
         known = caller.known
-        if known is None:
-            return None
-        return known.key if now < known.good_before else self._verifier.good(known, now)
+        # another one may have the place of what was forgotten
+        if known is None or known.forgotten or asked.presented != caller.presented or asked.host != caller.host:
+            self._look_at(caller, asked)
+            known = caller.known
+        return self._verifier.good(known, now) if known is not None else None
 
     def _written(
         self,

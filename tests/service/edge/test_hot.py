@@ -252,6 +252,27 @@ def test_a_key_that_is_verified_later_is_answered_directly_on_the_same_connectio
     assert both.answered == before + 1
 
 
+def test_a_key_that_was_forgotten_is_answered_directly_again_on_the_same_connection(both: Both) -> None:
+    """As when two look-ups of it were under way at once, and the later one took the place of the other."""
+    hot, verifier = request(TARGETS[0], both.keys["free"]), both.running.app.verifier
+
+    async def run() -> list[int]:
+        connection = Connection(both.direct, both.config(both.direct))
+        counts = [both.answered]
+        for forgets in (False, True, False):
+            if forgets:
+                known = verifier.recall(both.keys["free"])
+                assert known is not None
+                verifier._forget(known)
+            await connection.feed(hot)
+            await connection.settle()
+            counts.append(both.answered)
+        assert connection.end().count(b"HTTP/1.1 200 ") == 3
+        return [after - before for before, after in pairwise(counts)]
+
+    assert both.running.run(run) == [1, 0, 1]
+
+
 def test_a_host_that_is_none_is_refused_though_the_one_before_was_good(both: Both) -> None:
     good = request(TARGETS[0], both.keys["free"])
     answer = both.compare([good, good.replace(b"forecast.test", b"a b")])
