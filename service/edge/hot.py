@@ -129,7 +129,8 @@ class HotAnswers:
         if asked is None:
             return None
         if node is None:
-            if told is None or self._good_key(caller, asked, now) is None:
+            key = self._good_key(caller, asked, now) if told is not None else None
+            if key is None or told is None or not self._meter.may_admit(key, target.area, now):
                 return None
             tiers = self._tiers
             waiting = _Waiting(self, target, caller, asked, dates, now, told, tiers.near.generation)

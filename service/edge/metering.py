@@ -127,6 +127,15 @@ class Meter:
                 return None
         return allowance
 
+    def may_admit(self, key: ApiKey, area: str, now: float) -> bool:
+        """Whether `admit` would probably let it pass; nothing is taken. What it would not is worth no look-up."""
+        terms, key_id = key.terms, key.key_id
+        return (
+            (terms.areas is None or area in terms.areas)
+            and (terms.rate is None or self._limiter.has_tokens(key_id, now))
+            and (terms.quota is None or self._quotas.lets_pass(key_id))
+        )
+
     def _admit_anew(self, key: ApiKey, area: str, now: float) -> Allowance | None:
         """The same with a look at the time of day, and at what was counted."""
         kept, terms = self._allowances[area], key.terms

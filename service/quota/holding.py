@@ -116,6 +116,9 @@ class Holding:
         self.spent += 1
         return True
 
+    def has_tokens(self, now: float) -> bool:
+        return bool((self.tokens and now < self.expires) or (self._next_tokens and now < self._next_expires))
+
     def wants_renewal(self, now: float) -> bool:
         return (
             self.flight is None

@@ -66,6 +66,11 @@ class QuotaGuard:
         """What `check` went by, of which `quick` may be spent directly (known.py)."""
         return self._known[key_id]
 
+    def lets_pass(self, key_id: str) -> bool:
+        """Whether there was something left of it, and nothing to warn of, when `check` was last asked."""
+        known = self._known.get(key_id)
+        return known is not None and known.state is not None and not (known.state.exhausted or known.state.warning)
+
     def check(self, key_id: str, quota: Quota, now: float) -> QuotaState | None:
         """The key's state at `now`, in seconds since 1970; if it is not exhausted, one request may go on.
 

@@ -84,6 +84,11 @@ class RateLimiter:
         """What is held of the key, to be spent from directly (holding.py). Ask again when nothing is left of it."""
         return self._holdings.young.get(key_id)
 
+    def has_tokens(self, key_id: str, now: float) -> bool:
+        """Whether a token could be taken without asking anybody."""
+        holding = self._holdings.young.get(key_id)
+        return holding is not None and holding.has_tokens(now)
+
     async def take(self, key_id: str, rate: Rate) -> Decision:
         """The decision on one request. A caller that goes away takes nothing from the others."""
         decision = self.try_take(key_id, rate)

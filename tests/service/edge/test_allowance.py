@@ -181,3 +181,34 @@ async def test_allowances_of_many_keys_are_bounded(scene: Scene, monkeypatch: py
     for number in range(10):
         assert scene.admit(msgspec.structs.replace(key_with(Terms()), key_id=f"k{number}")) is not None
     assert len(scene.meter._allowances[AREA]) <= 3
+
+
+async def test_what_would_not_be_admitted_is_known_beforehand(scene: Scene) -> None:
+    """And nothing is taken by asking."""
+    now = scene.usage.clock()
+    assert scene.meter.may_admit(key_with(Terms()), AREA, now)
+    assert not scene.meter.may_admit(key_with(Terms(areas=("projects",))), AREA, now)
+    limited = key_with(Terms(rate=RATE))
+    assert not scene.meter.may_admit(limited, AREA, now)
+    assert (await scene.limiter.take("a", RATE)).allowed
+    holding = scene.limiter.holding("a")
+    assert holding is not None
+    holding.tokens, holding.expires, holding.renew_at = 1, now + 1, now + 1
+    assert scene.meter.may_admit(limited, AREA, now)
+    assert holding.tokens == 1
+    holding.expires = now
+    assert not scene.meter.may_admit(limited, AREA, now)
+
+
+async def test_a_quota_that_is_used_up_or_unknown_is_known_beforehand(scene: Scene) -> None:
+    key = key_with(Terms(quota=Quota(2, "day", warn_at=1.0)))
+    assert not scene.meter.may_admit(key, AREA, scene.usage.clock())
+    await scene.primed(Quota(2, "day", warn_at=1.0))
+    for _ in range(2):
+        allowance = scene.admit(key)
+        assert allowance is not None
+        assert scene.meter.may_admit(key, AREA, scene.usage.clock())
+        scene.meter.count_allowed(allowance, AREA, "answered")
+        await scene.usage.quotas.prime("a")
+    assert scene.admit(key) is None
+    assert not scene.meter.may_admit(key, AREA, scene.usage.clock())

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from config.settings import Settings
 from service import telemetry
 from service import worker as worker_module
+from service.cache.key import CacheKey
+from service.cache.shared import Found
 from service.edge.gate import Gate
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
@@ -104,6 +106,7 @@ def both(settings: Settings, request: pytest.FixtureRequest) -> Iterator[Both]:
                 "free": Terms(),
                 "limited": Terms(rate=Rate(100_000, 1, 100_000)),
                 "other": Terms(areas=("projects",)),
+                "slow": Terms(rate=Rate(1, 3600, 1)),
             }
             return {name: (await store.issue("acme", "", None, one))[0] for name, one in terms.items()}
 
@@ -411,6 +414,29 @@ def test_what_the_shared_cache_lost_is_made_again(both: Both, settings: Settings
     assert b"cache-status: forecast; fwd=uri-miss; detail=warehouse" in first
     assert b"cache-status: forecast; hit; detail=shared" in second
     assert both.answered <= before + 1
+
+
+@of_shared
+@pytest.mark.parametrize("name", ["other", "slow"])
+def test_nothing_is_looked_for_on_behalf_of_a_key_that_would_not_be_let_pass(
+    both: Both, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it may not have, or has had too much of, costs no look-up: the ordinary way decides that first."""
+    asked: list[str] = []
+    shared = both.running.app._shared
+    ask = shared.ask
+
+    def noted(key: CacheKey, found: Found) -> None:
+        asked.append(key.name)
+        ask(key, found)
+
+    monkeypatch.setattr(shared, "ask", noted)
+    statuses = []
+    for _ in range(2):
+        asked.clear()
+        statuses.append(both.running.ask(TARGETS[0], key=both.keys[name]).status)
+    assert statuses[-1] == {"other": 403, "slow": 429}[name]
+    assert asked == []
 
 
 async def _trailed(both: Both) -> int:
