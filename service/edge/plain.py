@@ -17,7 +17,8 @@ from service.http.reply import Header
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # Header lines to the end of a head: no control character, no lone CR or LF, nothing that is not ASCII.
 _LINES = re.compile(rb"(?:[!-~][ -~]*\r\n)*\r\n")
-_MOST_NAMES = 1_000
+# Names are remembered before the key is looked at, so neither their number nor their length may be a stranger's choice.
+_MOST_NAMES, _LONGEST_NAME = 1_000, 64
 # A connection whose requests have nothing in common by then has nothing in common.
 _LESSONS = 4
 # Of names whose values differ, all together. A matcher takes time and memory for each byte of them: some 10 ms and
@@ -90,7 +91,7 @@ class Fields:
         field = self._known.get(name)
         if field is None:
             field = _FIELDS.get(name.lower(), _OTHER) if _TOKEN.fullmatch(name) else _UNUSUAL
-            if len(self._known) < _MOST_NAMES:
+            if len(self._known) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
                 self._known[name] = field
         return field
 

@@ -217,3 +217,13 @@ def test_names_too_long_to_be_worth_it_are_not_learned() -> None:
         for number in range(5):
             assert both_read(reader, head(*USUAL, *(name + b": %d" % number for name in long)))
     assert plain._matcher.cache_info().misses == before
+
+
+def test_names_that_nobody_uses_do_not_fill_the_memory() -> None:
+    """They are read before the key is looked at."""
+    fields = Fields()
+    for number in range(2_000):
+        assert fields.of(b"x-%d-" % number + b"y" * 15_000) == ""
+    assert sum(map(len, fields._known)) < 200_000
+    assert fields.of(b"x-%s" % (b"y" * 15_000)) == ""
+    assert fields.of(b"x " + b"y" * 15_000) == "unusual"
