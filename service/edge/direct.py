@@ -5,6 +5,7 @@ order of their requests.
 """
 
 import asyncio
+from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
@@ -77,11 +78,12 @@ class DirectProtocol(TimedProtocol):
             self._unset_keepalive_if_required()
         return True
 
-    def _told(self, answer: bytes | None) -> None:
-        """The answer to the first of what is held, or that it has to be made in the ordinary way."""
+    def _told(self, make: Callable[[], bytes | None]) -> None:
+        """The first of what is held can be answered, or has to be in the ordinary way."""
         held, self._held = self._held or [], None
         if self.transport.is_closing():
-            return
+            return  # nobody is there to whom it would count
+        answer = make() if not self.app.draining else None
         if answer is not None:
             self.transport.write(answer)
             self._active_at = monotonic()

@@ -35,7 +35,8 @@ MOST_TARGET_BYTES = 64 << 20
 _OVERHEAD_BYTES = 700
 
 Headers = list[Header]
-Told = Callable[[bytes | None], None]
+# Told what makes the answer, or None if it has to be made in the ordinary way; to be called then and there, or not.
+Told = Callable[[Callable[[], bytes | None]], None]
 _accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
 
 
@@ -114,7 +115,7 @@ class HotAnswers:
         """The whole answer as it travels, counted; None if the request has to take the ordinary way.
 
         `head` is what arrived, from its request line on; `dates` are the server's own headers; `now` is in monotonic
-        seconds. "later": the shared cache is asked, and `told` is called in a later turn with the one or the other.
+        seconds. "later": the shared cache is asked, and `told` is called in a later turn.
         Until then nothing else may be asked for this caller.
         """
         end = head.find(b"\r\n")
@@ -132,9 +133,8 @@ class HotAnswers:
             key = self._good_key(caller, asked, now) if told is not None else None
             if key is None or told is None or not self._meter.may_admit(key, target.area, now):
                 return None
-            tiers = self._tiers
-            waiting = _Waiting(self, target, caller, asked, dates, now, told, tiers.near.generation)
-            tiers.shared.ask(target.key, waiting.found)
+            waiting = _Waiting(self, target, caller, asked, dates, now, told, self._tiers.near.generation)
+            self._tiers.shared.ask(target.key, waiting.found)
             return "later"
         if asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
@@ -248,4 +248,4 @@ class _Waiting(msgspec.Struct):
     generation: int
 
     def found(self, _outcome: Lookup, entry: CacheEntry | None) -> None:
-        self.told(self.hot.found(self, entry))
+        self.told(lambda: self.hot.found(self, entry))

@@ -394,6 +394,27 @@ def test_a_worker_that_stops_meanwhile_answers_first(both: Both) -> None:
 
 
 @of_shared
+def test_a_worker_that_drains_meanwhile_says_that_the_answer_is_the_last(both: Both) -> None:
+    """As the ordinary way does, which it takes then; counted once."""
+    before = both.answered
+
+    async def run() -> bytes:
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        both.direct.draining = True
+        try:
+            await connection.settle()
+        finally:
+            both.direct.draining = False
+        return connection.end()
+
+    answer = both.running.run(run)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"\r\nconnection: close\r\n" in answer
+    assert both.answered == before
+
+
+@of_shared
 def test_what_the_shared_cache_lost_is_made_again(both: Both, settings: Settings) -> None:
     """In the ordinary way, with a token taken once; then it is there again."""
     before = both.answered
