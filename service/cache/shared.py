@@ -32,8 +32,14 @@ class SharedCache:
     """`ttl`, in seconds, only collects garbage: entries never become wrong."""
 
     def __init__(self, store: RedisStore, ttl: int) -> None:
+        self._store = store
         self._batched = BatchedGet(store)
         self._stores = BatchedSet(store, ttl)
+
+    @property
+    def is_away(self) -> bool:
+        """Nothing will be found."""
+        return self._store.is_away
 
     async def get(self, key: CacheKey) -> SharedLookup:
         reply: asyncio.Future[SharedLookup] = asyncio.get_running_loop().create_future()

@@ -35,7 +35,6 @@ MOST_TARGET_BYTES = 64 << 20
 _OVERHEAD_BYTES = 700
 
 Headers = list[Header]
-# Told what makes the answer, or None if it has to be made in the ordinary way; to be called then and there, or not.
 Told = Callable[[Callable[[], bytes | None]], None]
 _accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
 
@@ -115,8 +114,7 @@ class HotAnswers:
         """The whole answer as it travels, counted; None if the request has to take the ordinary way.
 
         `head` is what arrived, from its request line on; `dates` are the server's own headers; `now` is in monotonic
-        seconds. "later": the shared cache is asked, and `told` is called in a later turn.
-        Until then nothing else may be asked for this caller.
+        seconds. "later": the shared cache is asked; until `told` is called nothing else may be asked for this caller.
         """
         end = head.find(b"\r\n")
         node = self._find_target(head[:end])
@@ -130,7 +128,8 @@ class HotAnswers:
         if asked is None:
             return None
         if node is None:
-            key = self._good_key(caller, asked, now) if told is not None else None
+            is_there = told is not None and not self._tiers.shared.is_away
+            key = self._good_key(caller, asked, now) if is_there else None
             if key is None or told is None or not self._meter.may_admit(key, target.area, now):
                 return None
             waiting = _Waiting(self, target, caller, asked, dates, now, told, self._tiers.near.generation)
@@ -178,9 +177,8 @@ class HotAnswers:
         return self._written(target, head, body, asked, allowance, waiting.dates, waiting.began)
 
     def _good_key(self, caller: Caller, asked: plain.Asked, now: float) -> ApiKey | None:
-        """The key that is presented, if it is known to be good and the host is one."""
+        """The key that is presented, if it is known to be good and the host is one; what was forgotten is no more."""
         known = caller.known
-        # another one may have the place of what was forgotten
         if known is None or known.forgotten or asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
             known = caller.known
@@ -236,7 +234,7 @@ class HotAnswers:
 
 
 class _Waiting(msgspec.Struct):
-    """A request that waits for the shared cache."""
+    """A request that waits for the shared cache. `told` is told what makes its answer, or None, there and then."""
 
     hot: HotAnswers
     target: _Target

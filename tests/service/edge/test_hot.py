@@ -23,6 +23,7 @@ from service.cache.shared import Found
 from service.edge.gate import Gate
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
+from service.redis.breaker import FAILURES_TO_OPEN
 from service.terms import Rate, Terms
 from tests.support.connection import Connection
 from tests.support.drops import people, write_drop
@@ -437,12 +438,9 @@ def test_what_the_shared_cache_lost_is_made_again(both: Both, settings: Settings
     assert both.answered <= before + 1
 
 
-@of_shared
-@pytest.mark.parametrize("name", ["other", "slow"])
-def test_nothing_is_looked_for_on_behalf_of_a_key_that_would_not_be_let_pass(
-    both: Both, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What it may not have, or has had too much of, costs no look-up: the ordinary way decides that first."""
+@pytest.fixture
+def looked_for(both: Both, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the shared cache is asked for from now on."""
     asked: list[str] = []
     shared = both.running.app._shared
     ask = shared.ask
@@ -452,12 +450,39 @@ def test_nothing_is_looked_for_on_behalf_of_a_key_that_would_not_be_let_pass(
         ask(key, found)
 
     monkeypatch.setattr(shared, "ask", noted)
-    statuses = []
-    for _ in range(2):
-        asked.clear()
-        statuses.append(both.running.ask(TARGETS[0], key=both.keys[name]).status)
-    assert statuses[-1] == {"other": 403, "slow": 429}[name]
-    assert asked == []
+    return asked
+
+
+@of_shared
+@pytest.mark.parametrize("name", ["other", "slow"])
+def test_nothing_is_looked_for_on_behalf_of_a_key_that_would_not_be_let_pass(
+    both: Both, name: str, looked_for: list[str]
+) -> None:
+    """What it may not have, or has had too much of, costs no look-up: the ordinary way decides that first."""
+    both.running.ask(TARGETS[0], key=both.keys[name])
+    looked_for.clear()
+    assert both.running.ask(TARGETS[0], key=both.keys[name]).status == {"other": 403, "slow": 429}[name]
+    assert looked_for == []
+
+
+@of_shared
+def test_while_the_shared_cache_is_away_nobody_is_held_for_it(both: Both, looked_for: list[str]) -> None:
+    """The ordinary way, which can do without, asks once more anyway."""
+    store = both.running.app.cache_store
+
+    async def run() -> bool:
+        for _ in range(FAILURES_TO_OPEN):
+            store.failed(OSError("gone"), answered=False)
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        held = connection.protocol._held is not None
+        await connection.settle()
+        store.succeeded()
+        assert connection.end().startswith(b"HTTP/1.1 200 ")
+        return held
+
+    assert not both.running.run(run)
+    assert len(looked_for) == 1
 
 
 async def _trailed(both: Both) -> int:
