@@ -176,6 +176,20 @@ async def test_nobody_passes_before_a_token_was_leased(scene: Scene) -> None:
     assert scene.admit(key) is None
 
 
+async def test_a_token_whose_life_is_over_is_nobodys(scene: Scene) -> None:
+    """Nor is one taken past the moment at which it is time to renew, without saying so."""
+    key = key_with(Terms(rate=Rate(1000, 1, 1000)))
+    assert (await scene.limiter.take("a", key.terms.rate)).allowed  # type: ignore[arg-type]
+    holding = scene.limiter.holding("a")
+    assert holding is not None
+    holding.tokens, holding.low = 500, 0
+    holding.expires = holding.renew_at = scene.usage.clock() + 0.05
+    assert scene.admit(key) is not None
+    assert scene.admit(key) is not None
+    scene.usage.clock.now += 0.05
+    assert scene.admit(key) is None
+
+
 async def test_allowances_of_many_keys_are_bounded(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.edge.metering._MOST_ALLOWANCES", 3)
     for number in range(10):

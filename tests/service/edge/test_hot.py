@@ -416,6 +416,26 @@ def test_a_worker_that_drains_meanwhile_says_that_the_answer_is_the_last(both: B
 
 
 @of_shared
+def test_a_release_that_is_switched_meanwhile_takes_the_ordinary_way(both: Both) -> None:
+    """Which answers from the newer one."""
+    hot = both.running.app.hot
+    before = both.answered
+
+    async def run() -> bytes:
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        release = hot._release
+        hot.switched("newer")
+        await connection.settle()
+        assert release is not None
+        hot.switched(release)
+        return connection.end()
+
+    assert both.running.run(run).startswith(b"HTTP/1.1 200 ")
+    assert both.answered == before
+
+
+@of_shared
 def test_what_the_shared_cache_lost_is_made_again(both: Both, settings: Settings) -> None:
     """In the ordinary way, with a token taken once; then it is there again."""
     before = both.answered
