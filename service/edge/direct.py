@@ -9,7 +9,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-from service.edge.hot import Caller, HotAnswers, Told
+from service.edge.hot import Holder, HotAnswers
+from service.edge.remembered import Caller
 from service.edge.timing import TimedProtocol
 
 
@@ -40,7 +41,7 @@ class DirectProtocol(TimedProtocol):
             self.flow.pause_reading()
             return
         if not self._in_message:
-            if self._answer_directly(data, self._told):
+            if self._answer_directly(data, self):
                 return
             # a whole head: looking at it again when it is parsed would not change the answer
             self._was_looked_at = 0 <= data.find(b"\r\n\r\n") == len(data) - 4
@@ -50,8 +51,8 @@ class DirectProtocol(TimedProtocol):
         """The ordinary way."""
         super().data_received(data)
 
-    def _answer_directly(self, head: bytes, told: Told | None = None) -> bool:
-        """Whether the request was answered here and now; or will be, if `told` is there to be called later."""
+    def _answer_directly(self, head: bytes, holder: Holder | None = None) -> bool:
+        """Whether the request was answered here and now; or will be, if there is a `holder` to be told later."""
         hot, caller, cycle, now = self._hot, self._caller, self.cycle, monotonic()
         if (
             hot is None
@@ -62,7 +63,7 @@ class DirectProtocol(TimedProtocol):
             or self._is_one_too_many
         ):
             return False
-        answer = hot.answer(head, caller, self.server_state.default_headers, now, told)
+        answer = hot.answer(head, caller, self.server_state.default_headers, now, holder)
         if answer is None:
             return False
         if answer == "later":
@@ -78,7 +79,7 @@ class DirectProtocol(TimedProtocol):
             self._unset_keepalive_if_required()
         return True
 
-    def _told(self, make: Callable[[], bytes | None]) -> None:
+    def told(self, make: Callable[[], bytes | None]) -> None:
         """The first of what is held can be answered, or has to be in the ordinary way."""
         held, self._held = self._held or [], None
         if self.transport.is_closing():

@@ -2,13 +2,13 @@
 
 It is the answer that the ordinary way would give (tests hold the two against each other). Whatever is out of the
 ordinary, or would have to be waited for, takes the ordinary way: another method, a body, an unusual header, a key that
-is not known to be good at this moment, a limit that is reached, an answer that is not near.
+is not known to be good at this moment, a limit that is reached, an answer that is in neither cache.
 """
 
 from collections.abc import Callable
 from functools import lru_cache
 from time import monotonic
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -20,14 +20,14 @@ from service.cache.shared import SharedCache
 from service.cache.sieve import Sieve
 from service.edge import plain
 from service.edge.metering import Allowance, Meter
+from service.edge.remembered import Caller, Target
 from service.edge.wire import Head, HeadMaker
 from service.http.caching import accepts_gzip, matches
 from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
 from service.http.reply import Header, Kept
 from service.keys.record import ApiKey
-from service.keys.verifier import KeyVerifier, Verified
-from service.quota.usage import Outcome, outcome_of
-from service.telemetry import LOOKUP_SECONDS, LOOKUPS, REQUEST_SECONDS, REQUESTS, Telemetry
+from service.keys.verifier import KeyVerifier
+from service.telemetry import LOOKUP_SECONDS, LOOKUPS, Telemetry
 
 MOST_TARGETS = 100_000
 # All ZIP codes and cities of the country fit: whoever walks them all finds them again.
@@ -35,20 +35,17 @@ MOST_TARGET_BYTES = 64 << 20
 _OVERHEAD_BYTES = 700
 
 Headers = list[Header]
-Told = Callable[[Callable[[], bytes | None]], None]
+
+
+class Holder(Protocol):
+    """Who waits for an answer from the shared cache."""
+
+    def told(self, make: Callable[[], bytes | None]) -> None:
+        """`make` makes the answer, or has none, there and then. Called once, in a later turn."""
+        ...
+
+
 _accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
-
-
-class Caller:
-    """What a connection showed last, and was found to be good: most send the same again."""
-
-    __slots__ = ("host", "known", "presented", "reader")
-
-    def __init__(self, fields: plain.Fields) -> None:
-        self.reader = plain.HeadReader(fields)
-        self.presented: bytes | None = None
-        self.known: Verified | None = None
-        self.host: bytes | None = None
 
 
 class Tiers(msgspec.Struct, frozen=True):
@@ -57,22 +54,6 @@ class Tiers(msgspec.Struct, frozen=True):
     near: NearCache
     shared: SharedCache
     heads: HeadMaker
-
-
-class _Target:
-    """A request target that was answered from what is kept, and where its answers are counted."""
-
-    __slots__ = ("answered", "area", "digest", "key", "not_modified", "release", "seconds", "usage")
-
-    def __init__(self, area: str, kept: Kept, telemetry: Telemetry) -> None:
-        self.area = area
-        self.key = kept.key
-        self.digest = kept.key.digest
-        self.release = kept.key.release
-        self.usage: Outcome = outcome_of(200, kept.outcome) or "answered"
-        self.answered = telemetry.counter(REQUESTS, area, "200", kept.outcome)
-        self.not_modified = telemetry.counter(REQUESTS, area, "304", "not_modified")
-        self.seconds = telemetry.histogram(REQUEST_SECONDS, area)
 
 
 class HotAnswers:
@@ -92,7 +73,7 @@ class HotAnswers:
         self._shared_seconds = telemetry.histogram(LOOKUP_SECONDS, "shared")
         self.answered = self.near = 0
         self._release: str | None = None
-        self._targets: Sieve[bytes, _Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
+        self._targets: Sieve[bytes, Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
         self._find_target = self._targets.find
         self.fields = plain.Fields()
         self._dates: Headers | None = None
@@ -106,33 +87,33 @@ class HotAnswers:
         """The request for `url` was answered in the ordinary way, with what is kept."""
         if kept.key.release == self._release:
             line = plain.request_line(url)
-            self._targets.put(line, _Target(area, kept, self._telemetry), len(line) + _OVERHEAD_BYTES)
+            self._targets.put(line, Target(area, kept, self._telemetry), len(line) + _OVERHEAD_BYTES)
 
     def answer(
-        self, head: bytes, caller: Caller, dates: Headers, now: float, told: Told | None = None
+        self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None
     ) -> bytes | Literal["later"] | None:
         """The whole answer as it travels, counted; None if the request has to take the ordinary way.
 
         `head` is what arrived, from its request line on; `dates` are the server's own headers; `now` is in monotonic
-        seconds. "later": the shared cache is asked; until `told` is called nothing else may be asked for this caller.
+        seconds. "later": the shared cache is asked; until `holder` is told nothing else may be asked for this caller.
         """
         end = head.find(b"\r\n")
         node = self._find_target(head[:end])
         if node is None or node.value.release != self._release:
             return None
         node.visited = True
-        target: _Target = node.value
+        target: Target = node.value
         node = self._find_near(target.digest)
         reader = caller.reader
         asked = reader.usually if head[end:] == reader.usual else reader.read(head, end)
         if asked is None:
             return None
         if node is None:
-            is_there = told is not None and not self._tiers.shared.is_away
+            is_there = holder is not None and not self._tiers.shared.is_away
             key = self._good_key(caller, asked, now) if is_there else None
-            if key is None or told is None or not self._meter.may_admit(key, target.area, now):
+            if key is None or holder is None or not self._meter.may_admit(key, target.area, now):
                 return None
-            waiting = _Waiting(self, target, caller, asked, dates, now, told, self._tiers.near.generation)
+            waiting = _Waiting(self, target, caller, asked, dates, now, holder, self._tiers.near.generation)
             self._tiers.shared.ask(target.key, waiting.found)
             return "later"
         if asked.presented != caller.presented or asked.host != caller.host:
@@ -150,8 +131,9 @@ class HotAnswers:
         self.near += 1
         entry = node.value.entry
         zipped = asked.accept_encoding is not None and entry.gzipped and _accepts_gzip(asked.accept_encoding)
-        parts = (node.value.heads[1], entry.gzipped) if zipped else (node.value.heads[0], entry.body)
-        return self._written(target, *parts, asked, allowance, dates, now)
+        if zipped:
+            return self._written(target, node.value.heads[1], entry.gzipped, asked, allowance, dates, now)
+        return self._written(target, node.value.heads[0], entry.body, asked, allowance, dates, now)
 
     def found(self, waiting: "_Waiting", entry: CacheEntry | None) -> bytes | None:
         """The answer with what the shared cache had. Whatever is not simply there the ordinary way asks for again, and
@@ -186,7 +168,7 @@ class HotAnswers:
 
     def _written(
         self,
-        target: _Target,
+        target: Target,
         head: Head,
         body: bytes,
         asked: plain.Asked,
@@ -234,16 +216,16 @@ class HotAnswers:
 
 
 class _Waiting(msgspec.Struct):
-    """A request that waits for the shared cache. `told` is told what makes its answer, or None, there and then."""
+    """A request that waits for the shared cache."""
 
     hot: HotAnswers
-    target: _Target
+    target: Target
     caller: Caller
     asked: plain.Asked
     dates: Headers
     began: float
-    told: Told
+    holder: Holder
     generation: int
 
     def found(self, _outcome: Lookup, entry: CacheEntry | None) -> None:
-        self.told(lambda: self.hot.found(self, entry))
+        self.holder.told(lambda: self.hot.found(self, entry))
