@@ -14,6 +14,8 @@ from redis.asyncio import Redis
 
 # Below a gigabyte, and larger than any answer.
 _MOST_DIGITS = 9
+# An error's text is the longest line there is.
+_MOST_LINE_BYTES = 4096
 
 Values = list[bytes | None]
 # Told the values, or why there are none.
@@ -112,7 +114,7 @@ class MgetConnection(asyncio.Protocol):
     def _read_value(self, values: Values) -> bool:
         """Whether the next value was there, whole."""
         buffer, at = self._buffer, self._at
-        end = buffer.find(b"\r\n", at)
+        end = self._end_of_line()
         if end < 0:
             return False
         digits = buffer[at + 1 : end]  # int() alone would take signs, spaces and underscores
@@ -132,12 +134,19 @@ class MgetConnection(asyncio.Protocol):
         return True
 
     def _line(self) -> bytes | None:
-        end = self._buffer.find(b"\r\n", self._at)
+        end = self._end_of_line()
         if end < 0:
             return None
         line = self._buffer[self._at : end]
         self._at = end + 2
         return line
+
+    def _end_of_line(self) -> int:
+        """-1 if it has not arrived."""
+        end = self._buffer.find(b"\r\n", self._at)
+        if end < 0 and len(self._buffer) - self._at > _MOST_LINE_BYTES:
+            raise _NonsenseError("a line without an end")
+        return end
 
     def _tell(self, values: Values | MgetError) -> None:
         told = self._commands.popleft().told

@@ -138,6 +138,18 @@ async def test_a_refusal_is_of_one_command_alone(cut: int) -> None:
     asked.wire.connection.close()
 
 
+@pytest.mark.parametrize("begun", [b"-ERR ", b"*", b"*1\r\n$"])
+async def test_a_line_that_does_not_end_is_not_gathered(begun: bytes) -> None:
+    """It would be copied with every piece of it, until the timeout."""
+    asked = Asked(Wire())
+    asked.ask(1)
+    asked.wire.arrive(begun)
+    for _ in range(5):
+        asked.wire.arrive(b"1" * 1000)
+    assert "makes no sense" in str(asked.outcomes[0])
+    assert not asked.wire.connection.is_open
+
+
 @pytest.mark.parametrize("nonsense", NONSENSE)
 async def test_nonsense_ends_the_connection_and_every_command_that_waits_is_told(nonsense: bytes) -> None:
     """The command it came for and those behind it, also if good replies follow: they could be anybody's."""
