@@ -109,13 +109,7 @@ class HotAnswers:
         if asked is None:
             return None
         if node is None:
-            is_there = holder is not None and not self._tiers.shared.is_away
-            key = self._good_key(caller, asked, now) if is_there else None
-            if key is None or holder is None or not self._meter.may_admit(key, target.area, now):
-                return None
-            waiting = _Waiting(self, target, caller, asked, dates, now, holder, self._tiers.near.generation)
-            self._tiers.shared.ask(target.key, waiting.found)
-            return "later"
+            return self._ask_shared(target, caller, asked, dates, now, holder) if holder is not None else None
         if asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
         known = caller.known
@@ -134,6 +128,17 @@ class HotAnswers:
         if zipped:
             return self._written(target, node.value.heads[1], entry.gzipped, asked, allowance, dates, now)
         return self._written(target, node.value.heads[0], entry.body, asked, allowance, dates, now)
+
+    def _ask_shared(
+        self, target: Target, caller: Caller, asked: plain.Asked, dates: Headers, now: float, holder: Holder
+    ) -> Literal["later"] | None:
+        shared = self._tiers.shared
+        key = self._good_key(caller, asked, now) if not shared.is_away else None
+        if key is None or not self._meter.may_admit(key, target.area, now):
+            return None
+        waiting = _Waiting(self, target, caller, asked, dates, now, holder, self._tiers.near.generation)
+        shared.ask(target.key, waiting.found)
+        return "later"
 
     def found(self, waiting: "_Waiting", entry: CacheEntry | None) -> bytes | None:
         """The answer with what the shared cache had. Whatever is not simply there the ordinary way asks for again, and
