@@ -160,7 +160,7 @@ class EdgeProtocol(DirectProtocol):
             self._write_refusal()
 
     def _write_refusal(self) -> None:
-        request_id = new_request_id()
+        request_id = new_request_id().decode()
         reply = problem(self._refusal or "bad_request", request_id)
         self.app.log_refusal(reply, request_id)
         self._unset_keepalive_if_required()

