@@ -73,11 +73,12 @@ def growth_command(dimensions: tuple[str, ...], most_keys: int, file: Path | Non
 def openloop_command(tier: str, rounds: int, seconds: int, idle: int, rate: int | None, file: Path | None) -> None:
     """Latency at a fixed arrival rate, so that stalls count: p50, p99, p99.9.
 
-    Times count from when a request was meant to be sent. The same again with idle connections open beside it.
+    Times count from when a request was meant to be sent. The same again with idle connections open beside it, and all
+    of it for nginx too, at the same rate.
     """
-    latency = openloop.openloop(tier, rounds, seconds, idle, rate)
-    openloop.show(latency, console)
-    _save(file, latency)
+    latencies = openloop.openloop(tier, rounds, seconds, idle, rate)
+    openloop.show(latencies, console)
+    _save(file, latencies)
 
 
 @main.command("cutoff")

@@ -1,6 +1,6 @@
 """Who is measured: this project's tiers and its peers, as data. And which of them are held against each other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -61,7 +61,14 @@ PEERS = (
         group="hit",
         start=_nginx.kept,
         lacks=starting.lacks_nginx,
-        note="keys kept as they are, not as digests; no rates, no usage",
+        note="keys kept as they are, not as digests; no rates, no usage; open files cached, no sendfile",
+    ),
+    Peer(
+        name="nginx + Lua, as packaged",
+        group="hit",
+        start=_nginx.packaged,
+        lacks=starting.lacks_nginx,
+        note="the same with sendfile and without cached open files, as Debian's own configuration has it",
     ),
     Peer(
         name="nginx + Lua, key asked of Redis",
@@ -108,6 +115,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 PAIRS = (
     Pair("near", "nginx + Lua, key kept 5 s", (1.1, 1.2)),
+    Pair("near", "nginx + Lua, as packaged", (1.1, 1.2)),
     Pair("near", "Varnish"),
     Pair("near", "FastAPI + fastapi-cache2", (25, 25)),
     Pair("near", "Litestar's response cache"),
@@ -133,10 +141,10 @@ class Contender(msgspec.Struct, frozen=True, kw_only=True):
     forget: Callable[[], None] = lambda: None
 
 
-def start_tiers(stage: Stage) -> list[Contender]:
+def start_tiers(stage: Stage, tiers: Sequence[Tier] = TIERS) -> list[Contender]:
     """An instance for each tier, which share keys and data."""
     started = []
-    for tier in TIERS:
+    for tier in tiers:
         cache, forget = _cache_for(stage, tier.name, tier.group)
         instance = stage.serve(
             tier.name, settings={"near_cache_bytes": tier.near, "cache_url": cache.url, "keep_alive": 3600}
@@ -146,11 +154,11 @@ def start_tiers(stage: Stage) -> list[Contender]:
     return started
 
 
-def start_peers(stage: Stage, service: str) -> tuple[list[Contender], dict[str, str]]:
+def start_peers(stage: Stage, service: str, peers: Sequence[Peer] = PEERS) -> tuple[list[Contender], dict[str, str]]:
     """Those that are installed, with `service` behind them; and those that are not, with how to install them."""
     started: list[Contender] = []
     missing: dict[str, str] = {}
-    for peer in PEERS:
+    for peer in peers:
         if lacks := peer.lacks():
             missing[peer.name] = lacks
             continue

@@ -92,12 +92,31 @@ def _used_by_client() -> float:
 
 def _used_by_servers() -> float:
     """Seconds of processor time that all our living descendants used; of them, only the one under load works."""
-    parents: dict[int, tuple[int, float]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
+    used = 0.0
+    for folder in _descendants():
         with contextlib.suppress(OSError):
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            parents[int(folder.name)] = (int(fields[1]), (int(fields[11]) + int(fields[12])) / _TICKS)
+            used += (int(fields[11]) + int(fields[12])) / _TICKS
+    return used
+
+
+def turns_of_servers() -> dict[str, tuple[int, int]]:
+    """Nanoseconds that each of our living descendants ran, and that it could have run while something else did."""
+    turns = {}
+    for folder in _descendants():
+        with contextlib.suppress(OSError):
+            ran, waited, _ = (folder / "schedstat").read_text().split()
+            turns[folder.name] = int(ran), int(waited)
+    return turns
+
+
+def _descendants() -> list[Path]:
+    """Their folders in /proc."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
     ours = {os.getpid()}
-    while more := {pid for pid, (parent, _) in parents.items() if parent in ours} - ours:
+    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
         ours |= more
-    return sum(parents[pid][1] for pid in ours - {os.getpid()})
+    return [Path("/proc", str(pid)) for pid in ours - {os.getpid()}]

@@ -46,7 +46,7 @@ class Around(msgspec.Struct, frozen=True):
 
 
 class Nginx:
-    """One nginx for both contenders: `kept` believes a key for 5 s, `asked` looks it up on every request."""
+    """One nginx for all: `kept` believes a key for 5 s, `packaged` as well, `asked` looks it up on every request."""
 
     def __init__(self) -> None:
         self._ports: dict[str, int] = {}
@@ -54,12 +54,15 @@ class Nginx:
     def kept(self, stage: Stage, around: Around) -> Endpoint:
         return self._endpoint(stage, around.service, "NEAR_PORT")
 
+    def packaged(self, stage: Stage, around: Around) -> Endpoint:
+        return self._endpoint(stage, around.service, "PACKAGED_PORT")
+
     def asked(self, stage: Stage, around: Around) -> Endpoint:
         return self._endpoint(stage, around.service, "EACH_PORT")
 
     def _endpoint(self, stage: Stage, service: str, port: str) -> Endpoint:
         if not self._ports:
-            self._ports = {"NEAR_PORT": free_port(), "EACH_PORT": free_port()}
+            self._ports = {name: free_port() for name in ("NEAR_PORT", "PACKAGED_PORT", "EACH_PORT")}
             self._start(stage, service)
         base = f"http://127.0.0.1:{self._ports[port]}"
         stage.wait_for("nginx", f"{base}{FORECAST}?zip_code=36436", stage.key)
