@@ -13,9 +13,9 @@ from service.cache.near import NearCache
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedCache
 from service.edge.gate import Gate
-from service.edge.hot import HotAnswers, Tiers
+from service.edge.hot import HotAnswers
 from service.edge.metering import Meter
-from service.edge.wire import HeadMaker
+from service.edge.wire import HeadMaker, Tiers
 from service.http.answering import Answers
 from service.http.app import build_litestar
 from service.http.areas import AREAS

@@ -1,7 +1,7 @@
 """A connection whose requests are answered directly where they can be (hot.py); the others go to the parser.
 
-While the shared cache is asked for the answer to a request, what arrives behind it is held, so that answers keep the
-order of their requests.
+While the shared cache or the rates are asked for the sake of a request, what arrives behind it is held, so that answers
+keep the order of their requests.
 """
 
 import asyncio
@@ -9,9 +9,10 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-from service.edge.hot import Holder, HotAnswers
+from service.edge.hot import HotAnswers
 from service.edge.remembered import Caller
 from service.edge.timing import TimedProtocol
+from service.edge.waiting import Answer, Holder
 
 
 class DirectProtocol(TimedProtocol):
@@ -79,18 +80,22 @@ class DirectProtocol(TimedProtocol):
             self._unset_keepalive_if_required()
         return True
 
-    def told(self, make: Callable[[], bytes | None]) -> None:
+    def told(self, make: Callable[[], Answer]) -> None:
         """The first of what is held can be answered, or has to be in the ordinary way."""
         held, self._held = self._held or [], None
         if self.transport.is_closing():
             return  # nobody is there to whom it would count
         answer = make() if not self.app.draining else None
+        if answer == "later":
+            self._held = held
+            return
         if answer is not None:
             self.transport.write(answer)
             self._active_at = monotonic()
             if self._idle_alarm is None:
                 self._watch_idle(self.timeout_keep_alive)
         else:
+            self._was_looked_at = True
             self._parse(held[0])
         if len(held) > 1:
             self.flow.resume_reading()

@@ -8,20 +8,18 @@ is not known to be good at this moment, a limit that is reached, an answer that 
 from collections.abc import Callable
 from functools import lru_cache
 from time import monotonic
-from typing import Literal, Protocol
+from typing import Literal
 
-import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from service.cache.entry import CacheEntry
-from service.cache.near import NearCache
 from service.cache.shared import Outcome as Lookup
-from service.cache.shared import SharedCache
-from service.cache.sieve import Sieve
+from service.cache.sieve import Node, Sieve
 from service.edge import plain
 from service.edge.metering import Allowance, Meter
 from service.edge.remembered import Caller, Target
-from service.edge.wire import Head, HeadMaker
+from service.edge.waiting import Answer, Holder, Waiting
+from service.edge.wire import Heads, Tiers
 from service.http.caching import accepts_gzip, matches
 from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
 from service.http.reply import Header, Kept
@@ -36,25 +34,7 @@ _OVERHEAD_BYTES = 700
 _QUICK = LATENCY_BOUNDS[0]
 
 Headers = list[Header]
-
-
-class Holder(Protocol):
-    """Who waits for an answer from the shared cache."""
-
-    def told(self, make: Callable[[], bytes | None]) -> None:
-        """`make` makes the answer, or has none, there and then. Called once, in a later turn."""
-        ...
-
-
 _accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
-
-
-class Tiers(msgspec.Struct, frozen=True):
-    """Where answers are; `heads` makes those of entries from the shared cache."""
-
-    near: NearCache
-    shared: SharedCache
-    heads: HeadMaker
 
 
 class HotAnswers:
@@ -94,13 +74,11 @@ class HotAnswers:
             line = plain.request_line(url)
             self._targets.put(line, Target(area, kept, self._telemetry), len(line) + _OVERHEAD_BYTES)
 
-    def answer(
-        self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None
-    ) -> bytes | Literal["later"] | None:
+    def answer(self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None) -> Answer:
         """The whole answer as it travels, counted; None if the request has to take the ordinary way.
 
         `head` is what arrived, from its request line on; `dates` are the server's own headers; `now` is in monotonic
-        seconds. "later": the shared cache is asked; until `holder` is told nothing else may be asked for this caller.
+        seconds. "later": somebody is asked; until `holder` is told nothing else may be asked for this caller.
         """
         end = head.find(b"\r\n")
         node = self._find_target(head[:end])
@@ -114,7 +92,7 @@ class HotAnswers:
         if asked is None:
             return None
         if node is None:
-            return self._ask_shared(target, caller, asked, dates, now, holder) if holder is not None else None
+            return self._ask_shared(Waiting(target, caller, asked, dates, now, holder)) if holder is not None else None
         if asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
         known = caller.known
@@ -123,51 +101,88 @@ class HotAnswers:
         key = known.key if now < known.good_before else self._good_key(caller, asked, now)
         allowance = self._meter.admit(key, target.area, now) if key is not None else None
         if allowance is None:
-            return None
+            if key is None or holder is None:
+                return None
+            waiting, kept = Waiting(target, caller, asked, dates, now, holder), node
+            return self._ask_for_token(waiting, key, now, lambda allowance: self._from_near(waiting, kept, allowance))
         if reader.news is not None:
             reader.learn()
         node.visited = True
         self.near += 1
-        entry = node.value.entry
-        zipped = asked.accept_encoding is not None and entry.gzipped and _accepts_gzip(asked.accept_encoding)
-        if zipped:
-            return self._written(target, node.value.heads[1], entry.gzipped, asked, allowance, dates, now)
-        return self._written(target, node.value.heads[0], entry.body, asked, allowance, dates, now)
+        return self._written(target, node.value.heads, node.value.entry, asked, allowance, dates, now)
 
-    def _ask_shared(
-        self, target: Target, caller: Caller, asked: plain.Asked, dates: Headers, now: float, holder: Holder
-    ) -> Literal["later"] | None:
-        shared = self._tiers.shared
-        key = self._good_key(caller, asked, now) if not shared.is_away else None
+    def _from_near(self, waiting: Waiting, node: Node, allowance: Allowance) -> bytes:
+        node.visited = True
+        self.near += 1
+        return self._answered(waiting, node.value.heads, node.value.entry, allowance)
+
+    def _ask_shared(self, waiting: Waiting) -> Answer:
+        shared, target, now = self._tiers.shared, waiting.target, waiting.began
+        key = self._good_key(waiting.caller, waiting.asked, now) if not shared.is_away else None
         if key is None or not self._meter.may_admit(key, target.area, now):
             return None
-        waiting = _Waiting(self, target, caller, asked, dates, now, holder, self._tiers.near.generation)
-        shared.ask(target.key, waiting.found)
+        generation = self._tiers.near.generation
+
+        def found(_outcome: Lookup, entry: CacheEntry | None) -> None:
+            waiting.holder.told(lambda: self._found(waiting, entry, generation))
+
+        shared.ask(target.key, found)
         return "later"
 
-    def found(self, waiting: "_Waiting", entry: CacheEntry | None) -> bytes | None:
+    def _found(self, waiting: Waiting, entry: CacheEntry | None, generation: int) -> Answer:
         """The answer with what the shared cache had. Whatever is not simply there the ordinary way asks for again, and
         makes."""
-        target, caller, asked, now = waiting.target, waiting.caller, waiting.asked, monotonic()
+        target, now = waiting.target, monotonic()
         if entry is None or target.release != self._release:
             return None
-        key = self._good_key(caller, asked, now)
-        allowance = self._meter.admit(key, target.area, now) if key is not None else None
-        if allowance is None:
+        key = self._good_key(waiting.caller, waiting.asked, now)
+        if key is None:
             return None
-        if caller.reader.news is not None:
-            caller.reader.learn()
-        tiers = self._tiers
+
+        def finish(allowance: Allowance) -> bytes:
+            return self._from_shared(waiting, entry, generation, allowance, now)
+
+        allowance = self._meter.admit(key, target.area, now)
+        return finish(allowance) if allowance is not None else self._ask_for_token(waiting, key, now, finish)
+
+    def _from_shared(
+        self, waiting: Waiting, entry: CacheEntry, generation: int, allowance: Allowance, found_at: float
+    ) -> bytes:
+        tiers, target = self._tiers, waiting.target
         self.shared += 1
         tiers.near.misses += 1
         if self._keeps_near:
-            tiers.near.put(target.key, entry, waiting.generation)
+            tiers.near.put(target.key, entry, generation)
         self._shared_hits.value += 1
-        self._shared_seconds.observe(now - waiting.began)
-        zipped = asked.accept_encoding is not None and bool(entry.gzipped) and _accepts_gzip(asked.accept_encoding)
-        head = tiers.heads.one_of(target.release, entry, zipped=zipped)
-        body = entry.gzipped if zipped else entry.body
-        return self._written(target, head, body, asked, allowance, waiting.dates, waiting.began)
+        self._shared_seconds.observe(found_at - waiting.began)
+        return self._answered(waiting, tiers.heads.all_of(target.release, entry), entry, allowance)
+
+    def _answered(self, waiting: Waiting, heads: Heads, entry: CacheEntry, allowance: Allowance) -> bytes:
+        if waiting.caller.reader.news is not None:
+            waiting.caller.reader.learn()
+        return self._written(waiting.target, heads, entry, waiting.asked, allowance, waiting.dates, waiting.began)
+
+    def _ask_for_token(
+        self, waiting: Waiting, key: ApiKey, now: float, finish: Callable[[Allowance], bytes]
+    ) -> Literal["later"] | None:
+        """Where very many come at once, waiting in the ordinary way takes the worker so long that what it has leased
+        is worth nothing when it gets to it; then all of them would wait, for ever."""
+
+        def told(allowance: Allowance | None) -> None:
+            waiting.holder.told(lambda: self._with_token(waiting, key, allowance, finish))
+
+        return "later" if self._meter.ask(key, waiting.target.area, now, told) else None
+
+    def _with_token(
+        self, waiting: Waiting, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], bytes]
+    ) -> bytes | None:
+        if (
+            allowance is None
+            or waiting.target.release != self._release
+            or self._good_key(waiting.caller, waiting.asked, monotonic()) != key
+        ):
+            return None
+        return finish(allowance)
 
     def _good_key(self, caller: Caller, asked: plain.Asked, now: float) -> ApiKey | None:
         """The key that is presented, if it is known to be good and the host is one; what was forgotten is no more."""
@@ -180,15 +195,18 @@ class HotAnswers:
     def _written(
         self,
         target: Target,
-        head: Head,
-        body: bytes,
+        heads: Heads,
+        entry: CacheEntry,
         asked: plain.Asked,
         allowance: Allowance,
         dates: Headers,
         began: float,
     ) -> bytes:
         """From here on it is answered: a token of the key's rate may have been taken."""
-        lines, not_modified, etag = head
+        if asked.accept_encoding is not None and entry.gzipped and _accepts_gzip(asked.accept_encoding):
+            (lines, not_modified, etag), body = heads[1], entry.gzipped
+        else:
+            (lines, not_modified, etag), body = heads[0], entry.body
         if dates is not self._dates:
             self._dated(dates)
         request_id = asked.request_id
@@ -229,19 +247,3 @@ class HotAnswers:
         lines = b"".join(b"%s: %s\r\n" % field for field in dates)
         self._ok, self._not_modified = STATUS_LINE[200] + lines, STATUS_LINE[304] + lines
         self._dates = dates
-
-
-class _Waiting(msgspec.Struct):
-    """A request that waits for the shared cache."""
-
-    hot: HotAnswers
-    target: Target
-    caller: Caller
-    asked: plain.Asked
-    dates: Headers
-    began: float
-    holder: Holder
-    generation: int
-
-    def found(self, _outcome: Lookup, entry: CacheEntry | None) -> None:
-        self.holder.told(lambda: self.hot.found(self, entry))

@@ -128,37 +128,77 @@ class Meter:
         return allowance
 
     def may_admit(self, key: ApiKey, area: str, now: float) -> bool:
-        """Whether `admit` would probably let it pass; nothing is taken. What it would not is worth no look-up."""
+        """Whether `admit` or `ask` would probably let it pass; nothing is taken. What they would not is worth no
+        look-up."""
         terms, key_id = key.terms, key.key_id
         return (
             (terms.areas is None or area in terms.areas)
-            and (terms.rate is None or self._limiter.has_tokens(key_id, now))
+            and (
+                terms.rate is None
+                or self._limiter.has_tokens(key_id, now)
+                or self._limiter.may_ask(key_id, terms.rate, now)
+            )
             and (terms.quota is None or self._quotas.lets_pass(key_id))
         )
 
-    def _admit_anew(self, key: ApiKey, area: str, now: float) -> Allowance | None:
-        """The same with a look at the time of day, and at what was counted."""
-        kept, terms = self._allowances[area], key.terms
+    def ask(self, key: ApiKey, area: str, now: float, told: Callable[[Allowance | None], None]) -> bool:
+        """Call when `admit` did not let it pass: whether the rates are asked. Then `told` is called in a later turn,
+        with what it passes with if it may. False: `refusal` decides, and nothing was taken."""
+        allowance, rate = self._allowances[area].get(key.key_id), key.terms.rate
+        if (
+            rate is None
+            or allowance is None
+            or allowance.key is not key
+            or now >= allowance.until  # it was not the rate that had no answer
+            or not self._limiter.may_ask(key.key_id, rate, now)
+        ):
+            return False
+        self._limiter.ask(key.key_id, rate, lambda decision: told(self._allowed(allowance, decision)))
+        return True
+
+    def _allowed(self, allowance: Allowance, decision: Decision) -> Allowance | None:
+        if not decision.allowed:
+            return None
+        holding = self._limiter.holding(allowance.key.key_id)
+        if holding is not None and not holding.alone:
+            decision = holding.passed  # the same for all who waited, and true for each
+        if decision is not allowance.decision:
+            allowance.tell(decision, allowance.standing)
+        return allowance
+
+    def _allowance(self, key: ApiKey, area: str) -> Allowance:
+        kept = self._allowances[area]
         allowance = kept.get(key.key_id)
         if allowance is None or allowance.key is not key:
-            if terms.areas is not None and area not in terms.areas:
-                return None
             if len(kept) >= _MOST_ALLOWANCES:
                 kept.clear()
             allowance = kept[key.key_id] = Allowance(key)
+        return allowance
+
+    def _admit_anew(self, key: ApiKey, area: str, now: float) -> Allowance | None:
+        """The same with a look at the time of day, and at what was counted."""
+        terms = key.terms
+        if terms.areas is not None and area not in terms.areas:
+            return None
+        allowance = self._allowance(key, area)
         wall = self._clock()
         seconds = min(_LOOK_SECONDS, DAY_SECONDS - wall % DAY_SECONDS)
         standing = None
+        allowance.until = 0.0
         if terms.quota is not None:
             standing = self._quotas.check(key.key_id, terms.quota, wall)
             if standing is None or standing.warning or standing.exhausted:
                 return None
             known = allowance.known = self._quotas.known(key.key_id)
             seconds = min(seconds, known.quick_until - wall)
+        allowance.tallies.clear()  # they may be of the day before
         if not self._spend_rate(allowance, standing, now):
+            allowance.holding = self._limiter.holding(key.key_id)
+            if allowance.holding is not None:  # else nobody was asked for tokens yet
+                allowance.until = now + seconds
+                allowance.tell(allowance.decision, standing)
             return None
         allowance.until = now + seconds
-        allowance.tallies.clear()  # they may be of the day before
         return allowance
 
     def _spend_rate(self, allowance: Allowance, standing: QuotaState | None, now: float) -> bool:

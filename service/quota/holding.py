@@ -116,6 +116,11 @@ class Holding:
         self.spent += 1
         return True
 
+    @property
+    def is_leased(self) -> bool:
+        """Tokens are leased ahead of demand."""
+        return self._most_ahead > 0
+
     def has_tokens(self, now: float) -> bool:
         return bool((self.tokens and now < self.expires) or (self._next_tokens and now < self._next_expires))
 

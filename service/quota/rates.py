@@ -89,22 +89,41 @@ class RateLimiter:
         holding = self._holdings.young.get(key_id)
         return holding is not None and holding.has_tokens(now)
 
+    def may_ask(self, key_id: str, rate: Rate, now: float) -> bool:
+        """Whether `ask` is for this key: it is leased ahead, and neither refused nor decided here at the moment."""
+        holding = self._holdings.young.get(key_id)
+        return (
+            holding is not None
+            and holding.rate == rate
+            and holding.is_leased
+            and now >= holding.denied_until
+            and now >= holding.local_until
+        )
+
+    def ask(self, key_id: str, rate: Rate, told: Callable[[Decision], None]) -> None:
+        """`take` without a task: `told` is called in a later turn, with a token taken if it is allowed."""
+        answer = self._join(self._find(key_id, rate, self._clock()), key_id)
+        answer.add_done_callback(lambda answer: told(answer.result()))
+
     async def take(self, key_id: str, rate: Rate) -> Decision:
         """The decision on one request. A caller that goes away takes nothing from the others."""
         decision = self.try_take(key_id, rate)
         if decision is not None:
             return decision
-        holding = self._find(key_id, rate, self._clock())
-        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        holding.waiting.append(answer)
-        if holding.flight is None:
-            self._start(key_id, holding)
-        return await answer
+        return await self._join(self._find(key_id, rate, self._clock()), key_id)
 
     async def stop(self) -> None:
         """Waits for the calls under way: none is cancelled half-way."""
         while self._flights:
             await asyncio.wait(self._flights)
+
+    def _join(self, holding: Holding, key_id: str) -> asyncio.Future[Decision]:
+        """Waits with the others for the next lease."""
+        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        holding.waiting.append(answer)
+        if holding.flight is None:
+            self._start(key_id, holding)
+        return answer
 
     def _find(self, key_id: str, rate: Rate, now: float) -> Holding:
         holding = self._holdings.find(key_id, now)

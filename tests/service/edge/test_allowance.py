@@ -198,7 +198,7 @@ async def test_allowances_of_many_keys_are_bounded(scene: Scene, monkeypatch: py
 
 
 async def test_what_would_not_be_admitted_is_known_beforehand(scene: Scene) -> None:
-    """And nothing is taken by asking."""
+    """And nothing is taken by asking. A key that is leased ahead may wait for the next lease, if it is not refused."""
     now = scene.usage.clock()
     assert scene.meter.may_admit(key_with(Terms()), AREA, now)
     assert not scene.meter.may_admit(key_with(Terms(areas=("projects",))), AREA, now)
@@ -211,6 +211,8 @@ async def test_what_would_not_be_admitted_is_known_beforehand(scene: Scene) -> N
     assert scene.meter.may_admit(limited, AREA, now)
     assert holding.tokens == 1
     holding.expires = now
+    assert scene.meter.may_admit(limited, AREA, now)
+    holding.denied_until = now + 1
     assert not scene.meter.may_admit(limited, AREA, now)
 
 
