@@ -172,8 +172,10 @@ class WorkerApp:
         )
 
     def _offers(self, route: str) -> bool:
-        """Whether the current release has the area; before the first, its endpoints say that themselves."""
+        """Whether the current release has the area; while it cannot be opened, the endpoints say that themselves."""
         release = self.follower.current
+        if self.follower.stands_in_since is not None:
+            return True
         return release is None or route not in _AREA_NAMES or route in release.keys
 
     def _open_engine(self, folder: Path, lookups: Mapping[str, Lookup]) -> Engine:

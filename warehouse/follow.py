@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -46,7 +47,8 @@ class Previous(msgspec.Struct, frozen=True, eq=False):
 class ReleaseFollower:
     """`current` is None until the first release was opened. A release that cannot be opened changes nothing.
 
-    With `keep_previous` the release before stays open, and stands in at the start for one that cannot be opened.
+    With `keep_previous` the release before stays open, and stands in at the start for one that cannot be opened: then
+    `stands_in_since` says when it stopped being the current one, by `time.monotonic`.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class ReleaseFollower:
         """`on_retire` is told the id of a release that no request uses any more; it may have come back since."""
         self.current: OpenRelease | None = None
         self.previous: Previous | None = None
+        self.stands_in_since: float | None = None
         self.problem: str | None = None
         self._keep_previous = keep_previous
         self._catalog = Catalog(data)
@@ -92,7 +95,7 @@ class ReleaseFollower:
         try:
             pointer = self._catalog.pointer()
             if pointer is None or (self.current and self.current.id == pointer.release):
-                self.problem = None
+                self.problem = self.stands_in_since = None
                 return
             opened = await asyncio.to_thread(self._open, pointer.release)
         except Exception as error:  # whatever is wrong with a release, the one that answers goes on answering
@@ -105,7 +108,7 @@ class ReleaseFollower:
                 await self._stand_in()
             return
         self.problem = None
-        self._switch(opened)
+        self._switch(opened, None)
 
     async def _stand_in(self) -> None:
         """The release before the current one answers, until that can be opened."""
@@ -117,24 +120,26 @@ class ReleaseFollower:
         except Exception as error:  # it is not what was asked for, and `problem` says what is
             log.error("neither can the release before be opened: %s", error)
             return
-        self._switch(opened)
+        age = (datetime.now(UTC) - pointer.switched_at).total_seconds()
+        self._switch(opened, time.monotonic() - max(0.0, age))
 
-    def _switch(self, opened: OpenRelease) -> None:
+    def _switch(self, opened: OpenRelease, stands_in_since: float | None) -> None:
         before, self.current = self.current, opened
+        since, self.stands_in_since = self.stands_in_since, stands_in_since
         log.info("serving release %s", opened.id, extra={"release": opened.id})
         if before is not None:
-            self._end(before)
+            self._end(before, time.monotonic() if since is None else since)
         try:
             self._on_switch(opened)
         except Exception:  # whoever is told must not end the following
             log.exception("not everything was told of release %s", opened.id)
 
-    def _end(self, release: OpenRelease) -> None:
-        """It answers no new requests from now on."""
+    def _end(self, release: OpenRelease, since: float) -> None:
+        """It answers no new requests from now on, and was the current one until `since`."""
         leaving: OpenRelease | None = release
         if self._keep_previous:
             leaving = self.previous.release if self.previous else None
-            self.previous = Previous(release, time.monotonic())
+            self.previous = Previous(release, since)
         if leaving is not None:
             self._retired.add(leaving)
             asyncio.get_running_loop().call_later(_RETIRE_AFTER, self._retire, leaving)

@@ -14,8 +14,10 @@ from service.http.errors import ApiError
 from service.http.head import head_of
 from service.http.reply import Reply
 from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
-from warehouse.follow import OpenRelease, ReleaseFollower
+from warehouse.follow import OpenRelease, Previous, ReleaseFollower
 
+# What a release says of what is not in it.
+_LACKING = ("no_matching_records", "not_found")
 NOTHING_PUBLISHED = "No data has been published yet. Try again as Retry-After says."
 
 
@@ -31,7 +33,8 @@ Ask = Callable[[OpenRelease], Asked]
 
 
 class Answers:
-    """`fall_back`: a look-up that fails is answered from the release before, if this worker served one."""
+    """`fall_back`: a look-up that fails is answered from the release before, if this worker served one. One that stands
+    in for a release that cannot be opened says the same of its answers."""
 
     def __init__(
         self, follower: ReleaseFollower, cache: ReadThrough, policy: CachePolicy, *, fall_back: bool = False
@@ -47,28 +50,33 @@ class Answers:
         Raises:
             ApiError: 503 before the first release, and if the look-up fails.
         """
-        release = self._follower.current
+        release, stands_in_since = self._follower.current, self._follower.stands_in_since
         if release is None:
             raise ApiError("unavailable", NOTHING_PUBLISHED)
+        if stands_in_since is not None:
+            return await self._from_before(area, scope, ask, Previous(release, stands_in_since))
         asked = ask(release)
         key = cache_key(release.id, area, asked.query)
         try:
             fetched = await self._cache.get(key, asked.fill)
         except LookupFailure as error:
+            before = self._follower.previous
             # one that is busy or slow would be so all the more
-            if not self._fall_back or isinstance(error, LookupBusy | LookupTimeout):
+            if not self._fall_back or before is None or isinstance(error, LookupBusy | LookupTimeout):
                 raise ApiError("unavailable") from error
-            return await self._from_before(area, scope, ask, error)
+            return await self._from_before(area, scope, ask, before)
         return self.policy.answer(head_of(scope), fetched, release.id, asked.outcome, key)
 
-    async def _from_before(self, area: str, scope: Any, ask: Ask, cause: LookupFailure) -> Reply:
-        before = self._follower.previous
-        if before is None:
-            raise ApiError("unavailable") from cause
+    async def _from_before(self, area: str, scope: Any, ask: Ask, before: Previous) -> Reply:
         try:
             asked = ask(before.release)
             fetched = await self._cache.get(cache_key(before.release.id, area, asked.query), asked.fill)
-        except (ApiError, LookupFailure):  # it lacks what the current one has: nobody is told that there is none
-            raise ApiError("unavailable") from cause
+        except LookupFailure as error:
+            raise ApiError("unavailable") from error
+        except ApiError as error:
+            if error.code not in _LACKING:
+                raise
+            # the current one may have it: nobody is told that there is none
+            raise ApiError("unavailable") from error
         age = max(1, round(time.monotonic() - before.since))
         return self.policy.stale_answer(head_of(scope), fetched, before.release.id, asked.outcome, age)

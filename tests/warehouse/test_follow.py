@@ -1,6 +1,7 @@
 """The current release is followed; one that cannot be opened changes nothing."""
 
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -224,7 +225,8 @@ async def test_an_area_that_only_a_later_version_knows_is_not_served(catalog: Ca
 async def test_at_the_start_the_release_before_stands_in_for_one_that_cannot_be_opened(
     catalog: Catalog, release: Publish
 ) -> None:
-    """If that is asked for; the problem is told all the while, and ends when the current one can be opened."""
+    """If that is asked for; it says since when it is not the current one. The problem is told all the while, and ends
+    when the current one can be opened."""
     first, second = release(5), release(6)
     file = catalog.folder(second) / "forecast.keys"
     whole = file.read_bytes()
@@ -237,8 +239,28 @@ async def test_at_the_start_the_release_before_stands_in_for_one_that_cannot_be_
     await follower.start()
     assert serves(follower, first)()
     assert follower.problem is not None
+    since = follower.stands_in_since
+    assert since is not None
+    assert since <= time.monotonic()
     file.write_bytes(whole)
     await until(serves(follower, second))
+    assert (follower.problem, follower.stands_in_since) == (None, None)
+    assert follower.previous is not None
+    assert (follower.previous.release.id, follower.previous.since) == (first, since)
+    await follower.stop()
+
+
+async def test_a_release_that_stood_in_and_is_made_the_current_one_stands_in_no_longer(
+    catalog: Catalog, release: Publish
+) -> None:
+    first, second = release(5), release(6)
+    flip_byte(catalog.folder(second) / "forecast.keys")
+    follower = ReleaseFollower(catalog.data, open_engine, keep_previous=True)
+    await follower.start()
+    assert follower.stands_in_since is not None
+    roll_back(catalog)
+    await until(lambda: follower.stands_in_since is None)
+    assert serves(follower, first)()
     assert follower.problem is None
     await follower.stop()
 

@@ -1,6 +1,6 @@
 """Where the current release fails, the one before answers, if that is set, and says so."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -113,3 +113,44 @@ def test_an_answer_of_the_release_before_is_never_direct(failing: tuple[Served, 
     for _ in range(3):
         worker.ask(GOOD)
     assert worker.app.hot.answered == before
+
+
+@pytest.fixture(scope="module")
+def standing_in(
+    settings: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Served, str, Callable[[], object], str]]:
+    """A worker that started when the files of the current release were lost; the id of the one before, what brings the
+    files back, and the id of the current one."""
+    tmp_path = tmp_path_factory.mktemp("standing in")
+    data = tmp_path / "data"
+    first = published(data, write_drop(tmp_path / "first"))
+    newer = [*LOCATIONS, location("36437", "Jackson", "AL")]
+    second = published(data, write_drop(tmp_path / "second", locations=newer, projects=[project("A-1")]))
+    folder, aside = Catalog(data).folder(second), tmp_path / "aside"
+    folder.rename(aside)
+    own = msgspec.structs.replace(settings, data_dir=str(data), previous_release_on_failure=True)
+    with served(own) as worker:
+        yield worker, first, lambda: aside.rename(folder), second
+
+
+def test_a_release_that_stands_in_says_so_until_the_current_one_is_back(
+    standing_in: tuple[Served, str, Callable[[], object], str],
+) -> None:
+    """A worker that starts while the current release is lost answers as one that was there before: each answer has its
+    age, none is direct, and of what only the current one has nobody is told that there is none."""
+    worker, first, bring_back, second = standing_in
+    for _ in range(3):
+        answer = worker.ask(GOOD)
+        age = int(answer.header("age") or 0)
+        assert (answer.status, answer.header("x-data-release")) == (200, first)
+        assert answer.header("cache-status") == f"forecast; hit; ttl=-{age}; detail=previous-release"
+        assert 1 <= age < 60
+    assert worker.app.hot.answered == 0
+    assert problem(worker.ask(f"{FORECAST}?zip_code=36437")) == (503, "unavailable")
+    assert problem(worker.ask("/v1/development-projects?zip_code=36436")) == (503, "unavailable")
+    assert problem(worker.ask(f"{FORECAST}?zip_code=x")) == (400, "invalid_parameter")
+    bring_back()
+    worker.wait_for(second)
+    answer = worker.ask(GOOD)
+    assert (answer.status, answer.header("age"), answer.header("x-data-release")) == (200, None, second)
+    assert worker.ask(f"{FORECAST}?zip_code=36437").status == 200
