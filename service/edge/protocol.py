@@ -166,7 +166,7 @@ class EdgeProtocol(DirectProtocol):
         self._unset_keepalive_if_required()
         self.transport.write(last_answer(reply, request_id, self.server_state.default_headers))
         self.transport.write_eof()
-        self.loop.call_later(_REFUSED_LINGER_SECONDS, self.transport.close)
+        self.loop.call_later(_REFUSED_LINGER_SECONDS, self._close)
 
     # --- draining ------------------------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class EdgeProtocol(DirectProtocol):
     def _close_if_idle(self) -> None:
         if not self.transport.is_closing() and not self._in_head:
             if self._is_idle():
-                self.transport.close()
+                self._close()
             elif self._held is None:
                 self.cycle.keep_alive = False
             else:

@@ -59,7 +59,7 @@ class TimedProtocol(HttpToolsProtocol, ABC):
         if self._in_head:
             self._refuse("request_timeout")
         else:
-            self.transport.close()  # silent, or sending a body long refused: there is nothing to answer
+            self._close()  # silent, or sending a body long refused: there is nothing to answer
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -70,6 +70,26 @@ class TimedProtocol(HttpToolsProtocol, ABC):
         if self._reader_alarm is not None:
             self._reader_alarm.cancel()
             self._reader_alarm = None
+        if self.transport.is_closing():
+            self._watch_last_bytes()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._watch_last_bytes()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._watch_last_bytes()
+
+    def _close(self) -> None:
+        self.transport.close()
+        self._watch_last_bytes()
+
+    def _watch_last_bytes(self) -> None:
+        """A transport that is closed waits for its reader without end, and nothing says so where little is left."""
+        if self._reader_alarm is None and self.transport.get_write_buffer_size():
+            self._reader_alarm = self.loop.call_later(limits.READ_SECONDS, reset, self.transport)
 
     def _watch_idle(self, seconds: float) -> None:
         """After a direct answer, as of `_active_at`: one alarm for all of a connection, since setting one for each
@@ -84,7 +104,7 @@ class TimedProtocol(HttpToolsProtocol, ABC):
         if rest > 0:
             self._watch_idle(rest)
         elif not self.transport.is_closing():
-            self.transport.close()
+            self._close()
 
 
 def reset(transport: asyncio.Transport) -> None:

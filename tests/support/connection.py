@@ -41,6 +41,9 @@ class KeptTransport:
     def write_eof(self) -> None:
         """Nothing more is written; closing follows."""
 
+    def get_write_buffer_size(self) -> int:
+        return 0  # its reader takes everything at once
+
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return default
 

@@ -244,7 +244,8 @@ async def test_at_the_start_the_release_before_stands_in_for_one_that_cannot_be_
     assert since <= time.monotonic()
     file.write_bytes(whole)
     await until(serves(follower, second))
-    assert (follower.problem, follower.stands_in_since) == (None, None)
+    assert follower.problem is None
+    await until(lambda: follower.stands_in_since is None)
     assert follower.previous is not None
     assert (follower.previous.release.id, follower.previous.since) == (first, since)
     await follower.stop()

@@ -1,5 +1,6 @@
 """What a connection may cost, in size and time; what exceeds it is refused in the contract's form."""
 
+import asyncio
 import contextlib
 import select
 import socket
@@ -10,6 +11,7 @@ import pytest
 
 from config.settings import Settings
 from service.edge import limits
+from service.edge.timing import TimedProtocol
 from tests.support.problems import refused
 from tests.support.served import FORECAST, Served, served
 from tests.support.wire import Wire, drip
@@ -162,3 +164,28 @@ def test_a_reader_that_takes_nothing_is_let_go(worker: Served, monkeypatch: pyte
         reset = select.poll()
         reset.register(slow, 0)  # errors and hang-ups are always told
         assert reset.poll(10_000)
+
+
+@pytest.mark.parametrize(
+    "last", ["", "Connection: close\r\n", "Transfer-Encoding: none\r\n"], ids=["idle", "last", "bad"]
+)
+def test_a_reader_that_leaves_a_little_is_let_go_when_its_connection_is_closed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    """A closed connection waits for its reader, and what is left may be too little for the server to pause."""
+    monkeypatch.setattr(limits, "READ_SECONDS", SHORT)
+    begin = TimedProtocol.connection_made
+
+    def connection_made(protocol: TimedProtocol, transport: asyncio.Transport) -> None:
+        begin(protocol, transport)
+        transport.set_write_buffer_limits(high=1 << 30)  # all of what is asked for is a little
+
+    monkeypatch.setattr(TimedProtocol, "connection_made", connection_made)
+    with served(msgspec.structs.replace(settings, keep_alive=1)) as worker:
+        head = worker.head(f"{FORECAST}?city_name=springfield&state_code=IL")
+        with socket.create_connection(("127.0.0.1", worker.port), timeout=5) as slow:
+            slow.sendall(head.encode() * 10_000 + (head[:-2] + last + "\r\n").encode())
+            assert worker.ask(GOOD).status == 200
+            reset = select.poll()
+            reset.register(slow, 0)
+            assert reset.poll(8_000)
