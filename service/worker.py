@@ -23,7 +23,7 @@ from service.server import Server
 log = logging.getLogger("forecast.worker")
 
 _PR_SET_PDEATHSIG = 1
-# Releases, Redis, logs, and room to spare.
+# Releases, Redis, logs, connections that are turned away, and room to spare.
 _OTHER_FILES = 500
 # Requests leave little to the garbage collector: the usual 700 objects make it look at what is merely under way.
 _COLLECT_AFTER = 10_000
@@ -127,22 +127,26 @@ def _uvicorn_config(app: WorkerApp, settings: Settings) -> uvicorn.Config:
     )
 
 
-def _allow_files(connections: int) -> None:
-    """Each connection is one; the usual limit of 1,024 is meant for other programs."""
+def allow_files(connections: int) -> int:
+    """How many of so many connections can be served: each is a file, and the usual limit of 1,024 is meant for other
+    programs. If connections took them all, no release could be opened, and nobody be answered from one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + _OTHER_FILES
     if hard != resource.RLIM_INFINITY and wanted > hard:
-        log.warning("at most %d connections can be served: the limit of open files is %d", hard - _OTHER_FILES, hard)
+        connections = min(connections, max(hard - _OTHER_FILES, hard // 4))
+        log.warning("at most %d connections can be served: the limit of open files is %d", connections, hard)
         wanted = hard
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return connections
 
 
 async def _main(control_socket: socket.socket, listening: socket.socket) -> None:
     reader, writer = await asyncio.open_connection(sock=control_socket, limit=control.LINE_LIMIT)
     orders = msgspec.json.decode(await reader.readline(), type=control.Orders)
     logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
-    _allow_files(orders.settings.connections)
+    allowed = allow_files(orders.settings.connections)
+    orders = msgspec.structs.replace(orders, settings=msgspec.structs.replace(orders.settings, connections=allowed))
     gc.set_threshold(_COLLECT_AFTER)
     worker = Worker(orders, listening, writer)
     obeying = asyncio.create_task(worker.obey(reader), name="obey the supervisor")

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
+from service.edge import limits
 from service.edge.hot import HotAnswers
 from service.edge.remembered import Caller
-from service.edge.timing import TimedProtocol
+from service.edge.timing import TimedProtocol, reset
 from service.edge.waiting import Answer, Holder
+from service.telemetry import REJECTED
 
 
 class DirectProtocol(TimedProtocol):
@@ -29,7 +31,11 @@ class DirectProtocol(TimedProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._is_one_too_many = len(self.connections) > self.app.most_connections
+        over = len(self.connections) - self.app.most_connections
+        self._is_one_too_many = over > 0
+        if over > limits.MOST_TURNED_AWAY:
+            self.app.telemetry.count(REJECTED, "unavailable")
+            reset(transport)
 
     def _is_idle(self) -> bool:
         return self._held is None and super()._is_idle()

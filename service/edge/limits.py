@@ -8,3 +8,6 @@ MOST_HEAD_BYTES = MOST_URL_BYTES + 2 * MOST_HEADER_BYTES
 HEAD_SECONDS = 10.0
 # A reader that takes nothing off a full buffer for so long has gone, or holds what it holds on purpose.
 READ_SECONDS = 30.0
+# Connections over the limit that are kept until they have asked, to be told so. Each holds an open file, and what
+# files there are is for others too: the next one is reset at once.
+MOST_TURNED_AWAY = 200

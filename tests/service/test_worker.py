@@ -1,8 +1,12 @@
 """What a worker does beside what its parts do."""
 
 import gc
+import resource
+import subprocess
+import sys
 import weakref
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -40,3 +44,12 @@ def test_what_the_release_before_left_is_collected_when_the_next_was_opened() ->
     assert gone() is not None
     settle()
     assert gone() is None
+
+
+@pytest.mark.parametrize(("files", "served"), [(700, 200), (400, 100), (10_000, 5_000)])
+def test_connections_leave_files_for_others(files: int, served: int) -> None:
+    """However many are set: without a file to open, a worker that is full could answer nobody."""
+    code = "from service.worker import allow_files; print(allow_files(5_000))"
+    limit = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (min(files, 600), files))
+    ran = subprocess.run([sys.executable, "-c", code], preexec_fn=limit, capture_output=True, check=True)
+    assert int(ran.stdout) == served

@@ -152,6 +152,21 @@ def test_more_connections_than_the_limit_are_told_to_come_back(settings: Setting
             assert later.send(worker.head(GOOD)).answer().status == 200
 
 
+def test_a_flood_of_connections_is_reset_beyond_those_that_can_be_told(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Silent ones would hold an open file each until their time is over, and others need files too."""
+    monkeypatch.setattr(limits, "MOST_TURNED_AWAY", 1)
+    with served(msgspec.structs.replace(settings, connections=1)) as worker, worker.wire() as first:
+        assert first.send(worker.head(GOOD)).answer().status == 200
+        with worker.wire() as second:
+            second.send("G")
+            with worker.wire() as third, pytest.raises(ConnectionResetError):
+                third.closes()
+            refused(second.send(worker.head(GOOD)[1:]), 503, "unavailable")
+        assert first.send(worker.head(GOOD)).answer().status == 200
+
+
 def test_a_reader_that_takes_nothing_is_let_go(worker: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """It asks for more than the network holds, and reads none of it; nobody else notices."""
     monkeypatch.setattr(limits, "READ_SECONDS", SHORT)
