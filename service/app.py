@@ -103,6 +103,10 @@ class WorkerApp:
         self.gate = self._build_gate(settings)
 
     @property
+    def release_problem(self) -> str | None:
+        return self.follower.problem or self._answers.problem
+
+    @property
     def push_connected(self) -> bool:
         return self._listener.connected
 
@@ -150,6 +154,7 @@ class WorkerApp:
     def _build_gate(self, settings: Settings) -> Gate:
         cache = ReadThrough(self.near, self._shared, self._observe_lookup)
         answers = Answers(self.follower, cache, self._policy, fall_back=settings.previous_release_on_failure)
+        self._answers = answers
         metering = self.metering
         handlers = [
             *(area.route(answers) for area in AREAS),

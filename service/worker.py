@@ -82,7 +82,7 @@ class Worker:
         manifest = release.manifest if release else None
         report = control.Report(
             release=manifest.id if manifest else None,
-            release_problem=app.follower.problem,
+            release_problem=app.release_problem,
             published_at=manifest.published_at.timestamp() if manifest else None,
             illustrative=manifest.illustrative if manifest else False,
             keys_up=app.keys_store.healthy,

@@ -1,6 +1,7 @@
 """How every data area answers: what is asked of a release, through the cache; and, where that is set, from the release
 before when the current one fails."""
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,10 @@ from service.http.reply import Reply
 from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
 from warehouse.follow import OpenRelease, Previous, ReleaseFollower
 
+log = logging.getLogger("forecast.http")
+
+# Nothing says that a file is whole again but look-ups that no longer fail.
+_PROBLEM_SECONDS = 30.0
 # What a release says of what is not in it.
 _LACKING = ("no_matching_records", "not_found")
 NOTHING_PUBLISHED = "No data has been published yet. Try again as Retry-After says."
@@ -43,6 +48,13 @@ class Answers:
         self._follower = follower
         self._cache = cache
         self._fall_back = fall_back
+        self._problem = ""
+        self._problem_until = 0.0
+
+    @property
+    def problem(self) -> str | None:
+        """For operators: how look-ups in the current release have failed within the last half minute."""
+        return self._problem if time.monotonic() < self._problem_until else None
 
     async def answer(self, area: str, scope: Any, ask: Ask) -> Reply:
         """The answer to what `ask` makes of the request; it may raise ApiError.
@@ -60,12 +72,23 @@ class Answers:
         try:
             fetched = await self._cache.get(key, asked.fill)
         except LookupFailure as error:
-            before = self._follower.previous
             # one that is busy or slow would be so all the more
-            if not self._fall_back or before is None or isinstance(error, LookupBusy | LookupTimeout):
+            if isinstance(error, LookupBusy | LookupTimeout):
+                raise ApiError("unavailable") from error
+            self._fails(release, error)
+            before = self._follower.previous
+            if not self._fall_back or before is None:
                 raise ApiError("unavailable") from error
             return await self._from_before(area, scope, ask, before)
         return self.policy.answer(head_of(scope), fetched, release.id, asked.outcome, key)
+
+    def _fails(self, release: OpenRelease, error: LookupFailure) -> None:
+        if release is not self._follower.current:
+            return
+        problem = f"look-ups in release {release.id} fail: {error}"
+        if self.problem is None:
+            log.error("%s", problem)
+        self._problem, self._problem_until = problem, time.monotonic() + _PROBLEM_SECONDS
 
     async def _from_before(self, area: str, scope: Any, ask: Ask, before: Previous) -> Reply:
         try:

@@ -86,7 +86,8 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     yield releases
     yield published
     failing = sum(report.release_problem is not None for report in reports)
-    yield _gauge("forecast_release_problems", "Workers that cannot open the current release.", failing)
+    text = "Workers that cannot open the current release, or whose look-ups in it fail."
+    yield _gauge("forecast_release_problems", text, failing)
     text = "Memory that the near caches hold, of all workers."
     yield _gauge("forecast_near_cache_bytes", text, sum(report.near_bytes for report in reports))
     text = "Answers in the near caches, of all workers."

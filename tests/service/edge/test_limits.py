@@ -161,7 +161,7 @@ def test_a_flood_of_connections_is_reset_beyond_those_that_can_be_told(
         assert first.send(worker.head(GOOD)).answer().status == 200
         with worker.wire() as second:
             second.send("G")
-            with worker.wire() as third, pytest.raises(ConnectionResetError):
+            with pytest.raises(ConnectionResetError), worker.wire() as third:
                 third.closes()
             refused(second.send(worker.head(GOOD)[1:]), 503, "unavailable")
         assert first.send(worker.head(GOOD)).answer().status == 200

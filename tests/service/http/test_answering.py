@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from config.settings import Settings
+from service.http import answering
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from service.terms import Terms
@@ -113,6 +114,24 @@ def test_an_answer_of_the_release_before_is_never_direct(failing: tuple[Served, 
     for _ in range(3):
         worker.ask(GOOD)
     assert worker.app.hot.answered == before
+
+
+def test_operators_are_told_while_look_ups_fail(
+    failing: tuple[Served, str, bool], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Partners may not notice, where the release before answers. It is logged once, not for each of them."""
+    worker = failing[0]
+    current = worker.app.follower.current
+    assert current is not None
+    monkeypatch.setattr(answering, "_PROBLEM_SECONDS", 0.0)
+    worker.ask(GOOD)
+    assert worker.app.release_problem is None
+    monkeypatch.setattr(answering, "_PROBLEM_SECONDS", 60.0)
+    caplog.clear()
+    for _ in range(3):
+        worker.ask(GOOD)
+    assert f"look-ups in release {current.id} fail" in (worker.app.release_problem or "")
+    assert [record.levelname for record in caplog.records].count("ERROR") == 1
 
 
 @pytest.fixture(scope="module")
