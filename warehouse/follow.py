@@ -47,7 +47,7 @@ class Previous(msgspec.Struct, frozen=True, eq=False):
 class ReleaseFollower:
     """`current` is None until the first release was opened. A release that cannot be opened changes nothing.
 
-    With `keep_previous` the release before stays open, and stands in at the start for one that cannot be opened: then
+    With `keep_previous` the release before is open too, and stands in at the start for one that cannot be opened: then
     `stands_in_since` says when it stopped being the current one, by `time.monotonic`.
     """
 
@@ -109,19 +109,27 @@ class ReleaseFollower:
             return
         self.problem = None
         self._switch(opened, None)
+        if self._keep_previous and self.previous is None:  # just started
+            self.previous = await self._open_before()
 
     async def _stand_in(self) -> None:
         """The release before the current one answers, until that can be opened."""
+        before = await self._open_before()
+        if before is not None:
+            self._switch(before.release, before.since)
+
+    async def _open_before(self) -> Previous | None:
+        """The release before the current one, if there is one that can be opened."""
         try:
             pointer = self._catalog.pointer()
             if pointer is None or pointer.previous is None:
-                return
+                return None
             opened = await asyncio.to_thread(self._open, pointer.previous)
         except Exception as error:  # it is not what was asked for, and `problem` says what is
-            log.error("neither can the release before be opened: %s", error)
-            return
+            log.error("the release before cannot be opened: %s", error)
+            return None
         age = (datetime.now(UTC) - pointer.switched_at).total_seconds()
-        self._switch(opened, time.monotonic() - max(0.0, age))
+        return Previous(opened, time.monotonic() - max(0.0, age))
 
     def _switch(self, opened: OpenRelease, stands_in_since: float | None) -> None:
         before, self.current = self.current, opened

@@ -38,8 +38,8 @@ Ask = Callable[[OpenRelease], Asked]
 
 
 class Answers:
-    """`fall_back`: a look-up that fails is answered from the release before, if this worker served one. One that stands
-    in for a release that cannot be opened says the same of its answers."""
+    """`fall_back`: a look-up that fails is answered from the release before, if there is one. One that stands in for a
+    release that cannot be opened says the same of its answers."""
 
     def __init__(
         self, follower: ReleaseFollower, cache: ReadThrough, policy: CachePolicy, *, fall_back: bool = False

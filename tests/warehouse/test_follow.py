@@ -278,3 +278,32 @@ async def test_the_release_before_stays_open_until_the_next_switch(catalog: Cata
         assert await people_of(follower.previous.release) == figure - 1
     assert [one.id for one in follower._retired] == [ids[0]]
     await follower.stop()
+
+
+async def test_the_release_before_is_open_also_in_a_process_that_never_served_it(
+    catalog: Catalog, release: Publish
+) -> None:
+    """Most workers were started after the last publish."""
+    first, second = release(5), release(6)
+    follower = ReleaseFollower(catalog.data, open_engine, keep_previous=True)
+    await follower.start()
+    assert serves(follower, second)()
+    assert follower.previous is not None
+    assert follower.previous.release.id == first
+    assert follower.previous.since <= time.monotonic()
+    assert await people_of(follower.previous.release) == 5
+    await follower.stop()
+
+
+async def test_a_release_before_that_cannot_be_opened_is_none(
+    catalog: Catalog, release: Publish, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is current answers all the same."""
+    first, second = release(5), release(6)
+    flip_byte(catalog.folder(first) / "forecast.keys")
+    follower = ReleaseFollower(catalog.data, open_engine, keep_previous=True)
+    await follower.start()
+    assert serves(follower, second)()
+    assert (follower.previous, follower.problem) == (None, None)
+    assert "the release before cannot be opened" in caplog.text
+    await follower.stop()
