@@ -11,7 +11,8 @@ from config.settings import Settings
 from service.app import Endpoints
 from service.telemetry import Snapshot
 
-REPORT = b"report\n"
+# Lines to a worker: say how you are; empty your near cache.
+REPORT, PURGE = b"report\n", b"purge\n"
 # A snapshot with every combination of labels stays far below this.
 LINE_LIMIT = 8 << 20
 _LAME_DUCK_SECONDS = 1.0

@@ -15,12 +15,13 @@ from config.settings import Settings
 from config.sizing import worker_count
 from service import embedded
 from service.app import Endpoints
+from service.cache.purging import purge_shared
 from service.control import Orders
 from service.embedded import EmbeddedServers
 from service.embedded_runtime import EmbeddedError
 from service.inbox_status import read_status
 from service.keys import pepper
-from service.operators.changes import Changes
+from service.operators.changes import Changes, Purged
 from service.operators.listener import OperatorsListener
 from service.operators.state import InstanceState, WorkerState
 from service.probe import check_answers_redis
@@ -107,7 +108,7 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._told_to_stop)
         endpoints = self._orders.endpoints
-        changes = Changes(endpoints.keys_url, endpoints.pepper, self._settings.data_path)
+        changes = Changes(endpoints.keys_url, endpoints.pepper, self._settings.data_path, self._purge)
         operators = OperatorsListener(self._settings, self._operators, changes)
         operators.start(self.state, self.sums)
         keepers = [asyncio.create_task(self._keep_worker(), name="keep a worker") for _ in range(self._wanted)]
@@ -210,6 +211,14 @@ class Supervisor:
             inbox=read_status(self._settings.data_path),
             inbox_problem=self._watcher.problem,
         )
+
+    async def _purge(self) -> Purged:
+        """The shared cache first: the near ones would be filled from it again. Raises StoreUnavailable."""
+        near = sum(worker.report.near_entries for worker in self._workers if worker.report is not None)
+        try:
+            return Purged(near, await purge_shared(self._orders.endpoints.cache_url))
+        finally:
+            await asyncio.gather(*(worker.purge() for worker in self._workers))
 
     async def sums(self) -> Snapshot:
         """Figures of all workers that there are and were, as of now."""

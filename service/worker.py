@@ -51,13 +51,16 @@ class Worker:
             gc.unfreeze()  # libraries that look for leaks at the end complain of what was left out
 
     async def obey(self, reader: asyncio.StreamReader) -> None:
-        """Reports when asked; ends the process when the supervisor is gone, whatever is under way."""
+        """Reports and purges when asked; ends the process when the supervisor is gone, whatever is under way."""
         while True:
             line = await reader.readline()
             if not line:
                 os._exit(1)
             if line == control.REPORT:
                 self._send_report()
+            elif line == control.PURGE:
+                for _ in self._app.near.purge():
+                    await asyncio.sleep(0)
 
     def _switched(self, _: str) -> None:
         settle()

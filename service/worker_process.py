@@ -64,8 +64,16 @@ class WorkerProcess:
             self._process.send_signal(number)
 
     def ask(self) -> None:
+        self._tell(control.REPORT)
+
+    async def purge(self) -> None:
+        """Empties its near cache; waits for that, but not for long."""
+        self._tell(control.PURGE)
+        await self.fresh_report()
+
+    def _tell(self, line: bytes) -> None:
         if self._writer is not None and not self._writer.is_closing():
-            self._writer.write(control.REPORT)
+            self._writer.write(line)
 
     async def fresh_report(self) -> None:
         """Waits for a report younger than this call, but not for long."""

@@ -6,6 +6,8 @@ import msgspec
 
 # Raised whenever the envelope or the meaning of an entry changes, so that two versions can share one Redis.
 FORMAT_VERSION = 2
+# As Redis matches names: every entry, of whatever format.
+EVERY_NAME = "c:*"
 
 
 class CacheKey(msgspec.Struct, frozen=True):

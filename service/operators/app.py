@@ -27,7 +27,7 @@ log = logging.getLogger("forecast.operators")
 
 _METRICS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 _READABLE = ("/health/live", "/health/ready", "/metrics")
-_WRITABLE = ("POST /keys/KEY_ID/revoke", "POST /releases/rollback")
+_WRITABLE = ("POST /keys/KEY_ID/revoke", "POST /releases/rollback", "POST /caches/purge")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,9 +149,14 @@ def _writable(changes: Changes) -> list[Endpoint]:
         order = decoded(call.body, RollbackOrder)
         return _json(msgspec.json.encode(await changes.roll_back(order.release, call.remote)))
 
+    async def purge(call: Call) -> Reply:
+        decoded(call.body, NoOrder)
+        return _json(msgspec.json.encode(await changes.purge(call.remote)))
+
     return [
         Endpoint(re.compile("/keys/([^/]*)/revoke/?"), Right.WRITE, revoke),
         Endpoint(re.compile("/releases/rollback/?"), Right.WRITE, roll_back),
+        Endpoint(re.compile("/caches/purge/?"), Right.WRITE, purge),
     ]
 
 

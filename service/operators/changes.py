@@ -1,7 +1,9 @@
-"""What operators can change through their listener: a key revoked, a release rolled back; as the commands do it."""
+"""What operators can change through their listener: a key revoked, a release rolled back, as the commands do it; and
+caches emptied."""
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -30,10 +32,21 @@ class RollbackOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     release: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
 
 
-class Changes:
-    """`keys_url` and `secret` (the pepper) open the key store, at the first revocation: most instances see none."""
+class Purged(msgspec.Struct, frozen=True):
+    """How many answers there were: in the near caches of this instance's workers, and in the shared cache."""
 
-    def __init__(self, keys_url: str, secret: bytes, data: Path) -> None:
+    near: int
+    shared: int
+
+
+class Changes:
+    """`keys_url` and `secret` (the pepper) open the key store, at the first revocation: most instances see none.
+
+    `purge` empties the caches, or raises StoreUnavailable when it has emptied those of the workers alone.
+    """
+
+    def __init__(self, keys_url: str, secret: bytes, data: Path, purge: Callable[[], Awaitable[Purged]]) -> None:
+        self._purge = purge
         self._keys_url = keys_url
         self._secret = secret
         self._data = data
@@ -78,6 +91,19 @@ class Changes:
         except CatalogError as error:
             raise ApiError("rollback_refused", str(error)) from None
         log.info("release %s was made current by %s", done.release, _who(remote), extra={"release": done.release})
+        return done
+
+    async def purge(self, remote: str) -> Purged:
+        """Empties the near caches of this instance, and the shared cache; `remote` is the address that asks for it.
+
+        Raises:
+            ApiError: if the shared cache does not answer.
+        """
+        try:
+            done = await self._purge()
+        except StoreUnavailable as error:
+            raise ApiError("unavailable", f"{error}. The near caches of this instance are empty; ask again") from None
+        log.info("caches were purged by %s: %d near, %d shared", _who(remote), done.near, done.shared)
         return done
 
     async def _opened(self) -> KeyStore:

@@ -10,6 +10,7 @@ from redis.exceptions import NoPermissionError
 
 from service.cache.entry import CacheEntry
 from service.cache.key import cache_key
+from service.cache.purging import purge_shared
 from service.cache.shared import SharedCache
 from service.cache.warm import Plan, warm
 from service.embedded_runtime import server_program
@@ -32,6 +33,7 @@ from service.redis.invalidation import InvalidationListener
 from service.terms import Terms, parse_rate
 from tests.support.documented import rights
 from tests.support.key_store import PEPPER
+from tests.support.operators import purge
 from tests.support.usage import UsageWorker
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
@@ -172,7 +174,7 @@ async def test_a_worker_s_user_can_revoke_where_the_listener_may(
 ) -> None:
     """The supervisor, with a write token and the rights that go with it; it can still delete nothing."""
     _, key = await KeyStore(opened("forecast-keys"), PEPPER, tmp_path).issue("acme", "", None)
-    changes = Changes(url(server, "forecast-worker"), PEPPER, tmp_path)
+    changes = Changes(url(server, "forecast-worker"), PEPPER, tmp_path, purge)
     try:
         with pytest.raises(ApiError) as refused:
             await changes.revoke(key.key_id, "127.0.0.1")
@@ -197,7 +199,7 @@ async def test_rates_are_kept_beside_the_cache(opened: Opened) -> None:
 
 
 async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) -> None:
-    """Filling, looking up and warming; it sees nothing of the keys."""
+    """Filling, looking up, warming and purging; it sees nothing of the keys."""
     assert check_answers_redis(url(server, "forecast-cache")) is None
     cache = SharedCache(opened("forecast-cache"), ttl=60)
     key = cache_key("r1", "forecast", "36436")
@@ -213,5 +215,6 @@ async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) ->
         )
         == 1
     )
+    assert await purge_shared(url(server, "forecast-cache")) == 2
     with BlockingRedis.from_url(url(server, "forecast-cache")) as client, pytest.raises(NoPermissionError):
         client.mget("k:control")

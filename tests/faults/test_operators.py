@@ -26,6 +26,15 @@ def post(instance: Instance, path: str, token: str, **more: str) -> httpx.Respon
     return httpx.post(f"{instance.operators}{path}", headers=headers, timeout=10)
 
 
+def metric(instance: Instance, sample: str) -> float:
+    text = httpx.get(f"{instance.operators}/metrics", headers={"authorization": f"Bearer {READ}"}, timeout=5).text
+    return next((float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(f"{sample} ")), 0.0)
+
+
+def near_entries(instance: Instance) -> float:
+    return metric(instance, "forecast_near_cache_entries")
+
+
 def test_a_revocation_through_the_listener_ends_a_key(published: Site, short: Path) -> None:
     """Partners get 401 from then on, the trail has it under the address that asked, and no token is in the log."""
     env = with_tokens(published, short)
@@ -71,3 +80,28 @@ def test_a_rollback_through_the_listener_goes_live(published: Site, short: Path)
                 f"{instance.operators}/health/ready", headers={"authorization": f"Bearer {READ}"}, timeout=5
             ).json()["releases"]
         )
+
+
+def test_a_purge_through_the_listener_empties_every_cache(published: Site, short: Path) -> None:
+    """In all workers; the next answer is made from the warehouse again."""
+    with serving(with_tokens(published, short), short / "serve.log", workers=2) as instance:
+        # a connection for each request: sooner or later both workers have one
+        until(lambda: instance.zip_code(published.key).is_success and near_entries(instance) == 2, 20)
+        purged = post(instance, "/caches/purge", WRITE)
+        assert (purged.status_code, purged.json()["near"]) == (200, 2)
+        assert purged.json()["shared"] >= 1
+        assert near_entries(instance) == 0
+        assert metric(instance, 'forecast_near_cache_left_total{reason="purged"}') == 2
+        assert "detail=warehouse" in instance.zip_code(published.key).headers["cache-status"]
+
+
+def test_a_purge_without_the_shared_cache_says_so(published: Site, short: Path) -> None:
+    """The near caches are emptied all the same."""
+    with serving(with_tokens(published, short), short / "serve.log") as instance:
+        until(lambda: instance.zip_code(published.key).status_code == 200, 5)
+        until(lambda: near_entries(instance) > 0, 5)
+        published.cache.kill()
+        purged = post(instance, "/caches/purge", WRITE)
+        assert (purged.status_code, purged.json()["code"]) == (503, "unavailable")
+        assert "The near caches of this instance are empty" in purged.json()["detail"]
+        assert near_entries(instance) == 0

@@ -11,7 +11,7 @@ from service.operators.state import InstanceState
 from service.telemetry import Snapshot
 from tests.service.operators.test_state import WELL, but, instance
 from tests.support.key_store import PEPPER
-from tests.support.operators import READ, WRITE, Answer, ask, operators
+from tests.support.operators import READ, WRITE, Answer, ask, operators, purge
 
 PATHS = ("/", "/health/live", "/health/ready", "/metrics")
 
@@ -58,11 +58,11 @@ async def test_the_index_lists_every_endpoint() -> None:
 
 async def test_the_index_lists_what_can_be_changed_for_whoever_may(tmp_path: Path) -> None:
     """With the write token; whoever has none does not even learn that there is one."""
-    changes = Changes("redis://h", PEPPER, tmp_path)
+    changes = Changes("redis://h", PEPPER, tmp_path, purge)
     app = operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
     said = [(await ask(app, "/", token=token)).json()["endpoints"] for token in (None, READ, WRITE)]
     assert said[0] == said[1]
-    assert said[2] == [*said[0], "POST /keys/KEY_ID/revoke", "POST /releases/rollback"]
+    assert said[2] == [*said[0], "POST /keys/KEY_ID/revoke", "POST /releases/rollback", "POST /caches/purge"]
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from service.operators.changes import Changes
 from tests.service.operators.test_state import WELL, instance
 from tests.support.drops import people, write_drop
 from tests.support.key_store import PEPPER
-from tests.support.operators import JSON, READ, WRITE, Answer, ask, operators
+from tests.support.operators import JSON, READ, WRITE, Answer, ask, operators, purge
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
 from tests.warehouse.helpers import publish
@@ -25,7 +25,8 @@ from warehouse.releases import Catalog
 
 UNKNOWN = "0" * 12
 ROLLBACK = "/releases/rollback"
-PATHS = (f"/keys/{UNKNOWN}/revoke", ROLLBACK)
+PURGE = "/caches/purge"
+PATHS = (f"/keys/{UNKNOWN}/revoke", ROLLBACK, PURGE)
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def server(short: Path) -> Iterator[ValkeyProcess]:
 
 @pytest.fixture
 async def changes(server: ValkeyProcess, tmp_path: Path) -> AsyncIterator[Changes]:
-    made = Changes(server.url, PEPPER, tmp_path)
+    made = Changes(server.url, PEPPER, tmp_path, purge)
     yield made
     await made.stop()
 
@@ -301,3 +302,7 @@ async def test_others_are_answered_while_a_rollback_waits(
     finally:
         stuck.close()
     assert [record["instance"] for record in behind] == ["stuck"]
+
+
+async def test_a_purge_says_how_many_answers_there_were(app: OperatorsApp) -> None:
+    assert (await post(app, PURGE)).json() == {"near": 3, "shared": 4}

@@ -15,7 +15,7 @@ from service.sockets import bind, url_of
 from service.telemetry import Snapshot
 from tests.service.operators.test_state import WELL, instance
 from tests.support.key_store import PEPPER
-from tests.support.operators import READ, WRITE
+from tests.support.operators import READ, WRITE, purge
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ async def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
     logging.getLogger("forecast.keys.audit").setLevel(logging.ERROR)
     settings = Settings(data_dir=str(tmp_path), operator_read_token=READ, operator_write_token=WRITE)
     with bind("127.0.0.1", 0, "operator_port") as bound:
-        listener = OperatorsListener(settings, bound, Changes("unix:///nowhere", PEPPER, tmp_path))
+        listener = OperatorsListener(settings, bound, Changes("unix:///nowhere", PEPPER, tmp_path, purge))
         listener.start(lambda: instance(WELL), sums)
         async with httpx.AsyncClient(base_url=url_of(bound), headers={"authorization": f"Bearer {READ}"}) as client:
             got, head = await client.get("/health/ready"), await client.head("/health/ready")
