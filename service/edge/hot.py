@@ -155,7 +155,8 @@ class HotAnswers:
             tiers.near.put(target.key, entry, generation)
         self._shared_hits.value += 1
         self._shared_seconds.observe(found_at - waiting.began)
-        return self._answered(waiting, tiers.heads.all_of(target.release, entry), entry, allowance)
+        heads = tiers.heads.all_of(target.release, entry, gzip=waiting.asked.accept_encoding is not None)
+        return self._answered(waiting, heads, entry, allowance)
 
     def _answered(self, waiting: Waiting, heads: Heads, entry: CacheEntry, allowance: Allowance) -> bytes:
         if waiting.caller.reader.news is not None:

@@ -37,9 +37,10 @@ class HeadMaker:
         self._release: str | None = None
         self._plain = self._gzip = _Template(policy, tier, "", b"")
 
-    def all_of(self, release: str, entry: CacheEntry) -> Heads:
+    def all_of(self, release: str, entry: CacheEntry, *, gzip: bool = True) -> Heads:
+        """Without `gzip` that of the plain coding alone."""
         plain = self.one_of(release, entry, zipped=False)
-        return (plain, self.one_of(release, entry, zipped=True)) if entry.gzipped else (plain,)
+        return (plain, self.one_of(release, entry, zipped=True)) if gzip and entry.gzipped else (plain,)
 
     def one_of(self, release: str, entry: CacheEntry, *, zipped: bool) -> Head:
         if release != self._release:  # they come one after the other
