@@ -5,6 +5,7 @@ keep the order of their requests.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from time import monotonic
 from typing import Any
@@ -15,6 +16,8 @@ from service.edge.remembered import Caller
 from service.edge.timing import TimedProtocol, reset
 from service.edge.waiting import Answer, Holder
 from service.telemetry import REJECTED
+
+log = logging.getLogger("forecast.access")
 
 
 class DirectProtocol(TimedProtocol):
@@ -87,7 +90,18 @@ class DirectProtocol(TimedProtocol):
         return True
 
     def told(self, make: Callable[[], Answer]) -> None:
-        """The first of what is held can be answered, or has to be in the ordinary way."""
+        """The first of what is held can be answered, or has to be in the ordinary way.
+
+        After a defect the connection is closed, as the loop does when something arrives: no alarm is set meanwhile, and
+        it would stay open without an answer.
+        """
+        try:
+            self._go_on(make)
+        except Exception:
+            log.exception("a request that waited could not be answered")
+            self._close()
+
+    def _go_on(self, make: Callable[[], Answer]) -> None:
         held, self._held = self._held or [], None
         if self.transport.is_closing():
             return  # nobody is there to whom it would count

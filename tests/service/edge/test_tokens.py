@@ -124,6 +124,25 @@ def test_a_caller_that_goes_away_while_waiting_is_told_nothing(both: Both) -> No
     assert both.running.run(run) == b""
 
 
+def test_a_defect_while_waiting_ends_the_connection(
+    both: Both, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody is left without an answer on a connection that stays open, and it is logged."""
+
+    def broken(*_: object) -> None:
+        raise ValueError("broken")
+
+    async def run() -> tuple[bool, bytes]:
+        await held(both, RATE)
+        (connection,) = await crowd(both, "leased", 1)
+        monkeypatch.setattr(both.running.app.hot, "_written", broken)
+        await connection.settle()
+        return connection.transport.closing, connection.end()
+
+    assert both.running.run(run) == (True, b"")
+    assert "a request that waited could not be answered" in caplog.text
+
+
 def test_a_release_that_is_switched_while_waiting_takes_the_ordinary_way(both: Both) -> None:
     hot = both.running.app.hot
     before = both.answered
