@@ -32,7 +32,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     `release` is None before the first. `release_problem` and `keys_problem` say what an operator must mend.
     `push_refused`: the key store does not push changes, by its rights or its version. `can_verify`: at least some
     partners' keys can be told good from bad. `usage_waits`: how many requests were counted and are not known to be in
-    the key store. `near_bytes`, `near_entries`: what its near cache holds.
+    the key store. `near_bytes`, `near_entries`: what its near cache holds. `purges`: how often it has been emptied as
+    ordered.
     """
 
     release: str | None
@@ -49,6 +50,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     push_refused: bool = False
     near_bytes: int
     near_entries: int
+    purges: int = 0
     telemetry: Snapshot
 
 

@@ -36,6 +36,7 @@ class Worker:
         self._writer = writer
         self._app = WorkerApp(orders.settings, orders.endpoints, self._switched)
         self._started = False
+        self._purges = 0
         self._server = Server(_uvicorn_config(self._app, orders.settings))
 
     async def run(self) -> None:
@@ -61,6 +62,7 @@ class Worker:
             elif line == control.PURGE:
                 for _ in self._app.near.purge():
                     await asyncio.sleep(0)
+                self._purges += 1
 
     def _switched(self, _: str) -> None:
         settle()
@@ -98,6 +100,7 @@ class Worker:
             usage_waits=app.metering.counters.waits,
             near_bytes=app.near.used_bytes,
             near_entries=app.near.entries,
+            purges=self._purges,
             telemetry=app.figures(),
         )
         self._writer.write(control.encode(report))

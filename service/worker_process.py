@@ -17,6 +17,8 @@ from service import control
 # Longer than any request may take and any switch of releases does.
 _STUCK_SECONDS = 15.0
 _FRESH_SECONDS = 0.5
+# A full near cache goes in some 500 turns of a loop that serves others meanwhile.
+_PURGE_SECONDS = 5.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -68,8 +70,19 @@ class WorkerProcess:
 
     async def purge(self) -> None:
         """Empties its near cache; waits for that, but not for long."""
+        before = self._purges
         self._tell(control.PURGE)
-        await self.fresh_report()
+        if self.report is None:
+            return  # it does not serve yet
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PURGE_SECONDS):
+                # a report may have been on its way before the order
+                while self._purges == before and not self._listening.done():
+                    await self.fresh_report()
+
+    @property
+    def _purges(self) -> int:
+        return self.report.purges if self.report is not None else 0
 
     def _tell(self, line: bytes) -> None:
         if self._writer is not None and not self._writer.is_closing():
