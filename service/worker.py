@@ -37,6 +37,7 @@ class Worker:
         self._app = WorkerApp(orders.settings, orders.endpoints, self._switched)
         self._started = False
         self._purges = 0
+        self._purging: set[asyncio.Task[None]] = set()
         self._server = Server(_uvicorn_config(self._app, orders.settings))
 
     async def run(self) -> None:
@@ -60,9 +61,15 @@ class Worker:
             if line == control.REPORT:
                 self._send_report()
             elif line == control.PURGE:
-                for _ in self._app.near.purge():
-                    await asyncio.sleep(0)
-                self._purges += 1
+                # aside: a busy worker takes seconds for it, and has to be heard of meanwhile
+                task = asyncio.create_task(self._purge(), name="purge")
+                self._purging.add(task)
+                task.add_done_callback(self._purging.discard)
+
+    async def _purge(self) -> None:
+        for _ in self._app.near.purge():
+            await asyncio.sleep(0)
+        self._purges += 1
 
     def _switched(self, _: str) -> None:
         settle()
