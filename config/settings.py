@@ -61,7 +61,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     operator_write_token: Annotated[
         Annotated[str, _TOKEN] | None,
         Meta(
-            description="Bearer token for reading, revoking keys and rolling back releases: 16 ASCII characters or "
+            description="Bearer token for reading, revoking keys, rolling back and purging: 16 ASCII characters or "
             "more, no white space; unset: nothing can be changed.",
             extra=_SECRET,
         ),

@@ -194,7 +194,7 @@ class Meter:
         allowance.tallies.clear()  # they may be of the day before
         if not self._spend_rate(allowance, standing, now):
             allowance.holding = self._limiter.holding(key.key_id)
-            if allowance.holding is not None:  # else nobody was asked for tokens yet
+            if allowance.holding is not None:  # nothing else would stop `admit` next time
                 allowance.until = now + seconds
                 allowance.tell(allowance.decision, standing)
             return None
