@@ -22,8 +22,9 @@ import msgspec
 import redis
 from rich.console import Console
 
-from tests.support.instance import Instance, environment, forecast, serving, until
+from tests.support.instance import Instance, environment, forecast, serving
 from tests.support.valkey import ValkeyProcess
+from tests.support.waiting import until
 from warehouse.illustrative import make_drops
 from warehouse.publish import publish
 from warehouse.releases import Catalog, Manifest
@@ -124,7 +125,7 @@ class Stage:
     def wait_for(self, name: str, url: str, key: str) -> None:
         """Raises BenchError, with the end of its log, if `name` does not answer `url` within 20 s."""
         try:
-            until(lambda: httpx.get(url, headers={"x-api-key": key}).status_code == 200, 20)
+            until(lambda: httpx.get(url, headers={"x-api-key": key}).status_code == 200)
         except AssertionError:
             log = (self.folder / f"{name}.log").read_text(errors="replace")[-600:]
             raise BenchError(f"{name} does not answer {url}: {log}") from None

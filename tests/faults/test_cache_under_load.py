@@ -11,7 +11,8 @@ import pytest
 import redis
 
 from tests.faults.conftest import Site
-from tests.support.instance import FORECAST, Instance, serving, until
+from tests.support.instance import FORECAST, Instance, serving
+from tests.support.waiting import until
 
 _CALLERS = 8
 _ZIP_CODES = ("36436", "63101", "90028")
@@ -66,7 +67,7 @@ class Load:
 def _kill(instance: Instance, site: Site) -> None:
     """It stays away until that was noticed, and comes back empty."""
     site.cache.kill()
-    until(lambda: instance.ready().json()["status"] == "degraded", 5)
+    until(lambda: instance.ready().json()["status"] == "degraded")
     site.cache.start()
 
 
@@ -74,7 +75,7 @@ def _stall(instance: Instance, site: Site) -> None:
     """It accepts, and does not answer, until that was noticed."""
     site.cache.stall()
     try:
-        until(lambda: instance.ready().json()["status"] == "degraded", 5)
+        until(lambda: instance.ready().json()["status"] == "degraded")
     finally:
         site.cache.go_on()
 
@@ -101,10 +102,10 @@ def test_a_cache_that_is_hurt_under_load_costs_no_answer(
     instance = without_near
     load = Load(instance, published.key)
     with load.running():
-        until(lambda: instance.metric(_DIRECT) > 50, 10)
+        until(lambda: instance.metric(_DIRECT) > 50)
         hurt(instance, published)
-        until(lambda: instance.ready().json()["status"] == "ready", 5)
+        until(lambda: instance.ready().json()["status"] == "ready")
         direct, hits = instance.metric(_DIRECT), load.answered[_HIT]
-        until(lambda: instance.metric(_DIRECT) > direct + 50 and load.answered[_HIT] > hits + 50, 10)
+        until(lambda: instance.metric(_DIRECT) > direct + 50 and load.answered[_HIT] > hits + 50)
     assert load.wrong == []
-    until(lambda: instance.ready().json()["status"] == "ready", 2)
+    until(lambda: instance.ready().json()["status"] == "ready")

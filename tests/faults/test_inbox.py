@@ -12,7 +12,8 @@ import pytest
 
 from tests.faults.conftest import Site
 from tests.support.drops import people, write_drop
-from tests.support.instance import Instance, children_of, is_alive, serving, until
+from tests.support.instance import Instance, children_of, is_alive, serving
+from tests.support.waiting import until
 from warehouse.releases import Catalog
 
 Env = dict[str, str]
@@ -66,11 +67,11 @@ def test_a_drop_goes_live_by_itself(published: Site, env: Env, inbox: Path, shor
     """Within seconds with a marker, after the quiet time without; each is moved away and counted."""
     with serving(env, short / "serve.log") as instance:
         put(inbox, "marked", 1001)
-        until(lambda: figure(instance, published) == 1001, 8)
+        until(lambda: figure(instance, published) == 1001)
         put(inbox, "quiet", 1002, marker=False)
-        until(lambda: figure(instance, published) == 1002, 10)
-        until(lambda: instance.metric("forecast_inbox_published_total") == 2, 5)
-        until(lambda: settled(inbox) == {"published": ["marked", "quiet"], "quarantine": []}, 5)
+        until(lambda: figure(instance, published) == 1002)
+        until(lambda: instance.metric("forecast_inbox_published_total") == 2)
+        until(lambda: settled(inbox) == {"published": ["marked", "quiet"], "quarantine": []})
         assert instance.ready().json()["status"] == "ready"
         assert instance.stop() == 0
     assert "nanobind" not in (short / "serve.log").read_text(), "an orderly end says nothing"
@@ -92,7 +93,7 @@ def test_half_a_drop_is_never_published(published: Site, env: Env, inbox: Path, 
                 time.sleep(0.3)  # how slow the writer is: less than the quiet time, all of it together more
                 assert settled(inbox) == {"published": [], "quarantine": []}
                 assert figure(instance, published) == before
-        until(lambda: settled(inbox)["published"] == ["slow"], 10)
+        until(lambda: settled(inbox)["published"] == ["slow"])
         assert figure(instance, published) == 2001
 
 
@@ -105,12 +106,12 @@ def test_a_refused_drop_is_told_and_changes_nothing(published: Site, env: Env, i
         before = figure(instance, published)
         assert instance.metric("forecast_inbox_refused_total") == 0
         put(inbox, "bad", -1)
-        until(lambda: told.exists() and told.read_text() != "", 10)
+        until(lambda: told.exists() and told.read_text() != "")
         report = Path(told.read_text())
         assert "out-of-range" in report.read_text()
         assert "Refused" in report.with_suffix(".txt").read_text()
         assert (report.parent / "bad" / "zip_population.parquet").exists()
-        until(lambda: instance.metric("forecast_inbox_waiting") == 0, 5)
+        until(lambda: instance.metric("forecast_inbox_waiting") == 0)
         assert instance.metric("forecast_inbox_refused_total") == 1
         assert abs(time.time() - instance.metric("forecast_inbox_last_refusal_timestamp_seconds")) < 60
         assert (figure(instance, published), instance.ready().json()["status"]) == (before, "ready")
@@ -144,7 +145,7 @@ def test_a_killed_watcher_leaves_nothing_half_done(published: Site, env: Env, in
     names = ["claimed", "read", "built", "current"]
     with serving(env, short / "serve.log") as instance:
         for number, name in enumerate(names):
-            until(lambda: len(watchers(instance)) == 1, 10)
+            until(lambda: len(watchers(instance)) == 1)
             (pid,) = watchers(instance)
             readers: list[int] = []
             moment = _moments(inbox, published.data)[number]
@@ -153,10 +154,10 @@ def test_a_killed_watcher_leaves_nothing_half_done(published: Site, env: Env, in
             put(inbox, name, 3000 + number)
             killer.join(15)
             assert not killer.is_alive()
-            until(lambda: not any(map(is_alive, readers)), 2)  # noqa: B023 - done with in this turn
-            until(lambda: name in settled(inbox)["published"], 15)  # noqa: B023 - the same
-            until(lambda: figure(instance, published) == 3000 + number, 5)  # noqa: B023 - the same
-        until(lambda: instance.ready().json()["status"] == "ready", 5)
+            until(lambda: not any(map(is_alive, readers)))  # noqa: B023 - done with in this turn
+            until(lambda: name in settled(inbox)["published"])  # noqa: B023 - the same
+            until(lambda: figure(instance, published) == 3000 + number)  # noqa: B023 - the same
+        until(lambda: instance.ready().json()["status"] == "ready")
         assert instance.metric("forecast_inbox_published_total") == len(names)
     assert settled(inbox) == {"published": sorted(names), "quarantine": []}
     assert not any(inbox.glob(".claimed/*/"))
@@ -171,17 +172,17 @@ def test_nothing_survives_a_killed_supervisor_in_the_middle(
 ) -> None:
     """Neither the watcher nor the reader of the drop; the next instance publishes what was claimed."""
     with serving(env, short / "serve.log") as instance:
-        until(lambda: len(watchers(instance)) == 1, 5)
+        until(lambda: len(watchers(instance)) == 1)
         (pid,) = watchers(instance)
         put(inbox, "2026-10", 4001)
-        until(lambda: bool(children_of(pid)), 10)
+        until(lambda: bool(children_of(pid)))
         family = [pid, *children_of(pid)]
         instance.process.kill()
         instance.process.wait()
-        until(lambda: not any(map(is_alive, family)), 3)
+        until(lambda: not any(map(is_alive, family)))
     with serving(env, short / "again.log") as instance:
-        until(lambda: figure(instance, published) == 4001, 15)
-        until(lambda: settled(inbox)["published"] == ["2026-10"], 5)
+        until(lambda: figure(instance, published) == 4001)
+        until(lambda: settled(inbox)["published"] == ["2026-10"])
 
 
 def test_of_two_instances_one_watches_and_the_other_takes_over(
@@ -189,15 +190,15 @@ def test_of_two_instances_one_watches_and_the_other_takes_over(
 ) -> None:
     """Each drop is published once, whoever lives."""
     with serving(env, short / "first.log") as first, serving(env, short / "second.log") as second:
-        until(lambda: any("another watcher" in line["message"] for line in second.log()), 5)
+        until(lambda: any("another watcher" in line["message"] for line in second.log()))
         for number in range(3):
             put(inbox, f"drop-{number}", 5000 + number)
-        until(lambda: len(settled(inbox)["published"]) == 3, 20)
+        until(lambda: len(settled(inbox)["published"]) == 3)
         assert first.metric("forecast_inbox_published_total") == second.metric("forecast_inbox_published_total") == 3
         first.process.kill()
         first.process.wait()
         put(inbox, "last", 5999)
-        until(lambda: figure(second, published) == 5999, 15)
+        until(lambda: figure(second, published) == 5999)
         refused = [line for line in second.log() if line.get("event") in ("refused", "failed")]
         assert refused == []
 
@@ -208,8 +209,8 @@ def test_an_inbox_that_is_not_there_degrades_the_instance_until_it_is(
     """Partners are answered; readiness names the folder; it heals by itself."""
     inbox.rmdir()
     with serving(env, short / "serve.log") as instance:
-        until(lambda: instance.ready().json()["status"] == "degraded", 5)
+        until(lambda: instance.ready().json()["status"] == "degraded")
         assert instance.ready().json()["reasons"] == [f"drops are not published: the inbox {inbox} does not exist"]
         assert instance.zip_code(published.key).status_code == 200
         inbox.mkdir()
-        until(lambda: instance.ready().json()["status"] == "ready", 10)
+        until(lambda: instance.ready().json()["status"] == "ready")

@@ -7,8 +7,9 @@ import httpx
 
 from tests.faults.conftest import Site
 from tests.support.drops import people, write_drop
-from tests.support.instance import Instance, forecast, issue_key, serving, until
+from tests.support.instance import Instance, forecast, issue_key, serving
 from tests.support.operators import READ, WRITE
+from tests.support.waiting import until
 
 
 def with_tokens(site: Site, folder: Path) -> dict[str, str]:
@@ -40,13 +41,13 @@ def test_a_revocation_through_the_listener_ends_a_key(published: Site, short: Pa
     env = with_tokens(published, short)
     with serving(env, short / "serve.log", workers=2) as instance:
         key_id = published.key.split("_")[2]
-        until(lambda: instance.zip_code(published.key).status_code == 200, 5)
+        until(lambda: instance.zip_code(published.key).status_code == 200)
         assert post(instance, f"/keys/{key_id}/revoke", READ).status_code == 403
         assert instance.zip_code(published.key).status_code == 200
         assert post(instance, f"/keys/{published.key}/revoke", WRITE).status_code == 400
         revoked = post(instance, f"/keys/{key_id}/revoke", WRITE, **{"x-forwarded-for": "192.0.2.9"})
         assert (revoked.status_code, revoked.json()["status"]) == (200, "revoked")
-        until(lambda: instance.zip_code(published.key).json().get("code") == "revoked_api_key", 5)
+        until(lambda: instance.zip_code(published.key).json().get("code") == "revoked_api_key")
         trail = json.loads(forecast(env, "keys", "log", key_id, "--json").stdout)
         assert (trail[0]["what"], trail[0]["by"]) == ("revoked", "operator listener (127.0.0.1)")
         assert any(line.get("what") == "revoked" and line.get("key_id") == key_id for line in instance.log())
@@ -62,14 +63,14 @@ def test_a_key_store_that_is_away_costs_a_503_and_no_revocation(published: Site,
         assert post(instance, f"/keys/{key_id}/revoke", WRITE).status_code == 503
         assert httpx.get(f"{instance.operators}/health/live", timeout=2).status_code == 200
         published.keys.start()
-        until(lambda: post(instance, f"/keys/{key_id}/revoke", WRITE).status_code == 200, 5)
+        until(lambda: post(instance, f"/keys/{key_id}/revoke", WRITE).status_code == 200)
 
 
 def test_a_rollback_through_the_listener_goes_live(published: Site, short: Path) -> None:
     """Before it is answered: the instance that does it follows like any other, and is not behind."""
     published.publish(write_drop(short / "newer", population=[people("36436", 2023, 5)]))
     with serving(with_tokens(published, short), short / "serve.log", workers=2) as instance:
-        until(lambda: instance.ready().json()["status"] == "ready", 10)
+        until(lambda: instance.ready().json()["status"] == "ready")
         newer = instance.zip_code(published.key).content
         done = post(instance, "/releases/rollback", WRITE)
         assert (done.status_code, done.json()["behind"]) == (200, [])
@@ -86,7 +87,7 @@ def test_a_purge_through_the_listener_empties_every_cache(published: Site, short
     """In all workers; the next answer is made from the warehouse again."""
     with serving(with_tokens(published, short), short / "serve.log", workers=2) as instance:
         # a connection for each request: sooner or later both workers have one
-        until(lambda: instance.zip_code(published.key).is_success and near_entries(instance) == 2, 20)
+        until(lambda: instance.zip_code(published.key).is_success and near_entries(instance) == 2)
         purged = post(instance, "/caches/purge", WRITE)
         assert (purged.status_code, purged.json()["near"]) == (200, 2)
         assert purged.json()["shared"] >= 1
@@ -98,8 +99,8 @@ def test_a_purge_through_the_listener_empties_every_cache(published: Site, short
 def test_a_purge_without_the_shared_cache_says_so(published: Site, short: Path) -> None:
     """The near caches are emptied all the same."""
     with serving(with_tokens(published, short), short / "serve.log") as instance:
-        until(lambda: instance.zip_code(published.key).status_code == 200, 5)
-        until(lambda: near_entries(instance) > 0, 5)
+        until(lambda: instance.zip_code(published.key).status_code == 200)
+        until(lambda: near_entries(instance) > 0)
         published.cache.kill()
         purged = post(instance, "/caches/purge", WRITE)
         assert (purged.status_code, purged.json()["code"]) == (503, "unavailable")

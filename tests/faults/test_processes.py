@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from service.edge import limits
 from tests.faults.conftest import Site
 from tests.support.drops import write_drop
 from tests.support.instance import (
@@ -26,8 +27,8 @@ from tests.support.instance import (
     is_alive,
     issue_key,
     serving,
-    until,
 )
+from tests.support.waiting import until
 
 _USUAL_DRAIN = {"FORECAST_DRAIN": "10"}
 
@@ -46,8 +47,8 @@ def test_a_worker_that_is_killed_is_replaced(published: Site, short: Path) -> No
         assert len(before) == 2
         for pid in before:
             os.kill(pid, signal.SIGKILL)
-        until(lambda: instance.zip_code(published.key).status_code == 200, 5)
-        until(lambda: len(instance.worker_pids()) == 2 and not set(before) & set(instance.worker_pids()), 5)
+        until(lambda: instance.zip_code(published.key).status_code == 200)
+        until(lambda: len(instance.worker_pids()) == 2 and not set(before) & set(instance.worker_pids()))
         assert instance.metric("forecast_worker_restarts_total") == 2
 
 
@@ -58,7 +59,7 @@ def test_counters_survive_the_worker_that_counted(instance: Instance, published:
     assert instance.metric(sample) == 1
     (pid,) = instance.worker_pids()
     os.kill(pid, signal.SIGKILL)
-    until(lambda: instance.zip_code(published.key).status_code == 200, 5)
+    until(lambda: instance.zip_code(published.key).status_code == 200)
     assert instance.metric(sample) == 2
 
 
@@ -70,7 +71,7 @@ def test_nothing_survives_a_killed_supervisor(short: Path) -> None:
         assert len(children) == 4, "two workers, two embedded servers"
         instance.process.kill()
         instance.process.wait()
-        until(lambda: not any(is_alive(pid) for pid in children), 5)
+        until(lambda: not any(is_alive(pid) for pid in children))
 
 
 def test_embedded_keys_survive_a_killed_instance(short: Path) -> None:
@@ -94,7 +95,7 @@ def test_a_second_instance_takes_over_the_embedded_servers(short: Path) -> None:
     with serving(env, short / "first.log") as first, serving(env, short / "second.log") as second:
         assert first.zip_code(key).status_code == second.zip_code(key).status_code == 200
         first.stop()
-        until(lambda: second.ready().json()["status"] == "ready", 5)
+        until(lambda: second.ready().json()["status"] == "ready")
         assert second.zip_code(key).status_code == 200
 
 
@@ -117,7 +118,7 @@ def test_sigterm_finishes_what_is_under_way_and_says_close(patient: Instance, pu
         half = len(request) // 2
         connection.sendall(request[:half])
         patient.process.send_signal(signal.SIGTERM)
-        until(lambda: patient.zip_code(published.key).headers.get("connection") == "close", 2)
+        until(lambda: patient.zip_code(published.key).headers.get("connection") == "close")
         assert patient.ready().status_code == 503
         connection.sendall(request[half:])
         answer = whole_answer(connection)
@@ -148,7 +149,7 @@ def test_a_stop_takes_no_longer_than_the_drain_time(published: Site, short: Path
             connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
             began = time.monotonic()
             assert instance.stop() == 0
-            assert time.monotonic() - began < 4
+            assert time.monotonic() - began < limits.HEAD_SECONDS - 1, "else it was the head that ran out of time"
 
 
 def test_an_instance_without_a_release_waits_for_the_first(site: Site, short: Path) -> None:
@@ -159,7 +160,7 @@ def test_an_instance_without_a_release_waits_for_the_first(site: Site, short: Pa
         assert answer.json()["code"] == "unavailable"
         assert instance.ready().status_code == 503
         site.publish(write_drop(short / "drop"))
-        assert until(lambda: instance.zip_code(site.key).status_code == 200, 2) < 2
+        until(lambda: instance.zip_code(site.key).status_code == 200)
         assert instance.ready().status_code == 200
 
 
@@ -180,7 +181,7 @@ def test_clients_that_connect_anew_lose_nothing_to_a_stop(published: Site, short
         callers = [threading.Thread(target=ask) for _ in range(3)]
         for caller in callers:
             caller.start()
-        until(lambda: outcomes["200"] > 20, 10)
+        until(lambda: outcomes["200"] > 20)
         assert instance.stop() == 0
         for caller in callers:
             caller.join()
@@ -193,7 +194,7 @@ def test_who_waits_to_be_accepted_when_a_stalled_worker_stops_is_answered(patien
     address = (url.host, url.port or 80)
     (worker,) = patient.worker_pids()
     patient.process.send_signal(signal.SIGTERM)
-    until(lambda: patient.zip_code(published.key).headers.get("connection") == "close", 2)
+    until(lambda: patient.zip_code(published.key).headers.get("connection") == "close")
     os.kill(worker, signal.SIGSTOP)
     with contextlib.ExitStack() as waiting:
         clients = [waiting.enter_context(socket.create_connection(address, timeout=5)) for _ in range(5)]

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.drops import homes, location, people, write_drop
-from tests.support.instance import children_of, environment, forecast, is_alive, until
+from tests.support.instance import children_of, environment, forecast, is_alive
+from tests.support.waiting import PATIENCE, until
 from tests.warehouse.helpers import publish
 from warehouse.errors import CatalogError
 from warehouse.releases import Catalog
@@ -76,7 +77,7 @@ def test_a_publisher_killed_at_any_moment_leaves_the_old_release_or_the_new(
         readers = children_of(publisher.pid)
         publisher.kill()
         publisher.communicate()
-        until(lambda readers=readers: not any(map(is_alive, readers)), 2)  # type: ignore[misc]
+        until(lambda readers=readers: not any(map(is_alive, readers)))  # type: ignore[misc]
         after = assert_whole(data)
         assert after == before or publisher.returncode == 0 or (data / "releases" / after).is_dir()
         again = publish(Catalog(data), drop)
@@ -92,7 +93,7 @@ def test_of_two_publishers_one_wins_and_the_other_is_told(
     assert forecast(env, "extracts", "publish", str(drops[0])).returncode == 0
     before = assert_whole(short / "data")
     first = start(env, drops[1])
-    until(lambda: any((short / "data" / "staging").iterdir()), 10)
+    until(lambda: any((short / "data" / "staging").iterdir()))
     first.send_signal(signal.SIGSTOP)
     for command in (["publish", str(drops[1])], ["rollback"]):
         second = forecast(env, "extracts", *command)
@@ -101,19 +102,19 @@ def test_of_two_publishers_one_wins_and_the_other_is_told(
         assert "another publisher" in second.stderr
     assert assert_whole(short / "data") == before
     first.send_signal(signal.SIGCONT)
-    out, err = first.communicate(timeout=30)
+    out, err = first.communicate(timeout=PATIENCE)
     assert (first.returncode, out.strip()) == (0, assert_whole(short / "data")), err
 
 
 def test_ctrl_c_leaves_no_reader_and_nothing_staged(env: dict[str, str], short: Path, drops: tuple[Path, Path]) -> None:
     publisher = start(env, drops[0])
-    until(lambda: bool(children_of(publisher.pid)), 10)
+    until(lambda: bool(children_of(publisher.pid)))
     (child,) = children_of(publisher.pid)
     publisher.send_signal(signal.SIGINT)
-    _, err = publisher.communicate(timeout=10)
+    _, err = publisher.communicate(timeout=PATIENCE)
     assert publisher.returncode == 1
     assert "Traceback" not in err
-    assert not is_alive(child)
+    until(lambda: not is_alive(child))  # it ends because its parent has
     assert list((short / "data" / "staging").iterdir()) == []
 
 

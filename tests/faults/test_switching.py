@@ -10,7 +10,8 @@ import httpx
 
 from tests.faults.conftest import Site
 from tests.support.drops import HOUSING, LOCATIONS, people, write_drop
-from tests.support.instance import FORECAST, environment, forecast, serving, until
+from tests.support.instance import FORECAST, environment, forecast, serving
+from tests.support.waiting import until
 
 _SWITCHES = 10
 
@@ -23,7 +24,7 @@ def test_switches_under_load_lose_nothing_and_mix_nothing(site: Site, short: Pat
         drop = write_drop(short / str(figure), locations=LOCATIONS, population=population, housing=HOUSING)
         figures[site.publish(drop)] = figure
     with serving(site.env, short / "serve.log", workers=2) as instance:
-        until(lambda: instance.zip_code(site.key).status_code == 200, 2)
+        until(lambda: instance.zip_code(site.key).status_code == 200)
         seen: Counter[tuple[int, bool]] = Counter()
         stop = threading.Event()
 
@@ -72,14 +73,14 @@ def test_a_damaged_release_leaves_the_old_one_serving_and_is_told(published: Sit
     with serving(published.env, short / "serve.log") as instance:
         before = instance.zip_code(published.key).headers["x-data-release"]
         newer = site_release(published, short)
-        until(lambda: instance.zip_code(published.key).headers["x-data-release"] == newer, 2)
+        until(lambda: instance.zip_code(published.key).headers["x-data-release"] == newer)
         forecast(published.env, "extracts", "rollback")
-        until(lambda: instance.zip_code(published.key).headers["x-data-release"] == before, 2)
+        until(lambda: instance.zip_code(published.key).headers["x-data-release"] == before)
         pointer = published.data / "current.json"
         entries = published.data / "releases" / newer / "forecast.parquet"
         entries.write_bytes(entries.read_bytes()[:-100])
         pointer.write_text(pointer.read_text().replace(f'"release":"{before}"', f'"release":"{newer}"'))
-        until(lambda: "damaged" in " ".join(instance.ready().json()["reasons"]), 3)
+        until(lambda: "damaged" in " ".join(instance.ready().json()["reasons"]))
         assert instance.zip_code(published.key).headers["x-data-release"] == before
 
 

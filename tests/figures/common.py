@@ -16,8 +16,9 @@ from service.keys import pepper
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore, open_client
 from tests.support.drops import project, write_drop
-from tests.support.instance import FORECAST, Instance, environment, until
+from tests.support.instance import FORECAST, Instance, environment
 from tests.support.valkey import ValkeyProcess
+from tests.support.waiting import until
 from warehouse.publish import Options, publish
 from warehouse.releases import Catalog
 
@@ -83,8 +84,8 @@ def site() -> Iterator[Site]:
 def wait_for_workers(instance: Instance, workers: int, pushed: int | None = None) -> list[int]:
     """Their process ids, when all serve and changes of keys are pushed to `pushed` of them (None: to all)."""
     told = workers if pushed is None else pushed
-    until(lambda: instance.metric("forecast_workers") == workers, _START_SECONDS)
-    until(lambda: instance.metric("forecast_revocation_push_connections") == told, _START_SECONDS)
+    until(lambda: instance.metric("forecast_workers") == workers)
+    until(lambda: instance.metric("forecast_revocation_push_connections") == told)
     return instance.worker_pids()
 
 

@@ -14,7 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.instance import SHORT_DRAIN, children_of, environment, forecast, is_alive, until
+from tests.support.instance import SHORT_DRAIN, children_of, environment, forecast, is_alive
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def demo(env: dict[str, str]) -> Iterator[tuple["subprocess.Popen[bytes]", dict[
     with printed.open("wb") as out, said.open("wb") as err:
         process = subprocess.Popen([sys.executable, "-m", "service", "demo", "--json"], env=env, stdout=out, stderr=err)
         try:
-            until(lambda: printed.read_text().endswith("}\n") or process.poll() is not None, 60)
+            until(lambda: printed.read_text().endswith("}\n") or process.poll() is not None)
             yield process, json.loads(printed.read_text())
         finally:
             process.send_signal(signal.SIGINT)
@@ -111,7 +112,7 @@ def test_ctrl_c_leaves_nothing_running_and_no_socket(env: dict[str, str]) -> Non
         children = children_of(process.pid)
         sockets = [argument for pid in children for argument in _command(pid) if argument.startswith("unixsocket:")]
         assert len(children) == 3, "one worker, two servers"
-    until(lambda: not any(is_alive(pid) for pid in children), 5)
+    until(lambda: not any(is_alive(pid) for pid in children))
     assert process.returncode == 0
     for named in sockets:
         assert not Path(named.removeprefix("unixsocket:")).exists()

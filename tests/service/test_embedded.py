@@ -15,7 +15,7 @@ from service import embedded, embedded_runtime
 from service.embedded import ROLES, EmbeddedServers, borrowed, resolved, wanted
 from service.embedded_runtime import EmbeddedError, answers_ping, runtime_folder, server_program
 from tests.contract.conftest import DEBIAN
-from tests.support.instance import until
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_killed_server_is_started_again_by_its_owner(servers: EmbeddedServers)
     servers._processes["keys"].kill()
     servers._processes["keys"].wait()
     assert servers.tend() == ["keys"]
-    until(lambda: answers_ping(servers._socket("keys")), 10)
+    until(lambda: answers_ping(servers._socket("keys")))
     assert ask(servers, "keys", "GET", "x") == b"1"
 
 

@@ -7,16 +7,19 @@ import signal
 import ssl
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from tests.support.waiting import until
 from warehouse.rules.drift import DRIFT_RULES
 
-_START_SECONDS = 20.0
+# How long one answer, one command and one stop may take on a busy machine.
+_ANSWER_SECONDS = 30.0
+_COMMAND_SECONDS = 120.0
+_STOP_SECONDS = 60.0
 # A handful of ZIP codes drifts beyond every sensible limit; the limits have tests of their own.
 NO_DRIFT_LIMITS = ", ".join(f"{rule.name}=1e9" for rule in DRIFT_RULES if rule.limit is not None)
 # For FORECAST_DRAIN where stopping is not what a test shows: most of a stop is waiting for balancers to look away.
@@ -37,7 +40,7 @@ def environment(data: Path, **settings: object) -> dict[str, str]:
 def forecast(env: Mapping[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Runs one command to its end."""
     command = [sys.executable, "-m", "service", *arguments]
-    return subprocess.run(command, env=dict(env), capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, env=dict(env), capture_output=True, text=True, timeout=_COMMAND_SECONDS, check=False)
 
 
 def issue_key(env: Mapping[str, str], partner: str = "acme") -> str:
@@ -45,17 +48,6 @@ def issue_key(env: Mapping[str, str], partner: str = "acme") -> str:
     assert done.returncode == 0, done.stderr
     key: str = json.loads(done.stdout)["key"]
     return key
-
-
-def until(holds: Callable[[], bool], seconds: float) -> float:
-    """Waits until `holds`; returns the seconds that it took, or fails the test after `seconds`."""
-    began = time.monotonic()
-    while True:
-        with contextlib.suppress(httpx.TransportError):
-            if holds():
-                return time.monotonic() - began
-        assert time.monotonic() - began < seconds, f"not within {seconds} s"
-        time.sleep(0.01)
 
 
 class Instance:
@@ -69,9 +61,9 @@ class Instance:
             [sys.executable, "-m", "service", *arguments], env=dict(env), stderr=self._stream, start_new_session=True
         )
         self.partners = self.operators = ""
-        until(self._addressed, _START_SECONDS)
+        until(self._addressed)
 
-    def get(self, path: str, key: str | None, timeout: float = 5.0, **params: str) -> httpx.Response:
+    def get(self, path: str, key: str | None, timeout: float = _ANSWER_SECONDS, **params: str) -> httpx.Response:
         headers = {"x-api-key": key} if key else {}
         return httpx.get(f"{self.partners}{path}", params=params, headers=headers, timeout=timeout, verify=_NO_TLS)
 
@@ -79,16 +71,16 @@ class Instance:
         return self.get(FORECAST, key, zip_code=zip_code)
 
     def ready(self) -> httpx.Response:
-        return httpx.get(f"{self.operators}/health/ready", timeout=5, verify=_NO_TLS)
+        return httpx.get(f"{self.operators}/health/ready", timeout=_ANSWER_SECONDS, verify=_NO_TLS)
 
     def metric(self, sample: str) -> float:
         """The value of one sample line of /metrics, 0 if it is not there."""
-        text = httpx.get(f"{self.operators}/metrics", timeout=5, verify=_NO_TLS).text
+        text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=_NO_TLS).text
         lines = (line.rpartition(" ") for line in text.splitlines())
         return next((float(value) for name, _, value in lines if name == sample), 0.0)
 
     def worker_pids(self) -> list[int]:
-        text = httpx.get(f"{self.operators}/metrics", timeout=5, verify=_NO_TLS).text
+        text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=_NO_TLS).text
         prefix = 'forecast_worker_resident_memory_bytes{pid="'
         return [int(line[len(prefix) :].partition('"')[0]) for line in text.splitlines() if line.startswith(prefix)]
 
@@ -100,7 +92,7 @@ class Instance:
         """Every process that this instance started."""
         return children_of(self.process.pid)
 
-    def stop(self, number: int = signal.SIGTERM, seconds: float = 15.0) -> int:
+    def stop(self, number: int = signal.SIGTERM, seconds: float = _STOP_SECONDS) -> int:
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:

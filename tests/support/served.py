@@ -24,7 +24,7 @@ from tests.support.wire import Answer, Wire
 
 FORECAST = "/v1/population-housing-forecast"
 PEPPER = b"pepper of the tests"
-_START_SECONDS = 10.0
+_START_SECONDS = 60.0
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Served:
         self.key = key
         self._loop = loop
 
-    def wire(self, timeout: float = 5.0) -> Wire:
+    def wire(self, timeout: float = 30.0) -> Wire:
         return Wire(self.port, timeout)
 
     def head(self, target: str, method: str = "GET", *, key: str | None = "", **headers: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from service.embedded_runtime import server_program
 
-_START_SECONDS = 10.0
+_START_SECONDS = 60.0
 
 
 class ValkeyProcess:

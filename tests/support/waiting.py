@@ -1,16 +1,34 @@
-"""Waiting for what will happen, and for no longer than it should take."""
+"""Waiting for a state. How long it takes says nothing: the machine may be busy."""
 
 import asyncio
+import contextlib
+import time
 from collections.abc import Awaitable, Callable
 
+import httpx
 
-async def eventually(holds: Callable[[], bool | Awaitable[bool]], seconds: float = 5.0) -> float:
-    """Waits until `holds`; returns the seconds that it took, or fails the test after `seconds`."""
+# Seconds after which nobody believes any more that the state will come.
+PATIENCE = 60.0
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Waits until `holds`, which may ask a service that is not there yet; fails the test after `PATIENCE`."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        with contextlib.suppress(httpx.TransportError):
+            if holds():
+                return
+        assert time.monotonic() < end, f"not within {PATIENCE} s"
+        time.sleep(0.01)
+
+
+async def eventually(holds: Callable[[], bool | Awaitable[bool]]) -> None:
+    """The same in an event loop."""
     loop = asyncio.get_running_loop()
-    began = loop.time()
+    end = loop.time() + PATIENCE
     while True:
         held = holds()
         if held if isinstance(held, bool) else await held:
-            return loop.time() - began
-        assert loop.time() - began < seconds, f"not within {seconds} s"
+            return
+        assert loop.time() < end, f"not within {PATIENCE} s"
         await asyncio.sleep(0.002)

@@ -31,7 +31,7 @@ class Answer:
 class Wire:
     """One connection. Every wait ends after `timeout` seconds with a TimeoutError."""
 
-    def __init__(self, port: int, timeout: float = 5.0) -> None:
+    def __init__(self, port: int, timeout: float = 30.0) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout)
         self._buffer = b""
 

@@ -1,7 +1,6 @@
 """What tests of the warehouse ask of drops, reports and releases."""
 
-import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -103,13 +102,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     """Every file below `folder`, except the lock that publishers leave."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.name != "publish.lock")
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Waits for what will happen; how soon it does changes nothing."""
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - what is waited for sets no event
-            await asyncio.sleep(0.005)
 
 
 def shorten(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -11,7 +10,8 @@ import msgspec
 import pytest
 
 from tests.support.drops import HOUSING, LOCATIONS, write_drop, write_table
-from tests.warehouse.helpers import publish, shorten, until
+from tests.support.waiting import eventually
+from tests.warehouse.helpers import publish, shorten
 from warehouse.areas.forecast import AREA
 from warehouse.engine import Engine, Observe
 from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
@@ -88,10 +88,8 @@ async def test_a_look_up_ends_at_its_deadline_and_the_engine_goes_on(file: Path)
     engine = opened(file, timeout=0.15)
     answering = engine._lookups[AREA.name].text
     replace_statement(engine, ENDLESS)
-    started = time.monotonic()
     with pytest.raises(LookupTimeout):
         await look_up(engine, "36436")
-    assert time.monotonic() - started < 5
     replace_statement(engine, answering)
     assert len(await look_up(engine, "36436")) == 1
     engine.close()
@@ -101,10 +99,8 @@ async def test_waiting_counts_towards_the_deadline(file: Path) -> None:
     """Five endless queries in two threads: the last is not asked after the first ones."""
     engine = opened(file, timeout=0.15)
     replace_statement(engine, ENDLESS)
-    started = time.monotonic()
     results = await asyncio.gather(*(engine.rows(AREA.name, "x") for _ in range(5)), return_exceptions=True)
     assert {type(result) for result in results} == {LookupTimeout}
-    assert time.monotonic() - started < 5
     engine.close()
 
 
@@ -117,7 +113,7 @@ async def test_more_look_ups_than_the_queue_holds_are_turned_away_at_once(file: 
     with pytest.raises(LookupBusy, match="3 look-ups wait"):
         await look_up(engine, "36436")
     await asyncio.gather(*waiting, return_exceptions=True)
-    await until(lambda: not engine._running)
+    await eventually(lambda: not engine._running)
     replace_statement(engine, answering)
     assert len(await look_up(engine, "36436")) == 1
     engine.close()
@@ -129,13 +125,13 @@ async def test_a_look_up_whose_caller_has_gone_keeps_its_place_and_its_deadline(
     answering = engine._lookups[AREA.name].text
     replace_statement(engine, ENDLESS)
     gone = [asyncio.create_task(engine.rows(AREA.name, "x")) for _ in range(2)]
-    await until(lambda: len(engine._running) == 2)
+    await eventually(lambda: len(engine._running) == 2)
     for task in gone:
         task.cancel()
     await asyncio.gather(*gone, return_exceptions=True)
     with pytest.raises(LookupBusy):
         await look_up(engine, "36436")
-    await until(lambda: not engine._running)
+    await eventually(lambda: not engine._running)
     replace_statement(engine, answering)
     assert len(await look_up(engine, "36436")) == 1
     engine.close()
@@ -146,7 +142,7 @@ async def test_closing_fails_what_waits_and_what_comes(file: Path) -> None:
     engine = opened(file)
     replace_statement(engine, ENDLESS)
     under_way = [asyncio.create_task(engine.rows(AREA.name, "x")) for _ in range(4)]
-    await until(lambda: len(engine._running) == 2)
+    await eventually(lambda: len(engine._running) == 2)
     queries = list(engine._running)
     engine.close()
     engine.close()
@@ -154,7 +150,7 @@ async def test_closing_fails_what_waits_and_what_comes(file: Path) -> None:
     assert {type(result) for result in results} == {LookupFailure}
     with pytest.raises(LookupFailure, match="closed"):
         await look_up(engine, "36436")
-    await until(lambda: all(query.ended.is_set() for query in queries))
+    await eventually(lambda: all(query.ended.is_set() for query in queries))
 
 
 async def test_each_query_is_observed(file: Path) -> None:

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.drops import LOCATIONS, location, write_drop
-from tests.warehouse.helpers import publish, shorten, until
+from tests.support.waiting import eventually
+from tests.warehouse.helpers import publish, shorten
 from tests.warehouse.test_engine import ENDLESS
 from warehouse import engine as engine_module
 from warehouse.areas.forecast import AREA
@@ -71,7 +72,7 @@ class Shared:
     async def hold(self) -> None:
         """Both threads are busy until `release`."""
         self._held = [asyncio.create_task(self.engine.rows("endless", "x")) for _ in range(2)]
-        await until(lambda: len(self.engine._running) == 2)
+        await eventually(lambda: len(self.engine._running) == 2)
 
     async def release(self) -> None:
         queries = list(self.engine._running)
@@ -123,7 +124,7 @@ async def test_what_waits_for_a_thread_becomes_one_statement(shared: Shared) -> 
 async def test_a_lone_look_up_waits_for_no_other(shared: Shared) -> None:
     """Nor for one that takes long."""
     endless = asyncio.create_task(shared.engine.rows("endless", "x"))
-    await until(lambda: len(shared.engine._running) == 1)
+    await eventually(lambda: len(shared.engine._running) == 1)
     assert of(await shared.look_up(TOWN[0])) == [TOWN[0]]
     assert shared.statements == [1]
     endless.cancel()
@@ -135,7 +136,7 @@ async def test_what_comes_while_a_statement_runs_becomes_one_statement_when_it_e
     """Though a thread is free: statements of one key each would take several times as long in all."""
     monkeypatch.setattr(engine_module, "_LONG_SECONDS", 30)
     first = shared.ask(TOWN[0], lookup="endless", timeout=0.2)
-    await until(lambda: len(shared.engine._running) == 1)
+    await eventually(lambda: len(shared.engine._running) == 1)
     tasks = []
     for zip_code in TOWN[:5]:
         tasks.append(shared.ask(zip_code))
@@ -151,7 +152,7 @@ async def test_rows_are_looked_up_while_a_statement_of_keys_runs(
     """They share no statement, so that waiting would save nothing."""
     monkeypatch.setattr(engine_module, "_LONG_SECONDS", 30)
     running = shared.ask(TOWN[0], lookup="endless")
-    await until(lambda: len(shared.engine._running) == 1)
+    await eventually(lambda: len(shared.engine._running) == 1)
     assert await shared.engine.rows("one") == [(1,)]
     running.cancel()
 
@@ -221,7 +222,7 @@ async def test_each_is_told_at_its_own_deadline(shared: Shared) -> None:
     assert list(map(len, shared.engine._running.values())) == [2]
     with pytest.raises(LookupTimeout):
         await late
-    await until(lambda: not shared.engine._running)
+    await eventually(lambda: not shared.engine._running)
     assert shared.statements == [2]
 
 
@@ -253,7 +254,7 @@ async def test_one_whose_caller_goes_while_it_waits_is_not_asked_and_leaves_its_
 async def test_one_whose_caller_goes_while_it_runs_takes_nothing_from_the_others(shared: Shared) -> None:
     gone = shared.ask(TOWN[0], lookup="endless")
     stays = shared.ask(TOWN[1], timeout=0.2, lookup="endless")
-    await until(lambda: len(shared.engine._running) == 1)
+    await eventually(lambda: len(shared.engine._running) == 1)
     gone.cancel()
     with pytest.raises(LookupTimeout):
         await stays
@@ -281,7 +282,7 @@ async def test_a_file_cut_short_under_us_fails_all(shared: Shared, file: Path) -
 
 async def test_closing_fails_all_that_share_a_statement(shared: Shared) -> None:
     running = [shared.ask(zip_code, lookup="endless") for zip_code in TOWN[:3]]
-    await until(lambda: len(shared.engine._running) == 1)
+    await eventually(lambda: len(shared.engine._running) == 1)
     waiting = [shared.ask(zip_code) for zip_code in TOWN[:3]]
     await asyncio.sleep(0)
     shared.engine.close()

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.drops import people, write_drop
-from tests.warehouse.helpers import flip_byte, open_engine, publish, until
+from tests.support.waiting import eventually
+from tests.warehouse.helpers import flip_byte, open_engine, publish
 from warehouse import follow
 from warehouse.areas import forecast
 from warehouse.errors import LookupFailure
@@ -71,13 +72,13 @@ async def test_an_empty_data_folder_is_no_problem_and_the_first_release_is_found
 ) -> None:
     await follower.start()
     assert (follower.current, follower.problem) == (None, None)
-    await until(serves(follower, release(5)))
+    await eventually(serves(follower, release(5)))
 
 
 async def test_a_new_release_is_switched_to(follower: ReleaseFollower, release: Publish) -> None:
     release(5)
     await follower.start()
-    await until(serves(follower, release(6)))
+    await eventually(serves(follower, release(6)))
     assert await people_of(follower.current) == 6
 
 
@@ -86,7 +87,7 @@ async def test_rolling_back_is_followed(follower: ReleaseFollower, release: Publ
     await follower.start()
     assert serves(follower, second)()
     roll_back(catalog)
-    await until(serves(follower, first))
+    await eventually(serves(follower, first))
     assert await people_of(follower.current) == 5
 
 
@@ -95,7 +96,7 @@ async def test_whoever_took_the_old_release_still_gets_its_answers(follower: Rel
     release(5)
     await follower.start()
     taken = follower.current
-    await until(serves(follower, release(6)))
+    await eventually(serves(follower, release(6)))
     assert await people_of(taken) == 5
 
 
@@ -105,7 +106,7 @@ async def test_each_switch_is_told_once(catalog: Catalog, release: Publish) -> N
     first = release(5)
     await follower.start()
     second = release(6)
-    await until(serves(follower, second))
+    await eventually(serves(follower, second))
     assert told == [first, second]
     await follower.stop()
 
@@ -119,8 +120,8 @@ async def test_a_listener_that_fails_does_not_end_the_following(
     follower = ReleaseFollower(catalog.data, open_engine, fails)
     release(5)
     await follower.start()
-    await until(serves(follower, release(6)))
-    await until(serves(follower, release(7)))
+    await eventually(serves(follower, release(6)))
+    await eventually(serves(follower, release(7)))
     assert "not everything was told" in caplog.text
     await follower.stop()
 
@@ -135,12 +136,12 @@ async def test_a_damaged_release_is_not_switched_to_and_is_called_a_problem(
     await follower.start()
     flip_byte(catalog.folder(second).joinpath(file), at=0)
     catalog.switch(second)
-    await until(lambda: follower.problem is not None)
+    await eventually(lambda: follower.problem is not None)
     assert file in (follower.problem or "")
     assert serves(follower, first)()
     assert await people_of(follower.current) == 5
     third = _repair(catalog, first, release)
-    await until(serves(follower, third))
+    await eventually(serves(follower, third))
     assert follower.problem is None
 
 
@@ -156,11 +157,11 @@ async def test_returning_to_the_release_that_answers_ends_the_problem(
     await follower.start()
     pointer = (catalog.data / "current.json").read_bytes()
     (catalog.data / "current.json").write_bytes(b"\xff")
-    await until(lambda: follower.problem is not None)
+    await eventually(lambda: follower.problem is not None)
     assert "current.json" in (follower.problem or "")
     assert serves(follower, first)()
     (catalog.data / "current.json").write_bytes(pointer)
-    await until(lambda: follower.problem is None)
+    await eventually(lambda: follower.problem is None)
 
 
 async def test_a_problem_is_logged_once_not_at_every_look(
@@ -179,7 +180,7 @@ async def test_a_problem_is_logged_once_not_at_every_look(
     follower._catalog.pointer = counted  # type: ignore[method-assign, assignment]
     with caplog.at_level(logging.ERROR):
         await follower.start()
-        await until(lambda: looks > 3)
+        await eventually(lambda: looks > 3)
     assert len(caplog.records) == 1
 
 
@@ -194,15 +195,15 @@ async def test_the_old_release_is_closed_after_a_while_and_at_the_end(
     release(5)
     await follower.start()
     first = follower.current
-    await until(serves(follower, release(6)))
-    await until(lambda: not follower._retired)
+    await eventually(serves(follower, release(6)))
+    await eventually(lambda: not follower._retired)
     with pytest.raises(LookupFailure):
         await people_of(first)
     assert first is not None
     assert retired == [first.id]
     monkeypatch.setattr(follow, "_RETIRE_AFTER", 3600)
     second = follower.current
-    await until(serves(follower, release(7)))
+    await eventually(serves(follower, release(7)))
     assert await people_of(second) == 6
     third = follower.current
     await follower.stop()
@@ -243,9 +244,9 @@ async def test_at_the_start_the_release_before_stands_in_for_one_that_cannot_be_
     assert since is not None
     assert since <= time.monotonic()
     file.write_bytes(whole)
-    await until(serves(follower, second))
+    await eventually(serves(follower, second))
     assert follower.problem is None
-    await until(lambda: follower.stands_in_since is None)
+    await eventually(lambda: follower.stands_in_since is None)
     assert follower.previous is not None
     assert (follower.previous.release.id, follower.previous.since) == (first, since)
     await follower.stop()
@@ -260,7 +261,7 @@ async def test_a_release_that_stood_in_and_is_made_the_current_one_stands_in_no_
     await follower.start()
     assert follower.stands_in_since is not None
     roll_back(catalog)
-    await until(lambda: follower.stands_in_since is None)
+    await eventually(lambda: follower.stands_in_since is None)
     assert serves(follower, first)()
     assert follower.problem is None
     await follower.stop()
@@ -272,7 +273,7 @@ async def test_the_release_before_stays_open_until_the_next_switch(catalog: Cata
     await follower.start()
     for figure in (6, 7):
         ids.append(release(figure))
-        await until(serves(follower, ids[-1]))
+        await eventually(serves(follower, ids[-1]))
         assert follower.previous is not None
         assert follower.previous.release.id == ids[-2]
         assert await people_of(follower.previous.release) == figure - 1

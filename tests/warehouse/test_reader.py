@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.drops import HOUSING, write_table
-from tests.support.instance import children_of, is_alive, until
+from tests.support.instance import children_of, is_alive
+from tests.support.waiting import PATIENCE, until
 from tests.warehouse.helpers import NO_LIMITS
 from warehouse import reader, reader_process
 from warehouse.intake import Read, Request
@@ -95,9 +96,7 @@ def test_a_reader_that_takes_too_long_is_ended_and_says_so(program: Callable[[st
         "import signal, time\nfor number in (1, 2, 15): signal.signal(number, signal.SIG_IGN)\n"
         'while True:\n    print(\'{"step":"x"}\', flush=True); time.sleep(.01)'
     )
-    began = time.monotonic()
     assert "did not end within 0.5 s" in failure(read_apart(request_, silent, seconds=0.5))
-    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize(
@@ -147,10 +146,10 @@ def test_what_a_reader_says_commands_no_terminal(program: Callable[[str], None],
 
 def test_a_reader_that_has_answered_is_not_waited_for(program: Callable[[str], None], request_: Request) -> None:
     """What hangs while it ends does not hang its publisher."""
-    program("import sys, time; sys.stdin.read(); print('{\"outcome\": {}}', flush=True); time.sleep(60)")
+    program("import sys, time; sys.stdin.read(); print('{\"outcome\": {}}', flush=True); time.sleep(300)")
     began = time.monotonic()
     assert read_apart(request_, silent) == Read()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < PATIENCE
 
 
 def test_a_reader_that_does_not_listen_is_a_finding(program: Callable[[str], None], drop: Path, tmp_path: Path) -> None:
@@ -220,7 +219,7 @@ def test_whatever_ends_the_publisher_ends_its_reader(publisher: "subprocess.Pope
     """Ctrl-C, a shutdown, the system when memory runs out, a terminal that closes: no reader goes on alone."""
     (child,) = children_of(publisher.pid)
     publisher.send_signal(number)
-    until(lambda: not is_alive(child), 5)
+    until(lambda: not is_alive(child))
     publisher.wait(5)
 
 

@@ -4,7 +4,8 @@ import os
 import signal
 from pathlib import Path
 
-from tests.support.instance import children_of, is_alive, until
+from tests.support.instance import children_of, is_alive
+from tests.support.waiting import until
 from warehouse.intake import Read, Request
 from warehouse.reader import read_apart
 
@@ -22,7 +23,7 @@ def read_with_a_signal(drop: Path, out: Path, number: int) -> Read:
 
     read = read_apart(Request(paths=(str(drop),), out=str(out), before=None), progress)
     assert len(sent) == 1
-    until(lambda: not is_alive(sent[0]), 2)
+    until(lambda: not is_alive(sent[0]))
     return read
 
 

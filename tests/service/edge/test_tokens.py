@@ -17,7 +17,7 @@ from service.terms import Quota, Rate, Terms
 from tests.service.edge.test_hot import TARGETS, Both, request
 from tests.support.connection import Connection
 from tests.support.served import served, with_keys
-from tests.warehouse.helpers import until
+from tests.support.waiting import eventually
 
 RATE = Rate(100_000, 1, 100_000)
 TIGHT = Rate(100, 1, 1)
@@ -46,7 +46,7 @@ async def held(both: Both, rate: Rate) -> Holding:
     """What the worker holds of the key of that rate, with nothing left of it."""
     holdings = both.running.app.metering.limiter._holdings.young
     (found,) = (holding for holding in holdings.values() if holding.rate == rate)
-    await until(lambda: found.flight is None)
+    await eventually(lambda: found.flight is None)
     found.tokens = found._next_tokens = 0
     found.denied_until = found.local_until = float("-inf")
     found.alone = 0.0
@@ -172,7 +172,7 @@ def test_a_key_that_is_no_longer_good_after_waiting_takes_the_ordinary_way(
         connections = await crowd(both, "leased", 1)
         good = verifier.good
         monkeypatch.setattr(verifier, "good", lambda *_: None)
-        await until(lambda: connections[0].protocol._held is None)
+        await eventually(lambda: connections[0].protocol._held is None)
         monkeypatch.setattr(verifier, "good", good)
         (answer,) = await ended(connections)
         return answer
