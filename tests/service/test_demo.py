@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.support.instance import SHORT_DRAIN, children_of, environment, forecast, is_alive
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def demo(env: dict[str, str]) -> Iterator[tuple["subprocess.Popen[bytes]", dict[
             yield process, json.loads(printed.read_text())
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(15)
+            process.wait(PATIENCE)
 
 
 def url_and_key(lines: dict[str, Any]) -> tuple[str, str]:
@@ -56,7 +56,7 @@ def test_the_printed_lines_work_and_say_that_the_figures_are_made_up(env: dict[s
         index = httpx.get(url.partition("/v1/")[0] + "/v1/", headers={"x-api-key": key}).json()
         assert (lines["illustrative"], index["release"]["illustrative"]) == (True, True)
         assert "made up" in " ".join(index["attribution"])
-        assert httpx.get(f"{lines['operators']}/health/ready").json()["status"] == "ready"
+        until(lambda: httpx.get(f"{lines['operators']}/health/ready").json()["status"] == "ready")
     shown = json.loads(forecast(env, "extracts", "show", "--json").stdout)
     assert shown["manifest"]["illustrative"] is True
     assert 41_000 < shown["manifest"]["zip_codes"] < 43_000
