@@ -17,7 +17,7 @@ import uvloop
 from config.settings import Settings
 from service import control, logs
 from service.app import WorkerApp
-from service.edge.protocol import EdgeProtocol
+from service.edge.direct import DirectProtocol
 from service.server import Server
 
 log = logging.getLogger("forecast.worker")
@@ -127,7 +127,7 @@ def settle() -> None:
 def _uvicorn_config(app: WorkerApp, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app.gate,
-        http=EdgeProtocol,
+        http=DirectProtocol,
         ws="none",
         interface="asgi3",
         lifespan="off",

@@ -16,7 +16,7 @@ from service.http.head import SCOPE_KEY, RequestHead, read_head, valid_host
 from service.http.reply import KEPT, OUTCOME, Reply, Send
 from service.keys.verdict import Accepted
 from service.keys.verifier import KeyVerifier
-from service.telemetry import KEY_CHECKS, REQUEST_SECONDS, REQUESTS, Telemetry
+from service.telemetry import KEY_CHECKS, REJECTED, REQUEST_SECONDS, REQUESTS, Telemetry
 
 log = logging.getLogger("forecast.access")
 
@@ -111,10 +111,16 @@ class Gate:
         self.telemetry.count(KEY_CHECKS, outcome)
         return problem(code, head.request_id)
 
-    def log_refusal(self, reply: Reply, request_id: str) -> None:
-        """A request that the protocol refused before there was anything to route."""
+    def rejected(self, code: str) -> None:
+        """Counts what the protocol refused before there was anything to route."""
+        self.telemetry.count(REJECTED, code)
+
+    def refusal(self, code: str, request_id: str) -> Reply:
+        """The answer to it."""
+        reply = problem(code, request_id)
         if self._access_log == "all":
             log.info("refused %d", reply.status, extra={"request_id": request_id, "outcome": reply.outcome})
+        return reply
 
     def finished(self, scope: Any, head: RequestHead, area: str, status: int, outcome: str) -> None:
         seconds = time.perf_counter() - head.started

@@ -1,25 +1,35 @@
-"""uvicorn's HTTP/1.1 protocol with limits on what a request's head may cost, and errors in the contract's form.
+"""uvicorn's HTTP/1.1 protocol with limits on what a request may cost, and errors in the contract's form.
 
 uvicorn has no limit on the size of headers and none on the time that they take to arrive.
 """
 
+import asyncio
 import re
-from typing import Any
+from typing import Any, Protocol
 
-from service.edge import limits, plain
-from service.edge.direct import DirectProtocol
+from service.edge import limits
+from service.edge.pipelining import OrderlyProtocol
+from service.edge.timing import reset
 from service.edge.wire import last_answer
-from service.http.errors import problem
 from service.http.head import new_request_id
-from service.telemetry import REJECTED, Telemetry
+from service.http.reply import Reply
 
-# A connection that is idle when draining begins may have a request on its way; closing it at once would lose that.
-_IDLE_LINGER_SECONDS = 1.0
 # How long what a refused client still sends is thrown away: closing at once would reset the connection, and its
 # answer with it.
 _REFUSED_LINGER_SECONDS = 1.0
 _ABSOLUTE = re.compile(rb"https?://[^/?#]", re.IGNORECASE)
 _METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}(?= )")
+
+
+class Application(Protocol):
+    """What the protocol asks of the application that it serves. `rejected` counts what never reached it; `refusal` is
+    the answer to that, for one of the codes below."""
+
+    most_connections: int
+
+    def rejected(self, code: str) -> None: ...
+
+    def refusal(self, code: str, request_id: str) -> Reply: ...
 
 
 class RequestRefused(Exception):  # noqa: N818 - raised inside the parser's callbacks to stop it
@@ -28,16 +38,37 @@ class RequestRefused(Exception):  # noqa: N818 - raised inside the parser's call
         self.code = code
 
 
-class EdgeProtocol(DirectProtocol):
-    """One connection."""
+class LimitedProtocol(OrderlyProtocol):
+    """One connection. Refuses with `bad_request`, `uri_too_long`, `headers_too_large`, `request_timeout` and
+    `unavailable`."""
+
+    # A connection that is idle when draining begins may have a request on its way; closing it at once would lose that.
+    idle_linger_seconds = 1.0
+
+    app: Application
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._telemetry: Telemetry = self.app.telemetry
+        self._refusal: str | None = None
+        self._is_one_too_many = False
+        self._direct = False
         self._head_bytes = 0
         self._other_method: str | None = None
         self._answered = False
         self._fed = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        over = len(self.connections) - self.app.most_connections
+        if over > 0:
+            self._make_room(over)
+
+    def _make_room(self, over: int) -> None:
+        """There are so many connections too many, this one included."""
+        self._is_one_too_many = True
+        if over > limits.MOST_TURNED_AWAY:
+            self.app.rejected("unavailable")
+            reset(self.transport)
 
     # --- arrival -------------------------------------------------------------------------------------------------
 
@@ -92,7 +123,7 @@ class EdgeProtocol(DirectProtocol):
             raise self._stop("headers_too_large")
         if self._is_one_too_many:
             raise self._stop("unavailable")
-        if self._is_plain_get() and self._answer_directly(plain.as_head(self.url, received)):
+        if self._answer_parsed():
             self._direct = self._answered = True
             return
         if self.url[:1] != b"/" and not _ABSOLUTE.match(self.url):
@@ -104,6 +135,10 @@ class EdgeProtocol(DirectProtocol):
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False  # answered as HTTP, then closed: what follows is not HTTP
 
+    def _answer_parsed(self) -> bool:
+        """Whether the request whose head is complete was answered here and now, without the application."""
+        return False
+
     def _is_too_large(self) -> bool:
         return sum(len(name) + len(value) for name, value in self._received) > limits.MOST_HEADER_BYTES
 
@@ -113,14 +148,6 @@ class EdgeProtocol(DirectProtocol):
         self.url = url
         for name, value in self._received:
             super().on_header(name, value)
-
-    def _is_plain_get(self) -> bool:
-        return (
-            not self._was_looked_at
-            and not self.transport.is_closing()
-            and self.parser.get_method() == b"GET"
-            and self.parser.get_http_version() == "1.1"
-        )
 
     def on_message_complete(self) -> None:
         if not self._direct:
@@ -147,8 +174,9 @@ class EdgeProtocol(DirectProtocol):
     def _refuse(self, code: str) -> None:
         self._refusal = code
         self._disarm()
-        self._telemetry.count(REJECTED, code)
-        if self._is_idle():
+        self._end()  # nothing after a refused request is answered
+        self.app.rejected(code)
+        if self._is_idle() or self.cycle.disconnected:
             self._write_refusal()
         else:
             self.flow.pause_reading()  # an earlier request is under way: its answer goes first
@@ -161,9 +189,9 @@ class EdgeProtocol(DirectProtocol):
 
     def _write_refusal(self) -> None:
         request_id = new_request_id().decode()
-        reply = problem(self._refusal or "bad_request", request_id)
-        self.app.log_refusal(reply, request_id)
+        reply = self.app.refusal(self._refusal or "bad_request", request_id)
         self._unset_keepalive_if_required()
+        self.flow.resume_reading()
         self.transport.write(last_answer(reply, request_id, self.server_state.default_headers))
         self.transport.write_eof()
         self.loop.call_later(_REFUSED_LINGER_SECONDS, self._close)
@@ -172,16 +200,17 @@ class EdgeProtocol(DirectProtocol):
 
     def shutdown(self) -> None:
         """Called by the server when it stops: what is under way is answered, then the connection is closed."""
-        if self._is_idle() or self._held is not None:
-            self.loop.call_later(_IDLE_LINGER_SECONDS, self._close_if_idle)
+        if self.cycle is None or self.cycle.response_complete:
+            self.loop.call_later(self.idle_linger_seconds, self._close_if_idle)
         else:
             self.cycle.keep_alive = False
 
     def _close_if_idle(self) -> None:
-        if not self.transport.is_closing() and not self._in_head:
-            if self._is_idle():
-                self._close()
-            elif self._held is None:
-                self.cycle.keep_alive = False
-            else:
-                self.loop.call_later(_IDLE_LINGER_SECONDS, self._close_if_idle)
+        if self.transport.is_closing() or self._in_head:
+            return
+        if self._is_idle() and not self._held:
+            self._close()
+        elif self.cycle is None or self.cycle.response_complete:
+            self.loop.call_later(self.idle_linger_seconds, self._close_if_idle)
+        else:
+            self.cycle.keep_alive = False

@@ -58,8 +58,17 @@ class TimedProtocol(HttpToolsProtocol, ABC):
             return
         if self._in_head:
             self._refuse("request_timeout")
+        elif self._awaits_body():
+            # the application hears that its client has gone, and what it answers to that goes nowhere
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self._refuse("request_timeout")
         else:
             self._close()  # silent, or sending a body long refused: there is nothing to answer
+
+    def _awaits_body(self) -> bool:
+        """Whether the request that is arriving is under way, alone, and has no answer yet."""
+        return self._in_message and not self.pipeline and not self._is_idle() and not self.cycle.response_started
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -6,8 +6,8 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
+from service.edge.direct import DirectProtocol
 from service.edge.gate import Gate
-from service.edge.protocol import EdgeProtocol
 
 DATE = b"Fri, 20 Nov 2026 12:00:00 GMT"
 _MOST_SECONDS = 60.0
@@ -56,7 +56,7 @@ class Connection:
         state.default_headers = [(b"date", DATE)]
         self.transport = KeptTransport()
         self.gate = gate
-        self.protocol = EdgeProtocol(config, state, {}, asyncio.get_running_loop())
+        self.protocol = DirectProtocol(config, state, {}, asyncio.get_running_loop())
         self.protocol.app = gate
         self.protocol.connection_made(self.transport)  # type: ignore[arg-type]
 
@@ -71,7 +71,7 @@ class Connection:
         """Until everything that arrived is answered, or waits for more."""
         await asyncio.sleep(0)
         until = asyncio.get_running_loop().time() + _MOST_SECONDS
-        while self.protocol._held is not None:
+        while self.protocol._asked is not None or self.protocol._held:
             assert asyncio.get_running_loop().time() < until
             await asyncio.sleep(0.001)
         if self.protocol.tasks:

@@ -497,7 +497,7 @@ def test_while_the_shared_cache_is_away_nobody_is_held_for_it(both: Both, looked
             store.failed(OSError("gone"), answered=False)
         connection = Connection(both.direct, both.config(both.direct))
         await connection.feed(request(TARGETS[0], both.keys["free"]))
-        held = connection.protocol._held is not None
+        held = connection.protocol._asked is not None
         await connection.settle()
         store.succeeded()
         assert connection.end().startswith(b"HTTP/1.1 200 ")

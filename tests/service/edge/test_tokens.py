@@ -115,7 +115,7 @@ def test_a_caller_that_goes_away_while_waiting_is_told_nothing(both: Both) -> No
     async def run() -> bytes:
         await held(both, RATE)
         (connection,) = await crowd(both, "leased", 1)
-        assert connection.protocol._held is not None
+        assert connection.protocol._asked is not None
         connection.transport.closing = True
         connection.protocol.connection_lost(None)
         await connection.settle()
@@ -172,7 +172,7 @@ def test_a_key_that_is_no_longer_good_after_waiting_takes_the_ordinary_way(
         connections = await crowd(both, "leased", 1)
         good = verifier.good
         monkeypatch.setattr(verifier, "good", lambda *_: None)
-        await eventually(lambda: connections[0].protocol._held is None)
+        await eventually(lambda: connections[0].protocol._asked is None)
         monkeypatch.setattr(verifier, "good", good)
         (answer,) = await ended(connections)
         return answer
