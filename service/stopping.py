@@ -1,8 +1,11 @@
-"""How workers are stopped so that nobody who connects meanwhile is reset: an answer, or a refusal."""
+"""How an instance stops: nobody who connects meanwhile is reset, and it ends whatever happens."""
 
 import asyncio
+import logging
+import os
 import signal
 import socket
+import threading
 from collections.abc import Sequence
 
 from service import control
@@ -10,8 +13,42 @@ from service.quota.flusher import STOP_SECONDS
 from service.sockets import refuse_new
 from service.worker_process import WorkerProcess
 
+log = logging.getLogger("forecast.supervisor")
+
+# For what is left to do when nothing is waited for any more.
+_LAST_RESORT_SECONDS = 5.0
 # After the requests under way a worker stores what it counted, or spools it.
 _LAST_SECONDS = 2 + STOP_SECONDS
+
+
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """The signals that end an instance in order; a hangup unless it is ignored, as under nohup."""
+    hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+    return (signal.SIGTERM, signal.SIGINT, *hangup)
+
+
+class LastResort:
+    """Ends the process some seconds after it was started, unless it is cancelled before.
+
+    A thread that waits for a disk has no other end, and whoever shuts down waits for it.
+    """
+
+    def __init__(self) -> None:
+        self._timer = threading.Timer(_LAST_RESORT_SECONDS, self._end)
+        self._timer.daemon = True
+
+    def start(self) -> None:
+        """Once is enough; more does no harm."""
+        if self._timer.ident is None:
+            self._timer.start()
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    @staticmethod
+    def _end() -> None:
+        log.error("something does not end; leaving it behind")
+        os._exit(1)
 
 
 async def stop_workers(

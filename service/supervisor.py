@@ -26,7 +26,7 @@ from service.operators.listener import OperatorsListener
 from service.operators.state import InstanceState, WorkerState
 from service.probe import check_answers_redis
 from service.sockets import StartError, bind, url_of
-from service.stopping import stop_workers
+from service.stopping import LastResort, stop_signals, stop_workers
 from service.telemetry import Snapshot, Telemetry
 from service.watcher_process import WatcherProcess
 from service.worker_process import WorkerProcess
@@ -38,6 +38,8 @@ log = logging.getLogger("forecast.supervisor")
 _TEND_SECONDS = 0.25
 _FIRST_BACKOFF = 0.2
 _LONGEST_BACKOFF = 5.0
+# Operators can ask until the workers have ended, and have so long for their last answers.
+_OPERATORS_SECONDS = 1.0
 # A worker that lived this long did not die of its start.
 _SETTLED_SECONDS = 10.0
 
@@ -56,23 +58,25 @@ class Supervisor:
         self._retired = Telemetry()
         self._restarts = 0
         self._draining = False
+        self._stops_at_once = False
         self._stopping = asyncio.Event()
         self._written: InstanceRecord | None = None
         self._watcher = WatcherProcess(settings, log_json=log_json)
+        self.last_resort = LastResort()
 
     async def run(self) -> None:
-        """Serves until told to stop by SIGTERM or SIGINT; a second signal stops at once.
+        """Serves until told to stop by SIGTERM, SIGINT or SIGHUP; a second SIGTERM or SIGINT stops at once.
 
         Raises:
             StartError: if a port is taken, the data folder cannot be written, or a Redis URL cannot be right.
         """
         settings = self._settings
         embedded.wanted(settings)  # before anything is bound: a forgotten URL is what the operator must hear of
-        with contextlib.ExitStack() as stack:
+        async with contextlib.AsyncExitStack() as stack:
             self._partners = stack.enter_context(bind(settings.listen_host, settings.listen_port, "listen_port"))
             self._operators = stack.enter_context(bind(settings.operator_host, settings.operator_port, "operator_port"))
             self._servers = self._start_embedded()
-            stack.callback(self._servers.stop)
+            stack.push_async_callback(asyncio.to_thread, self._servers.stop)  # signals are heard meanwhile
             self._orders = self._make_orders()
             self._instance = self._open_instance()
             stack.callback(self._instance.close)
@@ -105,21 +109,23 @@ class Supervisor:
 
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._told_to_stop)
+        for number in stop_signals():
+            loop.add_signal_handler(number, self._told_to_stop, number)
         endpoints = self._orders.endpoints
         changes = Changes(endpoints.keys_url, endpoints.pepper, self._settings.data_path, self._purge)
-        operators = OperatorsListener(self._settings, self._operators, changes)
-        operators.start(self.state, self.sums)
+        self._listener = OperatorsListener(self._settings, self._operators, changes)
+        self._listener.start(self.state, self.sums)
         keepers = [asyncio.create_task(self._keep_worker(), name="keep a worker") for _ in range(self._wanted)]
         tending = asyncio.create_task(self._tend(), name="tend")
         if self._settings.inbox is not None:
             self._watcher.start()
         await self._stopping.wait()
+        drained = loop.time() + self._settings.drain
         stopping = stop_workers(self._workers, keepers, self._partners, self._settings.drain)
         await asyncio.gather(self._watcher.stop(), stopping)
         tending.cancel()
-        await asyncio.gather(operators.stop(), tending, return_exceptions=True)
+        left = 0.0 if self._stops_at_once else max(_OPERATORS_SECONDS, drained - loop.time())
+        await asyncio.gather(self._listener.stop(left), tending, return_exceptions=True)
 
     # --- workers -------------------------------------------------------------------------------------------------
 
@@ -148,16 +154,23 @@ class Supervisor:
             backoff = 0.0 if settled else min(_LONGEST_BACKOFF, max(_FIRST_BACKOFF, backoff * 2))
             await asyncio.sleep(backoff)
 
-    def _told_to_stop(self) -> None:
-        if self._draining:
+    def _told_to_stop(self, number: int) -> None:
+        if not self._draining:
+            log.info("stopping: finishing requests, at most %g s", self._settings.drain)
+            self._draining = True
+            self._stopping.set()
+        elif number != signal.SIGHUP:  # of a closing terminal the shell tells, and the kernel once more
             log.warning("told to stop again: stopping at once")
-            self._watcher.signal(signal.SIGKILL)
-            for worker in self._workers:
-                worker.signal(signal.SIGKILL)
-            return
-        log.info("stopping: finishing requests, at most %g s", self._settings.drain)
-        self._draining = True
-        self._stopping.set()
+            self._stop_at_once()
+
+    def _stop_at_once(self) -> None:
+        self._stops_at_once = True
+        self.last_resort.start()
+        self._watcher.signal(signal.SIGKILL)
+        for worker in self._workers:
+            worker.signal(signal.SIGKILL)
+        self._listener.stop_at_once()
+        self._servers.kill()
 
     def _reported(self) -> None:
         self._write_record()
@@ -169,7 +182,7 @@ class Supervisor:
 
     async def _tend(self) -> None:
         """Replaces dead embedded servers, and asks workers how they are; one that does not say is replaced."""
-        while True:
+        while not self._stops_at_once:
             await asyncio.sleep(_TEND_SECONDS)
             try:
                 for role in self._servers.tend():
@@ -233,11 +246,17 @@ class Supervisor:
 
 def serve(settings: Settings, *, log_json: bool, on_ready: Callable[[str, str], None] | None = None) -> None:
     """Runs an instance until it is told to stop. Raises StartError."""
+    supervisor = Supervisor(settings, log_json=log_json, on_ready=on_ready)
 
     async def run() -> None:
-        await Supervisor(settings, log_json=log_json, on_ready=on_ready).run()
+        try:
+            await supervisor.run()
+        finally:
+            supervisor.last_resort.start()
 
     try:
         uvloop.run(run())
     except CatalogError as error:
         raise StartError(str(error)) from None
+    finally:
+        supervisor.last_resort.cancel()

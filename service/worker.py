@@ -170,6 +170,8 @@ async def _main(control_socket: socket.socket, listening: socket.socket) -> None
 
 def main() -> None:
     control_fd, listening_fd = (int(argument) for argument in sys.argv[1:3])
+    for number in (signal.SIGINT, signal.SIGHUP):  # where every process gets them: the supervisor says when to drain
+        signal.signal(number, signal.SIG_IGN)
     parent = os.getppid()
     # also when this process is too busy, or stopped, to see the control socket close
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -19,7 +19,7 @@ from service.operators.access import Right, Tokens
 from service.operators.body import decoded, read_body
 from service.operators.changes import Changes, NoOrder, RollbackOrder
 from service.operators.metrics import render
-from service.operators.problems import of_error
+from service.operators.problems import of_error, refused
 from service.operators.state import Health, InstanceState, readiness
 from service.telemetry import Snapshot
 
@@ -27,6 +27,8 @@ log = logging.getLogger("forecast.operators")
 
 _METRICS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 _READABLE = ("/health/live", "/health/ready", "/metrics")
+# Balancers, scrapers and people; whoever comes beyond that takes the place of whoever was idle longest.
+MOST_CONNECTIONS = 200
 _WRITABLE = ("POST /keys/KEY_ID/revoke", "POST /releases/rollback", "POST /caches/purge")
 
 
@@ -55,6 +57,8 @@ class Endpoint(msgspec.Struct, frozen=True):
 class OperatorsApp:
     """The ASGI application. HEAD is answered as GET; the server leaves the body out."""
 
+    most_connections = MOST_CONNECTIONS
+
     def __init__(self, endpoints: list[Endpoint], tokens: Tokens) -> None:
         self._endpoints = endpoints
         self._tokens = tokens
@@ -69,6 +73,13 @@ class OperatorsApp:
             reply = of_error(error, head.request_id)
         request_id = (b"x-request-id", head.request_id.encode())
         await msgspec.structs.replace(reply, headers=(*reply.headers, request_id))(scope, receive, send)
+
+    def rejected(self, code: str) -> None:
+        """The connection refused something; said at a level at which strangers do not fill the log."""
+        log.debug("refused: %s", code)
+
+    def refusal(self, code: str, request_id: str) -> Reply:
+        return refused(code, request_id)
 
     async def _answer(self, scope: Any, receive: Any) -> Reply:
         endpoint, part = self._found(scope["path"])

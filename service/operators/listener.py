@@ -9,10 +9,12 @@ from collections.abc import Awaitable, Callable
 import uvicorn
 
 from config.settings import Settings
+from service.edge.timing import reset
 from service.keys import audit
 from service.operators.access import Tokens
 from service.operators.app import build_operators_app
 from service.operators.changes import Changes
+from service.operators.connection import OperatorsProtocol
 from service.operators.state import InstanceState
 from service.server import Server
 from service.sockets import url_of
@@ -37,6 +39,8 @@ class OperatorsListener:
             audit.log.setLevel(logging.INFO)
         config = uvicorn.Config(
             build_operators_app(state, sums, self._tokens, self._changes),
+            http=OperatorsProtocol,
+            interface="asgi3",
             ws="none",
             lifespan="off",
             log_config=None,
@@ -47,11 +51,19 @@ class OperatorsListener:
         self._server = Server(config)
         self._serving = asyncio.create_task(self._server.serve(sockets=[self._bound]), name="operators")
 
-    async def stop(self) -> None:
-        """Requests under way are finished first."""
+    async def stop(self, seconds: float) -> None:
+        """Requests under way are finished first, within so many seconds; those that are not then never will."""
         self._server.should_exit = True
+        await asyncio.wait([self._serving], timeout=seconds)
+        self.stop_at_once()
         await asyncio.gather(self._serving, return_exceptions=True)
         await self._changes.stop()
+
+    def stop_at_once(self) -> None:
+        """Whoever does not read, or does not send, is not waited for. `stop` has to follow, or is under way."""
+        self._server.should_exit = self._server.force_exit = True
+        for connection in list(self._server.server_state.connections):
+            reset(connection.transport)
 
 
 def warn_if_open(settings: Settings, bound: socket.socket) -> None:

@@ -6,6 +6,7 @@ from service.keys.form import masked
 
 # code -> (status, what to do)
 CODES: dict[str, tuple[int, str]] = {
+    "bad_request": (400, "The request is not valid HTTP/1.1."),
     "invalid_body": (400, "The body is not what this endpoint takes."),
     "invalid_key_id": (400, "This is no key id: `forecast keys list` shows them."),
     "missing_token": (401, "Send a token of the operators' once, as Authorization: Bearer TOKEN."),
@@ -18,10 +19,13 @@ CODES: dict[str, tuple[int, str]] = {
     "no_such_key": (404, "There is no such key: `forecast keys list` shows those there are."),
     "no_such_release": (404, "There is no such release: `forecast extracts list` shows those there are."),
     "method_not_allowed": (405, "The method is not allowed here. Use one that Allow names."),
+    "request_timeout": (408, "The request did not arrive in time. Send head and body within 10 s."),
     "busy": (409, "Somebody else is changing the same. Try again."),
     "rollback_refused": (409, "The release cannot be made current. Nothing was changed."),
     "body_too_large": (413, "The body is too large. Send at most 4 KiB."),
+    "uri_too_long": (414, "The address is too long. Nothing here needs more than 8 KiB."),
     "not_json": (415, "Send the body with Content-Type: application/json, or none."),
+    "headers_too_large": (431, "The request headers are too many or too large. Send at most 100, 16 KiB together."),
     "internal": (500, "Something went wrong on our side. The log has more under the request_id."),
     "unavailable": (503, "The key store does not answer. Try again."),
 }

@@ -1,9 +1,11 @@
 """The operators' tokens on a real instance."""
 
 import json
+import os
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.faults.conftest import Site
 from tests.support.drops import people, write_drop
@@ -106,3 +108,17 @@ def test_a_purge_without_the_shared_cache_says_so(published: Site, short: Path) 
         assert (purged.status_code, purged.json()["code"]) == (503, "unavailable")
         assert "The near caches of this instance are empty" in purged.json()["detail"]
         assert near_entries(instance) == 0
+
+
+def test_a_rollback_that_hangs_keeps_no_instance_from_stopping(published: Site, short: Path) -> None:
+    """Its thread waits for a file that never comes, as on a disk that is gone, and cannot be told to end."""
+    older = published.data / "releases" / json.loads((published.data / "current.json").read_text())["release"]
+    published.publish(write_drop(short / "newer", population=[people("36436", 2023, 5)]))
+    with serving(with_tokens(published, short), short / "serve.log") as instance:
+        (older / "manifest.json").unlink()
+        os.mkfifo(older / "manifest.json")
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(
+                f"{instance.operators}/releases/rollback", headers={"authorization": f"Bearer {WRITE}"}, timeout=1
+            )
+        instance.stop(seconds=30)

@@ -208,3 +208,35 @@ def test_who_waits_to_be_accepted_when_a_stalled_worker_stops_is_answered(patien
         for client in clients:
             assert whole_answer(client).startswith(b"HTTP/1.1 401")
     assert patient.stop() == 0
+
+
+def test_a_hangup_drains_as_a_stop_does(patient: Instance, published: Site) -> None:
+    """A closed terminal's, which goes to the whole group, and more than once; a second one cuts nothing short."""
+    url = httpx.URL(patient.partners)
+    request = f"GET {FORECAST}?zip_code=36436 HTTP/1.1\r\nHost: x\r\nx-api-key: {published.key}\r\n\r\n".encode()
+    with socket.create_connection((url.host, url.port or 80), timeout=30) as connection:
+        connection.sendall(request[:-2])
+        until(lambda: patient.zip_code(published.key).status_code == 200, 30)
+        for _ in range(2):
+            os.killpg(patient.process.pid, signal.SIGHUP)
+            until(lambda: patient.ready().status_code == 503, 30)
+        for pid in patient.worker_pids():
+            os.kill(pid, signal.SIGHUP)  # as service managers do that signal every process
+        connection.sendall(request[-2:])
+        answer = whole_answer(connection)
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert b"connection: close" in answer.lower()
+    assert patient.process.wait(30) == 0
+
+
+def test_an_instance_that_is_to_outlive_its_terminal_does(published: Site, short: Path) -> None:
+    """Under nohup, which has it ignore a hangup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with serving(published.env, short / "serve.log") as instance:
+            os.killpg(instance.process.pid, signal.SIGHUP)
+            assert instance.zip_code(published.key).status_code == 200
+            assert instance.ready().status_code == 200
+            assert instance.stop() == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)

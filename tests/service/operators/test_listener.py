@@ -55,7 +55,7 @@ async def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
         async with httpx.AsyncClient(base_url=url_of(bound), headers={"authorization": f"Bearer {READ}"}) as client:
             got, head = await client.get("/health/ready"), await client.head("/health/ready")
             assert (await client.post("/keys/0/revoke")).status_code == 403
-            await listener.stop()
+            await listener.stop(30)
             with pytest.raises(httpx.TransportError):
                 await client.get("/health/live")
     assert (got.status_code, head.status_code, head.content) == (200, 200, b"")
