@@ -1,6 +1,5 @@
 """The composition root of a worker: builds every part, wires them, starts and stops them in order."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ import msgspec
 
 from config.settings import Settings
 from config.sizing import lookup_memory, near_cache_bytes
+from service import tasks
 from service.cache.near import NearCache
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedCache
@@ -25,12 +25,14 @@ from service.http.index import index_route
 from service.http.openapi import openapi_route
 from service.http.usage import PATH as USAGE_PATH
 from service.http.usage import caller, usage_route
-from service.keys import store as key_store
+from service.keys.names import PREFIX
 from service.keys.store import KeyStore
 from service.keys.verifier import KeyVerifier
 from service.metering import Metering
 from service.redis.client import RedisStore, open_client
 from service.redis.invalidation import InvalidationListener
+from service.redis.tasks import end
+from service.tasks import keep_running
 from service.telemetry import (
     DIRECT,
     KEY_CHECKS,
@@ -39,6 +41,7 @@ from service.telemetry import (
     NEAR_LEFT,
     QUERY_LOOKUPS,
     QUERY_SECONDS,
+    TASK_FAILURES,
     Snapshot,
     Telemetry,
 )
@@ -48,7 +51,8 @@ from warehouse.lookup import Lookup
 
 log = logging.getLogger("forecast.worker")
 
-_WATCH_SECONDS = 1.0
+# With what the supervisor takes to ask, an instance is well two seconds after its key store is.
+_WATCH_SECONDS = 0.5
 _AREA_NAMES = frozenset(area.name for area in AREAS)
 _OTHER_PATHS = {"/v1": "index", "/v1/openapi.json": "openapi", USAGE_PATH: "usage"}
 
@@ -75,7 +79,7 @@ class WorkerApp:
         keys = KeyStore(self.keys_store, endpoints.pepper, settings.data_path)
         self.verifier = KeyVerifier(keys, endpoints.pepper)
         self._listener = InvalidationListener(
-            endpoints.keys_url, key_store.PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
+            endpoints.keys_url, PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
         )
         self.metering = Metering(settings, endpoints.keys_url, self.cache_store)
         self._policy = CachePolicy(settings.max_age)
@@ -119,15 +123,15 @@ class WorkerApp:
         await self.cache_store.start()
         await self.metering.start()
         self._listener.start()
-        self._watch = asyncio.create_task(self._watch_keys(), name="watch the key store")
-        self._tidying = asyncio.create_task(self.near.keep_tidy(), name="tidy the near cache")
+        await self.verifier.look()  # before anybody is told that this worker serves
+        self._watch = keep_running("watch the key store", self._watch_keys)
+        self._tidying = keep_running("tidy the near cache", self.near.tidy_in_steps)
         await self.follower.start()
 
     async def stop(self) -> None:
         await self.follower.stop()
-        self._watch.cancel()
-        self._tidying.cancel()
-        await asyncio.gather(self._watch, self._tidying, return_exceptions=True)
+        await end(self._watch)
+        await end(self._tidying)
         await self._listener.stop()
         await self.metering.stop()
         await self._shared.stop()
@@ -139,6 +143,8 @@ class WorkerApp:
         self.telemetry.count(KEY_CHECKS, "accepted", amount=self.hot.answered - self._told_answered)
         self._told_answered = self.hot.answered
         self.telemetry.total(DIRECT, self.hot.answered)
+        for task, failures in tasks.failures.items():
+            self.telemetry.total(TASK_FAILURES, failures, task)
         if self.near.max_bytes:
             self.telemetry.total(LOOKUPS, self.near.hits + self.hot.near, "near", "hit")
             self.telemetry.total(LOOKUPS, self.near.misses, "near", "miss")
@@ -146,10 +152,9 @@ class WorkerApp:
                 self.telemetry.total(NEAR_LEFT, left, reason)
         return self.telemetry.snapshot()
 
-    async def _watch_keys(self) -> None:
-        while True:
-            await self.verifier.look()
-            await asyncio.sleep(_WATCH_SECONDS)
+    async def _watch_keys(self) -> float:
+        await self.verifier.look()
+        return _WATCH_SECONDS
 
     def _build_gate(self, settings: Settings) -> Gate:
         cache = ReadThrough(self.near, self._shared, self._observe_lookup)

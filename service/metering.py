@@ -17,6 +17,7 @@ from service.quota.usage import UsageCounters
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore, open_client
 from service.redis.tasks import end
+from service.tasks import keep_running
 from warehouse.instances import live
 
 log = logging.getLogger("forecast.quota")
@@ -50,7 +51,7 @@ class Metering:
     async def start(self) -> None:
         await self._redis.start()
         self._flusher.start()
-        self._counting = asyncio.create_task(self._count_workers(), name="count workers")
+        self._counting = keep_running("count workers", self._count_workers)
 
     async def stop(self) -> None:
         """Call when the last request has ended, and before the cache's client is closed."""
@@ -59,10 +60,9 @@ class Metering:
         await self._flusher.stop()
         await self._redis.stop()
 
-    async def _count_workers(self) -> None:
+    async def _count_workers(self) -> float:
         """Of all instances on the data folder: while Redis is away each grants its share of a rate."""
-        while True:
-            with suppress(OSError):
-                records = await asyncio.to_thread(live, self._data)
-                self._workers = max(self._own_workers, sum(len(record.releases) for record in records))
-            await asyncio.sleep(_COUNT_WORKERS_EVERY)
+        with suppress(OSError):
+            records = await asyncio.to_thread(live, self._data)
+            self._workers = max(self._own_workers, sum(len(record.releases) for record in records))
+        return _COUNT_WORKERS_EVERY

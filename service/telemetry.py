@@ -29,7 +29,8 @@ REQUEST_SECONDS = Family("forecast_request_seconds", "Time from the request's he
 LOOKUP_SECONDS = Family("forecast_cache_lookup_seconds", "Time of one look-up in a tier.", ("tier",))
 QUERY_SECONDS = Family("forecast_warehouse_query_seconds", "Time of one DuckDB query, waiting excluded.", ())
 QUERY_LOOKUPS = Family("forecast_warehouse_lookups", "Look-ups in DuckDB; those that wait together share a query.", ())
-COUNTERS = (REQUESTS, LOOKUPS, NEAR_LEFT, DIRECT, KEY_CHECKS, REJECTED, QUERY_LOOKUPS)
+TASK_FAILURES = Family("forecast_task_failures", "Unexpected failures of background tasks, which go on.", ("task",))
+COUNTERS = (REQUESTS, LOOKUPS, NEAR_LEFT, DIRECT, KEY_CHECKS, REJECTED, QUERY_LOOKUPS, TASK_FAILURES)
 HISTOGRAMS = (REQUEST_SECONDS, LOOKUP_SECONDS, QUERY_SECONDS)
 
 Sample = tuple[str, tuple[str, ...]]  # family name, label values

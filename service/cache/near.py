@@ -119,12 +119,11 @@ class NearCache:
         if retired:
             yield from self._counted("retired", self._sieve.discard_where(lambda near: near.release in retired))
 
-    async def keep_tidy(self) -> None:
-        """Tidies once a second until it is cancelled; others have their turn between the steps."""
-        while True:
-            for _ in self.tidy():
-                await asyncio.sleep(0)
-            await asyncio.sleep(_TIDY_SECONDS)
+    async def tidy_in_steps(self) -> float:
+        """Tidies, and others have their turn between the steps; returns after how many seconds to tidy again."""
+        for _ in self.tidy():
+            await asyncio.sleep(0)
+        return _TIDY_SECONDS
 
     def _counted(self, why: str, steps: Iterator[int]) -> Iterator[int]:
         for gone in steps:

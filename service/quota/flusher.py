@@ -8,7 +8,7 @@ store is there or not; what it spooled, another worker stores (take_over.py).
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 
 from service.quota.names import DAY_SECONDS
 from service.quota.quotas import QuotaGuard
@@ -17,6 +17,7 @@ from service.quota.take_over import TakeOver
 from service.quota.usage import Batch, UsageCounters
 from service.quota.usage_store import Refused, UsageStore
 from service.redis.client import StoreUnavailable
+from service.tasks import keep_running
 
 log = logging.getLogger("forecast.usage")
 
@@ -61,8 +62,8 @@ class UsageFlusher:
     def start(self) -> None:
         self.take_over.start()
         self._tasks = [
-            asyncio.create_task(self._repeat(self.flush, lambda: FLUSH_SECONDS), name="store usage"),
-            asyncio.create_task(self._repeat(self.spool, self._until_spooling), name="spool usage"),
+            keep_running("store usage", self._flush_in_time, stopping=self._stopping),
+            keep_running("spool usage", self._spool_in_time, stopping=self._stopping),
         ]
 
     async def stop(self, seconds: float = STOP_SECONDS) -> None:
@@ -131,9 +132,6 @@ class UsageFlusher:
         finally:
             self._counters.spool_written()
 
-    def _until_spooling(self) -> float:
-        return SPOOL_AFTER_SECONDS if self._unstored_since is None else 2 * SPOOL_AFTER_SECONDS
-
     def _spool_rest(self) -> None:
         rest = self._counters.surrender()
         try:
@@ -149,18 +147,13 @@ class UsageFlusher:
         finally:
             self._spool.leave(self._counters.worker_id)
 
-    async def _repeat(self, act: Callable[[], Awaitable[object]], seconds: Callable[[], float]) -> None:
-        loop = asyncio.get_running_loop()
-        while not self._stopping.is_set():
-            began = loop.time()
-            try:
-                await act()
-            except Exception:  # a defect of ours, and no reason to store nothing any more
-                log.exception("storing usage failed")
-            await self._pause(began + seconds() - loop.time())
+    async def _flush_in_time(self) -> float:
+        began = time.monotonic()
+        await self.flush()
+        return began + FLUSH_SECONDS - time.monotonic()
 
-    async def _pause(self, seconds: float) -> None:
-        try:
-            await asyncio.wait_for(self._stopping.wait(), max(0.0, seconds))
-        except TimeoutError:
-            return
+    async def _spool_in_time(self) -> float:
+        began = time.monotonic()
+        await self.spool()
+        pause = SPOOL_AFTER_SECONDS if self._unstored_since is None else 2 * SPOOL_AFTER_SECONDS
+        return began + pause - time.monotonic()

@@ -10,6 +10,7 @@ from service.quota.names import DAY_SECONDS
 from service.quota.spool import Spool, Spooled
 from service.quota.usage_store import Refused, UsageStore
 from service.redis.client import StoreUnavailable
+from service.tasks import keep_running
 
 log = logging.getLogger("forecast.usage")
 
@@ -29,7 +30,7 @@ class TakeOver:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="take over usage")
+        self._task = keep_running("take over usage", self._look, stopping=self._stopping)
 
     async def stop(self) -> None:
         """Ends after the call under way: the rest is for the next worker."""
@@ -87,14 +88,5 @@ class TakeOver:
                     del left[key_id]
         return True, reason
 
-    async def _run(self) -> None:
-        while not self._stopping.is_set():
-            reached = False
-            try:
-                reached = await self.once()
-            except Exception:  # a defect of ours, and no reason to look no more
-                log.exception("taking over usage failed")
-            try:
-                await asyncio.wait_for(self._stopping.wait(), LOOK_SECONDS if reached else _RETRY_SECONDS)
-            except TimeoutError:
-                continue
+    async def _look(self) -> float:
+        return LOOK_SECONDS if await self.once() else _RETRY_SECONDS

@@ -15,6 +15,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 
 from service.redis.tasks import end
+from service.tasks import keep_running
 
 log = logging.getLogger("forecast.redis")
 
@@ -42,31 +43,30 @@ class InvalidationListener:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="listen for invalidations")
+        self._task = keep_running("listen for invalidations", self._listen_once)
 
     async def stop(self) -> None:
         await end(self._task)
 
-    async def _run(self) -> None:
-        while True:
-            connection = self._connection()
-            pause = _RECONNECT_SECONDS
-            try:
-                await self._listen(connection)
-            except ResponseError as error:
-                log.log(
-                    logging.DEBUG if self.refused else logging.WARNING,
-                    "changes of keys are not pushed, they take up to 5 s: the server refuses it: %s",
-                    error,
-                )
-                self.refused = True
-                pause = _REFUSED_SECONDS
-            except (RedisError, OSError, TimeoutError, AssertionError) as error:
-                log.debug("invalidation listener: %s", error)
-            finally:
-                self.connected = False
-                await connection.disconnect(nowait=True)
-            await asyncio.sleep(pause)
+    async def _listen_once(self) -> float:
+        """One connection, until it is lost; returns after how many seconds to try again."""
+        connection = self._connection()
+        try:
+            await self._listen(connection)
+        except ResponseError as error:
+            log.log(
+                logging.DEBUG if self.refused else logging.WARNING,
+                "changes of keys are not pushed, they take up to 5 s: the server refuses it: %s",
+                error,
+            )
+            self.refused = True
+            return _REFUSED_SECONDS
+        except (RedisError, OSError, TimeoutError, AssertionError) as error:
+            log.debug("invalidation listener: %s", error)
+        finally:
+            self.connected = False
+            await connection.disconnect(nowait=True)
+        return _RECONNECT_SECONDS
 
     def _connection(self) -> Connection:
         options: dict[str, Any] = dict(parse_url(self._url))
@@ -89,7 +89,8 @@ class InvalidationListener:
         async def pushed(message: list[Any]) -> list[Any]:
             names = message[1]
             for name in [None] if names is None else names:
-                self._invalidate(name.decode() if isinstance(name, bytes) else name)
+                # anything may lie under the prefix
+                self._invalidate(name.decode("utf-8", "replace") if isinstance(name, bytes) else name)
             return message
 
         # private: redis-py has no public way to receive these on asyncio, so its version is pinned

@@ -11,6 +11,7 @@ from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey, cache_key
 from service.cache.near import NearCache, NearEntry, cost_of
 from service.cache.sieve import STEP
+from service.tasks import keep_running
 from tests.support.waiting import eventually
 
 ENTRY = CacheEntry.of(b'{"total_results":1}')
@@ -179,7 +180,7 @@ async def test_it_keeps_itself_tidy(monkeypatch: pytest.MonkeyPatch) -> None:
 
     fill(near, range(5 * STEP))
     clock.now += 301
-    tasks = [asyncio.create_task(others()), asyncio.create_task(near.keep_tidy())]
+    tasks = [asyncio.create_task(others()), keep_running("tidy", near.tidy_in_steps)]
     await eventually(lambda: near.entries == 0)
     assert {4 * STEP, 3 * STEP, 2 * STEP, STEP} <= set(turns)
     fill(near, range(5))

@@ -135,7 +135,7 @@ async def test_a_defect_in_one_flush_is_not_the_end(
     monkeypatch.setattr(usage.quotas, "asking", asking)
     usage.flusher.start()
     count(usage)
-    await eventually(lambda: "storing usage failed" in caplog.text)
+    await eventually(lambda: "store usage: failed" in caplog.text)
     broken = False
     await eventually(lambda: not usage.counters.waiting())
     await usage.flusher.stop()

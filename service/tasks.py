@@ -1,0 +1,47 @@
+"""Tasks that live as long as their process. Whatever goes wrong in one is logged and counted, and the task goes on."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+log = logging.getLogger("forecast.tasks")
+
+AFTER_FAILURE_SECONDS = 1.0
+# The same failure again and again is counted each time, and logged once in so many seconds.
+_SAY_AGAIN_SECONDS = 60.0
+
+# How often something unexpected went wrong in a task of this process, by the task's name.
+failures: Counter[str] = Counter()
+
+
+def keep_running(
+    name: str, act: Callable[[], Awaitable[float]], *, stopping: asyncio.Event | None = None
+) -> "asyncio.Task[None]":
+    """Starts a task that calls `act` again and again, each time after as many seconds as the call before returned.
+
+    It ends when it is cancelled or, between two calls, when `stopping` is set; nothing that `act` raises ends it.
+    """
+    return asyncio.create_task(_run(name, act, stopping or asyncio.Event()), name=name)
+
+
+async def _run(name: str, act: Callable[[], Awaitable[float]], stopping: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    said, say_after = "", 0.0
+    while not stopping.is_set():
+        try:
+            pause = await act()
+        except Exception as error:
+            failures[name] += 1
+            pause, what = AFTER_FAILURE_SECONDS, repr(error)
+            if what != said or loop.time() >= say_after:
+                said, say_after = what, loop.time() + _SAY_AGAIN_SECONDS
+                log.exception("%s: failed, and goes on", name)
+        await _pause(stopping, pause)
+
+
+async def _pause(stopping: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(stopping.wait(), max(0.0, seconds))
+    except TimeoutError:
+        return
