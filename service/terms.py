@@ -17,14 +17,16 @@ _QUOTA = re.compile(r"([0-9]{1,15})/(day|month)")
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 _UNITS = {seconds: unit for unit, seconds in _SECONDS.items()}
 
-Positive = Annotated[int, Meta(ge=1)]
+# What is counted is exact in Redis, too, whose scripts know numbers up to 2^53.
+MOST = 10**15
+Positive = Annotated[int, Meta(ge=1, le=MOST)]
 
 
 class Rate(msgspec.Struct, frozen=True):
     """At most `requests` per `seconds` (1, 60 or 3600) in the long run; `burst` at once after a rest."""
 
     requests: Positive
-    seconds: Positive
+    seconds: Annotated[int, Meta(ge=1, le=86_400)]
     burst: Positive
 
     @property

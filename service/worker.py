@@ -101,7 +101,7 @@ class Worker:
             cache_up=app.cache_store.healthy,
             push_connected=app.push_connected,
             push_refused=app.push_refused,
-            can_verify=app.keys_store.healthy or app.verifier.remembers_somebody,
+            can_verify=app.verifier.serves_somebody,
             keys_problem=app.verifier.problem,
             usage_problem=app.metering.problem,
             usage_waits=app.metering.counters.waits,

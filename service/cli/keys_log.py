@@ -53,7 +53,7 @@ async def _log(
         if as_json:
             array.add(_as_json(line))
         else:
-            when = f"{line.at:%Y-%m-%d %H:%M}"
+            when = f"{line.at:%Y-%m-%d %H:%M}" if line.at else "-"
             shown.add_row(when, *(("-", "damaged", "-", "-", "") if change is None else _row(change)))
     if as_json:
         array.end()

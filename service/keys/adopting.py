@@ -1,15 +1,12 @@
 """An operator accepts the key store as it is: after a loss, or after the pepper was changed on purpose."""
 
-from typing import Any
-
 import msgspec
 
 from service.keys import audit
 from service.keys.audit import Change, Edit
 from service.keys.durable import make_durable
-from service.keys.record import Control, decoded
-from service.keys.store import CONTROL, KeyStore, KeyStoreError, now
-from service.redis.client import StoreUnavailable
+from service.keys.names import CONTROL
+from service.keys.store import KeyStore, KeyStoreError, now
 from service.whoami import whoami
 
 
@@ -20,11 +17,7 @@ async def adopt(store: KeyStore) -> None:
         KeyStoreError: if somebody else does the same at this moment.
         StoreUnavailable: if the store does not answer.
     """
-    raw: Any = await store.redis.call(lambda client: client.get(CONTROL))
-    try:
-        control = decoded(raw, Control)
-    except StoreUnavailable:  # damaged: all the more it needs a new one
-        control = None
+    raw, control = await store.sentinel()
     decided = store.memory.decision(control)
     if control is None or control.pepper_fingerprint != store.fingerprint:
         control = msgspec.structs.replace(store.new_control(), adopted_at=now())

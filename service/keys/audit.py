@@ -5,26 +5,32 @@ are changed in one step (change.lua), so both have to be on one server (with its
 """
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import OutOfMemoryError
 
 from service.keys.record import State
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore, StoreRefused, StoreUnavailable
 
 AUDIT = "a:audit"
 LINE = "line"
 _PAGE = 1000
+# What the script replies.
+_WITHOUT_LINES = 2
 # Redis 7, Valkey
 _EVEN_IF_FULL = "#!lua flags=allow-oom\n"
 _SCRIPT = resources.files("service.keys").joinpath("change.lua").read_text(encoding="utf-8")
 
+_MEND = f"move it away (`RENAME {AUDIT} {AUDIT}-damaged`), and import the newest backup: that brings its lines back"
+
 log = logging.getLogger("forecast.keys.audit")
+
+T = TypeVar("T")
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -57,8 +63,12 @@ class Line(msgspec.Struct, frozen=True):
         return (self.change.restored if self.change else None) or self.id
 
     @property
-    def at(self) -> datetime:
-        return time_of(self.origin)
+    def at(self) -> datetime | None:
+        """None where its id is no time."""
+        try:
+            return time_of(self.origin)
+        except ValueError:
+            return None
 
 
 class Edit(NamedTuple):
@@ -73,13 +83,16 @@ class Edit(NamedTuple):
 async def apply(store: RedisStore, edits: list[Edit], *, quiet: bool = False, urgent: bool = False) -> bool:
     """Makes the edits and writes their lines in one step; False where a record was changed meanwhile.
 
-    The same lines go to the log, unless `quiet`. An `urgent` change is made by a server that is full, too.
+    The same lines go to the log, unless `quiet`. An `urgent` change is made by a server that is full, too, and without
+    its line where the trail is damaged.
 
     Raises:
         StoreUnavailable: if the store does not answer; then it may have been done.
     """
     names = [edit.name for edit in edits]
-    words = [part for edit in edits for part in (edit.before or b"", edit.after, msgspec.json.encode(edit.change))]
+    words: list[str | bytes] = ["urgent" if urgent else ""]
+    for edit in edits:
+        words += (edit.before or b"", edit.after, msgspec.json.encode(edit.change))
 
     async def run(client: Redis) -> Any:
         try:
@@ -89,7 +102,13 @@ async def apply(store: RedisStore, edits: list[Edit], *, quiet: bool = False, ur
                 raise
             return await client.eval(_EVEN_IF_FULL + _SCRIPT, 1 + len(names), AUDIT, *names, *words)
 
-    done = bool(await store.call(run))
+    try:
+        reply = await store.call(run)
+    except StoreRefused as error:
+        raise _advised(error) from None
+    if reply == _WITHOUT_LINES:
+        log.error("the audit trail `%s` is damaged, and does not say what was changed: %s", AUDIT, _MEND)
+    done = reply in (1, _WITHOUT_LINES)
     if not done:  # a try whose answer was lost, and which was sent again, has changed them itself
         now = await store.call(lambda client: client.mget(names))
         done = list(now) == [edit.after for edit in edits]
@@ -104,8 +123,9 @@ async def newest_first(store: RedisStore, since: datetime | None = None) -> Asyn
     oldest = "-" if since is None else str(max(0, int(since.timestamp() * 1000)))
     end = "+"
     while True:
-        page = await store.call(
-            lambda client, at=end: client.xrevrange(AUDIT, at, oldest, count=_PAGE)  # type: ignore[misc]
+        page = await _page(
+            store,
+            lambda client, at=end: client.xrevrange(AUDIT, at, oldest, count=_PAGE),  # type: ignore[misc]
         )
         for entry in page:
             line = _line(entry)
@@ -119,8 +139,9 @@ async def oldest_first(store: RedisStore, behind: str | None = None) -> AsyncIte
     """The lines, read page by page, those after the id `behind`. Raises StoreUnavailable."""
     start = "-" if behind is None else f"({behind}"
     while True:
-        page = await store.call(
-            lambda client, at=start: client.xrange(AUDIT, at, "+", count=_PAGE)  # type: ignore[misc]
+        page = await _page(
+            store,
+            lambda client, at=start: client.xrange(AUDIT, at, "+", count=_PAGE),  # type: ignore[misc]
         )
         for entry in page:
             line = _line(entry)
@@ -131,8 +152,23 @@ async def oldest_first(store: RedisStore, behind: str | None = None) -> AsyncIte
 
 
 async def last_id(store: RedisStore) -> str | None:
-    page = await store.call(lambda client: client.xrevrange(AUDIT, "+", "-", count=1))
+    page = await _page(store, lambda client: client.xrevrange(AUDIT, "+", "-", count=1))
     return _line(page[0]).id if page else None
+
+
+async def _page(store: RedisStore, command: Callable[[Redis], Awaitable[Any]]) -> list[Any]:
+    try:
+        page = await store.call(command)
+    except StoreRefused as error:
+        raise _advised(error) from None
+    if not isinstance(page, list):
+        raise StoreUnavailable(f"the audit trail `{AUDIT}` was asked for, and something else was answered")
+    return page
+
+
+def _advised(error: StoreRefused) -> StoreRefused:
+    is_damaged = any(word in str(error) for word in ("WRONGTYPE", "DAMAGED"))
+    return StoreRefused(f"the audit trail `{AUDIT}`: {error}; {_MEND}", error.why) if is_damaged else error
 
 
 def order_of(line_id: str) -> tuple[int, int]:
@@ -156,12 +192,12 @@ def _line(entry: Any) -> Line:
     try:
         line_id = _text(entry[0])
         order_of(line_id)
-    except (TypeError, IndexError, ValueError, UnicodeDecodeError):
+    except (TypeError, LookupError, AttributeError, ValueError):
         raise StoreUnavailable("the key store answers with something that is no audit trail") from None
     try:
         change = msgspec.json.decode(entry[1][LINE.encode()], type=Change)
         time_of(change.restored or line_id)
-    except (msgspec.DecodeError, KeyError, TypeError, IndexError, ValueError):
+    except (LookupError, TypeError, ValueError, RecursionError):
         return Line(line_id, None)
     return Line(line_id, change)
 

@@ -1,23 +1,41 @@
 -- Changes records and appends the lines that say so to the audit trail, or does nothing: there is no change without
--- its line, and no line without its change.
+-- its line, and no line without its change; but what is urgent does not wait for a trail that is damaged.
 --
 -- KEYS[1]   the audit trail, a stream
 -- KEYS[2..] the records to change, each once
--- ARGV      for each record in turn: its bytes as they were read ('' where there was none), its new bytes, its line
+-- ARGV[1]   'urgent', or ''
+-- ARGV[2..] for each record in turn: its bytes as they were read ('' where there was none), its new bytes, its line
 --
--- Returns 1, or 0 where a record is not as it was read: then nothing is written.
--- Lines go first: they are what can fail (a trail of another type), and an error there ends the script.
+-- Returns 1, or 0 where a record is not as it was read: then nothing is written. 2: done, without lines.
+-- Lines go first: they are what can fail (a trail of another type, or full), and an error there ends the script.
 
 local records = #KEYS - 1
 for at = 1, records do
-  if (redis.call('GET', KEYS[at + 1]) or '') ~= ARGV[3 * at - 2] then
+  -- a record of another type is damaged: it was read as none, and is replaced
+  local there = redis.pcall('GET', KEYS[at + 1])
+  if type(there) ~= 'string' then
+    there = ''
+  end
+  if there ~= ARGV[3 * at - 1] then
     return 0
   end
 end
+local done = 1
 for at = 1, records do
-  redis.call('XADD', KEYS[1], '*', 'line', ARGV[3 * at])
+  local line = redis.pcall('XADD', KEYS[1], '*', 'line', ARGV[3 * at + 1])
+  if type(line) == 'table' and line.err then
+    local why = tostring(line.err)
+    local damaged = string.find(why, 'WRONGTYPE', 1, true) or string.find(why, 'exhausted', 1, true)
+    if not damaged then
+      return line
+    end
+    if ARGV[1] ~= 'urgent' then
+      return redis.error_reply('DAMAGED ' .. why)
+    end
+    done = 2
+  end
 end
 for at = 1, records do
-  redis.call('SET', KEYS[at + 1], ARGV[3 * at - 1])
+  redis.call('SET', KEYS[at + 1], ARGV[3 * at])
 end
-return 1
+return done

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator
 
-from service.keys.record import ApiKey, Damaged, decoded_key
-from service.keys.store import PREFIX, KeyStore, key_id_of
-from service.redis.client import StoreUnavailable
+from service.keys.names import PREFIX, key_id_of
+from service.keys.record import ApiKey, Damaged, DamagedRecordError, decoded_key
+from service.keys.store import KeyStore
 
 _STEP = 1000
 
@@ -33,6 +33,6 @@ async def every_key(store: KeyStore) -> AsyncIterator[ApiKey | Damaged]:
 def readable(record: bytes | None, key_id: str) -> ApiKey | Damaged:
     try:
         key = decoded_key(record, key_id)
-    except StoreUnavailable as error:
+    except DamagedRecordError as error:
         return Damaged(key_id, str(error))
     return Damaged(key_id, "it is no record of a key") if key is None else key

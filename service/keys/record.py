@@ -1,4 +1,7 @@
-"""What the key store holds on one API key, and on itself."""
+"""What the key store holds on one API key, and on itself.
+
+Records are checked as they are read, down to the members: what passes can be compared, shown and stored again.
+"""
 
 from datetime import UTC, datetime
 from typing import Annotated, Literal, TypeVar
@@ -6,19 +9,26 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from service.keys.names import record_name
 from service.redis.client import StoreUnavailable
-from service.terms import Terms
+from service.terms import MOST, Terms
 
 Status = Literal["active", "expired", "revoked"]
 ShownStatus = Literal["active", "expired", "revoked", "void"]
 
 NO_TERMS = Terms()
 
+# One without a time zone could not be compared with any other.
+Moment = Annotated[datetime, Meta(tz=True)]
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+# Of moments that tell stores apart: a later one leaves no room for an operator's next decision.
+_LATEST = datetime(9999, 1, 1, tzinfo=UTC)
+
 
 class End(msgspec.Struct, frozen=True, omit_defaults=True):
     """When a key stops working; None: never."""
 
-    expires_at: datetime | None = None
+    expires_at: Moment | None = None
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -32,17 +42,17 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     key_id: str
     partner: str
-    digest: str
-    created_at: datetime
+    digest: Digest
+    created_at: Moment
     label: str = ""
-    expires_at: datetime | None = None
-    revoked_at: datetime | None = None
+    expires_at: Moment | None = None
+    revoked_at: Moment | None = None
     terms: Terms = NO_TERMS
     rotated_from: str | None = None
     rotated_to: str | None = None
     unrotated: End | None = None
     pepper: str = ""
-    revision: Annotated[int, Meta(ge=0)] = 0
+    revision: Annotated[int, Meta(ge=0, le=MOST)] = 0
 
     def status(self, now: datetime | None = None) -> Status:
         if self.revoked_at is not None:
@@ -60,9 +70,13 @@ class Control(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     pepper_fingerprint: str
-    created_at: datetime
-    adopted_at: datetime | None = None
-    accepted_at: datetime | None = None
+    created_at: Moment
+    adopted_at: Moment | None = None
+    accepted_at: Moment | None = None
+
+    def __post_init__(self) -> None:
+        if self.since > _LATEST:
+            raise ValueError("it is from the end of time")
 
     @property
     def since(self) -> datetime:
@@ -87,8 +101,8 @@ class Damaged(msgspec.Struct, frozen=True):
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What can change about a key."""
 
-    expires_at: datetime | None = None
-    revoked_at: datetime | None = None
+    expires_at: Moment | None = None
+    revoked_at: Moment | None = None
     terms: Terms = NO_TERMS
 
     @classmethod
@@ -130,22 +144,38 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class DamagedRecordError(StoreUnavailable):
+    """A record is not what it should be: nothing is known about what it was."""
+
+
 R = TypeVar("R", ApiKey, Control)
 
 
-def decoded(data: bytes | str | None, kind: type[R]) -> R | None:
-    """Raises StoreUnavailable if `data` is no such record: nothing is known about it then."""
-    if data is None:
+def decoded(reply: object, kind: type[R], name: str) -> R | None:
+    """The record `name` from the server's `reply`, None if there is none.
+
+    Raises:
+        DamagedRecordError: if it is no such record.
+    """
+    if reply is None:
         return None
+    if not isinstance(reply, bytes | str):
+        raise _damaged(name, reply if isinstance(reply, Exception) else f"a reply of type {type(reply).__name__}")
     try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.DecodeError as error:
-        raise StoreUnavailable(f"the key store holds a damaged record: {error}") from None
+        return msgspec.json.decode(reply, type=kind)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(name, error) from None
 
 
-def decoded_key(data: bytes | str | None, key_id: str) -> ApiKey | None:
-    """Raises StoreUnavailable if `data` is not the record of `key_id`."""
-    key = decoded(data, ApiKey)
+def decoded_key(reply: object, key_id: str) -> ApiKey | None:
+    """The same for the record of a key, which has to be that of `key_id`."""
+    name = record_name(key_id)
+    key = decoded(reply, ApiKey, name)
     if key is not None and key.key_id != key_id:
-        raise StoreUnavailable("the key store answers with another record than was asked for")
+        raise _damaged(name, "it is another record")
     return key
+
+
+def _damaged(name: str, why: object) -> DamagedRecordError:
+    # the name as it can be printed: anything may lie in the store
+    return DamagedRecordError(f"the record `{ascii(name)[1:-1]}` of the key store is damaged: {why}")

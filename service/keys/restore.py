@@ -6,7 +6,7 @@ Every step can be repeated: an import that was interrupted is simply run again.
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from redis.asyncio import Redis
@@ -16,9 +16,10 @@ from service.keys.audit import AUDIT, LINE, Change, Edit, Line
 from service.keys.backup import Head, KeyItem, LineItem
 from service.keys.durable import make_durable
 from service.keys.listing import readable
-from service.keys.record import ApiKey, Control, Damaged, State, decoded
+from service.keys.names import CONTROL, record_name
+from service.keys.record import ApiKey, Damaged, State
 from service.keys.replay import Replay, merged
-from service.keys.store import CONTROL, KeyStore, KeyStoreError, record_name
+from service.keys.store import KeyStore, KeyStoreError
 from service.whoami import whoami
 
 # Few enough that the server serves others in between.
@@ -69,7 +70,7 @@ class Restore:
             ForeignStoreError: if the store holds keys that were made with another pepper.
             StoreUnavailable: if the store does not answer; what was imported by then stays.
         """
-        control = await self._store.control()
+        _, control = await self._store.sentinel()
         if control is not None and control.pepper_fingerprint != self._store.fingerprint:
             self._store.check_control(control)
         async for line in audit.oldest_first(self._store.redis):
@@ -205,8 +206,7 @@ class Restore:
 
     async def _make_ours(self) -> None:
         """From now on the store continues that of the file, and workers that knew another believe it."""
-        raw: Any = await self._store.redis.call(lambda client: client.get(CONTROL))
-        control, head = decoded(raw, Control), self._head.control
+        (raw, control), head = await self._store.sentinel(), self._head.control
         if control is None or control.created_at != head.created_at or not self._store.memory.believes(control):
             decided = self._store.memory.decision(control, head)
             control = msgspec.structs.replace(head, accepted_at=decided)

@@ -15,7 +15,7 @@ from warehouse.durable import write_atomically
 # In the data folder: keys were seen in the store, so an empty one is a loss and not a beginning.
 SEEN = "key-store-seen"
 
-_MEND = "restore its backup (`forecast keys import`), or accept the loss with `forecast keys adopt-store`"
+MEND = "restore its backup (`forecast keys import`), or accept the loss with `forecast keys adopt-store`"
 _EMPTY = "the key store is empty, but keys were in it before"
 _ANOTHER = "the key store is not the one that our keys were in: it was emptied and begun anew, or is an older copy"
 _PEPPER = (
@@ -37,11 +37,11 @@ class Memory:
     def problem(self, control: Control | None) -> str | None:
         """Why the store with this sentinel is not ours, and what to do; None if it is."""
         if control is None:
-            return f"{_EMPTY}: {_MEND}" if self.seen else None
+            return f"{_EMPTY}: {MEND}" if self.seen else None
         if control.pepper_fingerprint != self._fingerprint:
             return _PEPPER
         if not self.believes(control):
-            return f"{_ANOTHER}: {_MEND}"
+            return f"{_ANOTHER}: {MEND}"
         return None
 
     def believes(self, control: Control) -> bool:

@@ -14,14 +14,12 @@ from redis.asyncio import Redis
 from service.keys import audit, form, pepper
 from service.keys.audit import Change, Edit
 from service.keys.durable import make_durable
-from service.keys.record import NO_TERMS, ApiKey, Control, State, decoded, decoded_key
-from service.keys.sentinel import Memory
-from service.redis.client import RedisStore, StoreUnavailable
+from service.keys.names import CONTROL, record_name
+from service.keys.record import NO_TERMS, ApiKey, Control, DamagedRecordError, State, decoded, decoded_key
+from service.keys.sentinel import MEND, Memory
+from service.redis.client import RedisStore, StoreRefused, StoreUnavailable, raise_errors
 from service.terms import Terms
 from service.whoami import whoami
-
-PREFIX = "k:"
-CONTROL = "k:control"
 
 # Each try that fails means that somebody else has changed the key meanwhile.
 _TRIES = 10
@@ -36,7 +34,8 @@ class NoSuchKeyError(KeyStoreError):
 
 
 class ForeignStoreError(KeyStoreError):
-    """The store is empty where keys should be, was begun anew, or is another pepper's (Decision 10)."""
+    """The store is empty where keys should be, was begun anew, or is another pepper's (Decision 10); or its sentinel
+    is damaged, so that nobody knows."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -44,14 +43,6 @@ class Found(msgspec.Struct, frozen=True):
 
     key: ApiKey | None
     control: Control | None
-
-
-def record_name(key_id: str) -> str:
-    return f"{PREFIX}{{{key_id}}}"
-
-
-def key_id_of(name: str) -> str | None:
-    return name[3:-1] if name.startswith("k:{") and name.endswith("}") else None
 
 
 class KeyStore:
@@ -67,18 +58,36 @@ class KeyStore:
         """The record of `key_id` and the sentinel, in one round trip.
 
         Raises:
-            StoreUnavailable: if the store does not answer, or answers with something that is not this record.
+            ForeignStoreError: if the sentinel is damaged.
+            StoreUnavailable: if the store does not answer; DamagedRecordError if the key's record is damaged.
         """
+        key, control = await self._read(record_name(key_id), CONTROL)
+        known = _control_of(control)
+        return Found(decoded_key(key, key_id), known)
 
-        async def read(client: Redis) -> list[bytes | None]:
+    async def control(self) -> Control | None:
+        """The sentinel. Raises ForeignStoreError if it is damaged, StoreUnavailable."""
+        (control,) = await self._read(CONTROL)
+        return _control_of(control)
+
+    async def sentinel(self) -> tuple[bytes | None, Control | None]:
+        """The sentinel for those who replace it: its bytes, and what they say; None where they say nothing."""
+        (raw,) = await self._raw([CONTROL])
+        try:
+            return raw, decoded(raw, Control, CONTROL)
+        except DamagedRecordError:
+            return raw, None
+
+    async def _read(self, *names: str) -> list[Any]:
+        """The records as the server replies, which may be that one is of another type."""
+
+        async def read(client: Redis) -> list[Any]:
             async with client.pipeline(transaction=False) as pipeline:
-                pipeline.get(record_name(key_id))
-                pipeline.get(CONTROL)
-                replies: list[bytes | None] = await pipeline.execute()
-                return replies
+                for name in names:
+                    pipeline.get(name)
+                return raise_errors(await pipeline.execute(raise_on_error=False))
 
-        key, control = await self.redis.call(read)
-        return Found(decoded_key(key, key_id), decoded(control, Control))
+        return await self.redis.call(read)
 
     def check_control(self, control: Control | None) -> None:
         """Remembers the store that our keys are in. Raises ForeignStoreError if this is not it."""
@@ -125,6 +134,8 @@ class KeyStore:
             done = await audit.apply(self.redis, edits)
             if done:
                 await make_durable(self.redis)
+        except StoreRefused as error:
+            raise StoreRefused(f"{error}; nothing was issued", error.why) from None
         except StoreUnavailable as error:
             told = f"{error}; if `forecast keys show {key_id}` finds a key, nobody has it: revoke it{and_then}"
             raise StoreUnavailable(told) from None
@@ -160,6 +171,8 @@ class KeyStore:
         (raw,) = await self.raw([key_id])
         key = decoded_key(raw, key_id)
         if raw is None or key is None:
+            (reply,) = await self._read(record_name(key_id))
+            decoded_key(reply, key_id)  # raises for one of another type, which MGET does not tell from none
             raise await self.missing(key_id)
         return raw, key
 
@@ -174,7 +187,10 @@ class KeyStore:
 
     async def loss(self) -> str | None:
         """Why this is not the store that our keys are in, None if it is. Raises StoreUnavailable."""
-        return self.memory.problem(await self.control())
+        try:
+            return self.memory.problem(await self.control())
+        except ForeignStoreError as error:
+            return str(error)
 
     async def revoke(self, key_id: str, by: str = "") -> ApiKey:
         """The record, revoked and durable; revoking twice keeps the first time. Raises as `change`."""
@@ -186,17 +202,13 @@ class KeyStore:
 
     async def raw(self, key_ids: list[str]) -> list[bytes | None]:
         """The records' bytes, None where there is none. Raises StoreUnavailable."""
-        if not key_ids:
-            return []
-        names = [record_name(key_id) for key_id in key_ids]
-        records: list[Any] = await self.redis.call(lambda client: client.mget(names))
-        if len(records) != len(names):
-            raise StoreUnavailable(f"{self.redis.name}: {len(names)} records asked for, {len(records)} answered")
-        return records
+        return await self._raw([record_name(key_id) for key_id in key_ids]) if key_ids else []
 
-    async def control(self) -> Control | None:
-        """The sentinel. Raises StoreUnavailable."""
-        return (await self.find("none")).control
+    async def _raw(self, names: list[str]) -> list[bytes | None]:
+        records: Any = await self.redis.call(lambda client: client.mget(names))
+        if not isinstance(records, list) or len(records) != len(names):
+            raise StoreUnavailable(f"{self.redis.name}: records were asked for, and something else was answered")
+        return records
 
     async def _ensure_control(self) -> None:
         control = await self.control()
@@ -209,6 +221,14 @@ class KeyStore:
     def new_control(self) -> Control:
         # to the microsecond: the moment tells this store from every other
         return Control(pepper_fingerprint=self.fingerprint, created_at=datetime.now(UTC))
+
+
+def _control_of(reply: object) -> Control | None:
+    """Raises ForeignStoreError if it is damaged."""
+    try:
+        return decoded(reply, Control, CONTROL)
+    except DamagedRecordError as error:
+        raise ForeignStoreError(f"{error}; no key can be judged until you {MEND}") from None
 
 
 def edit_of(

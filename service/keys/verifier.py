@@ -9,7 +9,6 @@ Wrong keys are remembered by nobody: each costs one look-up, a bounded number of
 """
 
 import asyncio
-import contextlib
 import hmac
 import logging
 import os
@@ -19,8 +18,9 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 
 from service.keys import form
-from service.keys.record import ApiKey
-from service.keys.store import ForeignStoreError, KeyStore, key_id_of
+from service.keys.names import key_id_of
+from service.keys.record import ApiKey, Control, DamagedRecordError
+from service.keys.store import ForeignStoreError, KeyStore
 from service.keys.verdict import INVALID, Accepted, Rejected, Unknown, Verdict
 from service.redis.client import StoreUnavailable
 
@@ -36,7 +36,8 @@ _MOST_VERIFIED = 100_000
 _MOST_LOOKUPS = 64
 _MOST_WAITING = 1024
 _NOBODY = "0" * 64
-_NO_KEY = "none"
+# Of which the log is told.
+_MOST_DAMAGED = 1_000
 
 
 class Verified:
@@ -63,10 +64,12 @@ class Verified:
 
 
 class KeyVerifier:
-    """`problem` is why no key can be verified at the moment, None while one can."""
+    """`problem` is why no key can be judged though the store answers, None while keys can be."""
 
     def __init__(self, store: KeyStore, pepper: bytes, clock: Callable[[], float] = time.monotonic) -> None:
         self.problem: str | None = None
+        self._is_ours = False
+        self._damaged: set[str] = set()
         self._store = store
         self._pepper = pepper
         self._clock = clock
@@ -127,8 +130,17 @@ class KeyVerifier:
 
     async def look(self) -> None:
         """Looks whether the store is the one that our keys are in, so that a loss is told before a partner meets it."""
-        with contextlib.suppress(StoreUnavailable):
-            await self._find(_NO_KEY)
+        try:
+            self._believe(await self._store.control())
+        except ForeignStoreError as error:
+            self._alarm(str(error))
+        except StoreUnavailable as error:
+            log.debug("the key store was not looked at: %s", error)
+
+    @property
+    def serves_somebody(self) -> bool:
+        """Whether some key can be told good: by the store, if it answers, or as it is remembered."""
+        return (self._is_ours and self._store.redis.healthy) or self.remembers_somebody
 
     @property
     def remembers_somebody(self) -> bool:
@@ -166,8 +178,7 @@ class KeyVerifier:
         kept = self._verified.get(fingerprint)
         if kept is None or kept.asked < asked:
             self._keep(Verified(fingerprint, key, sent, asked))
-        self._last_confirmed = sent
-        return _judge(key)
+        return self._confirmed(key, sent)
 
     def _fingerprint(self, presented: str) -> bytes:
         return blake2b(presented.encode(), key=self._salt, digest_size=16).digest()
@@ -177,20 +188,32 @@ class KeyVerifier:
         return self._asked
 
     async def _find(self, key_id: str) -> ApiKey | None:
-        """Raises StoreUnavailable, also where the store is not the one our keys are in."""
+        """Raises StoreUnavailable, also where nobody can say what the key is."""
         try:
             found = await self._store.find(key_id)
-            self._store.check_control(found.control)
+            self._believe(found.control)
         except ForeignStoreError as error:
             self._alarm(str(error))
             raise StoreUnavailable("key store: not the one that holds our keys") from None
-        self.problem = None
+        except DamagedRecordError as error:
+            if key_id not in self._damaged and len(self._damaged) < _MOST_DAMAGED:
+                log.error("key %s cannot be judged: %s; `forecast keys import` restores it", key_id, error)
+                self._damaged.add(key_id)
+            raise
+        self._damaged.discard(key_id)
         return found.key
+
+    def _believe(self, control: Control | None) -> None:
+        """Raises ForeignStoreError if the store with this sentinel is not ours."""
+        self._store.check_control(control)
+        if self.problem is not None:
+            log.info("the key store is the one that holds our keys again")
+        self.problem, self._is_ours = None, True
 
     def _alarm(self, problem: str) -> None:
         if self.problem != problem:
             log.error("%s", problem)
-        self.problem = problem
+        self.problem, self._is_ours = problem, False
 
     def _start_recheck(self, known: Verified) -> "asyncio.Task[None]":
         if known.recheck is None or known.recheck.done():
@@ -212,7 +235,13 @@ class KeyVerifier:
             known.key = key
         known.asked = asked
         known.checked(sent if changes == self._changes else sent - WAIT_AFTER)
-        self._last_confirmed = sent
+        self._confirmed(known.key, sent)
+
+    def _confirmed(self, key: ApiKey, sent: float) -> Verdict:
+        verdict = _judge(key)
+        if isinstance(verdict, Accepted):
+            self._last_confirmed = sent
+        return verdict
 
     def _judge_again(self, known: Verified) -> Verdict:
         if self._verified.get(known.fingerprint) is not known:

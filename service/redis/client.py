@@ -3,18 +3,19 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import InvalidResponse, RedisError
+from redis.exceptions import InvalidResponse, OutOfMemoryError, ReadOnlyError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from config.urls import mask_url
 from service.redis.breaker import CircuitBreaker
 from service.redis.tasks import end
+from service.tasks import keep_running
 
 log = logging.getLogger("forecast.redis")
 
@@ -22,11 +23,32 @@ PROBE_SECONDS = 0.5
 _MAX_CONNECTIONS = 256
 _POOL_EXHAUSTED = "No connection available."
 
+Refusal = Literal["full", "read_only", "other"]
+_REFUSALS: dict[Refusal, str] = {
+    "full": "it is full (maxmemory), and refuses to store anything",
+    "read_only": "it is a read-only replica, and refuses to store anything",
+}
+
 T = TypeVar("T")
 
 
 class StoreUnavailable(Exception):  # noqa: N818 - a state of the store, and named so in logs
     """The store did not answer within its budget, or answered with an error. Nothing is known about the data."""
+
+
+class StoreRefused(StoreUnavailable):
+    """The store answered with an error: the command did nothing. `why` is for metrics."""
+
+    def __init__(self, message: str, why: Refusal) -> None:
+        super().__init__(message)
+        self.why = why
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """The kind of an error that a server answered with."""
+    if isinstance(error, OutOfMemoryError):
+        return "full"
+    return "read_only" if isinstance(error, ReadOnlyError) else "other"
 
 
 def open_client(url: str, *, timeout: float, retries: int = 0, **options: Any) -> Redis:
@@ -48,6 +70,14 @@ def open_client(url: str, *, timeout: float, retries: int = 0, **options: Any) -
     return Redis.from_pool(pool)
 
 
+def raise_errors(replies: list[Any]) -> list[Any]:
+    """`replies` of a pipeline, among them at most the error that a record is of another type: raises every other."""
+    for reply in replies:
+        if isinstance(reply, Exception) and not str(reply).startswith("WRONGTYPE"):
+            raise reply
+    return replies
+
+
 class RedisStore:
     """A named Redis behind a circuit breaker. `healthy` is False until the first answer, and while it is away."""
 
@@ -62,7 +92,7 @@ class RedisStore:
     async def start(self) -> None:
         """One try to reach it, so that the first request finds an open connection; then watches over it."""
         await self._ping()
-        self._probe = asyncio.create_task(self._keep_probing(), name=f"probe {self.name}")
+        self._probe = keep_running(f"probe {self.name}", self._look)
 
     async def stop(self) -> None:
         await end(self._probe)
@@ -88,6 +118,11 @@ class RedisStore:
             raise self.failed(error, answered=False) from None
         except RedisError as error:
             raise self.failed(error, answered=True) from None
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # what the client raises over a reply that makes no sense, it does not say
+            log.debug("%s: a reply that makes no sense", self.name, exc_info=error)
+            raise self.failed(InvalidResponse(f"a reply that makes no sense: {error!r}"), answered=True) from None
         self.succeeded()
         return reply
 
@@ -108,7 +143,7 @@ class RedisStore:
         """What to raise. `answered`: it is there, but refuses: full, read-only, not permitted."""
         if answered:
             self._breaker.success()
-            return StoreUnavailable(f"{self.name}: {_reason(error)}")
+            return StoreRefused(f"{self.name}: {told(error)}", refusal_of(error))
         self.healthy = False
         was_open = self._breaker.is_open
         self._breaker.failure()
@@ -127,11 +162,15 @@ class RedisStore:
         except StoreUnavailable as error:
             log.debug("probe failed: %s", error)
 
-    async def _keep_probing(self) -> None:
-        while True:
-            await asyncio.sleep(PROBE_SECONDS)
-            if self._breaker.is_open or not self.healthy:
-                await self._ping()
+    async def _look(self) -> float:
+        if self._breaker.is_open or not self.healthy:
+            await self._ping()
+        return PROBE_SECONDS
+
+
+def told(error: Exception) -> str:
+    """An error that a server answered with, for operators."""
+    return _REFUSALS.get(refusal_of(error)) or _reason(error)
 
 
 def _reason(error: BaseException) -> str:

@@ -7,8 +7,9 @@ import msgspec
 import redis
 
 from service.keys import form, pepper
+from service.keys.names import record_name
 from service.keys.record import ApiKey
-from service.keys.store import now, record_name
+from service.keys.store import now
 from service.terms import Quota, Rate, Terms
 from tests.bench.stage import Stage
 

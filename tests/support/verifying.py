@@ -2,8 +2,8 @@
 
 import asyncio
 
+from service.keys.names import record_name
 from service.keys.record import ApiKey
-from service.keys.store import record_name
 from service.keys.verdict import Accepted, Rejected, Unknown
 from service.keys.verifier import KeyVerifier
 from tests.support.key_store import PEPPER, Clock, HeldKeyStore

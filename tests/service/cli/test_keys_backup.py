@@ -11,8 +11,8 @@ import pytest
 from redis import Redis
 
 from service.embedded import EmbeddedServers
+from service.keys.names import record_name
 from service.keys.sentinel import SEEN
-from service.keys.store import record_name
 from tests.service.cli.conftest import Cli, ids, issue
 
 

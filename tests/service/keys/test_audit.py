@@ -12,8 +12,9 @@ import pytest
 from service.keys import audit, changes, form
 from service.keys.adopting import adopt
 from service.keys.audit import AUDIT, Line
-from service.keys.store import CONTROL, KeyStoreError, record_name
-from service.redis.client import StoreUnavailable
+from service.keys.names import CONTROL, record_name
+from service.keys.store import KeyStoreError
+from service.redis.client import StoreRefused
 from service.terms import Terms
 from tests.support.key_store import HeldKeyStore
 
@@ -107,17 +108,20 @@ async def test_the_log_says_the_same(store: HeldKeyStore, caplog: pytest.LogCapt
     assert members["after"] == {"expires_at": TOMORROW.isoformat().replace("+00:00", "Z")}
 
 
-async def test_without_a_trail_nothing_is_changed(store: HeldKeyStore) -> None:
-    """Something else lies where the trail should be: the change fails with it."""
+async def test_without_a_trail_nothing_is_changed_but_a_leaked_key_is_stopped(
+    store: HeldKeyStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Something else lies where the trail should be: changes fail with it, a revocation is logged alone."""
     _, key = await store.issue("acme", "", None)
     await store.client.delete(AUDIT)
     await store.client.set(AUDIT, "x")
-    with pytest.raises(StoreUnavailable):
-        await store.revoke(key.key_id)
-    with pytest.raises(StoreUnavailable, match="forecast keys show"):
+    with pytest.raises(StoreRefused, match=f"{AUDIT}.*nothing was issued"):
         await store.issue("acme", "", None)
     assert (await store.find(key.key_id)).key == key
     assert len(await store.client.keys("k:{*")) == 1
+    assert (await store.revoke(key.key_id)).status() == "revoked"
+    assert "does not say what was changed" in caplog.text
+    assert await store.client.get(AUDIT) == b"x"
 
 
 async def test_a_record_that_was_changed_meanwhile_is_read_again(store: HeldKeyStore) -> None:
@@ -187,6 +191,7 @@ async def test_lines_have_the_time_of_the_server(store: HeldKeyStore) -> None:
     before = datetime.now(UTC) - timedelta(seconds=1)
     await store.issue("acme", "", None)
     (line,) = await lines(store)
+    assert line.at is not None
     assert before < line.at < before + timedelta(minutes=1)
     assert [one async for one in audit.newest_first(store.redis, before)] == [line]
     assert [one async for one in audit.newest_first(store.redis, before + timedelta(days=1))] == []

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from service.keys import audit, backup, form, pepper
 from service.keys.audit import AUDIT
 from service.keys.backup import BackupError, Dump
+from service.keys.names import CONTROL, record_name
 from service.keys.record import Control
-from service.keys.store import CONTROL, ForeignStoreError, KeyStoreError, record_name
+from service.keys.store import ForeignStoreError, KeyStoreError
 from tests.support.key_store import PEPPER, HeldKeyStore
 
 

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from service.keys import changes, form
+from service.keys.names import CONTROL, record_name
 from service.keys.record import ApiKey
-from service.keys.store import CONTROL, ForeignStoreError, KeyStoreError, record_name
+from service.keys.store import ForeignStoreError, KeyStoreError
 from service.redis.client import StoreUnavailable
 from service.terms import Terms, parse_rate
 from tests.support.key_store import PEPPER, HeldKeyStore

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from service.keys.listing import every_key
+from service.keys.names import record_name
 from service.keys.record import Damaged
-from service.keys.store import record_name
 from service.redis.client import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
 

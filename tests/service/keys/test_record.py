@@ -42,7 +42,9 @@ def test_a_record_with_members_of_a_later_version_is_read() -> None:
 
 def test_a_record_of_the_first_version_is_read() -> None:
     """It has no terms: every area, no limit."""
-    first = b'{"key_id":"0B1zQmX4ktLw","partner":"acme","digest":"d","created_at":"2026-11-05T12:00:00Z"}'
+    first = b'{"key_id":"0B1zQmX4ktLw","partner":"acme","digest":"%s","created_at":"2026-11-05T12:00:00Z"}' % (
+        b"d" * 64
+    )
     key = msgspec.json.decode(first, type=ApiKey)
     assert (key.terms, key.revision, key.pepper) == (Terms(), 0, "")
     assert KeyView.of(key, Control(pepper_fingerprint="ours", created_at=NOW)).status == "active"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from service.keys import form, verifier
-from service.keys.store import record_name
+from service.keys.names import record_name
 from service.keys.verdict import INVALID
 from tests.support.verifying import Scene
 

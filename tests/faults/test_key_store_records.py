@@ -1,0 +1,151 @@
+"""Whatever the key store holds instead of its records: a 503 with its reason, and everything heals with the record."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from service.keys.names import CONTROL, record_name
+from tests.faults.conftest import Site
+from tests.support.instance import Instance, forecast, issue_key, serving, until
+
+# Of anything that takes a second or two on an idle machine.
+_PATIENCE = 60.0
+
+
+@pytest.fixture
+def store(published: Site) -> Iterator["redis.Redis"]:
+    with redis.Redis.from_url(published.keys.url) as client:
+        yield client
+
+
+def status(instance: Instance) -> str:
+    said: str = instance.ready().json()["status"]
+    return said
+
+
+def reasons(instance: Instance) -> str:
+    return " ".join(instance.ready().json()["reasons"])
+
+
+def is_unavailable(instance: Instance, reason: str) -> bool:
+    return instance.ready().status_code == 503 and reason in reasons(instance)
+
+
+def is_ready(instance: Instance) -> bool:
+    return status(instance) == "ready"
+
+
+def damages(record: bytes) -> Iterator[tuple[str, bytes | None]]:
+    """What a record may become; None: one of another type."""
+    yield "cut short", record[: len(record) // 2]
+    yield "no text", b"\xff\xfe" + record
+    yield "no text within", record[:-3] + b"\xff" + record[-2:]
+    yield "another type", None
+    yield "empty", b""
+    yield "too deep", b"[" * 100_000
+    yield "a time without a zone", record.replace(b"Z", b"")
+
+
+def put(store: "redis.Redis", name: str, value: bytes | None) -> None:
+    store.delete(name)
+    if value is None:
+        store.hset(name, "a", "b")
+    else:
+        store.set(name, value)
+
+
+def test_a_damaged_sentinel_makes_every_worker_unavailable_until_it_is_mended(
+    published: Site, short: Path, store: "redis.Redis"
+) -> None:
+    """No worker can judge a key: a balancer has to look away. Log, readiness and metric agree, before anybody asks."""
+    sentinel = store.get(CONTROL)
+    assert isinstance(sentinel, bytes)
+    backup = str(short / "keys.jsonl")
+    assert forecast(published.env, "keys", "export", backup).returncode == 0
+    with serving(published.env, short / "serve.log", workers=2) as instance:
+        until(lambda: is_ready(instance), _PATIENCE)
+        for what, damaged in damages(sentinel):
+            put(store, CONTROL, damaged)
+            until(lambda: is_unavailable(instance, CONTROL), _PATIENCE)
+            assert instance.metric("forecast_key_store_foreign") == 1, what
+            assert any(CONTROL in line["message"] for line in instance.log() if line["level"] == "error"), what
+            answer = instance.zip_code(published.key)
+            assert (answer.status_code, answer.json()["code"]) == (503, "unavailable"), what
+            put(store, CONTROL, sentinel)
+            until(lambda: is_ready(instance), _PATIENCE)
+            assert instance.metric("forecast_key_store_foreign") == 0, what
+        for mend in (("import", backup), ("adopt-store", "--yes")):
+            put(store, CONTROL, None)
+            until(lambda: is_unavailable(instance, CONTROL), _PATIENCE)
+            done = forecast(published.env, "keys", *mend)
+            assert done.returncode == 0, done.stderr
+            until(lambda: is_ready(instance), _PATIENCE)
+        assert instance.zip_code(published.key).status_code == 200
+
+
+def test_a_store_that_is_not_ours_makes_every_worker_unavailable(
+    published: Site, short: Path, store: "redis.Redis"
+) -> None:
+    """Emptied, or with another pepper. Where a key is remembered it goes on for its minute, and that is `degraded`."""
+    backup = str(short / "keys.jsonl")
+    assert forecast(published.env, "keys", "export", backup).returncode == 0
+    other = published.env | {"FORECAST_KEYS_PEPPER": "another pepper than before"}
+    with serving(other, short / "other.log", workers=2) as instance:
+        assert is_unavailable(instance, "another pepper"), "from its first answer on"
+        assert instance.zip_code(published.key).status_code == 503
+        assert instance.metric("forecast_key_store_foreign") == 1
+    with serving(published.env, short / "serve.log", workers=2) as instance:
+        until(lambda: is_ready(instance), _PATIENCE)
+        store.flushall()
+        until(lambda: is_unavailable(instance, "empty"), _PATIENCE)
+        assert forecast(published.env, "keys", "import", backup).returncode == 0
+        until(lambda: is_ready(instance), _PATIENCE)
+        until(lambda: instance.zip_code(published.key).status_code == 200, _PATIENCE)
+        store.flushall()
+        until(lambda: status(instance) == "degraded" and "empty" in reasons(instance), _PATIENCE)
+        assert instance.ready().status_code == 200, "somebody is served"
+        assert instance.metric("forecast_key_store_foreign") == 1
+
+
+def test_a_damaged_key_hurts_nobody_else_and_every_command_names_it(
+    published: Site, short: Path, store: "redis.Redis"
+) -> None:
+    """503 for its owner and never 401; the others are served, listed and exported; an import restores it."""
+    backup = str(short / "keys.jsonl")
+    damaged, sound = issue_key(published.env, "damaged"), issue_key(published.env, "sound")
+    assert forecast(published.env, "keys", "export", backup).returncode == 0
+    key_id, sound_id = (key.split("_")[2] for key in (damaged, sound))
+    name = record_name(key_id)
+    record = store.get(name)
+    assert isinstance(record, bytes)
+    with serving(published.env, short / "serve.log") as instance:
+        for what, damage in damages(record):
+            put(store, name, damage)
+            refused = instance.zip_code(damaged)
+            assert (refused.status_code, refused.json()["code"]) == (503, "unavailable"), what
+            assert instance.zip_code(sound).status_code == 200, what
+            assert is_ready(instance), what
+        assert any(name in line["message"] for line in instance.log() if line["level"] == "error")
+        put(store, name, b'{"key_id":"\xff"}')
+        listed = forecast(published.env, "keys", "list", "--json")
+        assert (listed.returncode, {one["key_id"]: one["status"] for one in json.loads(listed.stdout)}) == (
+            1,
+            {key_id: "damaged", sound_id: "active", published.key.split("_")[2]: "active"},
+        )
+        for command in (
+            ("show", key_id),
+            ("revoke", key_id),
+            ("rotate", key_id, "--overlap", "1h"),
+            ("export", str(short / "another.jsonl")),
+        ):
+            done = forecast(published.env, "keys", *command)
+            assert (done.returncode, "Traceback" in done.stderr, name in done.stderr) == (1, False, True), done.stderr
+        put(store, name, None)
+        assert name in forecast(published.env, "keys", "revoke", key_id).stderr
+        assert forecast(published.env, "keys", "show", sound_id).returncode == 0
+        assert forecast(published.env, "keys", "import", backup).returncode == 0
+        until(lambda: instance.zip_code(damaged).status_code == 200, _PATIENCE)
+        assert forecast(published.env, "keys", "list").returncode == 0
