@@ -41,6 +41,7 @@ from service.telemetry import (
     NEAR_LEFT,
     QUERY_LOOKUPS,
     QUERY_SECONDS,
+    STORES_FAILED,
     TASK_FAILURES,
     Snapshot,
     Telemetry,
@@ -111,6 +112,10 @@ class WorkerApp:
         return self.follower.problem or self._answers.problem
 
     @property
+    def cache_refusal(self) -> str | None:
+        return self._shared.refusal
+
+    @property
     def push_connected(self) -> bool:
         return self._listener.connected
 
@@ -126,12 +131,14 @@ class WorkerApp:
         await self.verifier.look()  # before anybody is told that this worker serves
         self._watch = keep_running("watch the key store", self._watch_keys)
         self._tidying = keep_running("tidy the near cache", self.near.tidy_in_steps)
+        self._trying = keep_running("try the shared cache", self._shared.try_to_store)
         await self.follower.start()
 
     async def stop(self) -> None:
         await self.follower.stop()
         await end(self._watch)
         await end(self._tidying)
+        await end(self._trying)
         await self._listener.stop()
         await self.metering.stop()
         await self._shared.stop()
@@ -143,6 +150,8 @@ class WorkerApp:
         self.telemetry.count(KEY_CHECKS, "accepted", amount=self.hot.answered - self._told_answered)
         self._told_answered = self.hot.answered
         self.telemetry.total(DIRECT, self.hot.answered)
+        for reason, failed in self._shared.failed.items():
+            self.telemetry.total(STORES_FAILED, failed, reason)
         for task, failures in tasks.failures.items():
             self.telemetry.total(TASK_FAILURES, failures, task)
         if self.near.max_bytes:

@@ -30,10 +30,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a worker; sent when asked for and when its release changes.
 
     `release` is None before the first. `release_problem` and `keys_problem` say what an operator must mend.
-    `push_refused`: the key store does not push changes, by its rights or its version. `can_verify`: at least some
-    partners' keys can be told good from bad. `usage_waits`: how many requests were counted and are not known to be in
-    the key store. `near_bytes`, `near_entries`: what its near cache holds. `purges`: how often it has been emptied as
-    ordered.
+    `cache_refusal`: why the shared cache takes no answers. `push_refused`: the key store does not push changes, by its
+    rights or its version. `can_verify`: at least some partners' keys can be told good from bad. `usage_waits`: how many
+    requests were counted and are not known to be in the key store. `near_bytes`, `near_entries`: what its near cache
+    holds. `purges`: how often it has been emptied as ordered.
     """
 
     release: str | None
@@ -42,6 +42,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     illustrative: bool
     keys_up: bool
     cache_up: bool
+    cache_refusal: str | None = None
     push_connected: bool
     can_verify: bool
     keys_problem: str | None

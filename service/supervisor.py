@@ -27,6 +27,7 @@ from service.operators.state import InstanceState, WorkerState
 from service.probe import check_answers_redis
 from service.sockets import StartError, bind, url_of
 from service.stopping import LastResort, stop_signals, stop_workers
+from service.store_checks import StoreChecks
 from service.telemetry import Snapshot, Telemetry
 from service.watcher_process import WatcherProcess
 from service.worker_process import WorkerProcess
@@ -114,6 +115,8 @@ class Supervisor:
         endpoints = self._orders.endpoints
         changes = Changes(endpoints.keys_url, endpoints.pepper, self._settings.data_path, self._purge)
         self._listener = OperatorsListener(self._settings, self._operators, changes)
+        self._checks = StoreChecks(endpoints)
+        self._checks.start()
         self._listener.start(self.state, self.sums)
         keepers = [asyncio.create_task(self._keep_worker(), name="keep a worker") for _ in range(self._wanted)]
         tending = asyncio.create_task(self._tend(), name="tend")
@@ -125,7 +128,7 @@ class Supervisor:
         await asyncio.gather(self._watcher.stop(), stopping)
         tending.cancel()
         left = 0.0 if self._stops_at_once else max(_OPERATORS_SECONDS, drained - loop.time())
-        await asyncio.gather(self._listener.stop(left), tending, return_exceptions=True)
+        await asyncio.gather(self._listener.stop(left), self._checks.stop(), tending, return_exceptions=True)
 
     # --- workers -------------------------------------------------------------------------------------------------
 
@@ -223,6 +226,7 @@ class Supervisor:
             draining=self._draining,
             inbox=read_status(self._settings.data_path),
             inbox_problem=self._watcher.problem,
+            store_problems=self._checks.problems,
         )
 
     async def _purge(self) -> Purged:

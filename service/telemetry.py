@@ -21,6 +21,7 @@ class Family(msgspec.Struct, frozen=True):
 
 REQUESTS = Family("forecast_requests", "Requests answered.", ("area", "status", "outcome"))
 LOOKUPS = Family("forecast_cache_lookups", "Look-ups by tier.", ("tier", "outcome"))
+STORES_FAILED = Family("forecast_cache_stores_failed", "Answers that the shared cache did not take.", ("reason",))
 NEAR_LEFT = Family("forecast_near_cache_left", "Entries that left the near cache.", ("reason",))
 DIRECT = Family("forecast_direct_answers", "Hot requests answered before they reached the router.", ())
 KEY_CHECKS = Family("forecast_key_checks", "API key checks.", ("outcome",))
@@ -30,7 +31,7 @@ LOOKUP_SECONDS = Family("forecast_cache_lookup_seconds", "Time of one look-up in
 QUERY_SECONDS = Family("forecast_warehouse_query_seconds", "Time of one DuckDB query, waiting excluded.", ())
 QUERY_LOOKUPS = Family("forecast_warehouse_lookups", "Look-ups in DuckDB; those that wait together share a query.", ())
 TASK_FAILURES = Family("forecast_task_failures", "Unexpected failures of background tasks, which go on.", ("task",))
-COUNTERS = (REQUESTS, LOOKUPS, NEAR_LEFT, DIRECT, KEY_CHECKS, REJECTED, QUERY_LOOKUPS, TASK_FAILURES)
+COUNTERS = (REQUESTS, LOOKUPS, STORES_FAILED, NEAR_LEFT, DIRECT, KEY_CHECKS, REJECTED, QUERY_LOOKUPS, TASK_FAILURES)
 HISTOGRAMS = (REQUEST_SECONDS, LOOKUP_SECONDS, QUERY_SECONDS)
 
 Sample = tuple[str, tuple[str, ...]]  # family name, label values

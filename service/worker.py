@@ -99,6 +99,7 @@ class Worker:
             illustrative=manifest.illustrative if manifest else False,
             keys_up=app.keys_store.healthy,
             cache_up=app.cache_store.healthy,
+            cache_refusal=app.cache_refusal,
             push_connected=app.push_connected,
             push_refused=app.push_refused,
             can_verify=app.verifier.serves_somebody,

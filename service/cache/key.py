@@ -8,6 +8,8 @@ import msgspec
 FORMAT_VERSION = 2
 # As Redis matches names: every entry, of whatever format.
 EVERY_NAME = "c:*"
+# An entry of nothing: whether one can be stored.
+TRIAL_NAME = "c:trial"
 
 
 class CacheKey(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal
 
@@ -10,12 +10,14 @@ import msgspec
 
 from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
-from service.cache.key import CacheKey
+from service.cache.key import TRIAL_NAME, CacheKey
 from service.redis.batch import BatchedGet
 from service.redis.batched_set import BatchedSet
 from service.redis.client import RedisStore, StoreUnavailable
 
 log = logging.getLogger("forecast.cache")
+
+TRY_SECONDS = 1.0
 
 Outcome = Literal["hit", "miss", "damaged", "unavailable"]
 Found = Callable[[Outcome, CacheEntry | None], None]
@@ -40,6 +42,21 @@ class SharedCache:
     def is_away(self) -> bool:
         """Nothing will be found."""
         return self._store.is_away
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the server takes no entries, None while it does, or is away."""
+        return None if self._store.is_away else self._stores.refusal
+
+    @property
+    def failed(self) -> Mapping[str, int]:
+        """How many entries were not stored, by reason."""
+        return self._stores.failed
+
+    async def try_to_store(self) -> float:
+        """Finds out about `refusal`, whether anybody asks for anything or not; after how many seconds to try again."""
+        await self._stores.try_one(TRIAL_NAME)
+        return TRY_SECONDS
 
     async def get(self, key: CacheKey) -> SharedLookup:
         reply: asyncio.Future[SharedLookup] = asyncio.get_running_loop().create_future()

@@ -12,9 +12,9 @@ from service.cli.durations import NEVER, FutureTime, Span
 from service.cli.keys_backup import export, import_
 from service.cli.keys_log import log
 from service.cli.keys_show import list_keys, show
-from service.cli.keys_store import checked_id, described, minute, repeatable, with_store
+from service.cli.keys_store import changing, checked_id, described, minute, print_done, repeatable
 from service.cli.keys_terms import Dropped, Given, editor, terms_options
-from service.cli.output import fail, json_option, print_json, reports_errors, stderr, stdout
+from service.cli.output import fail, json_option, reports_errors, stderr, stdout
 from service.keys import changes
 from service.keys.adopting import adopt
 from service.keys.form import masked
@@ -46,7 +46,7 @@ for _command in (list_keys, show, log, export, import_):
 @json_option
 @reports_errors
 def issue(partner: str, label: str, expires: datetime | None, as_json: bool, **terms: Any) -> None:
-    """Issue a key. It is shown this once, and durable by then.
+    """Issue a key. It is shown this once, and durable by then; a warning says where the key store may lose it.
 
     Without --areas it opens all areas, those to come included; without --rate and --quota it has no limit.
 
@@ -59,8 +59,8 @@ def issue(partner: str, label: str, expires: datetime | None, as_json: bool, **t
     if not partner:
         raise click.UsageError("--partner is empty")
     wanted = Given(**terms).terms()
-    presented, key = with_store(lambda store: store.issue(partner, label, expires, wanted), begins=True)
-    _hand_over(presented, KeyView.of(key), as_json=as_json)
+    (presented, key), warnings = changing(lambda store: store.issue(partner, label, expires, wanted), begins=True)
+    _hand_over(presented, KeyView.of(key), warnings, as_json=as_json)
 
 
 @keys.command()
@@ -80,10 +80,10 @@ def rotate(key_id: str, overlap: timedelta, expires: datetime | None, as_json: b
     forecast keys rotate 0B1zQmX4ktLw --overlap 7d
     """
     checked_id(key_id, as_json=as_json)
-    presented, key, old = with_store(lambda store: changes.rotate(store, key_id, overlap, expires))
+    (presented, key, old), warnings = changing(lambda store: changes.rotate(store, key_id, overlap, expires))
     if not as_json:
         stderr().print(f"Key {old.key_id} ends {minute(old.expires_at)}.")
-    _hand_over(presented, KeyView.of(key), as_json=as_json, old=KeyView.of(old))
+    _hand_over(presented, KeyView.of(key), warnings, as_json=as_json, old=KeyView.of(old))
 
 
 @keys.command()
@@ -102,9 +102,9 @@ def extend(key_id: str, expires: datetime, as_json: bool) -> None:
     """
     checked_id(key_id, as_json=as_json)
     until = None if expires == NEVER else expires
-    before, key = repeatable(lambda store: changes.extend(store, key_id, until))
+    (before, key), warnings = repeatable(lambda store: changes.extend(store, key_id, until))
     if as_json:
-        print_json(KeyView.of(key))
+        print_done(KeyView.of(key), warnings)
         return
     ends = f"{minute(before.expires_at)} → {minute(key.expires_at)}"
     stdout().print(f"Key {key.key_id} of {escape(key.partner)} ends: {ends}")
@@ -127,9 +127,9 @@ def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, as_json:
     """
     checked_id(key_id, as_json=as_json)
     edit = editor(Given(**terms), Dropped(areas=all_areas, rate=no_rate, quota=no_quota))
-    before, key = repeatable(lambda store: changes.change_terms(store, key_id, edit))
+    (before, key), warnings = repeatable(lambda store: changes.change_terms(store, key_id, edit))
     if as_json:
-        print_json(KeyView.of(key))
+        print_done(KeyView.of(key), warnings)
         return
     stdout().print(
         f"Key {key.key_id} of {escape(key.partner)}: {described(before.terms)} → {described(key.terms)}",
@@ -148,9 +148,9 @@ def revoke(key_id: str, as_json: bool) -> None:
     forecast keys revoke 0B1zQmX4ktLw
     """
     checked_id(key_id, as_json=as_json)
-    key = repeatable(lambda store: store.revoke(key_id))
+    key, warnings = repeatable(lambda store: store.revoke(key_id))
     if as_json:
-        print_json(KeyView.of(key))
+        print_done(KeyView.of(key), warnings)
         return
     stdout().print(f"Revoked {key.key_id} of {escape(key.partner)}.")
 
@@ -170,19 +170,19 @@ def adopt_store(as_json: bool) -> None:
     forecast keys adopt-store
     forecast keys adopt-store --yes --json
     """
-    with_store(adopt, begins=True)
+    _, warnings = changing(adopt, begins=True)
     if as_json:
-        print_json({"adopted": True})
+        print_done({"adopted": True}, warnings)
         return
     stdout().print("The key store is ours from now on.")
 
 
-def _hand_over(presented: str, key: KeyView, *, as_json: bool, old: KeyView | None = None) -> None:
+def _hand_over(presented: str, key: KeyView, warnings: list[str], *, as_json: bool, old: KeyView | None = None) -> None:
     """Shows the key, and makes sure that it arrived."""
     try:
         if as_json:
             more = {} if old is None else {"old": old}
-            print_json({"key": presented, **msgspec.structs.asdict(key), **more})
+            print_done({"key": presented, **msgspec.structs.asdict(key), **more}, warnings)
         else:
             stderr().print(f"Key [bold]{key.key_id}[/bold] for {escape(key.partner)}. It is not shown again:")
             click.echo(presented)

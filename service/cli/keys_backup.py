@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 import click
 from rich.markup import escape
 
-from service.cli.keys_store import ROWS, minute, with_store
+from service.cli.keys_store import ROWS, changing, minute, print_done, with_store
 from service.cli.output import FAILED, json_option, print_json, reports_errors, stderr, stdout
 from service.keys import backup
 from service.keys.backup import Dump
@@ -85,9 +85,9 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
             head = backup.check(_lines(stream), store.pepper)
             return await Restore(store, head, lambda: _lines(stream), dry_run=dry_run).run()
 
-    done = with_store(run)
+    done, warnings = changing(run)
     if as_json:
-        print_json({**_members(done), "dry_run": dry_run})
+        print_done({**_members(done), "dry_run": dry_run}, warnings)
     else:
         _tell(done, dry_run=dry_run)
 
@@ -105,7 +105,8 @@ def _tell(done: Restored, *, dry_run: bool) -> None:
     ):
         console.print(f"  {number:>9,} {text}")
     if done.made_ours:
-        console.print("The key store was empty, and " + ("would be" if dry_run else "is") + " ours again.")
+        ours = "would be" if dry_run else "is"
+        console.print(f"The key store was empty, or its sentinel was damaged; it {ours} ours again.")
     if done.lost:
         console.print(
             f"Still lost: {len(done.lost):,} keys that the audit trail names. Issue new ones to their partners:"

@@ -5,19 +5,20 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import click
 import msgspec
 from rich.markup import escape
 
 from config.settings import Settings
-from service.cli.output import FAILED, fail, load_settings
+from service.cli.output import FAILED, fail, load_settings, print_json
 from service.cli.stores import with_key_store
 from service.keys import audit, form
 from service.keys.store import KeyStore
 from service.logs import JsonFormatter, TextFormatter
-from service.redis.client import StoreUnavailable
+from service.redis.client import StoreRefused, StoreUnavailable
+from service.redis.server import ask_server, wrong_for_keys
 from service.terms import Terms
 
 T = TypeVar("T")
@@ -38,12 +39,44 @@ def with_store(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False
         return with_key_store(lambda _, store: work(store), begins=begins)
 
 
-def repeatable(work: Callable[[KeyStore], Awaitable[T]]) -> T:
-    """`with_store` for what can be done twice: where its answer is lost, nobody knows whether it was done."""
+class Done(NamedTuple, Generic[T]):
+    """`warnings`: why what was done may be lost again."""
+
+    result: T
+    warnings: list[str]
+
+
+def changing(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) -> Done[T]:
+    """`with_store` for what changes keys. Tells where the server is not configured to keep them."""
+
+    async def run(store: KeyStore) -> Done[T]:
+        result = await work(store)
+        try:
+            server = await ask_server(store.redis)
+        except StoreUnavailable:
+            server = None
+        return Done(result, [] if server is None else wrong_for_keys(server))
+
+    done = with_store(run, begins=begins)
+    for warning in done.warnings:
+        click.echo(f"forecast: warning: {warning}", err=True)
+    return done
+
+
+def repeatable(work: Callable[[KeyStore], Awaitable[T]]) -> Done[T]:
+    """`changing` for what can be done twice: where its answer is lost, nobody knows whether it was done."""
     try:
-        return with_store(work)
+        return changing(work)
+    except StoreRefused as error:
+        raise StoreRefused(f"{error}; nothing was changed", error.why) from None
     except StoreUnavailable as error:
         raise StoreUnavailable(f"{error}; it may have been done: run this again, twice does no harm") from None
+
+
+def print_done(value: msgspec.Struct | dict[str, Any], warnings: list[str]) -> None:
+    """As JSON, with the warnings if there are any."""
+    members = value if isinstance(value, dict) else msgspec.structs.asdict(value)
+    print_json({**members, "warnings": warnings} if warnings else members)
 
 
 def tell_loss(loss: str | None) -> None:

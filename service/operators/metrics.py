@@ -65,8 +65,14 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     up.add_metric(("keys",), bool(reports) and all(report.keys_up for report in reports))
     up.add_metric(("cache",), bool(reports) and all(report.cache_up for report in reports))
     yield up
+    text = "What is wrong with how the two Redis are configured, in health's words: how many things."
+    yield _gauge("forecast_store_problems", text, len(state.store_problems))
     foreign = any(report.keys_problem for report in reports)
-    yield _gauge("forecast_key_store_foreign", "1 if the key store lost its keys or has another pepper's.", foreign)
+    yield _gauge(
+        "forecast_key_store_foreign",
+        "1 if the key store lost its keys, has another pepper's, or its sentinel is damaged.",
+        foreign,
+    )
     stuck = any(report.usage_problem for report in reports)
     yield _gauge("forecast_usage_stuck", "1 if usage cannot be stored though its store answers.", stuck)
     text = "Requests counted whose usage is not known to be in the key store yet."

@@ -17,7 +17,10 @@ class WorkerState(msgspec.Struct, frozen=True):
 
 
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
-    """`inbox` is what the watchers of the data folder did; `inbox_problem` keeps this instance's from working."""
+    """`inbox` is what the watchers of the data folder did; `inbox_problem` keeps this instance's from working.
+
+    `store_problems` is what is wrong with how the two Redis are configured.
+    """
 
     workers: tuple[WorkerState, ...]
     wanted_workers: int
@@ -25,6 +28,7 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     draining: bool
     inbox: Status = Status()
     inbox_problem: str | None = None
+    store_problems: tuple[str, ...] = ()
 
     @property
     def reports(self) -> list[Report]:
@@ -76,6 +80,8 @@ def _degraded(state: InstanceState, reports: list[Report]) -> list[str]:
         )
     if not all(report.cache_up for report in reports):
         reasons.append("the shared cache is away: answers come from the warehouse")
+    reasons += sorted({f"the shared cache: {report.cache_refusal}" for report in reports if report.cache_refusal})
+    reasons += state.store_problems
     reasons += sorted({report.release_problem for report in reports if report.release_problem})
     reasons += sorted({report.keys_problem for report in reports if report.keys_problem})
     if any(report.push_refused for report in reports):

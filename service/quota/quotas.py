@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 
 from service.quota.known import Known, QuotaState
 from service.quota.names import DAY_SECONDS
-from service.quota.usage import Batch, UsageCounters
+from service.quota.usage import NO_BATCH, Batch, UsageCounters
 from service.quota.usage_store import Refused, Totals, UsageStore
 from service.redis.client import StoreUnavailable
 from service.terms import Period, Quota, period_of
@@ -194,8 +194,8 @@ class QuotaGuard:
         try:
             batch = self._counters.to_send_of(key_id)
             [reply] = await self._store.add(self._counters.worker_id, [(key_id, batch)], today)
-            if isinstance(reply, Refused):
-                raise StoreUnavailable(reply.reason)
+            if isinstance(reply, Refused):  # a store that takes nothing may still tell what it has
+                batch, reply = NO_BATCH, await self._store.totals(key_id, today)
             self._remembered(key_id)
             self.stored(key_id, batch, reply, asked)
         except StoreUnavailable as error:

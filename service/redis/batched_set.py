@@ -4,14 +4,14 @@ is under way. Nobody waits for them, and a round trip costs more than its values
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from itertools import zip_longest
 
 import msgspec
 from redis.asyncio import Redis
 
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore, StoreRefused, StoreUnavailable, refusal_of, told
 
 log = logging.getLogger("forecast.redis")
 
@@ -29,9 +29,15 @@ class _Value(msgspec.Struct, eq=False):
 
 
 class BatchedSet:
-    """Values stay `ttl` seconds. One command is under way at a time."""
+    """Values stay `ttl` seconds. One command is under way at a time.
+
+    `failed` counts values that were not stored, by reason: `full`, `read_only`, `other`, `away`, or `slow`. `refusal`
+    says why the server refused the last one, None if it took it.
+    """
 
     def __init__(self, store: RedisStore, ttl: int) -> None:
+        self.failed: Counter[str] = Counter()
+        self.refusal: str | None = None
         self._store = store
         self._ttl = ttl
         self._waiting: deque[_Value] = deque()
@@ -42,6 +48,7 @@ class BatchedSet:
         """Whether it was stored, some time; whoever does not care need not wait."""
         stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         if self._waiting_bytes + len(data) > _MOST_WAITING_BYTES:
+            self.failed["slow"] += 1
             stored.set_result(False)
             return stored
         self._waiting.append(_Value(name, data, stored))
@@ -70,21 +77,48 @@ class BatchedSet:
         self._waiting_bytes -= size
         return taken
 
+    async def try_one(self, name: str) -> None:
+        """Looks whether the server takes values, by one that stands for nothing and is not counted."""
+        try:
+            await self._store_all([(name, b"")])
+        except StoreUnavailable as error:
+            log.debug("not tried: %s", error)
+
     async def _send(self, values: list[_Value]) -> None:
         replies: list[object] = []
         try:
-            replies = await self._store.call(lambda client: self._set(client, values))
+            replies = await self._store_all([(value.name, value.data) for value in values])
+            self.failed.update(refusal_of(reply) for reply in replies if isinstance(reply, Exception))
         except StoreUnavailable as error:
             log.debug("%d values not stored: %s", len(values), error)
+            self.failed[error.why if isinstance(error, StoreRefused) else "away"] += len(values)
         finally:
             _tell(values, replies)
 
-    async def _set(self, client: Redis, values: list[_Value]) -> list[object]:
-        """The reply to each: True, or the error with which it was refused."""
-        async with client.pipeline(transaction=False) as pipeline:
-            for value in values:
-                pipeline.execute_command("SET", value.name, value.data, "EX", self._ttl)
-            return await pipeline.execute(raise_on_error=False)
+    async def _store_all(self, pairs: list[tuple[str, bytes]]) -> list[object]:
+        """The reply to each: True, or the error with which it was refused. Raises StoreUnavailable."""
+
+        async def store(client: Redis) -> list[object]:
+            async with client.pipeline(transaction=False) as pipeline:
+                for name, data in pairs:
+                    pipeline.execute_command("SET", name, data, "EX", self._ttl)
+                return await pipeline.execute(raise_on_error=False)
+
+        try:
+            replies = await self._store.call(store)
+        except StoreRefused as error:
+            self._note(str(error))
+            raise
+        refused = next((reply for reply in replies if isinstance(reply, Exception)), None)
+        self._note(None if refused is None else told(refused))
+        return replies
+
+    def _note(self, refusal: str | None) -> None:
+        if refusal is not None and self.refusal is None:
+            log.warning("%s takes nothing: %s", self._store.name, refusal)
+        elif refusal is None and self.refusal is not None:
+            log.info("%s takes what is to be stored again", self._store.name)
+        self.refusal = refusal
 
 
 def _tell(values: Iterable[_Value], replies: Iterable[object]) -> None:

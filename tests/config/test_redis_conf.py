@@ -13,6 +13,8 @@ from redis import Redis
 from redis.exceptions import OutOfMemoryError, RedisError
 
 from service.embedded_runtime import server_program
+from service.redis.client import RedisStore, open_client
+from service.redis.server import ask_server, wrong_for_cache, wrong_for_keys
 from tests.support.containerfile import ROOT
 
 SERVICES = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
@@ -26,6 +28,7 @@ class Server:
 
     def __init__(self, program: str, role: str, folder: Path) -> None:
         self._socket = folder / f"{role}.sock"
+        self.url = f"unix://{self._socket}"
         added = SERVICES[role]["command"][2:]
         added = [word if word != "*" else "127.0.0.1" for word in added]
         self._command = [program, str(CONFIGURATIONS[role]), *added, "--port", "0"]
@@ -129,3 +132,14 @@ def test_a_full_cache_makes_room(cache: Server, short: Path) -> None:
         assert 0 < int(client.dbsize()) < 1_000
     cache.kill()
     assert [path.name for path in short.iterdir()] == ["cache.sock"]
+
+
+async def test_nothing_is_wrong_with_either(keys: Server, cache: Server, short: Path) -> None:
+    """By the same look as that of a running instance, for both are what it is told to use."""
+    for server, wrong in ((keys, wrong_for_keys), (cache, wrong_for_cache)):
+        with server.start():
+            store = RedisStore("a store", server.url, open_client(server.url, timeout=5))
+            found = await ask_server(store)
+            await store.stop()
+        assert found is not None
+        assert wrong(found) == []

@@ -3,15 +3,19 @@
 import time
 from collections.abc import AsyncIterator
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from service.quota.names import DAY_SECONDS
 from service.quota.report import UsageReport
 from service.quota.usage import NO_BATCH, Batch, Outcome
 from service.quota.usage_store import SEQUENCE_SECONDS, Refused, Totals, UsageStore
 from service.redis.client import RedisStore, StoreUnavailable, open_client
+from service.terms import Quota
 from tests.contract.conftest import Backend
+from tests.support.usage import UsageWorker, count
 
 # 2026-11-20 and 2026-12-01
 DAY, NEXT_MONTH = 20_777, 20_788
@@ -190,3 +194,20 @@ async def test_a_full_server_refuses_and_changes_nothing(real: Backend) -> None:
     assert refused.reason.startswith(("OOM", "command not allowed"))
     assert await usage.add("w", [("a", batch(1))], DAY) == [Totals(DAY, 1, 1)]
     await redis.stop()
+
+
+async def test_a_quota_is_judged_by_what_is_stored_where_nothing_can_be_added(real: Backend, tmp_path: Path) -> None:
+    """The store is full, and a worker that knew nothing of the key has counts that wait."""
+    worker = UsageWorker(real.client(5), tmp_path)
+    today = int(worker.clock()) // DAY_SECONDS
+    await worker.store.add("another", [("a", batch(1, 5, day=today))], today)
+    real.command("CONFIG", "SET", "maxmemory", "1")
+    try:
+        count(worker)
+        state = await worker.quotas.standing("a", Quota(100, "day"))
+        assert (state.used, worker.counters.waits) == (6, 1)
+    finally:
+        real.command("CONFIG", "SET", "maxmemory", "0")
+    await worker.flusher.flush()
+    assert (await worker.store.totals("a", today)).of_day == 6
+    await worker.client.aclose()

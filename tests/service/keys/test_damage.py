@@ -17,6 +17,7 @@ from service.keys.replay import merged
 from service.keys.sentinel import Memory
 from service.keys.store import ForeignStoreError
 from service.quota.gcra import pace_of
+from service.redis.client import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
 from tests.support.verifying import Scene
 
@@ -104,7 +105,7 @@ def test_any_line_of_the_trail_can_be_shown(line_id: object, said: object) -> No
     """Or there is no trail at all."""
     try:
         line = audit._line((line_id, {b"line": said}))
-    except audit.StoreUnavailable:
+    except StoreUnavailable:
         return
     assert line.at is None or line.at.tzinfo is UTC
     assert line.origin

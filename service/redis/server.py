@@ -1,0 +1,104 @@
+"""What a Redis says of itself: whether it keeps what it takes (persistence), and what it does when it is full."""
+
+from typing import Any
+
+import msgspec
+from redis.asyncio import Redis
+
+from service.redis.client import RedisStore, StoreRefused
+
+# From here on a change waits until it is on disk (WAITAOF), however often the server writes by itself.
+_CONFIRMS_SINCE = (7, 2)
+
+
+class Server(msgspec.Struct, frozen=True, kw_only=True):
+    """`appendfsync` is None where the user may not ask for it."""
+
+    run_id: str
+    version: tuple[int, ...]
+    policy: str
+    maxmemory: int
+    used: int
+    appendonly: bool
+    appendfsync: str | None
+    disk_refuses: bool
+    read_only: bool
+
+    @property
+    def evicts_all(self) -> bool:
+        return self.policy.startswith("allkeys-")
+
+    @property
+    def refuses_when_full(self) -> bool:
+        return self.maxmemory > 0 and self.policy == "noeviction"
+
+    @property
+    def syncs(self) -> bool:
+        """Whether what is confirmed is on disk."""
+        if self.appendfsync == "everysec":
+            return self.version >= _CONFIRMS_SINCE
+        return self.appendfsync != "no"
+
+
+async def ask_server(store: RedisStore) -> Server | None:
+    """None where its user may not ask, or nothing can be made of the answer. Raises StoreUnavailable if it is away."""
+    try:
+        said: Any = await store.call(lambda client: client.info())
+    except StoreRefused:
+        return None
+    try:
+        return _server(said, await _appendfsync(store))
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return None
+
+
+async def _appendfsync(store: RedisStore) -> str | None:
+    async def ask(client: Redis) -> Any:
+        return await client.config_get("appendfsync")
+
+    try:
+        said = await store.call(ask)
+    except StoreRefused:
+        return None
+    return str(said["appendfsync"]) if "appendfsync" in said else None
+
+
+def _server(said: dict[str, Any], appendfsync: str | None) -> Server:
+    return Server(
+        run_id=str(said["run_id"]),
+        version=tuple(int(part) for part in str(said["redis_version"]).split(".")[:2]),
+        policy=str(said["maxmemory_policy"]),
+        maxmemory=int(said["maxmemory"]),
+        used=int(said["used_memory"]) - int(said.get("mem_not_counted_for_evict", 0)),
+        appendonly=int(said["aof_enabled"]) == 1,
+        appendfsync=appendfsync,
+        disk_refuses=said.get("aof_last_write_status", "ok") != "ok",
+        read_only=said["role"] == "slave" and int(said.get("slave_read_only", 1)) == 1,
+    )
+
+
+def wrong_for_keys(server: Server, *, shared: bool = False) -> list[str]:
+    """Why a key store on `server` may lose keys, or takes none; `shared`: the cache is there as well."""
+    wrong = []
+    if server.evicts_all:
+        policy = "volatile-lfu" if shared else "noeviction"
+        wrong.append(f"when it is full it evicts keys (maxmemory-policy is {server.policy}): set {policy}")
+    if not server.appendonly:
+        wrong.append("what it confirms is not on disk (appendonly is no): set appendonly yes, and appendfsync always")
+    elif not server.syncs:
+        wrong.append(f"what it confirms may not be on disk (appendfsync is {server.appendfsync}): set always")
+    if server.disk_refuses:
+        wrong.append("it cannot write to its disk (aof_last_write_status)")
+    if server.read_only:
+        wrong.append("it is a read-only replica: no key can be changed, and usage waits")
+    if server.refuses_when_full and server.used >= server.maxmemory:
+        wrong.append("it is full (maxmemory): no key can be issued, and usage waits")
+    return [f"the key store: {one}" for one in wrong]
+
+
+def wrong_for_cache(server: Server, *, shared: bool = False) -> list[str]:
+    """Why a cache on `server` will stop taking answers; `shared`: the key store is there as well."""
+    if not server.refuses_when_full:
+        return []
+    policy = "volatile-lfu" if shared else "allkeys-lfu"
+    return [f"the shared cache: when it is full it takes no answers (maxmemory-policy is noeviction): set {policy}"]
