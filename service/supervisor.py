@@ -13,7 +13,7 @@ import uvloop
 
 from config.settings import Settings
 from config.sizing import worker_count
-from service import embedded
+from service import embedded, tasks
 from service.app import Endpoints
 from service.cache.purging import purge_shared
 from service.control import Orders
@@ -25,10 +25,12 @@ from service.operators.changes import Changes, Purged
 from service.operators.listener import OperatorsListener
 from service.operators.state import InstanceState, WorkerState
 from service.probe import check_answers_redis
+from service.redis.tasks import end
 from service.sockets import StartError, bind, url_of
 from service.stopping import LastResort, stop_signals, stop_workers
 from service.store_checks import StoreChecks
-from service.telemetry import Snapshot, Telemetry
+from service.tasks import keep_running
+from service.telemetry import TASK_FAILURES, Snapshot, Telemetry
 from service.watcher_process import WatcherProcess
 from service.worker_process import WorkerProcess
 from warehouse.errors import CatalogError
@@ -118,21 +120,23 @@ class Supervisor:
         self._checks = StoreChecks(endpoints)
         self._checks.start()
         self._listener.start(self.state, self.sums)
-        keepers = [asyncio.create_task(self._keep_worker(), name="keep a worker") for _ in range(self._wanted)]
-        tending = asyncio.create_task(self._tend(), name="tend")
+        keepers = [
+            keep_running("keep a worker", self._keep_worker, stopping=self._stopping) for _ in range(self._wanted)
+        ]
+        tending = keep_running("tend", self._tend)
         if self._settings.inbox is not None:
             self._watcher.start()
         await self._stopping.wait()
         drained = loop.time() + self._settings.drain
         stopping = stop_workers(self._workers, keepers, self._partners, self._settings.drain)
         await asyncio.gather(self._watcher.stop(), stopping)
-        tending.cancel()
+        await end(tending)
         left = 0.0 if self._stops_at_once else max(_OPERATORS_SECONDS, drained - loop.time())
-        await asyncio.gather(self._listener.stop(left), self._checks.stop(), tending, return_exceptions=True)
+        await asyncio.gather(self._listener.stop(left), self._checks.stop(), return_exceptions=True)
 
     # --- workers -------------------------------------------------------------------------------------------------
 
-    async def _keep_worker(self) -> None:
+    async def _keep_worker(self) -> float:
         """Keeps one worker alive: a new one at once when it dies, later and later if it dies of its start."""
         loop = asyncio.get_running_loop()
         backoff = 0.0
@@ -145,17 +149,21 @@ class Supervisor:
                 continue
             self._workers.append(worker)
             began = loop.time()
-            status = await worker.ended()
-            self._workers.remove(worker)
+            try:
+                status = await worker.ended()
+            finally:
+                worker.signal(signal.SIGKILL)  # one that we cannot follow any more is replaced
+                self._workers.remove(worker)
             if worker.report is not None:
                 self._retired.add(worker.report.telemetry)
             if self._draining:
-                return
+                break
             self._restarts += 1
             settled = loop.time() - began > _SETTLED_SECONDS
             log.error("worker %d ended (%s); replacing it", worker.pid, status, extra={"worker": worker.pid})
             backoff = 0.0 if settled else min(_LONGEST_BACKOFF, max(_FIRST_BACKOFF, backoff * 2))
             await asyncio.sleep(backoff)
+        return 0.0
 
     def _told_to_stop(self, number: int) -> None:
         if not self._draining:
@@ -183,21 +191,17 @@ class Supervisor:
 
     # --- watching ------------------------------------------------------------------------------------------------
 
-    async def _tend(self) -> None:
+    async def _tend(self) -> float:
         """Replaces dead embedded servers, and asks workers how they are; one that does not say is replaced."""
-        while not self._stops_at_once:
-            await asyncio.sleep(_TEND_SECONDS)
-            try:
-                for role in self._servers.tend():
-                    log.warning("started the embedded server for %s again", role)
-                for worker in self._workers:
-                    worker.ask()
-                    if worker.is_stuck():
-                        log.error("worker %d does not respond; killing it", worker.pid)
-                        worker.signal(signal.SIGKILL)
-                self._write_record()
-            except Exception:
-                log.exception("tending failed; trying again")
+        for role in () if self._stops_at_once else self._servers.tend():
+            log.warning("started the embedded server for %s again", role)
+        for worker in self._workers:
+            worker.ask()
+            if worker.is_stuck():
+                log.error("worker %d does not respond; killing it", worker.pid)
+                worker.signal(signal.SIGKILL)
+        self._write_record()
+        return _TEND_SECONDS
 
     def _write_record(self) -> None:
         record = InstanceRecord(
@@ -242,6 +246,8 @@ class Supervisor:
         await asyncio.gather(*(worker.fresh_report() for worker in self._workers))
         total = Telemetry()
         total.add(self._retired.snapshot())
+        for task, failures in tasks.failures.items():
+            total.count(TASK_FAILURES, task, amount=failures)
         for worker in self._workers:
             if worker.report is not None:
                 total.add(worker.report.telemetry)

@@ -127,7 +127,7 @@ async def _list(store: KeyStore, wanted: Wanted, limit: int | None, *, as_json: 
 
 
 async def _views(store: KeyStore) -> AsyncIterator[KeyView | Damaged]:
-    control = await store.control()
+    _, control = await store.sentinel()
     async for key in every_key(store):
         yield key if isinstance(key, Damaged) else KeyView.of(key, control)
 
@@ -166,10 +166,9 @@ def show(key_id: str, as_json: bool) -> None:
     checked_id(key_id, as_json=as_json)
 
     async def look(store: KeyStore) -> KeyView:
-        found = await store.find(key_id)
-        if found.key is None:
-            raise await store.missing(key_id)
-        return KeyView.of(found.key, found.control)
+        _, key = await store.read(key_id)
+        _, control = await store.sentinel()
+        return KeyView.of(key, control)
 
     view = with_store(look)
     if as_json:

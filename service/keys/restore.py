@@ -126,7 +126,7 @@ class Restore:
         entries: list[tuple[str, bytes]] = []
         for line, change in lines:
             line_id, order = line.id, audit.order_of(line.id)
-            if order <= self._top:
+            if order <= self._top or backup.is_ahead(line, self._head):
                 change, line_id, order = msgspec.structs.replace(change, restored=line.origin), "*", _LAST
             self._top = order
             entries.append((line_id, msgspec.json.encode(change)))

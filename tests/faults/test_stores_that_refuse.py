@@ -8,9 +8,9 @@ import pytest
 import redis
 
 from tests.faults.conftest import Site
-from tests.support.instance import Instance, forecast, serving, until
+from tests.support.instance import Instance, forecast, serving
+from tests.support.waiting import until
 
-_PATIENCE = 60.0
 Client = redis.Redis
 
 
@@ -76,17 +76,17 @@ REFUSALS: tuple[tuple[Act, Act, str], ...] = (
 
 def test_a_cache_that_refuses_writes_is_noticed(instance: Instance, published: Site, cache: Client) -> None:
     """Answers go on. It is counted by reason and said, also before anybody asks; then it heals by itself."""
-    until(lambda: is_ready(instance), _PATIENCE)
+    until(lambda: is_ready(instance))
     zip_codes = iter(("36436", "63101", "90028"))
     for refuse, take, why in REFUSALS:
         cache.flushall()  # what is warm is not stored again
         refuse(cache)
-        until(lambda: is_degraded(instance, "the shared cache"), _PATIENCE)
+        until(lambda: is_degraded(instance, "the shared cache"))
         assert instance.zip_code(published.key, next(zip_codes)).status_code == 200
         counted = f'forecast_cache_stores_failed_total{{reason="{why}"}}'
-        until(lambda counted=counted: instance.metric(counted) == 1, _PATIENCE)  # type: ignore[misc]
+        until(lambda counted=counted: instance.metric(counted) == 1)  # type: ignore[misc]
         take(cache)
-        until(lambda: is_ready(instance), _PATIENCE)
+        until(lambda: is_ready(instance))
 
 
 def test_a_key_store_that_would_not_keep_keys_is_told(
@@ -97,9 +97,8 @@ def test_a_key_store_that_would_not_keep_keys_is_told(
     keys.config_set("appendonly", "no")
     cache.config_set("maxmemory", "100mb")
     with serving(published.env, short / "serve.log") as instance:
-        until(
-            lambda: is_degraded(instance, "allkeys-lru", "appendonly", "the shared cache: when it is full"), _PATIENCE
-        )
+        wrong = ("allkeys-lru", "appendonly", "the shared cache: when it is full")
+        until(lambda: is_degraded(instance, *wrong))
         assert instance.zip_code(published.key).status_code == 200
         assert instance.metric("forecast_store_problems") == 3
         warned = [line["message"] for line in instance.log() if line["level"] == "warning"]
@@ -112,7 +111,7 @@ def test_a_key_store_that_would_not_keep_keys_is_told(
         keys.config_set("maxmemory-policy", "noeviction")
         keys.config_set("appendonly", "yes")
         cache.config_set("maxmemory-policy", "allkeys-lfu")
-        until(lambda: is_ready(instance), _PATIENCE)
+        until(lambda: is_ready(instance))
         done = forecast(published.env, "keys", "issue", "--partner", "acme", "--json")
         assert ("warning" in done.stderr, "warnings" in json.loads(done.stdout)) == (False, False)
 
@@ -124,13 +123,13 @@ def test_a_key_store_that_refuses_writes_issues_nothing_and_loses_no_usage(
     for refuse, take, _ in REFUSALS:
         refuse(keys)
         assert instance.zip_code(published.key).status_code == 200
-        until(lambda: is_degraded(instance, "usage of 1 keys cannot be stored and waits"), _PATIENCE)
+        until(lambda: is_degraded(instance, "usage of 1 keys cannot be stored and waits"))
         done = forecast(published.env, "keys", "issue", "--partner", "acme")
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
         assert "nothing was issued" in done.stderr
         take(keys)
-        until(lambda: is_ready(instance), _PATIENCE)
-        until(lambda: instance.metric("forecast_usage_waiting") == 0, _PATIENCE)
+        until(lambda: is_ready(instance))
+        until(lambda: instance.metric("forecast_usage_waiting") == 0)
     used = json.loads(forecast(published.env, "usage", "--json").stdout)
     assert sum(row["billable"] for row in used) == len(REFUSALS)
     assert len(json.loads(forecast(published.env, "keys", "list", "--json").stdout)) == 1

@@ -27,7 +27,7 @@ async def test_a_task_outlives_whatever_goes_wrong_in_it(
 
     before = failures["a watcher"]
     task = keep_running("a watcher", act)
-    await eventually(lambda: calls > 10, 30)
+    await eventually(lambda: calls > 10)
     assert failures["a watcher"] - before == 6
     assert len(caplog.records) == 2
     assert all("a watcher" in record.getMessage() for record in caplog.records)
@@ -48,7 +48,7 @@ async def test_a_task_that_is_told_to_stop_ends_after_its_call() -> None:
         return 3600.0
 
     task = keep_running("a watcher", act, stopping=stopping)
-    await eventually(lambda: calls == 1, 30)
+    await eventually(lambda: calls == 1)
     stopping.set()
     await asyncio.wait_for(task, 30)
     assert calls == 1

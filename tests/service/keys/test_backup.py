@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,7 @@ from service.keys.audit import AUDIT
 from service.keys.backup import BackupError, Dump
 from service.keys.names import CONTROL, record_name
 from service.keys.record import Control
+from service.keys.restore import Restore
 from service.keys.store import ForeignStoreError, KeyStoreError
 from tests.support.key_store import PEPPER, HeldKeyStore
 
@@ -170,12 +172,21 @@ async def test_an_edited_file_is_refused(good: list[bytes]) -> None:
         assert "nothing was imported" in refused(lines)
 
 
-async def test_a_trail_out_of_order_is_refused(store: HeldKeyStore) -> None:
-    """Also where the checksum is right: no key store writes one like it."""
+async def test_a_line_from_the_future_does_not_spoil_the_backups_after_it(store: HeldKeyStore) -> None:
+    """Somebody wrote one into the trail: it is imported with its time in it, once, and those behind it as well."""
     await store.issue("acme", "", None)
     (entry,) = await store.client.execute_command("XRANGE", AUDIT, "-", "+")  # type: ignore[no-untyped-call]
     await store.client.xadd(AUDIT, {b"line": entry[1][b"line"]}, id="99999999999999-0")
-    assert "out of order" in refused(await dumped(store))
+    _, later = await store.issue("later", "", None)
+    lines = await dumped(store)
+    await store.client.flushall()
+    for added in (3, 0):
+        done = await Restore(store, backup.check(lines, PEPPER), lambda: lines, dry_run=False).run()
+        assert done.lines == added
+    assert (await store.find(later.key_id)).key == later
+    trail = [line async for line in audit.oldest_first(store.redis)]
+    assert [line.at.year >= 5000 for line in trail[:3] if line.at] == [False, True, True]
+    assert audit.time_of(trail[-1].id) < datetime.now(UTC) + timedelta(days=1), "time goes on as it was"
 
 
 @given(st.lists(st.binary(max_size=50), max_size=5))

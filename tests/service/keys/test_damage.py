@@ -153,3 +153,15 @@ async def test_a_damaged_sentinel_is_an_alarm_and_can_be_replaced(tmp_path: Path
         await adopt(store)
         assert await store.loss() is None
     await store.client.aclose()
+
+
+async def test_a_line_whose_id_is_no_time_is_shown_all_the_same(tmp_path: Path) -> None:
+    """Nothing in the trail hides the rest of it."""
+    store = HeldKeyStore(tmp_path)
+    await store.issue("acme", "", None)
+    await store.client.xadd(audit.AUDIT, {"line": "x"}, id="18446744073709551614-1")
+    assert [(line.at is None, line.change is None) async for line in audit.newest_first(store.redis)] == [
+        (True, True),
+        (False, False),
+    ]
+    await store.client.aclose()
