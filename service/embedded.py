@@ -24,6 +24,7 @@ from service.embedded_runtime import (
     runtime_folder,
     server_program,
 )
+from warehouse.durable import open_lock
 
 Role = Literal["keys", "cache"]
 ROLES: tuple[Role, ...] = ("keys", "cache")
@@ -128,7 +129,7 @@ class EmbeddedServers:
     def _take_lock(self) -> bool:
         try:
             self._data.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._data / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = open_lock(self._data / _LOCK)
         except OSError as error:
             raise EmbeddedError(f"cannot write the data folder {self._data}: {error.strerror}") from None
         try:
@@ -204,7 +205,7 @@ def _users(data: Path) -> Iterator[int]:
     """Marks this command as one that uses borrowed servers; waits while their owner is stopping them."""
     try:
         data.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(data / "embedded.users", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = open_lock(data / "embedded.users")
     except OSError as error:
         raise EmbeddedError(f"cannot write the data folder {data}: {error.strerror}") from None
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from warehouse.durable import write_atomically
+from warehouse.durable import open_lock, write_atomically
 
 
 class InstanceRecord(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ def wait_until_served(
 def _locked(lock: Path) -> int:
     """A descriptor that holds `lock`, on the file that has this name."""
     while True:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = open_lock(lock)
         flock(descriptor, LOCK_EX)  # at most for the moment in which somebody looks whether we are alive
         if os.fstat(descriptor).st_nlink:
             return descriptor

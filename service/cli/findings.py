@@ -15,6 +15,7 @@ from service.cli import report_html, wording
 from service.cli.output import table
 from service.cli.wording import visible
 from warehouse.comparison import Comparison
+from warehouse.durable import write_atomically
 from warehouse.errors import CatalogError
 from warehouse.findings import Acceptance, Finding, Report, Severity
 from warehouse.publish import Outcome
@@ -44,7 +45,7 @@ def severity_markup(severity: Severity) -> str:
 def write_html(path: Path, outcome: Outcome, drop: str) -> None:
     """The same as a page. Raises CatalogError if it cannot be written."""
     try:
-        path.write_text(report_html.render(outcome, drop), encoding="utf-8")
+        write_atomically(path, report_html.render(outcome, drop).encode())
     except OSError as error:
         raise CatalogError(f"cannot write {path}: {error.strerror}") from None
 

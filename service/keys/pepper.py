@@ -1,12 +1,12 @@
 """The pepper: a secret beside the key store, without which its digests are worth nothing."""
 
 import hmac
-import os
 import secrets
 from hashlib import sha256
 from pathlib import Path
 
 from config.settings import SettingsError
+from warehouse import durable
 
 _FILE = "pepper"
 _LEAST_CHARACTERS = 16
@@ -51,16 +51,4 @@ def _create(path: Path) -> None:
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    # not named after the process: a container's is always the same, and one that was killed here leaves its file
-    aside = path.with_name(f".{_FILE}.{secrets.token_hex(8)}")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as stream:
-            stream.write(secrets.token_hex(32) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.link(aside, path)  # exclusive, and whole from the start: whoever comes second reads the first one's
-    except FileExistsError:
-        return
-    finally:
-        aside.unlink(missing_ok=True)
+    durable.create(path, f"{secrets.token_hex(32)}\n".encode(), mode=0o600)  # whoever comes second reads the first one's

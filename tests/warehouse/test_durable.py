@@ -1,10 +1,14 @@
 """Files are there whole or not at all."""
 
+import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from warehouse.durable import checksum, clear_aside, exclusive, replacing, sync_tree, write_atomically
+from warehouse import durable
+from warehouse.durable import checksum, clear_aside, create, exclusive, replacing, sync_tree, write_atomically
 
 
 def test_a_file_is_replaced_and_nothing_else_stays(tmp_path: Path) -> None:
@@ -92,3 +96,70 @@ def test_a_stream_that_is_left_by_an_error_changes_nothing(tmp_path: Path) -> No
         stream.write(b"new")
         assert path.read_bytes() == b"old"
     assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == {"usage.csv": b"new"}
+
+
+def test_a_link_planted_under_a_guessed_name_is_not_written_through(tmp_path: Path) -> None:
+    """Anybody may make a link in /tmp; the process id is known to all."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"mine")
+    path = tmp_path / "keys.jsonl"
+    planted = tmp_path / f".{path.name}.{os.getpid()}.new"
+    planted.symlink_to(victim)
+    write_atomically(path, b"secret", mode=0o600)
+    assert (victim.read_bytes(), path.read_bytes(), planted.is_symlink()) == (b"mine", b"secret", True)
+
+
+@pytest.mark.parametrize("plant", [Path.symlink_to, Path.hardlink_to])
+def test_whatever_has_the_new_files_name_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Callable[[Path, Path], None]
+) -> None:
+    """Also if it was guessed after all: nothing is written, and nothing of others is removed."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"mine")
+    monkeypatch.setattr(durable, "token_hex", lambda _: "guessed")
+    planted = tmp_path / ".current.json.guessed.new"
+    plant(planted, victim)
+    with pytest.raises(FileExistsError):
+        write_atomically(tmp_path / "current.json", b"secret")
+    assert (victim.read_bytes(), planted.exists()) == (b"mine", True)
+
+
+def test_a_file_is_private_from_its_first_moment(tmp_path: Path) -> None:
+    """Not made so afterwards."""
+    with replacing(tmp_path / "keys.jsonl", mode=0o600) as stream:
+        assert stat.S_IMODE(os.fstat(stream.fileno()).st_mode) == 0o600
+
+
+def test_a_link_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"mine")
+    path = tmp_path / "usage.csv"
+    path.symlink_to(victim)
+    write_atomically(path, b"new")
+    assert (victim.read_bytes(), path.read_bytes(), path.is_symlink()) == (b"mine", b"new", False)
+
+
+def test_a_device_or_pipe_is_not_replaced(tmp_path: Path) -> None:
+    """``--out /dev/stdout`` by root would replace it for everybody."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="no regular file"):
+        write_atomically(pipe, b"x")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_file_is_created_once(tmp_path: Path) -> None:
+    """Private, and nothing else stays."""
+    path = tmp_path / "pepper"
+    assert (create(path, b"first", mode=0o600), create(path, b"second", mode=0o600)) == (True, False)
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"first", 0o600)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_lock_is_not_made_through_a_link(tmp_path: Path) -> None:
+    lock, elsewhere = tmp_path / "lock", tmp_path / "elsewhere"
+    lock.symlink_to(elsewhere)
+    with pytest.raises(OSError, match="lock"), exclusive(lock):
+        pass
+    assert not elsewhere.exists()
