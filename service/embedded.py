@@ -21,6 +21,7 @@ from service.embedded_runtime import (
     answers_ping,
     die_with_parent,
     is_private,
+    make_private,
     runtime_folder,
     server_program,
 )
@@ -146,7 +147,7 @@ class EmbeddedServers:
     def _start(self, role: Role) -> "subprocess.Popen[bytes]":
         folder = self._log(role).parent
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._runtime)
         Path(self._socket(role)).unlink(missing_ok=True)
         configuration = str(resources.files("config").joinpath(f"redis-{role}.conf"))
         command = [server_program(), configuration, "--port", "0", "--unixsocket", self._socket(role)]
@@ -165,11 +166,20 @@ class EmbeddedServers:
         """Where the sockets are: our own folder if we own the servers, else the one that their owner noted."""
         if self.owned:
             return self._own_runtime
+        noted = self._noted()
+        return self._own_runtime if noted is None else noted
+
+    def _noted(self) -> Path | None:
+        """The folder that the lock file names, if it is private to us; for root, also to the owner of that file."""
+        lock = self._data / _LOCK
         try:
-            noted = (self._data / _LOCK).read_text()
+            noted, written_by = lock.read_text(), lock.stat().st_uid
         except (OSError, UnicodeDecodeError):
-            noted = ""
-        return Path(noted) if noted.startswith("/") and is_private(Path(noted)) else self._own_runtime
+            return None
+        if not noted.startswith("/"):
+            return None
+        owners = {os.getuid(), written_by} if os.getuid() == 0 else {os.getuid()}
+        return Path(noted) if any(is_private(Path(noted), owner) for owner in owners) else None
 
     def _log(self, role: Role) -> Path:
         return self._data / "embedded" / role / "server.log"

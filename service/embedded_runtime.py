@@ -21,24 +21,65 @@ class EmbeddedError(Exception):
 
 
 def runtime_folder(data: Path) -> Path:
-    """A short private folder for the sockets of `data`: under XDG_RUNTIME_DIR if it is usable, else under /tmp."""
+    """Where the sockets of `data` belong: under XDG_RUNTIME_DIR if nobody else can meddle there, else under /tmp.
+
+    Raises:
+        EmbeddedError: if what is there already, or the folder that it would be in, is not safe.
+    """
     name = f"forecast-{blake2b(str(data.resolve()).encode(), digest_size=6).hexdigest()}"
     base = os.environ.get("XDG_RUNTIME_DIR")
-    if base and os.access(base, os.W_OK | os.X_OK):
-        return Path(base) / name
-    folder = Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}"
-    if os.path.lexists(folder) and not is_private(folder):
-        raise EmbeddedError(f"{folder} is not a private folder of this user: remove it")
+    if base and os.access(base, os.W_OK | os.X_OK) and _keeps_what_is_ours(Path(base)):
+        folder = Path(base) / name
+    else:
+        shared = Path(tempfile.gettempdir())
+        if not _keeps_what_is_ours(shared):
+            raise EmbeddedError(
+                f"other users can replace folders in {shared}, which has no sticky bit: set XDG_RUNTIME_DIR to a "
+                "private folder of this user"
+            )
+        folder = shared / f"{name}-{os.getuid()}"
+    if os.path.lexists(folder):
+        _check_private(folder)
     return folder
 
 
-def is_private(folder: Path) -> bool:
-    """Anybody may write to /tmp: a folder that is not ours could hold a server that is not ours."""
+def make_private(folder: Path) -> None:
+    """Creates the runtime folder where it is missing. Looked at afterwards: between a look and the making of it,
+    another user could have made it. Raises EmbeddedError if it is not ours alone."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileExistsError:
+        pass  # no folder at all; told just below
+    except OSError as error:
+        raise EmbeddedError(f"cannot create {folder}: {error.strerror}; set XDG_RUNTIME_DIR") from None
+    _check_private(folder)
+
+
+def is_private(folder: Path, owner: int) -> bool:
+    """Whether nobody but `owner` can enter it: a folder of somebody else's could hold somebody else's server."""
     try:
         status = folder.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(status.st_mode) and os.getuid() in (status.st_uid, 0) and not status.st_mode & 0o077
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == owner and status.st_mode & 0o777 == 0o700
+
+
+def _check_private(folder: Path) -> None:
+    if not is_private(folder, os.getuid()):
+        raise EmbeddedError(
+            f"{folder} is not a private folder of this user (a folder, no link, owned by uid {os.getuid()}, mode "
+            "0700), so another user could run a server in it: remove it, or set XDG_RUNTIME_DIR to a folder of your own"
+        )
+
+
+def _keeps_what_is_ours(base: Path) -> bool:
+    """Whether no other user can rename or replace a folder of ours in `base`."""
+    try:
+        status = base.stat()
+    except OSError:
+        return False
+    trusted = status.st_uid in (os.getuid(), 0)
+    return trusted and (not status.st_mode & 0o022 or bool(status.st_mode & stat.S_ISVTX))
 
 
 def server_program() -> str:

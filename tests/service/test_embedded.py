@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -172,15 +173,11 @@ def test_a_socket_path_that_is_too_long_is_an_error_that_says_what_to_do(
         EmbeddedServers(data, ROLES).url("keys")
 
 
-@pytest.mark.parametrize("planted", ["open folder", "file", "link", "dangling link"])
-def test_a_planted_folder_is_refused(
-    planted: str, data: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Anybody may write to the temporary folder: what lies there already could hold somebody else's server."""
-    monkeypatch.delenv("XDG_RUNTIME_DIR")
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(short_folder))
-    folder = runtime_folder(data)
-    assert str(os.getuid()) in folder.name
+_NOBODY = 65534
+
+
+def plant(planted: str, folder: Path) -> None:
+    """What another user could leave at `folder`."""
     match planted:
         case "open folder":
             folder.mkdir()
@@ -188,14 +185,87 @@ def test_a_planted_folder_is_refused(
         case "file":
             folder.write_text("")
         case "link":
-            folder.symlink_to(short_folder)
+            folder.symlink_to(folder.parent)
         case "dangling link":
-            folder.symlink_to(short_folder / "none")
+            folder.symlink_to(folder.parent / "none")
+        case "another user's":
+            if os.getuid():
+                pytest.skip("only root can give a folder away")
+            folder.mkdir(mode=0o700)
+            os.chown(folder, _NOBODY, _NOBODY)
+
+
+def unplant(folder: Path) -> None:
+    folder.rmdir() if folder.is_dir() and not folder.is_symlink() else folder.unlink()
+
+
+PLANTED = ["open folder", "file", "link", "dangling link", "another user's"]
+
+
+@pytest.mark.parametrize("runtime", ["XDG_RUNTIME_DIR", "temporary folder"])
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_planted_folder_is_refused(
+    planted: str, runtime: str, data: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody may write to the temporary folder: what lies there already could hold somebody else's server, also for
+    root."""
+    if runtime == "temporary folder":
+        monkeypatch.delenv("XDG_RUNTIME_DIR")
+        monkeypatch.setattr("tempfile.gettempdir", lambda: str(short_folder))
+    folder = runtime_folder(data)
+    plant(planted, folder)
     try:
-        with pytest.raises(EmbeddedError, match="remove it"):
+        with pytest.raises(EmbeddedError, match=f"{folder} .*remove it"):
             EmbeddedServers(data, ROLES)
     finally:
-        folder.rmdir() if planted == "open folder" else folder.unlink()
+        unplant(folder)
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_folder_that_is_planted_at_the_last_moment_is_refused(planted: str, data: Path) -> None:
+    """Between the first look and the making of it. No server is started there."""
+    servers = EmbeddedServers(data, ROLES)
+    plant(planted, runtime_folder(data))
+    try:
+        with pytest.raises(EmbeddedError, match="remove it"):
+            servers.ensure()
+        assert not servers._processes
+    finally:
+        unplant(servers._own_runtime)
+        servers.stop()
+
+
+def test_a_folder_in_which_others_can_rename_is_not_used(
+    data: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A runtime folder without a sticky bit that all may write: the temporary folder is, if that is any better."""
+    open_to_all = short_folder / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(open_to_all))
+    assert runtime_folder(data).parent == Path(tempfile.gettempdir())
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(open_to_all))
+    with pytest.raises(EmbeddedError, match=f"{open_to_all}.*XDG_RUNTIME_DIR"):
+        runtime_folder(data)
+    open_to_all.rmdir()
+
+
+def test_what_the_lock_names_is_believed_only_where_its_writer_owns_it(
+    servers: EmbeddedServers, data: Path, short_folder: Path
+) -> None:
+    """Root uses servers that the service's user runs, and not those of anybody else."""
+    if os.getuid():
+        pytest.skip("only root can give a folder away")
+    others = short_folder / "others"
+    others.mkdir(mode=0o700)
+    lock = data / "embedded.lock"
+    lock.write_text(str(others))
+    os.chown(others, _NOBODY, _NOBODY)
+    second = EmbeddedServers(data, ROLES)
+    assert second._runtime == second._own_runtime
+    os.chown(lock, _NOBODY, _NOBODY)
+    assert second._runtime == others
+    others.rmdir()
 
 
 def test_a_server_on_the_path_is_used_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
