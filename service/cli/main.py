@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.exceptions import NoSuchCommand
 
 from service.cli.output import print_json_error, shown
 
@@ -28,6 +29,14 @@ class _Commands(click.Group):
         # wrong usage is noticed before the command itself could look
         with _told(as_json="--json" in ctx.args):
             return super().invoke(ctx)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:  # click suggests from commands that are imported already
+            raise NoSuchCommand(error.command_name, possibilities=_COMMANDS, ctx=ctx) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(_COMMANDS)

@@ -66,6 +66,31 @@ def test_every_command_can_print_json(cli: Cli, path: tuple[str, ...]) -> None:
     assert "--json" in cli(*path, "--help").out
 
 
+def slipped(name: str) -> str:
+    """`name` with its last two letters in the wrong order, or doubled."""
+    return f"{name[:-2]}{name[-1]}{name[-2]}" if name[-1] != name[-2] else name + name[-1]
+
+
+GROUPS = [path for path in COMMANDS if path not in LEAVES]
+
+
+@pytest.mark.parametrize("path", GROUPS, ids=lambda path: " ".join(path) or "forecast")
+def test_a_mistyped_command_is_told_the_right_one(cli: Cli, path: tuple[str, ...]) -> None:
+    for name in (found[-1] for found in COMMANDS if found[:-1] == path and found != path):
+        done = cli(*path, slipped(name))
+        assert (done.code, done.out) == (2, "")
+        assert f"'{name}'" in done.err.partition("Did you mean")[2]
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "forecast")
+def test_a_mistyped_option_is_told_the_right_one(cli: Cli, path: tuple[str, ...]) -> None:
+    for parameter in COMMANDS[path].get_params(click.Context(COMMANDS[path])):
+        for name in (each for each in parameter.opts if each.startswith("--")):
+            done = cli(*path, slipped(name))
+            assert (done.code, done.out) == (2, "")
+            assert f"'{name}'" in done.err.partition("Did you mean")[2]
+
+
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
 def test_an_unknown_option_is_wrong_usage(cli: Cli, path: tuple[str, ...]) -> None:
     """Exit code 2, and the usage on standard error alone."""
