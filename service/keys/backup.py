@@ -1,13 +1,13 @@
 """A backup of the key store: one versioned document of JSON lines.
 
 ``head`` (version, pepper's fingerprint, sentinel), every record, the whole audit trail, the records that were changed
-while the others were written, and ``end`` with their numbers and a checksum. It holds digests and no secrets, and is
-worth nothing without the pepper, which is not in it. The checksum is an HMAC-SHA-256 with the pepper: a file that was
-damaged, cut off or edited is told from a good one.
+while the others were written, usage as whoever wires this brings it, and ``end`` with their numbers and a checksum. It
+holds digests and no secrets, and is worth nothing without the pepper, which is not in it. The checksum is an
+HMAC-SHA-256 with the pepper: a file that was damaged, cut off or edited is told from a good one.
 """
 
 import hmac
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Literal
@@ -20,7 +20,9 @@ from service.keys.listing import every_key, readable
 from service.keys.record import ApiKey, Control, Damaged
 from service.keys.store import KeyStore, KeyStoreError, now
 
-VERSION = 1
+VERSION = 2
+# The first had no usage.
+_READ = (1, VERSION)
 _PURPOSE = b"forecast keys backup\n"
 _UNKNOWN_PEPPER = "unknown"
 _CLOCKS_DIFFER = timedelta(days=1)
@@ -46,12 +48,19 @@ class LineItem(msgspec.Struct, frozen=True, tag="line"):
     line: Line
 
 
+class UsageItem(msgspec.Struct, frozen=True, tag="usage"):
+    """What was counted of one key: JSON that this room does not know."""
+
+    usage: msgspec.Raw
+
+
 class End(msgspec.Struct, frozen=True, tag="end"):
     """`checksum` is over every line before this one, as hex."""
 
     keys: int
     lines: int
     checksum: str
+    usage: int = 0
 
 
 class _Mark(msgspec.Struct, frozen=True):
@@ -60,18 +69,24 @@ class _Mark(msgspec.Struct, frozen=True):
     version: int
 
 
-Item = Head | KeyItem | LineItem | End
+Item = Head | KeyItem | LineItem | UsageItem | End
 _items = msgspec.json.Decoder(Item)
+_USAGE = b'{"type":"usage",'  # as every line of it begins
 
 
 class Dump:
-    """Writes a backup; afterwards `keys`, `lines` and `damaged` say what is in it, and what could not be."""
+    """Writes a backup; afterwards `keys`, `lines`, `usage` and `damaged` say what is in it, and what could not be.
 
-    def __init__(self, store: KeyStore) -> None:
+    `usage` are records of what was counted, each of which can be encoded as JSON.
+    """
+
+    def __init__(self, store: KeyStore, usage: AsyncIterable[msgspec.Struct] | None = None) -> None:
         self.keys = 0
         self.lines = 0
+        self.usage = 0
         self.damaged: list[Damaged] = []
         self._store = store
+        self._counted = usage
         self._sum = hmac.new(store.pepper, _PURPOSE, sha256)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -100,7 +115,11 @@ class Dump:
             (record,) = await self._store.raw([key_id])
             for item in self._item(readable(record, key_id), control):
                 yield item
-        yield msgspec.json.encode(End(self.keys, self.lines, self._sum.hexdigest())) + b"\n"
+        if self._counted is not None:
+            async for counted in self._counted:
+                self.usage += 1
+                yield self._encoded(UsageItem(msgspec.Raw(msgspec.json.encode(counted))))
+        yield msgspec.json.encode(End(self.keys, self.lines, self._sum.hexdigest(), self.usage)) + b"\n"
 
     def _item(self, key: ApiKey | Damaged, control: Control) -> Iterator[bytes]:
         if isinstance(key, Damaged):
@@ -121,13 +140,25 @@ class Dump:
 def read(lines: Iterable[bytes]) -> Iterator[KeyItem | LineItem]:
     """The records and the trail of a backup that was checked."""
     for line in lines:
-        item = _items.decode(line)
-        if isinstance(item, KeyItem | LineItem):
-            yield item
+        if not line.startswith(_USAGE):
+            item = _items.decode(line)
+            if isinstance(item, KeyItem | LineItem):
+                yield item
 
 
-def check(lines: Iterable[bytes], secret: bytes) -> Head:
+def read_usage(lines: Iterable[bytes]) -> Iterator[msgspec.Raw]:
+    """The records of usage of a backup that was checked."""
+    for line in lines:
+        if line.startswith(_USAGE):
+            item = _items.decode(line)
+            if isinstance(item, UsageItem):
+                yield item.usage
+
+
+def check(lines: Iterable[bytes], secret: bytes, is_usage: Callable[[msgspec.Raw], object] = lambda _: None) -> Head:
     """The head of a backup that is whole and was made with the pepper `secret`.
+
+    `is_usage` raises ValueError for a record of usage that is none.
 
     Raises:
         BackupError: if it is not.
@@ -136,16 +167,19 @@ def check(lines: Iterable[bytes], secret: bytes) -> Head:
     first = next(stream, b"")
     head = _head(first, pepper.fingerprint(secret))
     digest = hmac.new(secret, _PURPOSE + first, sha256)
-    keys, trail = 0, _Trail()
+    keys, usage, trail = 0, 0, _Trail()
     for number, line in enumerate(stream, 2):
         try:
             item = _items.decode(line)
             if isinstance(item, End):
-                _check_end(item, End(keys, trail.lines, digest.hexdigest()), rest=next(stream, None))
+                _check_end(item, End(keys, trail.lines, digest.hexdigest(), usage), rest=next(stream, None))
                 return head
             if isinstance(item, LineItem):
                 trail.check(item.line)
+            if isinstance(item, UsageItem):
+                is_usage(item.usage)
             keys += isinstance(item, KeyItem)
+            usage += isinstance(item, UsageItem)
         except (msgspec.DecodeError, ValueError) as error:
             raise BackupError(f"the file is damaged in line {number} ({error}); nothing was imported") from None
         digest.update(line)
@@ -181,10 +215,10 @@ def _head(first: bytes, fingerprint: str) -> Head:
         raise BackupError("the file is no backup of a key store; nothing was imported") from None
     if (mark.type, mark.format) != ("head", "forecast-keys"):
         raise BackupError("the file is no backup of a key store; nothing was imported")
-    if mark.version != VERSION:
+    if mark.version not in _READ:
         raise BackupError(
-            f"the file has version {mark.version}, and version {VERSION} is read here: import it with the release of "
-            "this service that wrote it"
+            f"the file has version {mark.version}, and versions up to {VERSION} are read here: import it with the "
+            "release of this service that wrote it"
         )
     try:
         head = msgspec.json.decode(first, type=Head)
@@ -199,8 +233,10 @@ def _head(first: bytes, fingerprint: str) -> Head:
 
 
 def _check_end(end: End, counted: End, rest: bytes | None) -> None:
-    if (end.keys, end.lines) != (counted.keys, counted.lines):
-        said, found = (f"{one.keys:,} keys and {one.lines:,} lines" for one in (end, counted))
+    if (end.keys, end.lines, end.usage) != (counted.keys, counted.lines, counted.usage):
+        said, found = (
+            f"{one.keys:,} keys, {one.lines:,} lines and {one.usage:,} records of usage" for one in (end, counted)
+        )
         raise BackupError(f"the file is damaged: it should hold {said}, and holds {found}; nothing was imported")
     if not hmac.compare_digest(end.checksum, counted.checksum):
         raise BackupError("the file is damaged or was edited: its checksum is wrong; nothing was imported")

@@ -51,4 +51,6 @@ def _create(path: Path) -> None:
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    durable.create(path, f"{secrets.token_hex(32)}\n".encode(), mode=0o600)  # whoever comes second reads the first one's
+    durable.create(
+        path, f"{secrets.token_hex(32)}\n".encode(), mode=0o600
+    )  # whoever comes second reads the first one's

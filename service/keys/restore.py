@@ -3,7 +3,7 @@
 Every step can be repeated: an import that was interrupted is simply run again.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import islice
 from typing import TypeVar
@@ -48,13 +48,25 @@ class Restored(msgspec.Struct, kw_only=True):
 
 
 class Restore:
-    """`lines` opens the file anew for each pass over it; it must have been checked (backup.check)."""
+    """`lines` opens the file anew for each pass over it; it must have been checked (backup.check).
 
-    def __init__(self, store: KeyStore, head: Head, lines: Callable[[], Iterable[bytes]], *, dry_run: bool) -> None:
+    `before_ours` brings what else has to be there before workers believe the store: usage, by which quotas are judged.
+    """
+
+    def __init__(
+        self,
+        store: KeyStore,
+        head: Head,
+        lines: Callable[[], Iterable[bytes]],
+        *,
+        dry_run: bool,
+        before_ours: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._store = store
         self._head = head
         self._lines = lines
         self._dry_run = dry_run
+        self._before_ours = before_ours
         self._by = whoami()
         self._replay = Replay()
         self._known: set[str] = set()
@@ -73,6 +85,17 @@ class Restore:
         _, control = await self._store.sentinel()
         if control is not None and control.pepper_fingerprint != self._store.fingerprint:
             self._store.check_control(control)
+        await self._bring_back()
+        if self._before_ours is not None:
+            await self._before_ours()
+        # last: until everything is there, workers say that they do not know, and not that keys are invalid
+        self._done.made_ours = control is None
+        if not self._dry_run:
+            await self._make_ours()
+            await make_durable(self._store.redis)
+        return self._done
+
+    async def _bring_back(self) -> None:
         async for line in audit.oldest_first(self._store.redis):
             self._note(line)
         for item in backup.read(self._lines()):
@@ -87,12 +110,6 @@ class Restore:
             await self._revoke(ids)
         for ids in _batches(iter(self._named.keys() - self._replay.revoked.keys()), _BATCH):
             await self._look_for(ids)
-        # last: until everything is there, workers say that they do not know, and not that keys are invalid
-        self._done.made_ours = control is None
-        if not self._dry_run:
-            await self._make_ours()
-            await make_durable(self._store.redis)
-        return self._done
 
     def _note(self, line: Line) -> None:
         self._replay.note(line)

@@ -2,6 +2,8 @@
 
 ``u:{<key id>}:2026-11``: ``20:forecast:answered`` -> how often on the 20th. The area ``*`` holds what quotas ask for:
 ``20:*:billable`` of the day, ``*:*:billable`` of the month. ``s:{<key id>}``: worker id -> last batch and its time.
+``i:{<key id>}:2026-11``: how much of the counts was imported, ``<generation>:20:forecast:answered``; ``u:generation``:
+which generation the store itself is (restore.py).
 Nothing expires. Days are whole days since 1970-01-01 in UTC.
 """
 
@@ -12,11 +14,14 @@ import msgspec
 
 COUNTS_PREFIX = "u:"
 SEQUENCES_PREFIX = "s:"
+IMPORTED_PREFIX = "i:"
+GENERATION = "u:generation"
 DAY_SECONDS = 86_400
 MONTH_TOTAL = "*:*:billable"
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _COUNTS = re.compile(r"u:\{([^{}]+)\}:([0-9]{4}-(?:0[1-9]|1[0-2]))")
+_IMPORTED = re.compile(r"([0-9a-f]+):([0-9]{2}:.+)")
 _FIELD = re.compile(r"([0-9]{2}):([^:*]+):([^:*]+)")
 
 
@@ -49,6 +54,10 @@ def counts_name(key_id: str, month: str) -> str:
     return f"{COUNTS_PREFIX}{{{key_id}}}:{month}"
 
 
+def imported_name(key_id: str, month: str) -> str:
+    return f"{IMPORTED_PREFIX}{{{key_id}}}:{month}"
+
+
 def sequences_name(key_id: str) -> str:
     return f"{SEQUENCES_PREFIX}{{{key_id}}}"
 
@@ -59,6 +68,16 @@ def field_name(day: date, area: str, outcome: str) -> str:
 
 def day_total(day: date) -> str:
     return field_name(day, "*", "billable")
+
+
+def total_of(field: Field) -> str:
+    return f"{field.day_of_month:02}:*:billable"
+
+
+def parse_imported(name: str) -> tuple[str, str] | None:
+    """The generation, and the field of the counts."""
+    match = _IMPORTED.fullmatch(name)
+    return (match[1], match[2]) if match else None
 
 
 def parse_counts_name(name: str) -> CountsName | None:

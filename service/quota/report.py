@@ -10,13 +10,13 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from service.quota.names import COUNTS_PREFIX, counts_name, month_of, parse_counts_name, parse_field
+from service.quota.names import COUNTS_PREFIX, CountsName, counts_name, month_of, parse_counts_name, parse_field
 from service.quota.usage import BILLABLE, OUTCOMES
 from service.redis.client import RedisStore, StoreUnavailable
 
 _RECORDS_AT_ONCE = 50
 _NAMES_AT_ONCE = 1000
-_WHOLE = re.compile(rb"[0-9]{1,15}")
+WHOLE = re.compile(rb"[0-9]{1,15}")
 
 
 class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,17 +80,25 @@ class UsageReport:
         """Ids of the keys that have counts in those months. Raises StoreUnavailable."""
         months = set(_months(first, last))
         found: set[str] = set()
-        cursor = 0
-        while True:
-            cursor, names = await self._store.call(
-                lambda client, at=cursor: client.scan(at, match=f"{COUNTS_PREFIX}{{*", count=_NAMES_AT_ONCE)  # type: ignore[misc]
-            )
-            for name in names:
-                parts = parse_counts_name(name.decode("utf-8", "replace"))
-                if parts is not None and parts.month in months:
-                    found.add(parts.key_id)
-            if not cursor:
-                return found
+        async for name in counts_names(self._store):
+            if name.month in months:
+                found.add(name.key_id)
+        return found
+
+
+async def counts_names(store: RedisStore) -> AsyncIterator[CountsName]:
+    """The names of all records of counts, in no order, some perhaps twice. Raises StoreUnavailable."""
+    cursor = 0
+    while True:
+        cursor, names = await store.call(
+            lambda client, at=cursor: client.scan(at, match=f"{COUNTS_PREFIX}{{*", count=_NAMES_AT_ONCE)  # type: ignore[misc]
+        )
+        for name in names:
+            parts = parse_counts_name(name.decode("utf-8", "replace"))
+            if parts is not None:
+                yield parts
+        if not cursor:
+            return
 
 
 async def _read(client: Redis, names: list[str]) -> list[Any]:
@@ -110,7 +118,7 @@ def _rows(key_id: str, month: str, record: Any) -> tuple[list[UsageRow], Damaged
         if field is None or field.outcome not in OUTCOMES:
             continue  # totals, and what a later version may count
         try:
-            if not _WHOLE.fullmatch(value):
+            if not WHOLE.fullmatch(value):
                 raise ValueError(f"holds {value[:40]!r}")
             day = date.fromisoformat(f"{month}-{field.day_of_month:02}")
         except ValueError as error:

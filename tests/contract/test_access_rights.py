@@ -25,9 +25,11 @@ from service.keys.verdict import Accepted, Rejected
 from service.keys.verifier import KeyVerifier
 from service.operators.changes import Changes
 from service.probe import check_answers_redis
+from service.quota.backup import UsageDump
 from service.quota.lease_store import LeaseStore
 from service.quota.names import DAY_SECONDS
 from service.quota.report import UsageReport
+from service.quota.restore import restore_usage
 from service.redis.client import RedisStore, StoreUnavailable, open_client
 from service.redis.invalidation import InvalidationListener
 from service.terms import Terms, parse_rate
@@ -98,6 +100,24 @@ async def test_a_backup_can_be_imported_with_them_into_an_emptied_store(
         client.flushall()
     done = await Restore(keys, backup.check(lines, PEPPER), lambda: lines, dry_run=False).run()
     assert (done.added, done.lines, done.made_ours) == (1, 1, True)
+
+
+async def test_usage_is_exported_and_imported_with_them(server: ValkeyProcess, opened: Opened, tmp_path: Path) -> None:
+    """What a worker's user has counted; sequences included."""
+    worker = UsageWorker(opened("forecast-worker")._client, tmp_path)
+    worker.counters.count("a", "forecast", "answered")
+    assert await worker.flusher.flush()
+    commands = opened("forecast-keys")
+    records = [record async for record in UsageDump(commands, None)]
+    assert [len(record.workers) for record in records] == [1, 0]
+    with BlockingRedis.from_url(server.url) as client:
+        client.flushall()
+    assert (await restore_usage(commands, None, records, dry_run=True)).added == 1
+    assert (await restore_usage(commands, None, records, dry_run=False)).added == 1
+    with BlockingRedis.from_url(url(server, "forecast-keys")) as client:
+        for command in ("DEL u:{a}:2026-11", "EXPIRE u:{a}:2026-11 1", "HDEL s:{a} x"):
+            with pytest.raises(NoPermissionError):
+                client.execute_command(*command.split())
 
 
 async def test_a_worker_verifies_keys_and_is_told_of_changes(

@@ -1,6 +1,7 @@
 """Usage while its server is killed, stalled or gone, and while workers are killed."""
 
 import asyncio
+import json
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from redis import Redis as BlockingRedis
 
 from service.quota.flusher import UsageFlusher
 from service.quota.quotas import QuotaGuard
@@ -18,6 +20,8 @@ from service.quota.spool import FOLDER, Spool
 from service.quota.usage import OUTCOMES, UsageCounters
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore, open_client
+from tests.faults.conftest import Site
+from tests.support.instance import Instance, forecast, until
 from tests.support.usage import spool_files
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
@@ -240,3 +244,43 @@ async def test_a_worker_that_lives_keeps_its_spool_from_others(server: ValkeyPro
         await each.stop()
     assert not spool_files(tmp_path)
     assert await stored(server.url) == counted
+
+
+def usage_of(site: Site, key_id: str) -> int:
+    """What `forecast usage` says is billable."""
+    done = forecast(site.env, "usage", "--key", key_id, "--json")
+    assert done.returncode == 0, done.stderr
+    rows = (
+        [json.loads(line) for line in done.stdout.splitlines()]
+        if done.stdout.startswith("{")
+        else json.loads(done.stdout)
+    )
+    return sum(row["answered"] + row["answered_empty"] + row["not_modified"] for row in rows)
+
+
+def test_a_restored_key_store_bills_and_limits_what_was_asked_before_the_loss(
+    instance: Instance, published: Site, short: Path
+) -> None:
+    """Counted, exported, emptied, counted a little more, imported twice beside the running instance: `forecast usage`
+    and the quota that workers judge by agree."""
+    issued = forecast(published.env, "keys", "issue", "--partner", "acme", "--quota", "20/day", "--json")
+    key, key_id = (json.loads(issued.stdout)[name] for name in ("key", "key_id"))
+    backup = str(short / "backup.jsonl")
+
+    def ask(times: int) -> list[int]:
+        return [instance.zip_code(key).status_code for _ in range(times)]
+
+    assert ask(8) == [200] * 8
+    until(lambda: usage_of(published, key_id) == 8, 30)
+    assert forecast(published.env, "keys", "export", backup).returncode == 0
+    assert ask(3) == [200] * 3  # some of them may be stored before the loss
+    with BlockingRedis.from_url(published.keys.url) as server:
+        server.flushall()
+    for added in (8, 0):
+        done = forecast(published.env, "keys", "import", backup, "--json")
+        assert (done.returncode, json.loads(done.stdout)["usage"]) == (0, added), done.stderr
+    until(lambda: instance.zip_code(key).status_code == 200, 30)
+    until(lambda: 429 in ask(1), 60)
+    until(lambda: instance.metric("forecast_usage_waiting") == 0, 30)
+    # what was answered between the export and the loss is lost, and nothing else
+    assert usage_of(published, key_id) == 20

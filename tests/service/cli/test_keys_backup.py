@@ -32,13 +32,13 @@ def test_a_backup_is_private_and_whole(cli: Cli, running: list[int], file: Path)
     file.chmod(0o644)
     issued = issue(cli)
     done = cli("keys", "export", str(file), "--json")
-    assert done.json == {"file": str(file), "keys": 1, "lines": 1, "damaged": []}
+    assert done.json == {"file": str(file), "keys": 1, "lines": 1, "usage": 0, "damaged": []}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert list(file.parent.iterdir()) == [file]
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [line["type"] for line in lines] == ["head", "key", "line", "end"]
     assert issued["key"] not in file.read_text()
-    assert cli("keys", "export", str(file)).err == "1 keys and 1 lines of the audit trail.\n"
+    assert cli("keys", "export", str(file)).err == "1 keys, 1 lines of the audit trail, 0 records of usage.\n"
 
 
 def test_a_backup_can_go_to_standard_output(cli: Cli, running: list[int], file: Path) -> None:

@@ -53,7 +53,7 @@ async def test_every_line_is_json(store: HeldKeyStore) -> None:
     """The first tells what it is, the last how much there is."""
     await store.issue("acme", "", None)
     head, *_, end = (json.loads(line) for line in await dumped(store))
-    assert (head["format"], head["version"], head["pepper"]) == ("forecast-keys", 1, pepper.fingerprint(PEPPER))
+    assert (head["format"], head["version"], head["pepper"]) == ("forecast-keys", 2, pepper.fingerprint(PEPPER))
     assert (end["keys"], end["lines"]) == (1, 1)
 
 
@@ -145,8 +145,8 @@ async def test_a_file_of_another_kind_is_refused(good: list[bytes]) -> None:
 
 async def test_a_file_of_another_version_is_refused(good: list[bytes]) -> None:
     """Its number is told."""
-    lines = [good[0].replace(b'"version":1', b'"version":2'), *good[1:]]
-    assert "version 2" in refused(lines)
+    lines = [good[0].replace(b'"version":2', b'"version":3'), *good[1:]]
+    assert "version 3" in refused(lines)
 
 
 async def test_a_file_that_is_cut_off_is_refused(good: list[bytes]) -> None:

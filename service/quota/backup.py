@@ -1,0 +1,178 @@
+"""Usage in a backup: what is read for one.
+
+A store's counts are a sum: what it counted itself, and what was imported from other stores. A store is told from
+others by its generation; a backup keeps the parts apart, each with its generation (restore.py says why).
+"""
+
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
+from itertools import islice
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+
+from service.quota.names import GENERATION, counts_name, imported_name, parse_field, parse_imported, sequences_name
+from service.quota.report import WHOLE, Damaged, counts_names
+from service.redis.client import RedisStore, StoreUnavailable
+
+# So few that the server serves others in between.
+_RECORDS_AT_ONCE = 50
+# A month has about ten fields a day: a line of a backup stays far below a megabyte whatever a record holds.
+_FIELDS_IN_A_RECORD = 2000
+_LONGEST_FIELD = 100
+
+Generation = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
+Word = Annotated[str, Meta(pattern=r"^[^\s{}]{1,100}$")]
+Count = Annotated[int, Meta(ge=0, lt=10**15)]
+FieldName = Annotated[str, Meta(pattern=r"^[0-9]{2}:[^:*\s]+:[^:*\s]+$", max_length=_LONGEST_FIELD)]
+
+
+class Sequence(msgspec.Struct, frozen=True, array_like=True):
+    """The number of a worker's last batch, and when it came, in seconds since 1970."""
+
+    number: Count
+    at: Count
+
+
+class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What `generation` counted of a key in a month, such as ``2026-11``: field -> count.
+
+    `workers`: batches up to these are in the figures, by worker. Read in the same instant, so that a batch that is
+    sent again after a restore is neither lost nor counted twice.
+    """
+
+    key_id: Word
+    month: Annotated[str, Meta(pattern="^[0-9]{4}-(0[1-9]|1[0-2])$")]
+    generation: Generation
+    figures: dict[FieldName, Count] = {}
+    workers: dict[Word, Sequence] = {}
+
+
+async def generation_of(store: RedisStore, begun: datetime | None) -> str:
+    """The store's generation, noted in it from now on. Raises StoreUnavailable.
+
+    `begun` is the moment that tells a store of keys from others. Where none is noted yet the generation follows from
+    it, so that an older copy of the same store has the same. A store that has lost its keys is a new one.
+    """
+    made = _made(begun)
+    await store.call(lambda client: client.set(GENERATION, made, nx=True))
+    noted = await _noted(store)
+    if noted is None:
+        raise StoreUnavailable("the key store was emptied meanwhile")
+    return noted
+
+
+async def foreseen_generation(store: RedisStore, begun: datetime | None) -> str:
+    """What `generation_of` would note. Raises StoreUnavailable."""
+    return await _noted(store) or _made(begun)
+
+
+def _made(begun: datetime | None) -> str:
+    return secrets.token_hex(8) if begun is None else f"{int(begun.timestamp() * 1_000_000):x}"
+
+
+async def _noted(store: RedisStore) -> str | None:
+    """Raises StoreUnavailable, also where it is damaged."""
+    raw: Any = await store.call(lambda client: client.get(GENERATION))
+    try:
+        return None if raw is None else msgspec.convert(raw.decode(), Generation)
+    except (UnicodeDecodeError, msgspec.ValidationError):
+        raise StoreUnavailable(f"the key store holds a damaged record: {GENERATION}") from None
+
+
+class UsageDump:
+    """The usage of every key; afterwards `damaged` says what could not be read. `begun` as in `generation_of`."""
+
+    def __init__(self, store: RedisStore, begun: datetime | None) -> None:
+        self.damaged: list[Damaged] = []
+        self._store = store
+        self._begun = begun
+
+    async def __aiter__(self) -> AsyncIterator[UsageRecord]:
+        """Memory grows with keys alone: some 150 bytes for each. Raises StoreUnavailable."""
+        generation = await generation_of(self._store, self._begun)
+        months: dict[str, int] = {}
+        keys: dict[str, int] = {}  # the months of each, as bits: names come in no order
+        async for name in counts_names(self._store):
+            bit = months.setdefault(name.month, len(months))
+            keys[name.key_id] = keys.get(name.key_id, 0) | 1 << bit
+        wanted = ((key, [month for month, bit in months.items() if bits >> bit & 1]) for key, bits in keys.items())
+        for some in _batches(wanted):
+            replies = iter(await self._store.call(lambda client, these=some: _snapshot(client, these)))  # type: ignore[misc]
+            for key_id, its_months in some:
+                for record in self._records(key_id, its_months, replies, generation):
+                    yield record
+
+    def _records(self, key_id: str, months: list[str], replies: Iterator[Any], own: str) -> Iterator[UsageRecord]:
+        workers = _sequences(next(replies))
+        for month in months:
+            counts = self._figures(key_id, counts_name(key_id, month), next(replies))
+            imported = self._figures(key_id, imported_name(key_id, month), next(replies))
+            parts: dict[str, dict[str, int]] = {own: {field: n for (_, field), n in counts.items()}}
+            for (generation, field), n in imported.items():
+                parts.setdefault(generation, {})[field] = n
+                parts[own][field] = max(0, parts[own].get(field, 0) - n)
+            for some in _parts(workers):  # before any figures: nothing is counted twice meanwhile
+                yield UsageRecord(key_id=key_id, month=month, generation=own, workers=some)
+            workers = {}
+            for generation, figures in parts.items():
+                for part in _parts({field: n for field, n in figures.items() if n}):
+                    yield UsageRecord(key_id=key_id, month=month, generation=generation, figures=part)
+
+    def _figures(self, key_id: str, name: str, reply: Any) -> dict[tuple[str, str], int]:
+        """By generation (none in a record of counts) and field."""
+        found: dict[tuple[str, str], int] = {}
+        if isinstance(reply, ResponseError) or not isinstance(reply, dict):
+            self.damaged.append(Damaged(key_id, f"{name}: {reply}"))
+            return found
+        for raw, value in reply.items():
+            text = raw.decode("utf-8", "replace")
+            generation, field = parse_imported(text) or ("", text)
+            if parse_field(field) is None:
+                continue  # totals: they follow from the rest
+            if WHOLE.fullmatch(value) and len(field) <= _LONGEST_FIELD and not any(map(str.isspace, field)):
+                found[generation, field] = int(value)
+            else:
+                self.damaged.append(Damaged(key_id, f"{name} {text[:_LONGEST_FIELD]}: holds {value[:40]!r}"))
+        return found
+
+
+async def _snapshot(client: Redis, keys: list[tuple[str, list[str]]]) -> list[Any]:
+    """In one instant: a sequence that were newer than the counts would lose a batch, an older one would double it."""
+    async with client.pipeline(transaction=True) as pipeline:
+        for key_id, months in keys:
+            pipeline.hgetall(sequences_name(key_id))
+            for month in months:
+                pipeline.hgetall(counts_name(key_id, month))
+                pipeline.hgetall(imported_name(key_id, month))
+        return await pipeline.execute(raise_on_error=False)
+
+
+def _batches(wanted: Iterator[tuple[str, list[str]]]) -> Iterator[list[tuple[str, list[str]]]]:
+    some: list[tuple[str, list[str]]] = []
+    for key_id, months in wanted:
+        some.append((key_id, months))
+        if sum(len(each) for _, each in some) >= _RECORDS_AT_ONCE:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def _sequences(reply: Any) -> dict[str, Sequence]:
+    found = {}
+    for worker, text in reply.items() if isinstance(reply, dict) else ():
+        number, _, at = text.partition(b":")
+        if WHOLE.fullmatch(number) and WHOLE.fullmatch(at):
+            found[worker.decode("utf-8", "replace")] = Sequence(int(number), int(at))
+    return found
+
+
+def _parts(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    items = iter(whole.items())
+    while part := dict(islice(items, _FIELDS_IN_A_RECORD)):
+        yield part

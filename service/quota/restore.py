@@ -1,0 +1,96 @@
+"""Usage from a backup, brought into a store that may have counted since.
+
+Of each key and month a store's counts are a sum over generations: its own, and those that were imported. Importing
+takes the higher figure of each part (restore.lua). So it is right into a store that was emptied and counts anew (backup
+and since add up), into the one that the backup is of (nothing doubles or goes back), and in any order, any number of
+times; what was interrupted is simply run again. Not known is what a store counted after it was started from an older
+copy of its files: until the import, its counts are taken for those that the backup has.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from importlib import resources
+from itertools import islice
+from typing import Any
+
+import msgspec
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+
+from service.quota.backup import UsageRecord, foreseen_generation, generation_of
+from service.quota.names import (
+    GENERATION,
+    MONTH_TOTAL,
+    counts_name,
+    imported_name,
+    parse_field,
+    sequences_name,
+    total_of,
+)
+from service.quota.report import Damaged
+from service.quota.usage import BILLABLE
+from service.quota.usage_store import SEQUENCE_SECONDS
+from service.redis.client import RedisStore, StoreUnavailable
+
+_AT_ONCE = 50
+_SCRIPT = resources.files(__package__).joinpath("restore.lua").read_text(encoding="utf-8")
+_REFUSED = ("DAMAGED", "WRONGTYPE")
+
+
+class RestoredUsage(msgspec.Struct):
+    """`added`: requests of every outcome. `damaged`: records of the store that could not be added to."""
+
+    added: int = 0
+    damaged: list[Damaged] = []
+
+
+async def restore_usage(
+    store: RedisStore, begun: datetime | None, records: Iterable[UsageRecord], *, dry_run: bool
+) -> RestoredUsage:
+    """Adds what the store has not; `begun` as in `generation_of`. Raises StoreUnavailable; what was done by then stays.
+
+    A dry run writes nothing.
+    """
+    done = RestoredUsage()
+    stream = iter(records)
+    some = list(islice(stream, _AT_ONCE))
+    if not some:
+        return done
+    generation = await (foreseen_generation if dry_run else generation_of)(store, begun)
+    while some:
+        calls = [_arguments(record, generation, dry_run=dry_run) for record in some]
+        replies = await store.call(lambda client, these=calls: _run(client, these))  # type: ignore[misc]
+        for record, reply in zip(some, replies, strict=True):
+            if isinstance(reply, ResponseError):
+                done.damaged.append(Damaged(record.key_id, str(reply)))
+            else:
+                done.added += int(reply)
+        some = list(islice(stream, _AT_ONCE))
+    return done
+
+
+def _arguments(record: UsageRecord, generation: str, *, dry_run: bool) -> list[str | int]:
+    key_id, month = record.key_id, record.month
+    lines = []
+    for name, count in record.figures.items():
+        field = parse_field(name)
+        total = total_of(field) if field is not None and field.outcome in BILLABLE else "-"
+        lines.append(f"{name} {count} {total}")
+    names = (counts_name(key_id, month), imported_name(key_id, month), sequences_name(key_id), GENERATION)
+    workers = "\n".join(f"{worker} {last.number} {last.at}" for worker, last in record.workers.items())
+    writes = "0" if dry_run else "1"
+    arguments = (generation, record.generation, writes, SEQUENCE_SECONDS, "\n".join(lines), MONTH_TOTAL, workers)
+    return [len(names), *names, *arguments]
+
+
+async def _run(client: Redis, calls: list[list[str | int]]) -> list[Any]:
+    async with client.pipeline(transaction=False) as pipeline:
+        for call in calls:
+            pipeline.execute_command("EVAL", _SCRIPT, *call)
+        replies = await pipeline.execute(raise_on_error=False)
+    if len(replies) != len(calls):
+        raise StoreUnavailable(f"usage: {len(calls)} records sent, {len(replies)} answered")
+    for reply in replies:
+        if isinstance(reply, Exception) and not str(reply).startswith(_REFUSED):
+            raise reply
+    return replies
