@@ -120,7 +120,7 @@ def _area(area: PartnerArea) -> Document:
 def _usage() -> Document:
     operation = usage_operation()
     operation["responses"]["200"]["headers"] = _header_refs(("Cache-Control", "X-Request-Id"))
-    operation["responses"] |= _errors((*_COMMON, "invalid_parameter", "duplicate_parameter"), ())
+    operation["responses"] |= _errors((*_COMMON, "invalid_parameter", "duplicate_parameter", "rate_limited"), ())
     return operation
 
 

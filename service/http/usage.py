@@ -14,6 +14,7 @@ from litestar.types import ASGIApp
 from service.http.errors import NO_STORE, ApiError
 from service.http.head import head_of
 from service.http.query import read_parameters
+from service.http.recent_usage import RecentUsage
 from service.http.reply import JSON, Reply
 from service.keys.record import ApiKey
 from service.quota.names import day_of
@@ -90,25 +91,36 @@ def usage_route(
     """`who` gives the key of an ASGI scope (`caller`).
 
     Figures are those of the key store. Every worker adds what it counted there each half second while it can reach the
-    store, so they are younger than 5 s; while the store cannot be read, the answer is a 503.
+    store, and an answer is used again for two seconds, so they are younger than 5 s; while the store cannot be read,
+    the answer is a 503.
     """
+    recent = RecentUsage(time.monotonic)
 
     @get(PATH)
     async def usage(request: Request[Any, Any, Any]) -> ASGIApp:
         key = who(request.scope)
         today = datetime.fromtimestamp(clock(), UTC).date()
         period = parse_period(request.scope["query_string"], today)
-        try:
+
+        async def make() -> bytes:
             rows = await report.of_key(key.key_id, period.first, period.last)
             remaining = await _remaining(store, key.key_id, key.terms.quota, day_of(today))
+            return msgspec.json.encode(_usage(key, period, remaining, rows))
+
+        months = (period.last.year - period.first.year) * 12 + period.last.month - period.first.month
+        try:
+            body = await recent.body((key, day_of(period.first), day_of(period.last)), months + 1, make)
         except StoreUnavailable as error:
             raise ApiError("unavailable") from error
-        rate, quota = key.terms.rate, key.terms.quota
-        limits = Limits(str(rate) if rate else None, str(quota) if quota else None, remaining)
-        body = Usage(key.key_id, key.partner, period, limits, tuple(_day(row) for row in rows))
-        return Reply(200, (JSON, NO_STORE), msgspec.json.encode(body), "answered")
+        return Reply(200, (JSON, NO_STORE), body, "answered")
 
     return usage
+
+
+def _usage(key: ApiKey, period: Period, remaining: int | None, rows: list[UsageRow]) -> Usage:
+    rate, quota = key.terms.rate, key.terms.quota
+    limits = Limits(str(rate) if rate else None, str(quota) if quota else None, remaining)
+    return Usage(key.key_id, key.partner, period, limits, tuple(_day(row) for row in rows))
 
 
 def caller(scope: Any) -> ApiKey:
@@ -142,7 +154,8 @@ def usage_operation() -> dict[str, Any]:
         "summary": "What your key was used for",
         "description": "By UTC day and area, for the key that asks; days without requests are left out. Billable are "
         "answered (200) and not_modified (304); not_found is 404, rejected any other 4xx. Figures are at most 5 s old. "
-        "Asking for them is neither counted nor limited.",
+        "Asking for them is neither counted nor limited by the key's terms; only far more often than they change is a "
+        "429. An answer may be used again for two seconds.",
         "parameters": [
             _parameter("from", "First UTC day. Default: the first of the month of `to`.", "2026-11-01"),
             _parameter("to", f"Last UTC day, included; at most {MOST_DAYS} days. Default: today.", "2026-11-20"),

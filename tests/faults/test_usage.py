@@ -7,12 +7,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 from redis import Redis as BlockingRedis
 
+from service.http.recent_usage import BURST_RECORDS, RECORDS_A_SECOND
 from service.quota.flusher import UsageFlusher
 from service.quota.quotas import QuotaGuard
 from service.quota.report import UsageReport
@@ -284,3 +286,25 @@ def test_a_restored_key_store_bills_and_limits_what_was_asked_before_the_loss(
     until(lambda: instance.metric("forecast_usage_waiting") == 0, 30)
     # what was answered between the export and the loss is lost, and nothing else
     assert usage_of(published, key_id) == 20
+
+
+def test_a_key_that_asks_for_years_of_usage_all_the_time_does_not_load_the_store(
+    instance: Instance, published: Site
+) -> None:
+    """Other days each time, so that nothing can be told again. Its rate, one a minute, is none of usage's."""
+    issued = forecast(published.env, "keys", "issue", "--partner", "acme", "--rate", "1/min", "--json")
+    hammering, other = json.loads(issued.stdout)["key"], published.key
+    until(lambda: instance.get("/v1/usage", hammering).status_code == 200, 30)
+    first = date(2025, 1, 1)
+    years = [(first + timedelta(days=day), first + timedelta(days=day + 365)) for day in range(200)]
+    began = time.monotonic()
+    with httpx.Client(base_url=instance.partners, headers={"x-api-key": hammering}, timeout=30) as client:
+        replies = [client.get("/v1/usage", params={"from": str(day), "to": str(end)}) for day, end in years]
+    seconds = time.monotonic() - began
+    answered = [reply for reply in replies if reply.status_code == 200]
+    refused = [reply for reply in replies if reply.status_code == 429]
+    assert len(answered) + len(refused) == 200
+    assert 10 <= len(answered) <= (BURST_RECORDS + RECORDS_A_SECOND * seconds) / 12 + 1
+    assert {reply.json()["code"] for reply in refused} <= {"rate_limited"}
+    assert {reply.headers["retry-after"] for reply in refused} <= {"1"}
+    assert instance.get("/v1/usage", other).status_code == 200
