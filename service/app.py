@@ -25,6 +25,7 @@ from service.http.index import index_route
 from service.http.openapi import openapi_route
 from service.http.usage import PATH as USAGE_PATH
 from service.http.usage import caller, usage_route
+from service.keys import pepper
 from service.keys.names import PREFIX
 from service.keys.store import KeyStore
 from service.keys.verifier import KeyVerifier
@@ -46,6 +47,7 @@ from service.telemetry import (
     Snapshot,
     Telemetry,
 )
+from warehouse.areas.paging import Cursors
 from warehouse.engine import Engine
 from warehouse.follow import OpenRelease, ReleaseFollower
 from warehouse.lookup import Lookup
@@ -105,6 +107,7 @@ class WorkerApp:
             self.near.retire,
             keep_previous=settings.previous_release_on_failure,
         )
+        self._cursors = Cursors(pepper.cursor_secret(endpoints.pepper))
         self.gate = self._build_gate(settings)
 
     @property
@@ -167,7 +170,8 @@ class WorkerApp:
 
     def _build_gate(self, settings: Settings) -> Gate:
         cache = ReadThrough(self.near, self._shared, self._observe_lookup)
-        answers = Answers(self.follower, cache, self._policy, fall_back=settings.previous_release_on_failure)
+        fall_back = settings.previous_release_on_failure
+        answers = Answers(self.follower, cache, self._policy, self._cursors, fall_back=fall_back)
         self._answers = answers
         metering = self.metering
         handlers = [

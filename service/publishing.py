@@ -6,12 +6,14 @@ from pathlib import Path
 
 import msgspec
 
-from config.settings import Settings
+from config.settings import Settings, SettingsError
 from service import embedded
 from service.cache.warm import Plan, WarmError, warm
 from service.embedded_runtime import EmbeddedError
+from service.keys import pepper
 from service.whoami import whoami
 from warehouse.areas.all import AREAS
+from warehouse.areas.paging import Cursors
 from warehouse.errors import WarehouseError
 from warehouse.findings import Acceptance
 from warehouse.instances import InstanceRecord, wait_until_served
@@ -105,11 +107,16 @@ def warm_release(
         seconds=_WARM_SECONDS,
         asked_of=previous if settings.warm == "asked" else None,
     )
+    try:
+        secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=False)
+    except SettingsError as error:
+        return str(error)
+    cursors = Cursors(pepper.cursor_secret(secret))
     answers = (
         (area.name, query, body)
         for area in AREAS
         if area.name in manifest.areas
-        for query, body in area.answers(folder)
+        for query, body in area.answers(folder, cursors)
     )
     try:
         warm(url, plan, answers, lambda seen: progress(f"warming the cache: {seen:,} answers"))

@@ -14,6 +14,7 @@ from service.http.caching import CachePolicy
 from service.http.errors import ApiError
 from service.http.head import head_of
 from service.http.reply import Reply
+from warehouse.areas.paging import Cursors
 from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
 from warehouse.follow import OpenRelease, Previous, ReleaseFollower
 
@@ -42,8 +43,15 @@ class Answers:
     release that cannot be opened says the same of its answers."""
 
     def __init__(
-        self, follower: ReleaseFollower, cache: ReadThrough, policy: CachePolicy, *, fall_back: bool = False
+        self,
+        follower: ReleaseFollower,
+        cache: ReadThrough,
+        policy: CachePolicy,
+        cursors: Cursors,
+        *,
+        fall_back: bool = False,
     ) -> None:
+        self.cursors = cursors
         self.policy = policy
         self._follower = follower
         self._cache = cache

@@ -11,7 +11,7 @@ from service.http.area import Operation, Parameter, PartnerArea, explain, keys_o
 from service.http.errors import ApiError
 from service.http.query import PageQuery, parse_paged_location
 from warehouse.areas import paging, projects
-from warehouse.areas.paging import CursorError, Page
+from warehouse.areas.paging import CursorError, Cursors, Page
 from warehouse.follow import OpenRelease
 from warehouse.keyset import Match
 
@@ -21,6 +21,8 @@ _NOTHING = ("There are no development projects in ZIP code {}", "There are no de
 
 
 def projects_route(answers: Answers) -> ASGIRouteHandler:
+    cursors = answers.cursors
+
     @asgi(PATH, copy_scope=False)
     async def development_projects(scope: Scope, receive: Receive, send: Send) -> None:
         def ask(release: OpenRelease) -> Asked:
@@ -30,8 +32,9 @@ def projects_route(answers: Answers) -> ASGIRouteHandler:
             if not isinstance(match, Match):
                 headers = answers.policy.headers(release.id)
                 raise ApiError("no_matching_records", explain(match, *_NOTHING), headers=headers)
-            page = _page(match.query, wanted)
-            return Asked(page.of(match.query), lambda: projects.answer(release.engine, keys, match, page))
+            page = _page(match.query, wanted, cursors)
+            name = cursors.name(match.query, page)
+            return Asked(name, lambda: projects.answer(release.engine, keys, match, page, cursors))
 
         reply = await answers.answer(NAME, scope, ask)
         await reply(scope, receive, send)
@@ -39,11 +42,11 @@ def projects_route(answers: Answers) -> ASGIRouteHandler:
     return development_projects
 
 
-def _page(query: str, asked: PageQuery) -> Page:
+def _page(query: str, asked: PageQuery, cursors: Cursors) -> Page:
     if asked.cursor is None:
         return Page(asked.limit)
     try:
-        return Page(asked.limit, paging.decode_cursor(projects.cursor_scope(query), asked.cursor))
+        return Page(asked.limit, cursors.decode(projects.cursor_scope(query), asked.cursor))
     except CursorError:
         raise ApiError("invalid_cursor", parameter="cursor") from None
 
@@ -51,7 +54,7 @@ def _page(query: str, asked: PageQuery) -> Page:
 EXAMPLE: dict[str, Any] = {
     "total_results": 1,
     "total_matching": 2,
-    "next_cursor": paging.encode_cursor(
+    "next_cursor": Cursors(b"example").encode(
         projects.cursor_scope("zip:94103+city:CA:sanfrancisco"), "SF-PIPE-2019Q1-00017"
     ),
     "development_projects": [

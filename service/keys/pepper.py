@@ -47,6 +47,11 @@ def fingerprint(pepper: bytes) -> str:
     return hmac.new(pepper, b"fingerprint", sha256).hexdigest()[:16]
 
 
+def cursor_secret(pepper: bytes) -> bytes:
+    """What page cursors are authenticated with: of no use for anything else, and the same wherever the pepper is."""
+    return hmac.new(pepper, b"forecast page cursors\n", sha256).digest()
+
+
 def _create(path: Path) -> None:
     if path.exists():
         return

@@ -19,6 +19,7 @@ from tests.support.valkey import ValkeyProcess
 from tests.support.wire import Answer
 from tests.warehouse.helpers import NO_LIMITS
 from warehouse.areas import forecast
+from warehouse.areas.paging import Cursors
 from warehouse.releases import Catalog, Manifest
 
 Publish = Callable[[Path], Published]
@@ -149,10 +150,10 @@ def test_a_cache_that_dies_while_it_is_warmed_is_a_warning_too(
 ) -> None:
     answers = forecast.AREA.answers
 
-    def dying(folder: Path) -> Iterator[tuple[str, bytes]]:
-        yield from list(answers(folder)) * 20
+    def dying(folder: Path, cursors: Cursors) -> Iterator[tuple[str, bytes]]:
+        yield from list(answers(folder, cursors)) * 20
         cache.kill()
-        yield from answers(folder)
+        yield from answers(folder, cursors)
 
     areas = (msgspec.structs.replace(forecast.AREA, answers=dying),)
     monkeypatch.setattr("service.publishing.AREAS", areas)

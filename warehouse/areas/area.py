@@ -8,6 +8,7 @@ import duckdb
 import msgspec
 
 from warehouse import sql
+from warehouse.areas.paging import Cursors
 from warehouse.keyset import KeySet
 from warehouse.lookup import Lookup
 
@@ -17,7 +18,7 @@ _FEW = 32
 _ANY_NUMBER = "SELECT unnest(?::VARCHAR[])"
 
 Build = Callable[[duckdb.DuckDBPyConnection, Path, Path], KeySet]
-Answers = Callable[[Path], Iterator[tuple[str, bytes]]]
+Answers = Callable[[Path, Cursors], Iterator[tuple[str, bytes]]]
 
 
 class Area(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +28,8 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     `lookup`: the statement that answers from `entries`; with the parameters `probe` it finds nothing. One that is
     `by_key` finds keys and entries, and its text names `{keys}`.
     `build`: writes `entries` from the normalised tables of a release (connection, their folder, the release's folder).
-    `answers`: what is worth putting into a cache before anybody asks, as (canonical query, encoded body).
+    `answers`: what is worth putting into a cache before anybody asks, as (canonical query, encoded body); of
+    the release's folder, with cursors as those who serve it make them.
     """
 
     name: str

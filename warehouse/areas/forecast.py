@@ -151,5 +151,5 @@ AREA = Area(
     probe=(["00000"],),
     by_key=True,
     build=build,
-    answers=answers,
+    answers=lambda folder, _: answers(folder),
 )

@@ -24,7 +24,7 @@ from warehouse import sql
 from warehouse.areas import aliases
 from warehouse.areas.area import Area
 from warehouse.areas.fields import City, FipsCode, StateCode, ZipCode
-from warehouse.areas.paging import Page, encode_cursor
+from warehouse.areas.paging import Cursors, Page
 from warehouse.engine import Engine
 from warehouse.keyset import KeySet, Match
 from warehouse.keyset_builder import KeySetBuilder
@@ -96,20 +96,21 @@ def cursor_scope(query: str) -> str:
     return f"projects\n{query}"
 
 
-def body(query: str, rows: Sequence[Row], page: Page, matching: int) -> bytes:
+def body(query: str, rows: Sequence[Row], page: Page, matching: int, cursors: Cursors) -> bytes:
     """The encoded body of a 200. `rows` are those of the page and, if there is one, the next."""
     shown = rows[: page.limit]
-    following = encode_cursor(cursor_scope(query), shown[-1][0]) if len(rows) > page.limit else None
+    following = cursors.encode(cursor_scope(query), shown[-1][0]) if len(rows) > page.limit else None
     return _encoder.encode(_EncodedBody(len(shown), matching, following, [msgspec.Raw(entry) for _, entry in shown]))
 
 
-async def answer(engine: Engine, keys: KeySet, match: Match, page: Page) -> bytes:
+async def answer(engine: Engine, keys: KeySet, match: Match, page: Page, cursors: Cursors) -> bytes:
     """The encoded body of a 200. Raises LookupBusy, LookupTimeout or LookupFailure, as the engine does."""
     rows = await engine.rows(AREA.name, list(match.keys), page.after, page.limit + 1)
-    return body(match.query, [(project_id, entry) for project_id, entry in rows], page, keys.records(match.keys))
+    found = [(project_id, entry) for project_id, entry in rows]
+    return body(match.query, found, page, keys.records(match.keys), cursors)
 
 
-def answers(folder: Path) -> Iterator[tuple[str, bytes]]:
+def answers(folder: Path, cursors: Cursors) -> Iterator[tuple[str, bytes]]:
     """The first page of every query that one place answers, in a single pass through the file."""
     page = Page()
     keys = AREA.keys_in(folder)
@@ -120,7 +121,7 @@ def answers(folder: Path) -> Iterator[tuple[str, bytes]]:
     for place, rows in groupby(_stored(folder / AREA.entries), key=lambda row: row[0]):
         first = [(project_id, entry) for _, project_id, entry in islice(rows, page.limit + 1)]
         for query in queries.get(place, ()):
-            yield page.of(query), body(query, first, page, keys.records((place,)))
+            yield cursors.name(query, page), body(query, first, page, keys.records((place,)), cursors)
 
 
 def build(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> KeySet:

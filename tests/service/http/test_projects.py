@@ -1,7 +1,9 @@
 """GET /v1/development-projects: pages, cursors, what is wrong with a query, and a release without projects."""
 
 import urllib.parse
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -145,6 +147,17 @@ def test_a_damaged_cursor_is_a_400_that_says_what_to_do(projects: Served, change
     status, body = ask(projects, zip_code="36436", cursor=cursor)
     assert (status, body["code"], body["parameter"]) == (400, "invalid_cursor", "cursor")
     assert body["detail"] == CODES["invalid_cursor"][1]
+
+
+def test_a_cursor_that_somebody_made_up_is_a_400(projects: Served) -> None:
+    """As anybody could make them, without a secret; each would be an entry in the cache."""
+    for version in (b"\x01", b"\x02"):
+        for last in ("A", "ZZZ"):
+            text = f"projects\nzip:36436\0{last}".encode()
+            digest = blake2b(text, digest_size=8, person=b"page cursor").digest()
+            cursor = urlsafe_b64encode(version + digest + last.encode()).rstrip(b"=").decode()
+            status, body = ask(projects, zip_code="36436", cursor=cursor)
+            assert (status, body["code"]) == (400, "invalid_cursor")
 
 
 def test_a_cursor_of_another_query_is_a_400(projects: Served) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.support.drops import LOCATIONS, Rows, location, project, write_drop, write_table
 from tests.warehouse.helpers import engine_of, finding, publish
 from warehouse.areas import projects
-from warehouse.areas.paging import DEFAULT, Page, decode_cursor
+from warehouse.areas.paging import DEFAULT, Cursors, Page
 from warehouse.keyset import KeySet, Match, OtherCity, UnknownCity, UnknownZip
 from warehouse.releases import Catalog
 
@@ -25,6 +25,8 @@ ALIASES = (
     {"zip_code": "11101", "city_name": "Hunters Point", "state_code": "NY", "usps_status": "acceptable"},
     {"zip_code": "10463", "city_name": "Astoria", "state_code": "NY", "usps_status": "acceptable"},
 )
+
+CURSORS = Cursors(b"a secret")
 
 
 def at(project_id: str, zip_code: str | None, city: str | None, state: str | None = "NY", **over: Any) -> Any:
@@ -72,7 +74,7 @@ def match(catalog: Catalog, zip_code: str | None = None, city: str | None = None
 async def asked(catalog: Catalog, found: Match, page: Page = Page()) -> Any:  # noqa: B008 - frozen
     engine = engine_of(catalog, projects.AREA)
     try:
-        return msgspec.json.decode(await projects.answer(engine, keys(catalog), found, page))
+        return msgspec.json.decode(await projects.answer(engine, keys(catalog), found, page, CURSORS))
     finally:
         engine.close()
 
@@ -88,7 +90,7 @@ async def test_the_body_of_the_contract_is_met_byte_by_byte(catalog: Catalog, tm
     """Members, their order, dates, the place of the ZIP code with the project's own coordinates."""
     publish(catalog, write_drop(tmp_path / "drop", projects=[project("A-1", status="BP ISSUED", total_units=-1)]))
     engine = engine_of(catalog, projects.AREA)
-    body = await projects.answer(engine, keys(catalog), match(catalog, "36436"), Page())
+    body = await projects.answer(engine, keys(catalog), match(catalog, "36436"), Page(), CURSORS)
     engine.close()
     assert body.decode() == (
         '{"total_results":1,"total_matching":1,"next_cursor":null,"development_projects":[{"project_id":"A-1",'
@@ -198,7 +200,7 @@ async def test_pages_hold_every_project_once_in_order(catalog: Catalog, tmp_path
         assert (body["total_results"], body["total_matching"]) == (len(pages[-1]), total)
         if body["next_cursor"] is None:
             break
-        page = Page(limit, decode_cursor(projects.cursor_scope(found.query), body["next_cursor"]))
+        page = Page(limit, CURSORS.decode(projects.cursor_scope(found.query), body["next_cursor"]))
     assert [one for shown in pages for one in shown] == [row["project_id"] for row in many(total)]
     assert [len(shown) for shown in pages[:-1]] == [limit] * (len(pages) - 1)
     assert len(pages) == -(-total // limit)
@@ -266,13 +268,13 @@ def test_a_drop_of_projects_alone_publishes_on_top_of_a_release(catalog: Catalog
 async def test_the_first_page_of_every_single_place_is_worth_warming(current: Catalog) -> None:
     """Byte by byte what a request would be answered."""
     folder = current.folder(current.current().id)
-    warmed = dict(projects.answers(folder))
+    warmed = dict(projects.answers(folder, CURSORS))
     engine = engine_of(current, projects.AREA)
     expected = {
-        Page(DEFAULT).of(one.query): await projects.answer(engine, keys(current), one, Page())
+        CURSORS.name(one.query, Page(DEFAULT)): await projects.answer(engine, keys(current), one, Page(), CURSORS)
         for one in keys(current).matches()
         if len(one.keys) == 1
     }
     engine.close()
     assert warmed == expected
-    assert Page().of("city:NY:newyork") in warmed
+    assert CURSORS.name("city:NY:newyork", Page()) in warmed
