@@ -181,7 +181,45 @@ def test_keys_are_kept_and_the_cache_is_not() -> None:
     assert "data:/data" in SERVICES["forecast"]["volumes"]
     assert not any(":/data" in volume for volume in SERVICES["cache"]["volumes"])
     assert SERVICES["cache"]["tmpfs"][0].startswith("/data:")
-    assert set(COMPOSE["volumes"]) == {"data", "keys", "passwords"}
+    assert set(COMPOSE["volumes"]) == {"data", "inbox", "keys", "passwords"}
+
+
+def mounts(name: str) -> dict[str, str]:
+    """The mode of each mount of a service, by its path in the container; a variable stands for its default."""
+    lines = [re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", line) for line in SERVICES[name].get("volumes", [])]
+    found = {path: mode for _, path, mode in (f"{line}:rw".split(":")[:3] for line in lines)}
+    return found | {line.split(":")[0]: "rw" for line in SERVICES[name].get("tmpfs", [])}
+
+
+def test_what_the_service_writes_is_on_a_writable_mount() -> None:
+    """The root is read-only. The inbox is moved within by renames, so its folders are on one mount, and it is not the
+    drops' own: those are only read."""
+    settings = load(image_environment() | SERVICES["forecast"]["environment"]).settings
+    made = mounts("forecast")
+    assert {path: made[path] for path in ("/data", "/inbox", "/drops", "/tmp")} == {
+        "/data": "rw",
+        "/inbox": "rw",
+        "/drops": "ro",
+        "/tmp": "rw",
+    }
+    assert (settings.data_dir, settings.inbox) == ("/data", "/inbox")
+
+
+def test_the_inbox_can_be_a_folder_of_the_host() -> None:
+    """INBOX names it; unset it is a volume, which takes the owner of the image's folder."""
+    assert "${INBOX:-inbox}:/inbox" in SERVICES["forecast"]["volumes"]
+    assert all(one is None or one == {} for one in COMPOSE["volumes"].values()), "no driver decides who owns them"
+
+
+def test_every_variable_is_documented_and_has_a_default() -> None:
+    """`docker compose up` asks for nothing."""
+    text = (ROOT / "compose.yaml").read_text()
+    head, _, body = text.partition("\nname: ")
+    used = dict(re.findall(r"\$\{(\w+)(:-[^}]+)?\}", body))
+    assert used
+    for name, default in used.items():
+        assert default, name
+        assert re.search(rf"^#   {name} ", head, re.MULTILINE), name
 
 
 def test_each_redis_is_full_before_it_is_killed() -> None:

@@ -25,7 +25,8 @@ def test_the_image_runs_as_a_number_that_is_not_root() -> None:
     assert user.isdigit()
     assert group.isdigit()
     assert int(user) > 0
-    assert any(f"-o {user} -g {group}" in line and line.endswith(" /data") for line in final("RUN"))
+    (made,) = [line for line in final("RUN") if f"-o {user} -g {group}" in line]
+    assert made.split()[-2:] == ["/data", "/inbox"], "a volume takes the owner of the folder that it is mounted on"
     assert final("VOLUME") == ["/data"] == [image_environment()["FORECAST_DATA_DIR"]]
 
 
