@@ -2,14 +2,17 @@
 
 import glob
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from errno import EINVAL
 from fcntl import LOCK_EX, LOCK_NB, flock
 from hashlib import blake2b
 from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
+
+_SPARE_BYTES = 4096  # more than any pointer or record has; one block
 
 
 def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
@@ -67,6 +70,51 @@ def _flush(stream: BinaryIO) -> None:
 def open_lock(path: Path) -> int:
     """A descriptor of the lock file `path`, which is created where it is missing; a link is not followed."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def replace_from_spare(path: Path, data: bytes) -> None:
+    """Like `write_atomically`, but in blocks set aside before, so it works on a full disk. Sets aside the next ones."""
+    spare = _spare_of(path)
+    try:
+        descriptor = os.open(spare, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        write_atomically(path, data)
+    else:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            stream.truncate()
+            os.fsync(stream.fileno())
+        spare.replace(path)
+        sync(path.parent)
+    keep_spare(path)
+
+
+def keep_spare(path: Path) -> None:
+    """Sets blocks aside for the next `replace_from_spare`; where there are none, that one needs free ones."""
+    spare = _spare_of(path)
+    with suppress(OSError):
+        status = spare.lstat()
+        if stat.S_ISREG(status.st_mode) and status.st_size == _SPARE_BYTES <= status.st_blocks * 512:
+            return
+    try:
+        spare.unlink(missing_ok=True)
+        descriptor = os.open(spare, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        try:
+            os.posix_fallocate(descriptor, 0, _SPARE_BYTES)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        drop_spare(path)
+
+
+def drop_spare(path: Path) -> None:
+    with suppress(OSError):
+        _spare_of(path).unlink(missing_ok=True)
+
+
+def _spare_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.spare")
 
 
 def clear_aside(path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from warehouse.durable import open_lock, write_atomically
+from warehouse.durable import drop_spare, open_lock, replace_from_spare
 
 
 class InstanceRecord(msgspec.Struct, frozen=True):
@@ -38,9 +38,11 @@ class InstanceFile:
         self._descriptor = _locked(self._lock)
 
     def write(self, record: InstanceRecord) -> None:
-        write_atomically(self._record, msgspec.json.encode(record))
+        """Also on a full disk, or a rollback would wait for an instance that has long followed."""
+        replace_from_spare(self._record, msgspec.json.encode(record))
 
     def close(self) -> None:
+        drop_spare(self._record)
         self._record.unlink(missing_ok=True)
         self._lock.unlink(missing_ok=True)
         os.close(self._descriptor)
@@ -94,6 +96,7 @@ def _cleared(lock: Path, record: Path) -> bool:
     except BlockingIOError:
         return False
     else:
+        drop_spare(record)
         record.unlink(missing_ok=True)  # while the lock is ours, so that nobody can take it meanwhile
         lock.unlink(missing_ok=True)
         return True

@@ -19,6 +19,7 @@ from warehouse.findings import Acceptance, Report, accept, report
 from warehouse.intake import Before, Progress, Read, Request
 from warehouse.reader import Reader, read_apart
 from warehouse.releases import Catalog, Manifest, TableInfo
+from warehouse.room import with_remedy
 from warehouse.rules.all import Limits, check_overrides, found
 from warehouse.tables import TABLES, table
 
@@ -117,7 +118,7 @@ class _Publication:
                     connection, self._tables, self._staged, contents, outcome.report, self._options.acceptance
                 )
         except duckdb.Error as error:
-            raise CatalogError(f"the release cannot be built: {sql.reason(error)}") from None
+            raise CatalogError(with_remedy(f"the release cannot be built: {sql.reason(error)}")) from None
         self._catalog.adopt(self._staged, manifest)
         findings = outcome.report.findings
         trouble = warm(self._catalog.folder(manifest.id), manifest, self._progress) if warm else None
@@ -161,7 +162,7 @@ class _Publication:
         if read.no_drop is not None:
             raise DropError(read.no_drop)
         if read.failure is not None:
-            raise CatalogError(read.failure)
+            raise CatalogError(with_remedy(read.failure))
         return read
 
     def _current(self) -> Manifest | None:
@@ -206,7 +207,7 @@ class _Publication:
             return compare(connection, self._catalog.folder(before.id) / "tables", self._tables)
         except duckdb.Error as error:
             where = self._catalog.folder(before.id)
-            raise CatalogError(f"{where} cannot be compared with: {sql.reason(error)}") from None
+            raise CatalogError(with_remedy(f"{where} cannot be compared with: {sql.reason(error)}")) from None
 
     def _connection(self) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect()
@@ -229,7 +230,7 @@ def roll_back(catalog: Catalog, release: str | None = None) -> Manifest:
         CatalogError: if there is no such release, or it is damaged.
         BusyError: if a publisher is at work.
     """
-    with catalog.publishing():
+    with catalog.changing():
         manifest = catalog.manifest(release or _previous(catalog))
         catalog.verify(manifest)
         catalog.switch(manifest.id)

@@ -15,9 +15,18 @@ from pathlib import Path
 
 import msgspec
 
-from warehouse.durable import checksum, clear_aside, exclusive, sync, sync_tree, write_atomically
+from warehouse.durable import (
+    checksum,
+    clear_aside,
+    exclusive,
+    keep_spare,
+    replace_from_spare,
+    sync,
+    sync_tree,
+)
 from warehouse.errors import BusyError, CatalogError, NoReleaseError, NoSuchReleaseError
 from warehouse.findings import Acceptance, Report
+from warehouse.room import with_remedy
 
 FINDINGS = "findings.json"
 _MANIFEST = "manifest.json"
@@ -146,7 +155,16 @@ class Catalog:
 
     @contextmanager
     def publishing(self) -> Iterator[Path]:
-        """Holds the publish lock and yields an empty staging folder, removed again at the end.
+        """As `changing`, and yields an empty staging folder, removed again at the end."""
+        with self.changing():
+            # a name of its own: a crashed publisher's reader may live a moment longer, and writes by name
+            folder = self.staging / f"release-{secrets.token_hex(4)}"
+            folder.mkdir()
+            yield folder
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Holds the publish lock. Needs no space on a disk on which something was published before.
 
         Raises:
             BusyError: if another publisher holds the lock.
@@ -158,15 +176,14 @@ class Catalog:
                 if not held:
                     raise BusyError(f"another publisher is at work on {self.data}; try again when it is done")
                 self._clear()  # what a crashed publisher left
-                # a name of its own: a crashed publisher's reader may live a moment longer, and writes by name
-                folder = self.staging / f"release-{secrets.token_hex(4)}"
-                folder.mkdir()
                 try:
-                    yield folder
+                    yield
                 finally:
                     self._clear()
+                    if self._pointer.exists():
+                        keep_spare(self._pointer)
         except OSError as error:
-            raise CatalogError(f"cannot write the data folder {self.data}: {error.strerror or error}") from None
+            raise CatalogError(with_remedy(self._unwritable(error))) from None
 
     def adopt(self, staged: Path, manifest: Manifest) -> None:
         """Moves a finished release from staging to its place, flushed to disk. It is not current yet."""
@@ -185,7 +202,7 @@ class Catalog:
         if before and before.release == release:
             return before
         pointer = Pointer(release, before.release if before else None, datetime.now(UTC))
-        write_atomically(self._pointer, msgspec.json.encode(pointer))
+        replace_from_spare(self._pointer, msgspec.json.encode(pointer))
         return pointer
 
     def verify(self, manifest: Manifest) -> None:
@@ -198,6 +215,11 @@ class Catalog:
                 raise CatalogError(f"{path} cannot be read: {error.strerror}") from None
             if not intact:
                 raise CatalogError(f"{path} is damaged: its checksum differs from the manifest's")
+
+    def _unwritable(self, error: OSError) -> str:
+        inside = error.filename if isinstance(error.filename, str) and error.filename != str(self.data) else None
+        where = f"{self.data} ({inside})" if inside else str(self.data)
+        return f"cannot write the data folder {where}: {error.strerror or error}"
 
     def _make_folders(self) -> None:
         if not self.releases.is_dir():

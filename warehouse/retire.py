@@ -24,7 +24,7 @@ def retire(catalog: Catalog, releases: Sequence[str]) -> list[str]:
         BusyError: if a publisher is at work.
     """
     releases = list(dict.fromkeys(releases))
-    with catalog.publishing():
+    with catalog.changing():
         used = in_use(catalog)
         for release in releases:
             if not catalog.has(release):
@@ -36,7 +36,7 @@ def retire(catalog: Catalog, releases: Sequence[str]) -> list[str]:
 
 def retire_all_but(catalog: Catalog, keep: int) -> list[str]:
     """Removes all but the `keep` newest releases and those in use. Raises BusyError if a publisher is at work."""
-    with catalog.publishing():
+    with catalog.changing():
         used = in_use(catalog)
         surplus = catalog.names()[keep:]
         return _remove(catalog, [release for release in surplus if release not in used])

@@ -4,8 +4,6 @@ Each file is converted by its own types, so that parts which disagree never deci
 beside a VARCHAR part still gives ``00501``.
 """
 
-import errno
-import os
 from collections.abc import Callable, Iterable
 
 import duckdb
@@ -13,12 +11,12 @@ import duckdb
 from warehouse import pages, sql
 from warehouse.extracts import Extract
 from warehouse.findings import Finding
+from warehouse.room import says_full
 from warehouse.rules.all import found
 from warehouse.tables import POPULATION, Kind, Table
 
 _YEAR = POPULATION.column("year")
 _FIRST_YEAR, _LAST_YEAR = int(_YEAR.minimum or 0), int(_YEAR.maximum or 9999)
-_DISK_FULL = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 _FAMILIES = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "whole"),
@@ -90,7 +88,7 @@ def stage(
         except duckdb.OutOfMemoryException:
             findings.append(_too_large(extract))
         except duckdb.Error as error:
-            if any(full in str(error) for full in _DISK_FULL):
+            if says_full(error):
                 raise  # which is no fault of the file that was read when it became full
             findings.append(_broken(extract, sql.reason(error)))
         findings.extend(_impossible_years(extract))

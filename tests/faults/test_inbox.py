@@ -210,6 +210,19 @@ def test_of_two_instances_one_watches_and_the_other_takes_over(
         assert refused == []
 
 
+def test_without_an_inbox_nothing_waits_in_it(published: Site, env: Env, inbox: Path, short: Path) -> None:
+    """What a watcher counted when it ended is no news of an inbox that nobody watches; what it published stays."""
+    put(inbox, "good", 6001)
+    (inbox / "arriving").mkdir()
+    with serving(env, short / "serve.log") as instance, serving(published.env, short / "other.log") as other:
+        for each in (instance, other):
+            until(lambda each=each: each.metric("forecast_inbox_published_total") == 1, 30)  # type: ignore[misc]
+            until(lambda each=each: each.metric("forecast_inbox_waiting") == 1, 30)  # type: ignore[misc]
+        instance.process.kill()
+        until(lambda: other.metric("forecast_inbox_waiting") == 0, 30)
+        assert other.metric("forecast_inbox_published_total") == 1
+
+
 def test_an_inbox_that_is_not_there_degrades_the_instance_until_it_is(
     published: Site, env: Env, inbox: Path, short: Path
 ) -> None:

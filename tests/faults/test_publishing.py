@@ -2,19 +2,22 @@
 
 import contextlib
 import errno
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
+from tests.support.disks import fill, mounted
 from tests.support.drops import homes, location, people, write_drop
-from tests.support.instance import children_of, environment, forecast, is_alive
+from tests.support.instance import SHORT_DRAIN, children_of, environment, forecast, is_alive, serving
+from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import PATIENCE, until
 from tests.warehouse.helpers import publish
 from warehouse.errors import CatalogError
@@ -121,22 +124,6 @@ def test_ctrl_c_leaves_no_reader_and_nothing_staged(env: dict[str, str], short: 
 # ---- a full disk ----
 
 
-@contextlib.contextmanager
-def mounted(folder: Path, size: int) -> Iterator[Path]:
-    """A disk of `size` KiB; skips where this user may mount none."""
-    folder.mkdir()
-    mount = shutil.which("mount")
-    done = mount and subprocess.run(
-        [mount, "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", str(folder)], capture_output=True, check=False
-    )
-    if not done or done.returncode:
-        pytest.skip("this user may not mount a disk of a chosen size")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
 def test_a_full_disk_is_one_line_and_the_next_publish_is_clean(short: Path, drops: tuple[Path, Path]) -> None:
     """At every stage: from no room at all to all but the last step. The release before stays current."""
     with mounted(short / "disk", 16_384) as disk:
@@ -160,9 +147,40 @@ def test_a_full_disk_is_one_line_and_the_next_publish_is_clean(short: Path, drop
             assert assert_whole(data) == before
             filler.unlink()
         assert all("No space left" in line and "{" not in line for line in said), said
+        assert all("`forecast extracts retire" in line for line in said), said
         assert forecast(env, "extracts", "publish", str(drops[1])).returncode == 0
         assert list((data / "staging").iterdir()) == []
         assert assert_whole(data) != before
+
+
+@pytest.mark.parametrize("ext4", [False, True], ids=["memory", "ext4"])
+def test_a_full_disk_is_no_obstacle_to_going_back(short: Path, drops: tuple[Path, Path], ext4: bool) -> None:
+    """Again and again, by the command and over HTTP; the instance follows and says so. Then retiring makes room."""
+    with mounted(short / "disk", 40_960, ext4=ext4) as disk:
+        keys, cache = (ValkeyProcess(short / role).start() for role in ("keys", "cache"))
+        data = disk / "data"
+        token = "t" * 32
+        env = environment(
+            data, keys_url=keys.url, cache_url=cache.url, operator_write_token=token, drain=SHORT_DRAIN, warm="off"
+        )
+        made = [publish(Catalog(data), drop).manifest for drop in (drops[0], drops[1], drops[0])]
+        first, second, third = (manifest.id for manifest in made if manifest)
+        with serving(env, short / "serve.log") as instance:
+            fill(disk)
+            back = forecast(env, "extracts", "rollback", "--json")
+            assert back.returncode == 0, back.stderr
+            assert (json.loads(back.stdout)["release"], json.loads(back.stdout)["behind"]) == (second, [])
+            reply = httpx.post(
+                f"{instance.operators}/releases/rollback", headers={"authorization": f"Bearer {token}"}, timeout=30
+            )
+            assert (reply.status_code, reply.json()["release"], reply.json()["behind"]) == (200, third, [])
+            assert forecast(env, "extracts", "rollback").stdout.strip() == second
+        full = forecast(env, "extracts", "publish", str(drops[0]))
+        assert (full.returncode, "`forecast extracts retire" in full.stderr) == (1, True), full.stderr
+        assert forecast(env, "extracts", "retire", first).stdout.strip() == first
+        assert shutil.disk_usage(disk).free > 0
+        for server in (keys, cache):
+            server.kill()
 
 
 # ---- power loss ----

@@ -99,8 +99,9 @@ def keys(catalog: Catalog) -> KeySet:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file below `folder`, except the lock that publishers leave."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != "publish.lock")
+    """Every file below `folder`, except the lock that publishers leave, and the blocks that they set aside."""
+    left = ("publish.lock", ".current.json.spare")
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name not in left)
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 

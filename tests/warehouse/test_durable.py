@@ -1,5 +1,6 @@
 """Files are there whole or not at all."""
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -8,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from warehouse import durable
-from warehouse.durable import checksum, clear_aside, create, exclusive, replacing, sync_tree, write_atomically
+from warehouse.durable import (
+    checksum,
+    clear_aside,
+    create,
+    exclusive,
+    keep_spare,
+    replace_from_spare,
+    replacing,
+    sync_tree,
+    write_atomically,
+)
 
 
 def test_a_file_is_replaced_and_nothing_else_stays(tmp_path: Path) -> None:
@@ -34,6 +45,46 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_aside(tmp_path: Path
     with pytest.raises(OSError, match="current"):
         write_atomically(path, b"two")
     assert [entry.name for entry in tmp_path.iterdir()] == ["current.json"]
+
+
+def test_a_file_is_replaced_where_no_new_file_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a full disk, in blocks that were set aside: once, and again when there was room in between."""
+    path = tmp_path / "current.json"
+    replace_from_spare(path, b"one, the longest")
+    opened = os.open
+
+    def full(name: Path, flags: int, *more: int) -> int:
+        if flags & os.O_CREAT and not os.path.lexists(name):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opened(name, flags, *more)
+
+    for text in (b"two", b"three"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "open", full)
+            replace_from_spare(path, text)
+            assert path.read_bytes() == text
+            with pytest.raises(OSError, match="No space left"):
+                replace_from_spare(path, b"without any block")
+            assert path.read_bytes() == text
+        keep_spare(path)
+
+
+@pytest.mark.parametrize("what", ["half", "link"])
+def test_what_lies_in_the_place_of_the_spare_is_replaced(tmp_path: Path, what: str) -> None:
+    """A crash can leave half of it; a link is never written through."""
+    path, other = tmp_path / "current.json", tmp_path / "other"
+    replace_from_spare(path, b"one")
+    other.write_bytes(b"untouched")
+    (spare,) = tmp_path.glob(".*")
+    spare.unlink()
+    if what == "half":
+        spare.write_bytes(b"x")
+    else:
+        spare.symlink_to(other)
+    keep_spare(path)
+    assert spare.stat(follow_symlinks=False).st_size == 4096
+    replace_from_spare(path, b"two")
+    assert (path.read_bytes(), other.read_bytes()) == (b"two", b"untouched")
 
 
 def test_a_secret_is_never_readable_by_others(tmp_path: Path) -> None:

@@ -91,7 +91,8 @@ def test_what_a_crashed_publisher_left_is_cleared(catalog: Catalog, drop: Path, 
     (catalog.data / ".current.json.4711.new").write_bytes(b"{")
     assert publish(catalog, drop).result == "published"
     assert list(catalog.staging.iterdir()) == []
-    assert {path.name for path in catalog.data.iterdir()} == {"current.json", "publish.lock", "releases", "staging"}
+    there = {path.name for path in catalog.data.iterdir()}
+    assert there == {"current.json", ".current.json.spare", "publish.lock", "releases", "staging"}
     assert drop.exists()
 
 
