@@ -15,6 +15,7 @@ from config.settings import Settings
 from service.embedded import borrowed
 from service.keys import form, pepper
 from service.keys.store import KeyStore
+from service.publishing import origin_of
 from service.redis.client import RedisStore, open_client
 from service.sockets import StartError
 from service.supervisor import serve
@@ -72,9 +73,10 @@ def _release(settings: Settings, folder: Path, say: Say) -> Manifest:
         return catalog.current()
     except NoReleaseError:
         say("publishing the first drop")
-    options = Options(attribution=settings.attribution)
+    drop = str(folder / "drops" / "first")
+    options = Options(attribution=settings.attribution, origin=origin_of([drop], "demo"))
     try:
-        outcome = publish(catalog, [str(folder / "drops" / "first")], options, say)
+        outcome = publish(catalog, [drop], options, say)
     except BusyError:
         say("another demo publishes it; waiting")
         return _await_release(catalog)

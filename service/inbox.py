@@ -18,7 +18,7 @@ from service.inbox_command import run_command
 from service.inbox_events import Event, Kind, outcome_event
 from service.inbox_report import TextOf, reports, without_files
 from service.inbox_status import StatusFile
-from service.publishing import Progress, Published, options_of, publish_and_wait
+from service.publishing import Progress, Published, options_of, origin_of, publish_and_wait
 from warehouse.durable import exclusive
 from warehouse.errors import BusyError, CatalogError, DropError, InboxError, WarehouseError
 from warehouse.inbox import Claim, Inbox, Look
@@ -166,7 +166,8 @@ class Watcher:
             log.debug("%s: %s", claim.name, step)
 
         try:
-            return self._means.publish(self._settings, [str(claim.path)], options_of(self._settings), progress)
+            options = options_of(self._settings, origin=origin_of([str(self._inbox.folder / claim.name)], "inbox"))
+            return self._means.publish(self._settings, [str(claim.path)], options, progress)
         except DropError as error:
             if claim.path.exists():
                 why = str(error).replace(str(claim.path), claim.name)

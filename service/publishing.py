@@ -1,8 +1,11 @@
 """Publishing as the command line and the inbox do it: settings obeyed, the cache warmed, old releases retired."""
 
+import os
+import socket
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -17,12 +20,14 @@ from warehouse.areas.paging import Cursors
 from warehouse.errors import WarehouseError
 from warehouse.findings import Acceptance
 from warehouse.instances import InstanceRecord, wait_until_served
+from warehouse.plain import plain
 from warehouse.publish import Options, Outcome, publish, roll_back
-from warehouse.releases import Catalog, Manifest
+from warehouse.releases import Catalog, Manifest, Origin
 from warehouse.retire import retire_all_but
 
 SERVED_WITHIN_SECONDS = 2.0
 _WARM_SECONDS = 60.0
+_MOST_PATHS = 20
 
 Progress = Callable[[str], None]
 
@@ -42,8 +47,19 @@ class RolledBack(msgspec.Struct, frozen=True):
     behind: tuple[InstanceRecord, ...]
 
 
+def origin_of(paths: Sequence[str], via: Literal["command", "inbox", "demo"]) -> Origin:
+    """Whoever runs this process, here, publishes what is at `paths`."""
+    shown = [plain(os.path.abspath(Path(path).expanduser())) for path in paths[:_MOST_PATHS]]  # noqa: PTH100 - keeps links
+    more = [f"and {len(paths) - _MOST_PATHS:,} more"] if len(paths) > _MOST_PATHS else []
+    return Origin(by=whoami(), host=plain(socket.gethostname()), paths=(*shown, *more), via=via)
+
+
 def options_of(
-    settings: Settings, withdrawn: Sequence[str] = (), accepted: Sequence[str] = (), reason: str = ""
+    settings: Settings,
+    withdrawn: Sequence[str] = (),
+    accepted: Sequence[str] = (),
+    reason: str = "",
+    origin: Origin | None = None,
 ) -> Options:
     acceptance = None
     if accepted:
@@ -54,6 +70,7 @@ def options_of(
         limits=settings.limits,
         withdrawn=tuple(withdrawn),
         acceptance=acceptance,
+        origin=origin,
     )
 
 
@@ -78,14 +95,14 @@ def publish_and_wait(settings: Settings, paths: Sequence[str], options: Options,
     return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))
 
 
-def roll_back_and_wait(data: Path, release: str | None) -> RolledBack:
-    """Makes `release`, or the one before the current, current and waits for the live instances.
+def roll_back_and_wait(data: Path, release: str | None, by: str) -> RolledBack:
+    """Makes `release`, or the one before the current, current for `by`, and waits for the live instances.
 
     Raises:
         CatalogError: if there is no such release, or it is damaged.
         BusyError: if a publisher is at work.
     """
-    manifest = roll_back(Catalog(data), release)
+    manifest = roll_back(Catalog(data), release, by)
     return RolledBack(manifest.id, tuple(wait_until_served(data, manifest.id, SERVED_WITHIN_SECONDS)))
 
 

@@ -13,7 +13,7 @@ from warehouse.areas.all import AREAS
 from warehouse.durable import checksum
 from warehouse.extracts import Extract
 from warehouse.findings import SEVERITIES, Acceptance, Report
-from warehouse.releases import BUILDER_VERSION, FINDINGS, FileInfo, Manifest, TableInfo
+from warehouse.releases import BUILDER_VERSION, FINDINGS, FileInfo, Manifest, Origin, TableInfo
 from warehouse.tables import Table
 
 # Written by whoever makes up figures, into the Parquet footer of every file, so that the mark travels with them.
@@ -77,6 +77,7 @@ def build(
     contents: Contents,
     report: Report,
     acceptance: Acceptance | None = None,
+    origin: Origin | None = None,
 ) -> Manifest:
     """Writes everything that a release needs beside its tables, except the manifest, into `out`."""
     areas = [area for area in AREAS if set(area.tables) <= set(contents.tables)]
@@ -99,6 +100,7 @@ def build(
         files={name: _file_info(out / name) for area in areas for name in area.files},
         findings={severity: report.count(severity) for severity in SEVERITIES},
         acceptance=acceptance,
+        origin=origin,
     )
 
 

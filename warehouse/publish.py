@@ -18,7 +18,7 @@ from warehouse.errors import CatalogError, DropError, NoReleaseError
 from warehouse.findings import Acceptance, Report, accept, report
 from warehouse.intake import Before, Progress, Read, Request
 from warehouse.reader import Reader, read_apart
-from warehouse.releases import Catalog, Manifest, TableInfo
+from warehouse.releases import Catalog, Manifest, Origin, TableInfo
 from warehouse.room import with_remedy
 from warehouse.rules.all import Limits, check_overrides, found
 from warehouse.tables import TABLES, table
@@ -30,12 +30,14 @@ Warm = Callable[[Path, Manifest, Progress], str | None]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How to publish. `attribution` is for extracts that name no sources; `withdrawn` are tables to leave out."""
+    """How to publish. `attribution` is for extracts that name no sources; `withdrawn` are tables to leave out; `origin`
+    is kept in the manifest."""
 
     attribution: tuple[str, ...] = ()
     limits: dict[str, float] = {}
     withdrawn: tuple[str, ...] = ()
     acceptance: Acceptance | None = None
+    origin: Origin | None = None
 
     def check(self) -> None:
         """Raises WarehouseError where a limit, an accepted rule or a withdrawn table does not exist."""
@@ -114,8 +116,9 @@ class _Publication:
         self._progress("encoding entries")
         try:
             with self._connection() as connection:
+                options = self._options
                 manifest = build.build(
-                    connection, self._tables, self._staged, contents, outcome.report, self._options.acceptance
+                    connection, self._tables, self._staged, contents, outcome.report, options.acceptance, options.origin
                 )
         except duckdb.Error as error:
             raise CatalogError(with_remedy(f"the release cannot be built: {sql.reason(error)}")) from None
@@ -125,7 +128,7 @@ class _Publication:
         if trouble is not None:
             findings = (found("not-warmed", trouble), *findings)
         self._progress("switching")
-        self._catalog.switch(manifest.id)
+        self._catalog.switch(manifest.id, self._options.origin.by if self._options.origin else None)
         return Outcome(result="published", report=report(findings, outcome.report.comparison), manifest=manifest)
 
     def examine(self, paths: Sequence[str]) -> tuple[Outcome, build.Contents]:
@@ -223,8 +226,8 @@ class _Publication:
         return connection
 
 
-def roll_back(catalog: Catalog, release: str | None = None) -> Manifest:
-    """Makes `release`, or the one that was current before this one, current again.
+def roll_back(catalog: Catalog, release: str | None = None, by: str | None = None) -> Manifest:
+    """Makes `release`, or the one that was current before this one, current again, for `by`.
 
     Raises:
         CatalogError: if there is no such release, or it is damaged.
@@ -233,14 +236,16 @@ def roll_back(catalog: Catalog, release: str | None = None) -> Manifest:
     with catalog.changing():
         manifest = catalog.manifest(release or _previous(catalog))
         catalog.verify(manifest)
-        catalog.switch(manifest.id)
+        catalog.switch(manifest.id, by)
         return manifest
 
 
 def _previous(catalog: Catalog) -> str:
     pointer = catalog.pointer()
     if pointer is None:
-        raise NoReleaseError("nothing was published yet, so there is nothing to return to")
+        raise NoReleaseError(
+            f"nothing was published yet in {catalog.data.absolute()}, so there is nothing to return to"
+        )
     if pointer.previous is None:
         raise CatalogError("there was no release before the current one")
     return pointer.previous

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -50,8 +51,19 @@ class FileInfo(msgspec.Struct, frozen=True):
     checksum: str
 
 
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Who published a release, and from where: `paths` are those of `host`, and name the drop, not its files."""
+
+    by: str
+    host: str
+    paths: tuple[str, ...]
+    via: Literal["command", "inbox", "demo"]
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a release is made of. `illustrative`: its figures are made up, for demonstration."""
+    """What a release is made of. `illustrative`: its figures are made up, for demonstration. `origin` is unknown of
+    releases that earlier versions published.
+    """
 
     id: str
     published_at: datetime
@@ -65,12 +77,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, FileInfo]
     findings: dict[str, int]
     acceptance: Acceptance | None = None
+    origin: Origin | None = None
 
 
 class Pointer(msgspec.Struct, frozen=True):
+    """The current release, and who made it so."""
+
     release: str
     previous: str | None
     switched_at: datetime
+    by: str | None = None
 
 
 class Catalog:
@@ -102,7 +118,9 @@ class Catalog:
         try:
             manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
         except FileNotFoundError:
-            raise NoSuchReleaseError(f"no release {release}; `forecast extracts list` shows those there are") from None
+            raise NoSuchReleaseError(
+                f"no release {release} in {self.data.absolute()}; `forecast extracts list` shows those there are"
+            ) from None
         except _UNREADABLE as error:
             raise CatalogError(f"{path} cannot be read: {error}") from None
         if manifest.id != release:
@@ -120,7 +138,9 @@ class Catalog:
         """Raises NoReleaseError before the first publish."""
         pointer = self.pointer()
         if pointer is None:
-            raise NoReleaseError("nothing was published yet: run `forecast extracts publish PATH`")
+            raise NoReleaseError(
+                f"nothing was published yet in {self.data.absolute()}: run `forecast extracts publish PATH`"
+            )
         return self.manifest(pointer.release)
 
     def names(self) -> list[str]:
@@ -193,15 +213,15 @@ class Catalog:
             staged.rename(self.folder(manifest.id))
         sync(self.releases)
 
-    def switch(self, release: str) -> Pointer:
-        """Makes `release` current; the caller holds the publish lock."""
+    def switch(self, release: str, by: str | None = None) -> Pointer:
+        """Makes `release` current, for `by`; the caller holds the publish lock."""
         try:
             before = self.pointer()
         except CatalogError:  # this is how a damaged one is repaired
             before = None
         if before and before.release == release:
             return before
-        pointer = Pointer(release, before.release if before else None, datetime.now(UTC))
+        pointer = Pointer(release, before.release if before else None, datetime.now(UTC), by)
         replace_from_spare(self._pointer, msgspec.json.encode(pointer))
         return pointer
 

@@ -28,7 +28,9 @@ def retire(catalog: Catalog, releases: Sequence[str]) -> list[str]:
         used = in_use(catalog)
         for release in releases:
             if not catalog.has(release):
-                raise CatalogError(f"no release {release}; `forecast extracts list` shows those there are")
+                raise CatalogError(
+                    f"no release {release} in {catalog.data.absolute()}; `forecast extracts list` shows those there are"
+                )
             if release in used:
                 raise CatalogError(f"{release} is in use: current, the one to roll back to, or served by an instance")
         return _remove(catalog, releases)

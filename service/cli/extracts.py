@@ -9,10 +9,21 @@ import msgspec
 
 from config.settings import Settings
 from service.cli import findings
-from service.cli.output import FAILED, json_option, load_settings, print_json, reports_errors, stderr, stdout, table
+from service.cli.output import (
+    FAILED,
+    data_folder_member,
+    json_option,
+    load_settings,
+    print_json,
+    reports_errors,
+    stderr,
+    stdout,
+    table,
+    tell_data_folder,
+)
 from service.cli.releases import diff, list_releases, retire_releases, rollback, show, warn_behind
 from service.cli.watch import watch
-from service.publishing import Published, options_of, publish_and_wait
+from service.publishing import Published, options_of, origin_of, publish_and_wait
 from warehouse.publish import Options, Outcome, check
 from warehouse.releases import Catalog
 from warehouse.rules.all import RULES, Limits
@@ -59,14 +70,15 @@ def publish_drop(
     forecast extracts publish drops/2026-10 --accept total-drift --reason "2030 census base"
     """
     settings = load_settings().settings
-    options = _options(settings, withdrawn, accepted, reason)
+    options = _options(settings, paths, withdrawn, accepted, reason)
     with findings.progress(stderr()) as tell:
         published = publish_and_wait(settings, paths, options, tell)
     if as_json:
-        print_json(_as_json(published.outcome) | _aftermath(published))
+        print_json(_as_json(published.outcome) | _aftermath(published) | data_folder_member(settings))
     else:
         _print_outcome(published.outcome)
         _print_aftermath(published)
+        tell_data_folder(settings)
     warn_behind(list(published.behind))
     _end(published.outcome, as_json=as_json)
 
@@ -98,9 +110,10 @@ def check_drop(
     if html is not None:
         findings.write_html(html, outcome, " ".join(paths))
     if as_json:
-        print_json(_as_json(outcome))
+        print_json(_as_json(outcome) | data_folder_member(settings))
     else:
         _print_outcome(outcome)
+        tell_data_folder(settings)
     _end(outcome, as_json=as_json)
 
 
@@ -147,10 +160,12 @@ def statuses(as_json: bool) -> None:
     stdout().print(shown)
 
 
-def _options(settings: Settings, withdrawn: tuple[str, ...], accepted: tuple[str, ...], reason: str) -> Options:
+def _options(
+    settings: Settings, paths: tuple[str, ...], withdrawn: tuple[str, ...], accepted: tuple[str, ...], reason: str
+) -> Options:
     if accepted and not reason.strip():
         raise click.UsageError("--accept needs --reason: it is kept in the release's manifest")
-    return options_of(settings, withdrawn, accepted, reason.strip())
+    return options_of(settings, withdrawn, accepted, reason.strip(), origin_of(paths, "command"))
 
 
 def _print_outcome(outcome: Outcome) -> None:

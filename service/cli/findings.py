@@ -19,7 +19,7 @@ from warehouse.durable import write_atomically
 from warehouse.errors import CatalogError
 from warehouse.findings import Acceptance, Finding, Report, Severity
 from warehouse.publish import Outcome
-from warehouse.releases import Manifest
+from warehouse.releases import Manifest, Origin, Pointer
 
 _NARROW = 84  # columns; below, tables leave out what is not needed, and findings stand under their rule
 _FILES = 3
@@ -112,10 +112,12 @@ def print_comparison(console: Console, comparison: Comparison, title: str) -> No
         console.print(f"[dim]{same}[/dim]\n")
 
 
-def print_releases(console: Console, releases: Sequence[Manifest], current: str | None, previous: str | None) -> None:
-    """Newest first, one line each, below a line that says which one is served."""
+def print_releases(console: Console, data: Path, releases: Sequence[Manifest], pointer: Pointer | None) -> None:
+    """Newest first, one line each, below a line that says which one is served; then who published them."""
+    current, previous = (pointer.release, pointer.previous) if pointer else (None, None)
     many = f"{len(releases)} release{'s' if len(releases) > 1 else ''}"
-    console.print(f"{many}; " + (f"current is [bold]{current}[/bold]" if current else "none is current") + "\n")
+    console.print(f"{many}; " + (f"current is [bold]{current}[/bold]" if current else "none is current"))
+    console.print(f"[dim]data folder {escape(visible(str(data.absolute())))}[/dim]\n", soft_wrap=True)
     wide = console.width >= _NARROW
     sizes = ("ZIP codes", "cities") if wide else ("ZIP codes",)
     moment = ("published (UTC)",) if wide else ()  # the id says it too
@@ -128,14 +130,28 @@ def print_releases(console: Console, releases: Sequence[Manifest], current: str 
         warnings = str(manifest.findings.get("warning", 0))
         shown.add_row(manifest.id, *published, *counts, warnings, _marks(manifest, current, previous))
     console.print(shown)
+    origins = table("release", "published by")
+    for manifest in releases:
+        if manifest.origin is not None:
+            origins.add_row(manifest.id, _origin(manifest.origin))
+    if origins.row_count:
+        console.print()
+        console.print(origins)
 
 
-def print_manifest(console: Console, manifest: Manifest, *, current: bool) -> None:
-    state = "  [green]current[/green]" if current else ""
+def print_manifest(console: Console, data: Path, manifest: Manifest, pointer: Pointer | None) -> None:
+    """`pointer` is there if the release is the current one."""
+    state = "  [green]current[/green]" if pointer else ""
     made_up = "  [yellow]illustrative figures[/yellow]" if manifest.illustrative else ""
     console.print(f"[bold]{manifest.id}[/bold]{state}{made_up}")
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_row("published", f"{manifest.published_at:%Y-%m-%d %H:%M:%S} UTC")
+    if manifest.origin is not None:
+        facts.add_row("", _origin(manifest.origin))
+    if pointer is not None and pointer.by is not None:
+        since = f"{pointer.switched_at:%Y-%m-%d %H:%M:%S} UTC by {pointer.by}"
+        facts.add_row("current since", Text(visible(since), overflow="fold"))
+    facts.add_row("data folder", Text(visible(str(data.absolute())), overflow="fold"))
     facts.add_row("holds", wording.contents(manifest))
     facts.add_row("areas", ", ".join(manifest.areas))
     if manifest.acceptance is not None:
@@ -231,6 +247,11 @@ def _marks(manifest: Manifest, current: str | None, previous: str | None) -> str
 def _acceptance(acceptance: Acceptance) -> Text:
     who = f"{', '.join(acceptance.rules)}, by {acceptance.by} at {acceptance.at:%Y-%m-%d %H:%M:%S} UTC"
     return Text(visible(f"{who}: {acceptance.reason}"), overflow="fold")
+
+
+def _origin(origin: Origin) -> Text:
+    how = {"command": "by hand", "inbox": "through the inbox", "demo": "by the demo"}[origin.via]
+    return Text(visible(f"{origin.by}, from {', '.join(origin.paths)}, {how}"), overflow="fold")
 
 
 def _files(files: Sequence[str]) -> str:

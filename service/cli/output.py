@@ -9,11 +9,12 @@ from typing import NoReturn, ParamSpec
 import click
 import msgspec
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from config import loading
 from config.loading import Loaded
-from config.settings import PREFIX, SettingsError
+from config.settings import PREFIX, Settings, SettingsError
 from service.embedded_runtime import EmbeddedError
 from service.keys.form import masked
 from service.keys.store import KeyStoreError
@@ -56,6 +57,16 @@ def load_settings(overrides: dict[str, object] | None = None) -> Loaded:
 
 def default_settings() -> Loaded:
     return loading.load({name: value for name, value in os.environ.items() if not name.startswith(PREFIX)})
+
+
+def data_folder_member(settings: Settings) -> dict[str, str]:
+    """For the JSON of what acts on the data folder."""
+    return {"data_folder": str(settings.data_path.absolute())}
+
+
+def tell_data_folder(settings: Settings) -> None:
+    """The same for a person; many a surprise is a shell with another FORECAST_DATA_DIR."""
+    stderr().print(f"[dim]data folder {escape(shown(str(settings.data_path.absolute())))}[/dim]", soft_wrap=True)
 
 
 def table(*columns: str, numeric: tuple[str, ...] = ()) -> Table:

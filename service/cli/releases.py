@@ -3,11 +3,22 @@
 from pathlib import Path
 
 import click
+import msgspec
 from rich.markup import escape
 
 from service.cli import findings
-from service.cli.output import json_option, load_settings, print_json, reports_errors, stderr, stdout
+from service.cli.output import (
+    data_folder_member,
+    json_option,
+    load_settings,
+    print_json,
+    reports_errors,
+    stderr,
+    stdout,
+    tell_data_folder,
+)
 from service.publishing import SERVED_WITHIN_SECONDS, roll_back_and_wait
+from service.whoami import whoami
 from warehouse.compare import compare_releases, write_release_changes
 from warehouse.instances import InstanceRecord
 from warehouse.releases import Catalog, Manifest
@@ -26,17 +37,18 @@ def list_releases(as_json: bool) -> None:
     forecast extracts list
     forecast extracts list --json
     """
-    catalog = Catalog(load_settings().settings.data_path)
+    settings = load_settings().settings
+    catalog = Catalog(settings.data_path)
     pointer = catalog.pointer()
-    current, previous = (pointer.release, pointer.previous) if pointer else (None, None)
     releases = catalog.all()
     if as_json:
-        print_json([_summary(manifest, current) for manifest in releases])
+        current = pointer.release if pointer else None
+        print_json([_summary(manifest, current) | data_folder_member(settings) for manifest in releases])
         return
     if not releases:
-        click.echo("No releases yet: run `forecast extracts publish PATH`.")
+        click.echo(f"No releases yet in {settings.data_path.absolute()}: run `forecast extracts publish PATH`.")
         return
-    findings.print_releases(stdout(), releases, current, previous)
+    findings.print_releases(stdout(), settings.data_path, releases, pointer)
 
 
 @click.command()
@@ -50,16 +62,19 @@ def show(release: str | None, as_json: bool) -> None:
     forecast extracts show
     forecast extracts show 20261005T090000Z-0123456789ab
     """
-    catalog = Catalog(load_settings().settings.data_path)
+    settings = load_settings().settings
+    catalog = Catalog(settings.data_path)
     current = catalog.current().id if release is None else None
     manifest = catalog.manifest(release or current or "")
     pointer = catalog.pointer()
-    is_current = bool(pointer and pointer.release == manifest.id)
+    if pointer and pointer.release != manifest.id:
+        pointer = None
     report = catalog.findings(manifest.id)
     if as_json:
-        print_json({"current": is_current, "manifest": manifest, "findings": report.findings})
+        said = {"current": pointer is not None, "switched_by": pointer.by if pointer else None}
+        print_json(said | {"manifest": manifest, "findings": report.findings} | data_folder_member(settings))
         return
-    findings.print_manifest(stdout(), manifest, current=is_current)
+    findings.print_manifest(stdout(), settings.data_path, manifest, pointer)
     findings.print_report(stdout(), report)
 
 
@@ -75,11 +90,12 @@ def rollback(release: str | None, as_json: bool) -> None:
     forecast extracts rollback 20261005T090000Z-0123456789ab
     """
     settings = load_settings().settings
-    done = roll_back_and_wait(settings.data_path, release)
+    done = roll_back_and_wait(settings.data_path, release, whoami())
     if as_json:
-        print_json(done)
+        print_json(msgspec.structs.asdict(done) | data_folder_member(settings))
         return
     click.echo(done.release)
+    tell_data_folder(settings)
     warn_behind(list(done.behind))
 
 
@@ -128,12 +144,14 @@ def retire_releases(releases: tuple[str, ...], keep: int | None, as_json: bool) 
     """
     if bool(releases) == (keep is not None):
         raise click.UsageError("name releases, or give --keep N")
-    catalog = Catalog(load_settings().settings.data_path)
+    settings = load_settings().settings
+    catalog = Catalog(settings.data_path)
     gone = retire(catalog, releases) if keep is None else retire_all_but(catalog, keep)
     if as_json:
-        print_json({"retired": gone})
+        print_json({"retired": gone} | data_folder_member(settings))
         return
     stdout().print("\n".join(gone) if gone else "Nothing to retire.")
+    tell_data_folder(settings)
 
 
 def warn_behind(behind: list[InstanceRecord]) -> None:
@@ -153,4 +171,5 @@ def _summary(manifest: Manifest, current: str | None) -> dict[str, object]:
         "zip_codes": manifest.zip_codes,
         "cities": manifest.cities,
         "findings": manifest.findings,
+        "origin": manifest.origin,
     }

@@ -83,7 +83,7 @@ class Changes:
         """
         try:
             # in a thread: it reads whole files, and waits for the instances, of which this is one
-            done = await asyncio.to_thread(roll_back_and_wait, self._data, release)
+            done = await asyncio.to_thread(roll_back_and_wait, self._data, release, _who(remote))
         except NoSuchReleaseError as error:
             raise ApiError("no_such_release", str(error)) from None
         except BusyError as error:

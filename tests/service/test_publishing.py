@@ -86,9 +86,9 @@ def test_everything_is_warm_before_the_pointer_switches(
     at_switch: list[dict[str, bytes]] = []
     switch = Catalog.switch
 
-    def observed(catalog: Catalog, release: str) -> object:
+    def observed(catalog: Catalog, release: str, by: str | None = None) -> object:
         at_switch.append(warmed(ours, cache, release))
-        return switch(catalog, release)
+        return switch(catalog, release, by)
 
     monkeypatch.setattr(Catalog, "switch", observed)
     for drop in (write_drop(short / "drop"), newer(short)):

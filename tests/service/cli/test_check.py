@@ -74,7 +74,7 @@ def test_check_as_json_has_findings_and_comparison(cli: Cli, drop: Path, tmp_pat
     other = write_drop(tmp_path / "other", population=[people("36436", 2023, 784)])
     done = cli("extracts", "check", str(other), "--json")
     assert (done.code, done.err) == (0, "")
-    assert set(done.json) == {"result", "release", "findings", "comparison"}
+    assert set(done.json) == {"result", "release", "findings", "comparison", "data_folder"}
     assert (done.json["result"], done.json["release"]) == ("passed", release)
     movers = done.json["comparison"]["movers"]
     assert movers == [{"zip_code": "36436", "figure": "population 2023", "old": 783, "new": 784}]

@@ -85,7 +85,7 @@ def test_retire_removes_what_is_named_and_nothing_in_use(cli: Cli, two: tuple[st
         done = cli("extracts", "retire", used)
         assert done.code == 1
         assert f"{used} is in use" in done.error()
-    assert cli("extracts", "retire", two[0], "--json").json == {"retired": [two[0]]}
+    assert cli("extracts", "retire", two[0], "--json").json["retired"] == [two[0]]
     assert {one["id"] for one in cli("extracts", "list", "--json").json} == {two[1], third}
     assert cli("extracts", "retire", "--keep", "1").out == "Nothing to retire.\n"
 

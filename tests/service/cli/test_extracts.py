@@ -42,7 +42,7 @@ def test_publish_as_json(cli: Cli, drop: Path) -> None:
     """The result, the release, every finding, and the instances that did not follow."""
     done = cli("extracts", "publish", str(drop), "--json")
     assert done.code == 0
-    assert set(done.json) == {"result", "release", "findings", "comparison", "behind", "retired"}
+    assert set(done.json) == {"result", "release", "findings", "comparison", "behind", "retired", "data_folder"}
     assert done.json["result"] == "published"
     assert [done.json["release"]] == current(cli)
     assert done.json["behind"] == []
@@ -76,7 +76,7 @@ def test_a_first_drop_that_is_refused_leaves_nothing(cli: Cli, tmp_path: Path) -
     """There is no release before, and none after."""
     done = cli("extracts", "publish", str(bad_drop(tmp_path / "bad")), "--json")
     assert (done.code, done.json["release"]) == (1, None)
-    assert cli("extracts", "list").out == "No releases yet: run `forecast extracts publish PATH`.\n"
+    assert cli("extracts", "list").out == f"No releases yet in {cli.data}: run `forecast extracts publish PATH`.\n"
     assert cli("extracts", "list", "--json").json == []
 
 
@@ -117,9 +117,20 @@ def test_list_shows_releases_newest_first(cli: Cli, release: str, tmp_path: Path
     first, second = release, published(cli, other_drop(tmp_path / "other"))
     listed = cli("extracts", "list", "--json").json
     assert {release["id"]: release["current"] for release in listed} == {first: False, second: True}
-    members = {"id", "published_at", "current", "illustrative", "zip_codes", "cities", "findings"}
+    members = {
+        "id",
+        "published_at",
+        "current",
+        "illustrative",
+        "zip_codes",
+        "cities",
+        "findings",
+        "origin",
+        "data_folder",
+    }
     assert {frozenset(release) for release in listed} == {frozenset(members)}
-    lines = {line.split()[0]: line.split()[-1] for line in cli("extracts", "list").out.splitlines()[3:]}
+    table, _, _ = cli("extracts", "list").out.partition("\n\n")[2].partition("\n\n")
+    lines = {line.split()[0]: line.split()[-1] for line in table.splitlines()[1:]}
     assert lines == {first: "previous", second: "current"}
 
 
@@ -127,7 +138,7 @@ def test_show_tells_what_a_release_is_made_of(cli: Cli, release: str, tmp_path: 
     """The current one by default, any other by its id, with tables and findings."""
     first, second = release, published(cli, other_drop(tmp_path / "other"))
     shown = cli("extracts", "show", "--json").json
-    assert set(shown) == {"current", "manifest", "findings"}
+    assert set(shown) == {"current", "switched_by", "manifest", "findings", "data_folder"}
     assert (shown["current"], shown["manifest"]["id"]) == (True, second)
     older = cli("extracts", "show", first, "--json").json
     assert (older["current"], older["manifest"]["id"]) == (False, first)
@@ -141,7 +152,7 @@ def test_rollback_goes_back_and_forth(cli: Cli, release: str, tmp_path: Path) ->
     first, second = release, published(cli, other_drop(tmp_path / "other"))
     assert cli("extracts", "rollback").out == f"{first}\n"
     assert current(cli) == [first]
-    assert cli("extracts", "rollback", "--json").json == {"release": second, "behind": []}
+    assert cli("extracts", "rollback", "--json").json == {"release": second, "behind": [], "data_folder": str(cli.data)}
     assert cli("extracts", "rollback", first).out == f"{first}\n"
     assert current(cli) == [first]
 
