@@ -1,13 +1,15 @@
 """Publishes the drops of an inbox: oldest first, one at a time, each to the end before the next is taken.
 
 A drop that was claimed is never given back: it is tried again until it is published or refused, also by the next
-watcher. So nothing is lost, and no older drop comes after a newer one.
+watcher. One that goes on failing lets newer ones overtake it, and is set aside then: no older drop comes after a newer
+one, and none is lost.
 """
 
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,8 +18,9 @@ import msgspec
 from config.settings import Settings
 from service.inbox_command import run_command
 from service.inbox_events import Event, Kind, outcome_event
-from service.inbox_report import TextOf, reports, without_files
-from service.inbox_status import StatusFile
+from service.inbox_report import TextOf, reports
+from service.inbox_retries import Retries, refusal, set_aside
+from service.inbox_status import StatusFile, watched
 from service.publishing import Progress, Published, options_of, origin_of, publish_and_wait
 from warehouse.durable import exclusive
 from warehouse.errors import BusyError, CatalogError, DropError, InboxError, WarehouseError
@@ -56,6 +59,9 @@ class Watcher:
         self._inbox = inbox
         self._means = means
         self._look = Look((), (), {})
+        self._retries = Retries()
+        self._stuck: dict[str, str] = {}
+        self._trouble: Exception | None = None
         self._claim: Claim | None = None
         self._said: tuple[Kind, str] | None = None
         self._problem: str | None = None
@@ -73,9 +79,10 @@ class Watcher:
         with self._alone() as status:
             if status is None:
                 raise BusyError(f"another watcher is at work on {self._inbox.folder} or {self._settings.data_dir}")
-            self._catch_up(status)
-            while self._step(status):
-                pass
+            self._begin(status)
+            self._round(status)
+            if self._trouble is not None:
+                raise self._trouble
         return not self._refused
 
     def watch(self) -> None:
@@ -105,18 +112,25 @@ class Watcher:
         self._inbox.prepare()
 
     def _attend(self, status: StatusFile) -> NoReturn:
-        self._catch_up(status)
+        self._begin(status)
         while True:
             self.prepare()
             try:
-                handled = self._step(status)
+                handled = self._round(status)
             except BusyError:
                 self._means.sleep(_BUSY_SECONDS)
+                continue
+            if self._trouble is not None:
+                self._failed("; ".join([*self._retries.problems(), *self._stuck.values()]), self._has_new)
                 continue
             self._backoff = 0.0
             self._report_problem(None)
             if not handled:
                 self._means.sleep(_LOOK_SECONDS)
+
+    def _begin(self, status: StatusFile) -> None:
+        self._retries = Retries(status.now.failing)
+        self._catch_up(status)
 
     @contextmanager
     def _alone(self) -> Iterator[StatusFile | None]:
@@ -127,25 +141,37 @@ class Watcher:
                 data.mkdir(parents=True, exist_ok=True)
                 alone = stack.enter_context(exclusive(data / "inbox.lock"))
                 alone = alone and stack.enter_context(self._inbox.lock())
+                if alone:
+                    stack.enter_context(watched(data))
                 status = StatusFile(data) if alone else None
             except OSError as error:
                 raise CatalogError(f"cannot write {error.filename}: {error.strerror}") from None
             yield status
 
-    # --- one drop ------------------------------------------------------------------------------------------------
+    # --- drops, one after the other ------------------------------------------------------------------------------
 
-    def _step(self, status: StatusFile) -> bool:
-        """Handles one drop; False if there was none."""
-        claim = self._inbox.claimed() or self._next(status)
-        if claim is None:
-            return False
-        if claim != self._claim:
-            self._claim = claim
-            self._tell("publishing", f"publishing {claim.name}", drop=claim.name)
-        published = self._publish(claim)
-        if published is not None:
-            self._settle(status, claim, published)
-        return True
+    def _round(self, status: StatusFile) -> bool:
+        """Tries what was claimed, oldest first, and then what is complete; returns whether there was anything.
+
+        It ends at a drop that fails, as long as that one may not be overtaken: what comes next is newer.
+        """
+        self._trouble = None
+        self._stuck.clear()
+        claims = self._inbox.claims()
+        self._retries.keep(claims)
+        status.failing(self._retries.all())
+        handled = False
+        for claim in chain(claims, self._new(status)):
+            handled = True
+            if not self._try(status, claim) and not self._retries.may_be_overtaken(claim):
+                break
+        if not self._retries.all() and not self._stuck:
+            self._trouble = None  # what failed was overtaken
+        return handled
+
+    def _new(self, status: StatusFile) -> Iterator[Claim]:
+        while (claim := self._next(status)) is not None:
+            yield claim
 
     def _next(self, status: StatusFile) -> Claim | None:
         look, before = self._inbox.look(), self._look
@@ -156,8 +182,60 @@ class Watcher:
             if name not in before.foreign:
                 self._tell("foreign", f"{name!r} in the inbox is passed over: {why}")
         self._look = look
-        status.waiting(len(look.complete) + len(look.arriving))
-        return next(filter(None, map(self._inbox.claim, look.complete)), None)
+        status.waiting(len(look.complete) + len(look.arriving) + len(self._inbox.claims()))
+        for name in look.complete:
+            try:
+                claim = self._inbox.claim(name)
+            except InboxError as error:  # that it may not be moved is no reason to leave others waiting
+                self._trouble = self._trouble or error
+                self._stuck[name] = str(error)
+                continue
+            if claim is not None:
+                return claim
+        return None
+
+    def _has_new(self) -> bool:
+        """Whether there is a drop that may overtake all that fail."""
+        return self._retries.all_may_be_overtaken() and not set(self._inbox.look().complete) <= set(self._stuck)
+
+    def _try(self, status: StatusFile, claim: Claim) -> bool:
+        """Whether the drop was settled, or has gone; all else is noted, to be tried again."""
+        if claim != self._claim and self._retries.of(claim) is None:
+            self._claim = claim
+            self._tell("publishing", f"publishing {claim.name}", drop=claim.name)
+        try:
+            published = self._publish(claim)
+            if published is not None:
+                self._settle(status, claim, published)
+        except BusyError:
+            raise
+        except Exception as error:
+            expected = isinstance(error, WarehouseError | OSError)
+            if not expected:
+                log.exception("publishing %s failed", claim.name)
+            self._trouble = self._trouble or error
+            self._retries.failed(claim, str(error) if expected else f"{type(error).__name__}: {error}")
+            status.failing(self._retries.all())
+            return False
+        self._retries.forget(claim)
+        if published is not None and published.outcome.result == "published":
+            self._set_aside_older(status, claim)
+        status.failing(self._retries.all())
+        return True
+
+    def _set_aside_older(self, status: StatusFile, newer: Claim) -> None:
+        """Drops that were tried before `newer`, failed, and must not replace it."""
+        for claim in self._inbox.claims():
+            failing = self._retries.of(claim)
+            if failing is None or claim.stamp >= newer.stamp:
+                continue
+            try:
+                outcome = set_aside(self._settings.data_path, failing, newer.name)
+                self._settle(status, claim, Published(outcome=outcome))
+            except (WarehouseError, OSError) as error:
+                log.error("%s cannot be set aside: %s", claim.name, error)
+            else:
+                self._retries.forget(claim)
 
     def _publish(self, claim: Claim) -> Published | None:
         """None if somebody took the drop away."""
@@ -171,7 +249,8 @@ class Watcher:
         except DropError as error:
             if claim.path.exists():
                 why = str(error).replace(str(claim.path), claim.name)
-                return Published(outcome=without_files(self._settings.data_path, why))
+                remedy = "put the Parquet files of a drop into it"
+                return Published(outcome=refusal(self._settings.data_path, "missing-table", why, remedy=remedy))
             self._tell("gone", f"{claim.name} was taken away while it was published", drop=claim.name)
             return None
         except BusyError:
@@ -214,13 +293,16 @@ class Watcher:
 
     # --- telling -------------------------------------------------------------------------------------------------
 
-    def _failed(self, problem: str) -> None:
-        """A full disk, a folder that is not there: nothing that a drop could help."""
+    def _failed(self, problem: str, wake: Callable[[], bool] | None = None) -> None:
+        """A full disk, a folder that is not there: nothing that a drop could help. `wake` ends the wait early."""
         self._backoff = min(_LONGEST_BACKOFF, max(_FIRST_BACKOFF, self._backoff * 2))
         self._report_problem(problem)
         self._said = None
         self._tell("failed", f"{problem}; trying again in {self._backoff:g} s")
-        self._means.sleep(self._backoff)
+        left = self._backoff
+        while left > 0 and not (wake and wake()):
+            self._means.sleep(min(left, _LOOK_SECONDS))
+            left -= _LOOK_SECONDS
 
     def _report_problem(self, problem: str | None) -> None:
         if problem != self._problem:

@@ -2,16 +2,12 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 
 from warehouse.comparison import Comparison
-from warehouse.errors import NoReleaseError
-from warehouse.findings import Finding, report
+from warehouse.findings import Finding
 from warehouse.publish import Outcome
-from warehouse.releases import Catalog
-from warehouse.rules.all import found
 
 TextOf = Callable[[Outcome], str]
 
@@ -39,13 +35,3 @@ def reports(drop: str, outcome: Outcome, text_of: TextOf) -> dict[str, bytes]:
     )
     text = f"{drop}, {content.at:%Y-%m-%d %H:%M:%S} UTC\n\n{text_of(outcome)}"
     return {"report.json": msgspec.json.format(msgspec.json.encode(content)), "report.txt": text.encode()}
-
-
-def without_files(data: Path, why: str) -> Outcome:
-    """The refusal of a drop in which there was nothing to read."""
-    try:
-        current = Catalog(data).current()
-    except NoReleaseError:
-        current = None
-    finding = found("missing-table", why, remedy="put the Parquet files of a drop into it")
-    return Outcome(result="refused", report=report([finding]), manifest=current)

@@ -1,5 +1,9 @@
 """What the inbox's watcher has done, kept in the data folder over restarts, for every instance's /metrics."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
 
 import msgspec
@@ -7,6 +11,16 @@ import msgspec
 from warehouse.durable import clear_aside, write_atomically
 
 _FILE = "inbox.json"
+_WATCHED = "inbox.watched"
+
+
+class Failing(msgspec.Struct, frozen=True):
+    """A claimed drop that could not be published for a reason of ours, `problem`, in so many `tries`."""
+
+    stamp: str
+    name: str
+    tries: int
+    problem: str
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +35,40 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     last_refusal: float | None = None
     counted: str | None = None
     untold: tuple[str, str] | None = None
+    failing: tuple[Failing, ...] = ()
+
+
+@contextmanager
+def watched(data: Path) -> Iterator[None]:
+    """Says until the block ends, or the process, that somebody watches an inbox for this data folder."""
+    descriptor = os.open(data / _WATCHED, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        flock(descriptor, LOCK_EX)  # at most for the moment in which somebody looks
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_watched(data: Path) -> bool:
+    try:
+        descriptor = os.open(data / _WATCHED, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        flock(descriptor, LOCK_SH | LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def shown_status(data: Path) -> Status:
+    """As `read_status`. What waits and what fails is news of the moment: without a watcher it is none."""
+    status = read_status(data)
+    if (status.waiting or status.failing) and not _is_watched(data):
+        return msgspec.structs.replace(status, waiting=0, failing=())
+    return status
 
 
 def read_status(data: Path) -> Status:
@@ -32,7 +80,9 @@ def read_status(data: Path) -> Status:
 
 
 class StatusFile:
-    """The file, for the one watcher that may write it. All changes may raise OSError; nothing is changed then."""
+    """The file, for the one watcher that may write it. Counting may raise OSError; nothing is changed then. What is of
+    the moment is written if it can be: a full disk must keep nobody from trying again.
+    """
 
     def __init__(self, data: Path) -> None:
         self._path = data / _FILE
@@ -40,7 +90,12 @@ class StatusFile:
         self.now = read_status(data)
 
     def waiting(self, number: int) -> None:
-        self._change(waiting=number)
+        with suppress(OSError):
+            self._change(waiting=number)
+
+    def failing(self, failing: tuple[Failing, ...]) -> None:
+        with suppress(OSError):
+            self._change(failing=failing)
 
     def count_published(self, claim: str) -> None:
         self._change(published=self.now.published + self._is_new(claim), counted=claim, untold=None)

@@ -19,7 +19,7 @@ from service.cache.purging import purge_shared
 from service.control import Orders
 from service.embedded import EmbeddedServers
 from service.embedded_runtime import EmbeddedError
-from service.inbox_status import read_status
+from service.inbox_status import shown_status
 from service.keys import pepper
 from service.operators.changes import Changes, Purged
 from service.operators.listener import OperatorsListener
@@ -228,7 +228,7 @@ class Supervisor:
             wanted_workers=self._wanted,
             restarts=self._restarts,
             draining=self._draining,
-            inbox=read_status(self._settings.data_path),
+            inbox=shown_status(self._settings.data_path),
             inbox_problem=self._watcher.problem,
             store_problems=self._checks.problems,
         )

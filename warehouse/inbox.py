@@ -137,23 +137,24 @@ class Inbox:
         self._arrivals.forget(name)
         return Claim(stamp, folder / name)
 
-    def claimed(self) -> Claim | None:
-        """The oldest drop that was claimed and not settled: its watcher ended, or could not publish it.
+    def claims(self) -> list[Claim]:
+        """The drops that were claimed and not settled, oldest first: their watcher ended, or could not publish them.
 
         Raises:
             InboxError: if the inbox cannot be read.
         """
+        found = []
         try:
             for folder in sorted(path for path in self._claimed.iterdir() if path.is_dir()):
                 inside = list(folder.iterdir())
                 drops = [path for path in inside if path.name not in REPORTS and not path.name.startswith(_HIDDEN)]
                 if drops:
-                    return Claim(folder.name, drops[0])
-                if not inside:
+                    found.append(Claim(folder.name, drops[0]))
+                elif not inside:
                     folder.rmdir()  # it ended between making the folder and taking the drop
         except OSError as error:
             raise self._unusable(error) from None
-        return None
+        return found
 
     def destination(self, claim: Claim, place: Place) -> Path:
         """A folder that does not exist yet."""

@@ -18,13 +18,13 @@ from warehouse.extracts import recognise
 from warehouse.findings import Finding
 from warehouse.plain import MOST_LINES, plain_struct
 from warehouse.releases import TableInfo
+from warehouse.room import Room, room_for
 from warehouse.rules.all import Limits, found
 from warehouse.staging import stage, staged_name
 from warehouse.tables import LOCATIONS, TABLES, Table
 from warehouse.validation import validate
 
 _MEMORY = 512 << 20
-_SPILL = 8 << 30
 
 Progress = Callable[[str], None]
 
@@ -75,23 +75,31 @@ def _read_or_fail(request: Request, progress: Progress) -> Read:
         drop = collect(request.paths)
     except DropError as error:
         return Read(no_drop=str(error))
+    out = Path(request.out)
     try:
-        with duckdb.connect() as connection:
-            _limit(connection, Path(request.out))
-            return _read(connection, request, drop, progress)
-    except duckdb.OutOfMemoryException:
-        return _failed("needed more memory, or disk, than a drop may have")
-    except duckdb.IOException as error:  # of what is wrong with the drop's own files each is a finding
-        return Read(failure=f"the tables cannot be written: {sql.reason(error)}")
-    except duckdb.Error as error:
-        return _failed(f"failed ({sql.reason(error)})")
+        room = room_for((file.path for file in drop.files), out)
+    except OSError as error:
+        return Read(failure=f"{out} cannot be read: {error.strerror}")
+    with duckdb.connect() as connection:
+        try:
+            _limit(connection, out, room)
+            return _read(connection, request, drop, room, progress)
+        except duckdb.Error as error:
+            excess = room.excess(error, out.parent)
+            if excess is not None:
+                return _failed(excess)
+            if isinstance(error, duckdb.OutOfMemoryException):
+                return Read(failure=f"the drop cannot be read: {room.lack()}")
+            if isinstance(error, duckdb.IOException):  # of what is wrong with the drop's own files each is a finding
+                return Read(failure=f"the tables cannot be written: {sql.reason(error)}")
+            return _failed(f"failed ({sql.reason(error)})")
 
 
 def _failed(what: str) -> Read:
     return Read(findings=(found("reader-failed", f"reading the drop {what}"),))
 
 
-def _read(connection: duckdb.DuckDBPyConnection, request: Request, drop: Drop, progress: Progress) -> Read:
+def _read(connection: duckdb.DuckDBPyConnection, request: Request, drop: Drop, room: Room, progress: Progress) -> Read:
     seen = {file.label: _fingerprint(file) for file in drop.files}
     excess = _too_many_rows(connection, drop, Limits(request.limits)["too-many-rows"])
     if excess is not None:
@@ -101,7 +109,7 @@ def _read(connection: duckdb.DuckDBPyConnection, request: Request, drop: Drop, p
     illustrative = bool(marks[build.ILLUSTRATIVE_MARK])
     # made-up figures are never mixed with real ones, nor compared with them
     before = request.before if request.before and request.before.illustrative == illustrative else None
-    tables, findings = stage(connection, recognised.extracts, progress)
+    tables, findings = stage(connection, recognised.extracts, progress, room)
     findings = [*recognised.findings, *findings, *_changed(drop.files, seen)]
     broken = {finding.table for finding in findings if finding.severity == "error"}
     kept = _kept(before, tables, request.withdrawn)
@@ -122,11 +130,11 @@ def _read(connection: duckdb.DuckDBPyConnection, request: Request, drop: Drop, p
     )
 
 
-def _limit(connection: duckdb.DuckDBPyConnection, out: Path) -> None:
+def _limit(connection: duckdb.DuckDBPyConnection, out: Path, room: Room) -> None:
     text = sql.statement(
         "limit_publisher",
         memory=str(_MEMORY),
-        spill=str(_SPILL),
+        spill=str(room.most),
         threads=str(resources.processors()),
         folder=sql.quoted(str(out.parent)),
     )

@@ -15,16 +15,15 @@ from warehouse.comparison import Comparison
 from warehouse.drift import drift_findings
 from warehouse.drop import check_paths
 from warehouse.errors import CatalogError, DropError, NoReleaseError
-from warehouse.findings import Acceptance, Report, accept, report
+from warehouse.findings import Acceptance, Finding, Report, accept, report
 from warehouse.intake import Before, Progress, Read, Request
 from warehouse.reader import Reader, read_apart
 from warehouse.releases import Catalog, Manifest, Origin, TableInfo
-from warehouse.room import with_remedy
+from warehouse.room import Room, room_for, with_remedy
 from warehouse.rules.all import Limits, check_overrides, found
 from warehouse.tables import TABLES, table
 
 _MEMORY = 512 << 20
-_SPILL = 8 << 30
 
 Warm = Callable[[Path, Manifest, Progress], str | None]
 
@@ -114,14 +113,21 @@ class _Publication:
         if outcome.result != "passed":
             return outcome
         self._progress("encoding entries")
+        room = room_for(self._tables.iterdir(), self._staged)
         try:
-            with self._connection() as connection:
+            with self._connection(room) as connection:
                 options = self._options
                 manifest = build.build(
                     connection, self._tables, self._staged, contents, outcome.report, options.acceptance, options.origin
                 )
-        except duckdb.Error as error:
-            raise CatalogError(with_remedy(f"the release cannot be built: {sql.reason(error)}")) from None
+        except (duckdb.Error, OSError) as error:
+            excess = room.excess(error, self._staged)
+            if excess is None:
+                raise CatalogError(with_remedy(f"the release cannot be built: {sql.reason(error)}")) from None
+            findings = (found("reader-failed", f"building the release {excess}"), *outcome.report.findings)
+            return msgspec.structs.replace(
+                outcome, result="refused", report=report(findings, outcome.report.comparison)
+            )
         self._catalog.adopt(self._staged, manifest)
         findings = outcome.report.findings
         trouble = warm(self._catalog.folder(manifest.id), manifest, self._progress) if warm else None
@@ -137,11 +143,12 @@ class _Publication:
         read = self._read(paths, current)
         before = current if current and current.illustrative == read.illustrative else None
         attribution = read.attribution or self._options.attribution
-        with self._connection() as connection:
+        room = room_for(self._tables.iterdir(), self._staged)
+        with self._connection(room) as connection:
             tables = read.tables | self._carry(connection, before, read.kept)
             contents = build.Contents(tables, attribution, read.illustrative)
-            comparison = self._compare(connection, before, tables)
-        findings = [*read.findings, *(drift_findings(comparison, self._limits) if comparison else ())]
+            comparison, excess = self._compare(connection, before, tables, room)
+        findings = [*read.findings, *excess, *(drift_findings(comparison, self._limits) if comparison else ())]
         summary = report(accept(findings, self._options.acceptance), comparison)
         if summary.refused:
             return Outcome(result="refused", report=summary, manifest=current), contents
@@ -199,26 +206,29 @@ class _Publication:
         return carried
 
     def _compare(
-        self, connection: duckdb.DuckDBPyConnection, before: Manifest | None, tables: dict[str, TableInfo]
-    ) -> Comparison | None:
-        """Against the current release, if the drop has what there is to compare."""
+        self, connection: duckdb.DuckDBPyConnection, before: Manifest | None, tables: dict[str, TableInfo], room: Room
+    ) -> tuple[Comparison | None, list[Finding]]:
+        """Against the current release, if the drop has what there is to compare; a finding if that takes too much."""
         needed = {one.name for one in TABLES if one.needed}
         if before is None or not needed <= set(tables):
-            return None
+            return None, []
         self._progress("comparing")
         try:
-            return compare(connection, self._catalog.folder(before.id) / "tables", self._tables)
+            return compare(connection, self._catalog.folder(before.id) / "tables", self._tables), []
         except duckdb.Error as error:
+            excess = room.excess(error, self._staged)
+            if excess is not None:
+                return None, [found("reader-failed", f"comparing the drop with {before.id} {excess}")]
             where = self._catalog.folder(before.id)
             raise CatalogError(with_remedy(f"{where} cannot be compared with: {sql.reason(error)}")) from None
 
-    def _connection(self) -> duckdb.DuckDBPyConnection:
+    def _connection(self, room: Room) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect()
         connection.execute(
             sql.statement(
                 "limit_publisher",
                 memory=str(_MEMORY),
-                spill=str(_SPILL),
+                spill=str(room.most),
                 threads=str(resources.processors()),
                 folder=sql.quoted(str(self._staged.parent)),
             )

@@ -5,16 +5,18 @@ beside a VARCHAR part still gives ``00501``.
 """
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import duckdb
 
 from warehouse import pages, sql
 from warehouse.extracts import Extract
 from warehouse.findings import Finding
-from warehouse.room import says_full
+from warehouse.room import Room, says_full
 from warehouse.rules.all import found
 from warehouse.tables import POPULATION, Kind, Table
 
+_ANY_ROOM = Room(free=0, most=0, ordinary=0)
 _YEAR = POPULATION.column("year")
 _FIRST_YEAR, _LAST_YEAR = int(_YEAR.minimum or 0), int(_YEAR.maximum or 9999)
 
@@ -66,6 +68,7 @@ def stage(
     connection: duckdb.DuckDBPyConnection,
     extracts: Iterable[Extract],
     progress: Callable[[str], None] = lambda _: None,
+    room: Room = _ANY_ROOM,
 ) -> tuple[list[Table], list[Finding]]:
     """Stages every extract; returns the tables that the drop brings, and a finding for each file that broke off."""
     connection.execute(sql.statement("conversions"))
@@ -85,8 +88,11 @@ def stage(
             continue
         try:
             _insert(connection, extract)
-        except duckdb.OutOfMemoryException:
-            findings.append(_too_large(extract))
+        except duckdb.OutOfMemoryException as error:
+            excess = room.excess(error, Path())
+            if excess is None:
+                raise
+            findings.append(_too_large(extract, excess))
         except duckdb.Error as error:
             if says_full(error):
                 raise  # which is no fault of the file that was read when it became full
@@ -201,6 +207,6 @@ def _broken(extract: Extract, reason: str, how: str = "breaks off while it is re
     return found("unreadable-file", message, table=extract.table.name, file=extract.file.label)
 
 
-def _too_large(extract: Extract) -> Finding:
-    message = f"reading {extract.file.label} needed more memory, or disk, than a drop may have"
+def _too_large(extract: Extract, excess: str) -> Finding:
+    message = f"reading {extract.file.label} {excess}"
     return found("reader-failed", message, table=extract.table.name, file=extract.file.label)

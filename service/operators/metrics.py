@@ -118,6 +118,8 @@ def _inbox(status: Status) -> Iterator[Metric]:
         counter.add_metric((), value)
         yield counter
     yield _gauge("forecast_inbox_waiting", "Drops in the inbox that arrive, wait, or are published.", status.waiting)
+    text = "Drops of the inbox that cannot be published for reasons that are not theirs; they are tried again."
+    yield _gauge("forecast_inbox_failing", text, len(status.failing))
     name, text = "forecast_inbox_last_refusal_timestamp_seconds", "When a drop was refused last; 0: never."
     yield _gauge(name, text, status.last_refusal or 0)
 

@@ -1,6 +1,8 @@
 """The inbox of a running instance: drops go live, half ones do not, and no death of the watcher leaves a half."""
 
 import os
+import re
+import shutil
 import signal
 import sys
 import time
@@ -10,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import Site
-from tests.support.drops import people, write_drop
+from tests.support.disks import fill, mounted
+from tests.support.drops import people, write_drop, write_swelling
 from tests.support.instance import Instance, children_of, is_alive, serving
 from tests.support.waiting import until
 from warehouse.releases import Catalog
@@ -208,6 +211,51 @@ def test_of_two_instances_one_watches_and_the_other_takes_over(
         until(lambda: figure(second, published) == 5999)
         refused = [line for line in second.log() if line.get("event") in ("refused", "failed")]
         assert refused == []
+
+
+def test_a_drop_that_swells_beyond_the_disk_is_refused_and_others_go_live(
+    published: Site, env: Env, inbox: Path, short: Path
+) -> None:
+    """Small as it is, decoded it is larger than the disk: its own fault, told with sizes; the disk is never full."""
+    with mounted(short / "disk", 196_608) as disk:
+        shutil.copytree(published.data, disk / "data")
+        env["FORECAST_DATA_DIR"] = str(disk / "data")
+        put(inbox, "swelling", 7000)
+        write_swelling(inbox / "swelling" / "projects.parquet", 40_000)
+        put(inbox, "good", 7001)
+        least = [shutil.disk_usage(disk).free]
+        with serving(env, short / "serve.log") as instance:
+
+            def live() -> bool:
+                least.append(shutil.disk_usage(disk).free)
+                return figure(instance, published) == 7001
+
+            until(live, 240)
+            until(lambda: settled(inbox) == {"published": ["good"], "quarantine": ["swelling"]}, 30)
+            until(lambda: instance.metric("forecast_inbox_refused_total") == 1, 30)
+            assert instance.metric("forecast_inbox_failing") == 0
+        assert min(least) > 8 << 20
+    (report,) = inbox.glob("quarantine/swelling-*/report.txt")
+    assert re.search(r"needed more than \d+\.\d MB of disk; \d+\.\d MB were free", " ".join(report.read_text().split()))
+
+
+def test_a_disk_that_others_filled_is_no_fault_of_a_drop(published: Site, env: Env, inbox: Path, short: Path) -> None:
+    """It is tried again, as readiness says, and published when there is room; newer ones come after it."""
+    with mounted(short / "disk", 16_384) as disk:
+        shutil.copytree(published.data, disk / "data")
+        env["FORECAST_DATA_DIR"] = str(disk / "data")
+        with serving(env, short / "serve.log") as instance:
+            until(lambda: len(watchers(instance)) == 1, 30)
+            until(lambda: instance.metric("forecast_ready") == 1, 30)
+            filler = fill(disk)
+            put(inbox, "older", 7000)
+            until(lambda: any("No space left" in reason for reason in instance.ready().json()["reasons"]), 60)
+            put(inbox, "newer", 7001)
+            assert settled(inbox) == {"published": [], "quarantine": []}
+            filler.unlink()
+            until(lambda: settled(inbox) == {"published": ["newer", "older"], "quarantine": []}, 120)
+            until(lambda: figure(instance, published) == 7001, 30)
+            until(lambda: instance.ready().json()["status"] == "ready", 30)
 
 
 def test_without_an_inbox_nothing_waits_in_it(published: Site, env: Env, inbox: Path, short: Path) -> None:

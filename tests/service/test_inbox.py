@@ -1,6 +1,7 @@
 """What a watcher does with the drops of an inbox; publishing itself is a double here."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -9,11 +10,11 @@ import pytest
 from config.settings import Settings
 from service.inbox import Stopped
 from service.inbox_report import DropReport
-from service.inbox_status import StatusFile, read_status
+from service.inbox_status import StatusFile, read_status, shown_status
 from service.publishing import Progress, Published
 from tests.support.inbox import BAD, BUSY, CURRENT, FULL, GOOD, Site, stop
 from warehouse.errors import BusyError, CatalogError, DropError, InboxError, WarehouseError
-from warehouse.inbox import Inbox
+from warehouse.inbox import Claim, Inbox
 from warehouse.publish import Options
 
 
@@ -99,10 +100,10 @@ def test_a_full_disk_is_tried_again_later_and_later(site: Site) -> None:
     """Loudly, as a problem, in the order of the drops; it heals by itself."""
     site.put("first")
     site.answers = [FULL] * 8
-    site.watch(sleeps=9)
-    assert site.slept[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
+    site.watch(sleeps=367)
+    assert [after - before for before, after in pairwise(site.handed_at)] == [1, 2, 4, 8, 16, 32, 60, 60]
     assert site.handed == ["first"] * 9
-    assert site.problems == [str(FULL), None]
+    assert site.problems == [f"first: {FULL}", None]
     assert site.kinds().count("failed") == 8
     assert (site.placed("published"), site.placed("quarantine")) == (["first"], [])
 
@@ -111,8 +112,8 @@ def test_a_defect_of_ours_refuses_nobody(site: Site) -> None:
     """Whatever happens in publishing, the drop is kept and tried again."""
     site.put("first")
     site.answers = [RuntimeError("a defect")]
-    site.watch(sleeps=2)
-    assert site.problems == ["RuntimeError: a defect", None]
+    site.watch(sleeps=3)
+    assert site.problems == ["first: RuntimeError: a defect", None]
     assert site.placed("published") == ["first"]
 
 
@@ -125,6 +126,113 @@ def test_a_newer_drop_never_overtakes_a_claimed_one(site: Site) -> None:
     site.put("newer")
     assert site.watcher().once()
     assert site.handed == ["older", "older", "newer"]
+
+
+def test_a_drop_that_goes_on_failing_is_overtaken_and_set_aside(site: Site) -> None:
+    """It alone fails: it is tried again right before each newer drop, and must not replace what went live meanwhile."""
+    site.put("broken")
+    site.failing["broken"] = CatalogError("only this one")
+
+    def at(number: int) -> None:
+        if number == 7:  # while it waits for its fourth try
+            assert len(site.handed) == 3
+            status = shown_status(site.data)
+            assert [(one.name, one.tries, one.problem) for one in status.failing] == [("broken", 3, "only this one")]
+            site.put("newer")
+        if number == 9:
+            stop()
+
+    site.on_sleep = at
+    with pytest.raises(Stopped):
+        site.watcher().watch()
+    assert site.handed == ["broken"] * 4 + ["newer"]
+    assert (site.placed("published"), site.placed("quarantine")) == (["newer"], ["broken"])
+    (report,) = site.inbox.glob("quarantine/*/report.json")
+    (finding,) = msgspec.json.decode(report.read_bytes(), type=DropReport).findings
+    assert (finding.rule, "only this one" in finding.message, "newer" in finding.message) == ("overtaken", True, True)
+    assert site.problems == ["broken: only this one", None]
+    status = read_status(site.data)
+    assert (status.published, status.refused, status.failing) == (1, 1, ())
+
+
+def test_what_fails_every_drop_keeps_their_order(site: Site) -> None:
+    """A disk that is full for an hour: none overtakes another, and when there is room they go live oldest first."""
+    site.put("older")
+    site.failing = {"older": FULL, "newer": FULL}
+
+    def at(number: int) -> None:
+        if number == 7:
+            site.put("newer")
+        if number == 100:
+            assert site.placed("quarantine") == []
+            site.failing.clear()
+        if number == 500:
+            stop()
+
+    site.on_sleep = at
+    with pytest.raises(Stopped):
+        site.watcher().watch()
+    assert site.handed[-2:] == ["older", "newer"]
+    assert (site.placed("published"), site.placed("quarantine")) == (["newer", "older"], [])
+    assert site.problems[-1] is None
+
+
+def test_once_lets_others_by_a_drop_that_failed_in_earlier_runs(site: Site) -> None:
+    """A timer's runs are told from each other by nothing but the status file."""
+    site.put("broken")
+    site.failing["broken"] = CatalogError("only this one")
+    for _ in range(2):
+        with pytest.raises(CatalogError, match="only this one"):
+            site.watcher().once()
+        (site.inbox / "newer").exists() or site.put("newer")
+    assert not site.watcher().once()
+    assert (site.placed("published"), site.placed("quarantine")) == (["newer"], ["broken"])
+
+
+def test_a_drop_that_cannot_be_taken_leaves_others_their_way(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It belongs to somebody else: told, and tried again."""
+    site.put("theirs")
+    site.put("ours")
+    claim = Inbox.claim
+
+    def refused(inbox: Inbox, name: str) -> Claim | None:
+        if name == "theirs":
+            raise InboxError("theirs cannot be claimed")
+        return claim(inbox, name)
+
+    monkeypatch.setattr(Inbox, "claim", refused)
+    site.watch(sleeps=2)
+    assert (site.handed, site.placed("published"), site.problems) == (["ours"], ["ours"], ["theirs cannot be claimed"])
+    assert (site.inbox / "theirs").exists()
+
+
+def test_a_drop_that_cannot_be_moved_to_its_place_leaves_others_their_way(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quarantine that cannot be written is no reason to publish nothing."""
+    site.put("bad")
+    settle = Inbox.settle
+
+    def stuck(inbox: Inbox, claim: Claim, destination: Path, reports: dict[str, bytes]) -> None:
+        if destination.parent.name == "quarantine":
+            raise InboxError("cannot be moved")
+        settle(inbox, claim, destination, reports)
+
+    monkeypatch.setattr(Inbox, "settle", stuck)
+    site.answers = [BAD] * 3
+
+    def at(number: int) -> None:
+        if number == 7:
+            site.answers = [BAD, GOOD]
+            site.put("good")
+        if number == 9:
+            stop()
+
+    site.on_sleep = at
+    with pytest.raises(Stopped):
+        site.watcher().watch()
+    assert site.placed("published") == ["good"]
+    assert read_status(site.data).published == 1
 
 
 def test_a_stopped_watcher_s_drop_is_published_by_the_next(site: Site) -> None:

@@ -1,5 +1,7 @@
 """Small drops in the shapes of real ones, written as Parquet into a folder of the test's."""
 
+import random
+import string
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -152,6 +154,18 @@ def write_drop(
         if rows is not None:
             write_table(folder / f"{name}.parquet", rows)
     return folder
+
+
+def write_swelling(path: Path, rows: int) -> Path:
+    """Projects of 27 KB each in a file of 0.3 MB: a few long texts that a dictionary and run lengths make tiny."""
+    rng = random.Random(0)
+    words = pa.array(["".join(rng.choices(string.ascii_letters, k=9000)) for _ in range(8)])
+    text = pa.DictionaryArray.from_arrays(pa.array([row * 8 // rows for row in range(rows)], pa.int32()), words)
+    columns = {name: pa.repeat(pa.scalar(value, _type(name)), rows) for name, value in project("p").items()}
+    columns |= dict.fromkeys(("project_name", "address", "project_type"), text)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path, row_group_size=rows, compression="zstd")
+    return path
 
 
 def write_wide_drop(folder: Path, *, population: Rows = WIDE_POPULATION) -> Path:

@@ -31,7 +31,9 @@ class Site:
         self.inbox, self.data = folder / "inbox", folder / "data"
         self.inbox.mkdir()
         self.answers: list[Published | BaseException] = []
+        self.failing: dict[str, BaseException] = {}
         self.handed: list[str] = []
+        self.handed_at: list[float] = []
         self.events: list[Event] = []
         self.problems: list[str | None] = []
         self.slept: list[float] = []
@@ -75,6 +77,9 @@ class Site:
         (path,) = paths
         assert (Path(path) / "part.parquet").exists(), "whole, and where it was said to be"
         self.handed.append(Path(path).name)
+        self.handed_at.append(sum(self.slept))
+        if Path(path).name in self.failing:
+            raise self.failing[Path(path).name]
         answer = self.answers.pop(0) if self.answers else GOOD
         if isinstance(answer, BaseException):
             raise answer

@@ -85,20 +85,20 @@ def test_a_claimed_drop_is_out_of_everybody_s_hands_and_whole(inbox: Inbox, fold
 def test_a_drop_that_has_gone_cannot_be_claimed(inbox: Inbox) -> None:
     """Its owner took it back; nothing stays behind."""
     assert inbox.claim("2026-10") is None
-    assert inbox.claimed() is None
+    assert inbox.claims() == []
 
 
 def test_a_claimed_drop_is_found_by_the_next_watcher(inbox: Inbox, folder: Path) -> None:
     """Also beside what a watcher left that died just before or while it settled it."""
-    assert inbox.claimed() is None
+    assert inbox.claims() == []
     put(folder)
     claim = claimed(inbox)
     (folder / ".claimed" / "20200101T000000.000000Z").mkdir()
     (claim.path.parent / "report.json").write_text("half")
     (claim.path.parent / ".report.txt.1.new").write_text("half")
-    assert inbox.claimed() == claim
+    assert inbox.claims() == [claim]
     inbox.settle(claim, inbox.destination(claim, "quarantine"), {"report.json": b"{}", "report.txt": b"well"})
-    assert inbox.claimed() is None
+    assert inbox.claims() == []
     assert (folder / "quarantine" / f"2026-10-{STAMP}" / "report.json").read_bytes() == b"{}"
     assert [path.name for path in (folder / ".claimed").iterdir()] == [".lock"] * (folder / ".claimed/.lock").exists()
 
@@ -192,7 +192,7 @@ def test_an_inbox_that_vanished_is_an_error_at_every_step(inbox: Inbox, folder: 
     put(folder)
     claim = claimed(inbox)
     folder.rename(folder.with_name("elsewhere"))
-    for step in (inbox.look, inbox.claimed, lambda: inbox.settle(claim, folder / "published" / "x", {"r": b""})):
+    for step in (inbox.look, inbox.claims, lambda: inbox.settle(claim, folder / "published" / "x", {"r": b""})):
         with pytest.raises(InboxError, match="inbox"):
             step()
 
@@ -210,5 +210,5 @@ def test_a_drop_that_this_user_may_not_move_is_named(
         patch.setattr(Path, "rename", forbidden)
         with pytest.raises(InboxError, match="2026-10 cannot be claimed: Permission denied; it must be writable"):
             inbox.claim("2026-10")
-    assert inbox.claimed() is None
+    assert inbox.claims() == []
     assert inbox.look().complete == ("2026-10",)

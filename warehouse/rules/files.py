@@ -42,8 +42,14 @@ FILE_RULES: tuple[Rule, ...] = (
     Rule(
         name="reader-failed",
         severity="error",
-        about="Reading must end within its limits of memory and time; it is done in a process of its own.",
+        about="Reading must end within its limits of memory, disk and time; it is done in a process of its own.",
         remedy="look for a damaged or enormous file",
+    ),
+    Rule(
+        name="overtaken",
+        severity="error",
+        about="A drop of the inbox that fails for no fault of its own is set aside when a newer one has gone live.",
+        remedy="move it back into the inbox to publish it after all, over what is newer",
     ),
 )
 
