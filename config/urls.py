@@ -1,10 +1,12 @@
-"""URLs of Redis: what is wrong with one, and how to show one. Neither ever shows a password."""
+"""URLs of Redis: what is wrong with one, how to show one, and whether two mean one server. None shows a password."""
 
-from urllib.parse import parse_qsl, urlsplit
+import ipaddress
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 EMBEDDED = "embedded"
 HIDDEN = "********"
 
+_PORT = 6379
 _SCHEMES = ("redis", "rediss", "unix")
 # The client would take any other for an argument of its own: some are none, others undo our budgets.
 _OPTIONS = ("db", "username", "password")
@@ -43,6 +45,42 @@ def url_problem(url: str) -> str | None:
             "password percent-encoded (/ as %2F, # as %23, ? as %3F, @ as %40)"
         )
     return None
+
+
+def address(url: str) -> str:
+    """Where a good `url` leads to: no credentials, no options but the database; the same for the same place."""
+    if url == EMBEDDED:
+        return url
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query))
+    if parts.scheme == "unix":
+        return f"unix://{unquote(parts.path)}?db={options.get('db', '0')}"
+    host = parts.hostname or "localhost"
+    database = options.get("db") or parts.path.strip("/") or "0"
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{parts.port or _PORT}/{database}"
+
+
+def same_store(one: str, host: str, other: str, other_host: str) -> bool:
+    """Whether two addresses, as seen from two hosts, surely or most likely lead to one database."""
+    return _place(one, host) == _place(other, other_host)
+
+
+def _place(address: str, host: str) -> tuple[str, ...]:
+    if address == EMBEDDED:
+        return (address,)  # that of the data folder
+    parts = urlsplit(address)
+    if parts.scheme == "unix":
+        return host, parts.path, parts.query
+    name = parts.hostname or ""
+    # redis:// and rediss:// can be two ways to one server, on ports of their own
+    return (host if _is_loopback(name) else "", "" if _is_loopback(name) else name, str(parts.port), parts.path)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def mask_url(url: str) -> str:

@@ -9,16 +9,11 @@ from typing import Literal
 
 import msgspec
 
-from config.settings import Settings, SettingsError
-from service import embedded
-from service.cache.warm import Plan, WarmError, warm
-from service.embedded_runtime import EmbeddedError
-from service.keys import pepper
+from config.settings import Settings
+from service.warming import warm_release
 from service.whoami import whoami
-from warehouse.areas.all import AREAS
-from warehouse.areas.paging import Cursors
 from warehouse.errors import WarehouseError
-from warehouse.findings import Acceptance
+from warehouse.findings import Acceptance, Finding
 from warehouse.instances import InstanceRecord, wait_until_served
 from warehouse.plain import plain
 from warehouse.publish import Options, Outcome, publish, roll_back
@@ -26,7 +21,6 @@ from warehouse.releases import Catalog, Manifest, Origin
 from warehouse.retire import retire_all_but
 
 SERVED_WITHIN_SECONDS = 2.0
-_WARM_SECONDS = 60.0
 _MOST_PATHS = 20
 
 Progress = Callable[[str], None]
@@ -79,7 +73,7 @@ def publish_and_wait(settings: Settings, paths: Sequence[str], options: Options,
     catalog = Catalog(settings.data_path)
     previous = _current(catalog)
 
-    def warmed(folder: Path, manifest: Manifest, tell: Progress) -> str | None:
+    def warmed(folder: Path, manifest: Manifest, tell: Progress) -> list[Finding]:
         return warm_release(settings, folder, manifest, previous, tell)
 
     outcome = publish(catalog, paths, options, progress, warm=warmed)
@@ -104,42 +98,6 @@ def roll_back_and_wait(data: Path, release: str | None, by: str) -> RolledBack:
     """
     manifest = roll_back(Catalog(data), release, by)
     return RolledBack(manifest.id, tuple(wait_until_served(data, manifest.id, SERVED_WITHIN_SECONDS)))
-
-
-def warm_release(
-    settings: Settings, folder: Path, manifest: Manifest, previous: str | None, progress: Progress
-) -> str | None:
-    """Puts the release into the cache as `settings.warm` says; returns why that was not done whole, if so."""
-    try:
-        url = embedded.running_url(settings, "cache") if settings.warm != "off" else None
-    except EmbeddedError as error:
-        return str(error)
-    if url is None:
-        return None  # nothing to warm: an embedded cache begins empty with the next instance
-    if settings.warm == "asked" and previous is None:
-        return None  # nobody could ask for anything yet
-    plan = Plan(
-        release=manifest.id,
-        ttl=settings.cache_ttl,
-        seconds=_WARM_SECONDS,
-        asked_of=previous if settings.warm == "asked" else None,
-    )
-    try:
-        secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=False)
-    except SettingsError as error:
-        return str(error)
-    cursors = Cursors(pepper.cursor_secret(secret))
-    answers = (
-        (area.name, query, body)
-        for area in AREAS
-        if area.name in manifest.areas
-        for query, body in area.answers(folder, cursors)
-    )
-    try:
-        warm(url, plan, answers, lambda seen: progress(f"warming the cache: {seen:,} answers"))
-    except WarmError as error:
-        return str(error)
-    return None
 
 
 def _current(catalog: Catalog) -> str | None:

@@ -13,6 +13,7 @@ import uvloop
 
 from config.settings import Settings
 from config.sizing import worker_count
+from config.urls import address
 from service import embedded, tasks
 from service.app import Endpoints
 from service.cache.purging import purge_shared
@@ -210,6 +211,7 @@ class Supervisor:
             host=socket.gethostname(),
             operator_url=url_of(self._operators),
             releases=tuple(worker.report.release for worker in self._workers if worker.report is not None),
+            cache=address(self._settings.cache_url),
         )
         if record != self._written:
             try:

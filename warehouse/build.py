@@ -85,7 +85,7 @@ def build(
     for area in areas:
         (out / area.key_set).write_bytes(key_sets[area.name].encoded())
     places = key_sets[AREAS[0].name]  # the area that every release has, and that knows every place
-    (out / FINDINGS).write_bytes(msgspec.json.format(msgspec.json.encode(report)))
+    _write_findings(out, report)
     now = datetime.now(UTC).replace(microsecond=0)
     return Manifest(
         id=f"{now:%Y%m%dT%H%M%SZ}-{contents.digest}",
@@ -98,10 +98,24 @@ def build(
         cities=places.city_count,
         tables=contents.tables,
         files={name: _file_info(out / name) for area in areas for name in area.files},
-        findings={severity: report.count(severity) for severity in SEVERITIES},
+        findings=_counts(report),
         acceptance=acceptance,
         origin=origin,
     )
+
+
+def report_again(out: Path, manifest: Manifest, report: Report) -> Manifest:
+    """The manifest of a release in `out` whose report has become `report`; writes that as well."""
+    _write_findings(out, report)
+    return msgspec.structs.replace(manifest, findings=_counts(report))
+
+
+def _write_findings(out: Path, report: Report) -> None:
+    (out / FINDINGS).write_bytes(msgspec.json.format(msgspec.json.encode(report)))
+
+
+def _counts(report: Report) -> dict[str, int]:
+    return {severity: report.count(severity) for severity in SEVERITIES}
 
 
 def marks(connection: duckdb.DuckDBPyConnection, extracts: Sequence[Extract]) -> Mapping[bytes, tuple[str, ...]]:

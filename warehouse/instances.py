@@ -15,13 +15,16 @@ from warehouse.durable import drop_spare, open_lock, replace_from_spare
 
 
 class InstanceRecord(msgspec.Struct, frozen=True):
-    """`releases`: what each of its workers serves, None while a worker has none."""
+    """`releases`: what each of its workers serves, None while a worker has none. `cache`: the address of its shared
+    cache, without credentials; unknown of instances of earlier versions.
+    """
 
     instance: str
     pid: int
     host: str
     operator_url: str
     releases: tuple[str | None, ...]
+    cache: str | None = None
 
     def serves(self, release: str) -> bool:
         return bool(self.releases) and all(served == release for served in self.releases)

@@ -25,7 +25,7 @@ from warehouse.tables import TABLES, table
 
 _MEMORY = 512 << 20
 
-Warm = Callable[[Path, Manifest, Progress], str | None]
+Warm = Callable[[Path, Manifest, Progress], Sequence[Finding]]
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ def publish(
 ) -> Outcome:
     """Publishes the drop at `paths`, or refuses it and leaves everything as it was.
 
-    `warm` is called with the next release before it becomes current; what it returns is a warning.
+    `warm` is called with the next release before it becomes current; what it returns belongs to the report.
 
     Raises:
         DropError: if the paths bring no Parquet file.
@@ -128,14 +128,15 @@ class _Publication:
             return msgspec.structs.replace(
                 outcome, result="refused", report=report(findings, outcome.report.comparison)
             )
+        summary = outcome.report
+        told = warm(self._staged, manifest, self._progress) if warm else ()
+        if told:
+            summary = report([*told, *summary.findings], summary.comparison)
+            manifest = build.report_again(self._staged, manifest, summary)
         self._catalog.adopt(self._staged, manifest)
-        findings = outcome.report.findings
-        trouble = warm(self._catalog.folder(manifest.id), manifest, self._progress) if warm else None
-        if trouble is not None:
-            findings = (found("not-warmed", trouble), *findings)
         self._progress("switching")
         self._catalog.switch(manifest.id, self._options.origin.by if self._options.origin else None)
-        return Outcome(result="published", report=report(findings, outcome.report.comparison), manifest=manifest)
+        return Outcome(result="published", report=summary, manifest=manifest)
 
     def examine(self, paths: Sequence[str]) -> tuple[Outcome, build.Contents]:
         """Reads the drop and holds it against the current release; `passed` if it may be published."""

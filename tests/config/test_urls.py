@@ -2,7 +2,7 @@
 
 import pytest
 
-from config.urls import mask_url, url_problem
+from config.urls import address, mask_url, same_store, url_problem
 
 GOOD = {
     "redis://h": "redis://h",
@@ -61,3 +61,40 @@ def test_a_bad_url_is_refused_and_hidden_whole(url: str) -> None:
 def test_embedded_is_no_secret() -> None:
     """The word `embedded` is shown as it is."""
     assert mask_url("embedded") == "embedded"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("embedded", "embedded"),
+        ("redis://h", "redis://h:6379/0"),
+        ("redis://user:hunter2@H:6379/0", "redis://h:6379/0"),
+        ("redis://:hun%2Fter2@h:7000/1?db=2&password=hunter2", "redis://h:7000/2"),
+        ("rediss://h:6380/1?ssl_ca_certs=/ca.pem", "rediss://h:6380/1"),
+        ("redis://[::1]:6379", "redis://[::1]:6379/0"),
+        ("unix:///run/redis.sock?password=hunter2", "unix:///run/redis.sock?db=0"),
+        ("unix://user:hunter2@/run/a%20b.sock?db=3", "unix:///run/a b.sock?db=3"),
+    ],
+)
+def test_an_address_is_a_place_and_no_secret(url: str, shown: str) -> None:
+    assert address(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("one", "host", "other", "other_host", "same"),
+    [
+        ("redis://h:6379/0", "a", "redis://h:6379/0", "b", True),
+        ("redis://h:6379/0", "a", "rediss://h:6379/0", "b", True),
+        ("redis://h:6379/0", "a", "redis://h:6379/1", "a", False),
+        ("redis://h:6379/0", "a", "redis://g:6379/0", "a", False),
+        ("redis://127.0.0.1:6379/0", "a", "redis://localhost:6379/0", "a", True),
+        ("redis://127.0.0.1:6379/0", "a", "redis://127.0.0.1:6379/0", "b", False),
+        ("unix:///s?db=0", "a", "unix:///s?db=0", "a", True),
+        ("unix:///s?db=0", "a", "unix:///s?db=0", "b", False),
+        ("embedded", "a", "embedded", "a", True),
+        ("embedded", "a", "redis://h:6379/0", "a", False),
+    ],
+)
+def test_whether_two_addresses_are_one_store(one: str, host: str, other: str, other_host: str, same: bool) -> None:
+    """Loopback and sockets are each host's own."""
+    assert same_store(one, host, other, other_host) == same_store(other, other_host, one, host) == same

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import httpx
+import redis
 
 from tests.faults.conftest import Site
 from tests.support.drops import HOUSING, LOCATIONS, people, write_drop
@@ -52,6 +53,26 @@ def test_switches_under_load_lose_nothing_and_mix_nothing(site: Site, short: Pat
             caller.join()
     assert set(seen) == {(200, True)}, seen
     assert seen.total() > 10 * _SWITCHES
+
+
+def test_a_publisher_that_warms_another_cache_is_told(published: Site, short: Path) -> None:
+    """Its shell lacks the instance's FORECAST_CACHE_URL: said to the person, in the JSON, and in what is kept."""
+    url = published.cache.url.replace("unix://", "unix://default:hunter2@")
+    with redis.Redis.from_url(published.cache.url) as client:
+        client.config_set("requirepass", "hunter2")
+    bare = {name: value for name, value in published.env.items() if name != "FORECAST_CACHE_URL"}
+    drops = [write_drop(short / str(figure), population=[people("36436", 2023, figure)]) for figure in (1, 2)]
+    with serving({**published.env, "FORECAST_CACHE_URL": url}, short / "serve.log"):
+        said = forecast(bare, "extracts", "publish", str(drops[0]))
+        as_json = forecast(bare, "extracts", "publish", str(drops[1]), "--json")
+    kept = forecast(bare, "extracts", "show").stdout
+    for text in (said.stderr, as_json.stdout, kept):
+        flat = "".join(text.split())
+        assert "nothingwaswarmed" in flat
+        assert f"unix://{published.cache.socket}?db=0" in flat
+        assert "hunter2" not in flat
+    records = [path.read_text() for path in published.data.glob("instances/*")]
+    assert not any("hunter2" in text for text in records)
 
 
 def test_a_refused_drop_changes_nothing_that_partners_see(published: Site, short: Path) -> None:

@@ -1,6 +1,8 @@
 """Publishing with the cache warmed before the switch: whole, in part, or not at all, and the release goes live."""
 
+import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -8,6 +10,7 @@ import pytest
 from redis import Redis
 
 from config.settings import Settings
+from config.urls import address
 from service import embedded
 from service.cache import entry as envelope
 from service.cache.key import cache_key
@@ -20,6 +23,7 @@ from tests.support.wire import Answer
 from tests.warehouse.helpers import NO_LIMITS
 from warehouse.areas import forecast
 from warehouse.areas.paging import Cursors
+from warehouse.instances import InstanceFile, InstanceRecord
 from warehouse.releases import Catalog, Manifest
 
 Publish = Callable[[Path], Published]
@@ -156,7 +160,7 @@ def test_a_cache_that_dies_while_it_is_warmed_is_a_warning_too(
         yield from answers(folder, cursors)
 
     areas = (msgspec.structs.replace(forecast.AREA, answers=dying),)
-    monkeypatch.setattr("service.publishing.AREAS", areas)
+    monkeypatch.setattr("service.warming.AREAS", areas)
     outcome = published(ours, write_drop(short / "drop"))
     assert release_of(outcome) == Catalog(ours.data_path).current().id
     assert len(not_warmed(outcome)) == 1
@@ -165,7 +169,7 @@ def test_a_cache_that_dies_while_it_is_warmed_is_a_warning_too(
 def test_warming_that_takes_too_long_is_a_warning_too(
     ours: Settings, short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.publishing._WARM_SECONDS", -1.0)
+    monkeypatch.setattr("service.warming._WARM_SECONDS", -1.0)
     outcome = published(ours, write_drop(short / "drop"))
     assert release_of(outcome) == Catalog(ours.data_path).current().id
     assert "longer than" in not_warmed(outcome)[0]
@@ -188,6 +192,69 @@ def test_an_embedded_cache_that_cannot_be_trusted_is_a_warning(short: Path, monk
     outcome = published(Settings(data_dir=str(short / "data")), write_drop(short / "drop"))
     assert release_of(outcome)
     assert not_warmed(outcome) == ["the folder is not private"]
+
+
+# ---- instances that use another cache ----
+
+
+@contextmanager
+def serving(settings: Settings, cache: str | None, host: str = "") -> Iterator[None]:
+    """The record of an instance that is alive."""
+    file = InstanceFile(settings.data_path, "a")
+    file.write(InstanceRecord("a", 4711, host or socket.gethostname(), "http://127.0.0.1:1", (), cache))
+    try:
+        yield
+    finally:
+        file.close()
+
+
+def told(outcome: Published) -> list[tuple[str, str]]:
+    return [(found.rule, found.message) for found in outcome.outcome.report.findings if "warm" in found.rule]
+
+
+def test_another_cache_than_the_instances_use_is_a_warning_that_names_both(
+    ours: Settings, cache: ValkeyProcess, short: Path
+) -> None:
+    """With what it means and how to mend it, in what is kept as well; the cache that was named is warm."""
+    with serving(ours, "redis://cache.example.org:6379/0"):
+        outcome = published(ours, write_drop(short / "drop"))
+    (found,) = [one for one in outcome.outcome.report.findings if one.rule == "warmed-elsewhere"]
+    assert (found.severity, found.count) == ("warning", 1)
+    assert found.message.startswith(f"unix://{cache.socket}?db=0 was warmed, which is not the cache of all that serve")
+    assert "the first requests to 1 running instance are slower" in found.message
+    assert found.samples == (f"instance 4711 on {socket.gethostname()}: redis://cache.example.org:6379/0",)
+    assert "FORECAST_CACHE_URL" in (found.remedy or "")
+    release = release_of(outcome)
+    assert found in Catalog(ours.data_path).findings(release).findings
+    assert warmed(ours, cache, release) == bodies(ours)
+
+
+def test_the_cache_of_the_instances_is_no_warning(ours: Settings, cache: ValkeyProcess, short: Path) -> None:
+    """However its URL is written; of an instance of before nobody knows."""
+    url = f"unix://user:secret@{cache.socket}?db=0"
+    for number, used in enumerate((address(ours.cache_url), address(url), None)):
+        with serving(ours, used):
+            assert told(published(ours, write_drop(short / "drop", population=[people("36436", 2023, number)]))) == []
+
+
+def test_the_same_socket_of_another_host_is_another_cache(ours: Settings, short: Path) -> None:
+    with serving(ours, address(ours.cache_url), host="elsewhere"):
+        assert [rule for rule, _ in told(published(ours, write_drop(short / "drop")))] == ["warmed-elsewhere"]
+
+
+def test_nothing_warmed_while_instances_run_is_said(ours: Settings, short: Path) -> None:
+    """A shell without the URL of the instances takes an embedded cache that nobody runs, which nobody noticed."""
+    embedded_, off = (
+        msgspec.structs.replace(ours, cache_url="embedded"),
+        msgspec.structs.replace(ours, warm="off"),
+    )
+    with serving(ours, "redis://cache:6379/0"):
+        ((rule, message),) = told(published(embedded_, write_drop(short / "drop")))
+        assert (rule, "nothing was warmed" in message, "slower" in message) == ("not-warmed", True, True)
+        ((rule, message),) = told(published(off, newer(short)))
+        assert (rule, "FORECAST_WARM is off" in message, "slower" in message) == ("warming-off", True, True)
+    again = write_drop(short / "again", population=[people("36436", 2023, 5)])
+    assert told(published(off, again)) == [], "nobody serves, so nobody is slow"
 
 
 def test_a_refused_drop_warms_nothing(ours: Settings, cache: ValkeyProcess, short: Path) -> None:

@@ -30,6 +30,7 @@ from warehouse.publish import Options, Outcome, check, publish
 from warehouse.reader import read_apart
 from warehouse.releases import Catalog
 from warehouse.rules.all import RULES
+from warehouse.rules.all import found as fired
 
 AT = "36436"
 FX = wide_people(AT, TOT_CENSUS_POP_2010=531, TOT_CENSUS_POP_2023=783, TOT_FX_POP_2023=790)
@@ -57,7 +58,7 @@ NOTED: dict[str, Callable[[Path], object]] = {
     "changed-figures": lambda _: None,
 }
 # Found only where there is no release before, where a table is withdrawn, or after everything was validated.
-ELSEWHERE = {"missing-table", "dropped-table", "not-warmed", "overtaken"}
+ELSEWHERE = {"missing-table", "dropped-table", "not-warmed", "warmed-elsewhere", "warming-off", "overtaken"}
 
 
 def test_every_rule_is_fired_by_a_drop_in_these_tables() -> None:
@@ -115,10 +116,13 @@ def test_a_withdrawn_table_is_told(served: Catalog, tmp_path: Path) -> None:
 
 
 def test_a_cache_that_could_not_be_warmed_is_a_warning_and_the_release_live(catalog: Catalog, drop: Path) -> None:
-    outcome = publish(catalog, [str(drop)], Options(limits=NO_LIMITS), warm=lambda *_: "the cache is away", reader=read)
+    told = [fired("not-warmed", "the cache is away")]
+    outcome = publish(catalog, [str(drop)], Options(limits=NO_LIMITS), warm=lambda *_: told, reader=read)
     assert outcome.result == "published"
     found = finding(outcome, "not-warmed")
     assert (found.severity, found.message) == ("warning", "the cache is away")
+    assert found in catalog.findings(catalog.current().id).findings, "kept with the release"
+    assert catalog.current().findings["warning"] == 1
 
 
 def test_rules_have_what_their_reader_needs() -> None:

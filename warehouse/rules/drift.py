@@ -70,4 +70,14 @@ DRIFT_RULES: tuple[Rule, ...] = (
         about="A release that could not be put into the cache beforehand goes live all the same, more slowly at first.",
         remedy="look at the cache: FORECAST_CACHE_URL",
     ),
+    Rule(
+        name="warmed-elsewhere",
+        severity="warning",
+        about="The cache that is warmed must be that of the running instances, or their first requests are slower.",
+    ),
+    Rule(
+        name="warming-off",
+        severity="info",
+        about="With FORECAST_WARM=off the first requests to running instances are slower.",
+    ),
 )
