@@ -11,7 +11,7 @@ from service.sockets import refuse_new
 from service.worker_process import WorkerProcess
 
 # After the requests under way a worker stores what it counted, or spools it.
-_LAST_SECONDS = 2 + STOP_SECONDS
+LAST_SECONDS = 2 + STOP_SECONDS
 
 
 async def stop_workers(
@@ -28,7 +28,7 @@ async def stop_workers(
     pending = {task for task in keepers if not task.done()}
     if pending:
         # the workers' own deadlines, and a moment for them to notice
-        _, pending = await asyncio.wait(pending, timeout=drain + _LAST_SECONDS)
+        _, pending = await asyncio.wait(pending, timeout=drain + LAST_SECONDS)
     refusing.cancel()
     listening.close()
     for worker in list(workers):

@@ -19,27 +19,27 @@ from service.cache.purging import purge_shared
 from service.control import Orders
 from service.embedded import EmbeddedServers
 from service.embedded_runtime import EmbeddedError
-from service.inbox_status import read_status
+from service.inbox_status import Status, read_status
 from service.keys import pepper
 from service.operators.changes import Changes, Purged
 from service.operators.listener import OperatorsListener
 from service.operators.state import InstanceState, WorkerState
 from service.probe import check_answers_redis
 from service.sockets import StartError, bind, url_of
-from service.stopping import stop_workers
 from service.telemetry import Snapshot, Telemetry
 from service.watcher_process import WatcherProcess
-from service.worker_process import WorkerProcess
-from warehouse.errors import CatalogError
+from service.workers import Workers
+from warehouse.errors import CatalogError, FilesHang
+from warehouse.file_access import FileAccess, within
 from warehouse.instances import InstanceFile, InstanceRecord
 
 log = logging.getLogger("forecast.supervisor")
 
 _TEND_SECONDS = 0.25
-_FIRST_BACKOFF = 0.2
-_LONGEST_BACKOFF = 5.0
-# A worker that lived this long did not die of its start.
-_SETTLED_SECONDS = 10.0
+# Threads for the data folder's files, should accesses never return: nobody replaces a supervisor.
+_FILE_THREADS = 4
+# At the end, for a record that can also be left: its lock goes with this process.
+_CLOSE_SECONDS = 1.0
 
 
 class Supervisor:
@@ -51,13 +51,14 @@ class Supervisor:
         self._settings = settings
         self._log_json = log_json
         self._on_ready = on_ready
-        self._wanted = worker_count(settings)
-        self._workers: list[WorkerProcess] = []
-        self._retired = Telemetry()
-        self._restarts = 0
+        self._workers = Workers(worker_count(settings), self._reported)
         self._draining = False
         self._stopping = asyncio.Event()
+        self._changed = asyncio.Event()
         self._written: InstanceRecord | None = None
+        self._records = FileAccess(_FILE_THREADS)
+        self._statuses = FileAccess(_FILE_THREADS)
+        self._inbox = Status()
         self._watcher = WatcherProcess(settings, log_json=log_json)
 
     async def run(self) -> None:
@@ -75,7 +76,7 @@ class Supervisor:
             stack.callback(self._servers.stop)
             self._orders = self._make_orders()
             self._instance = self._open_instance()
-            stack.callback(self._instance.close)
+            stack.callback(within, _CLOSE_SECONDS, self._instance.close)
             await self._serve()
 
     def _start_embedded(self) -> EmbeddedServers:
@@ -111,56 +112,31 @@ class Supervisor:
         changes = Changes(endpoints.keys_url, endpoints.pepper, self._settings.data_path, self._purge)
         operators = OperatorsListener(self._settings, self._operators, changes)
         operators.start(self.state, self.sums)
-        keepers = [asyncio.create_task(self._keep_worker(), name="keep a worker") for _ in range(self._wanted)]
-        tending = asyncio.create_task(self._tend(), name="tend")
+        self._workers.start(self._orders, self._partners)
+        tasks = [
+            asyncio.create_task(self._tend(), name="tend"),
+            asyncio.create_task(self._keep_record(), name="keep the instance record"),
+        ]
         if self._settings.inbox is not None:
             self._watcher.start()
         await self._stopping.wait()
-        stopping = stop_workers(self._workers, keepers, self._partners, self._settings.drain)
-        await asyncio.gather(self._watcher.stop(), stopping)
-        tending.cancel()
-        await asyncio.gather(operators.stop(), tending, return_exceptions=True)
-
-    # --- workers -------------------------------------------------------------------------------------------------
-
-    async def _keep_worker(self) -> None:
-        """Keeps one worker alive: a new one at once when it dies, later and later if it dies of its start."""
-        loop = asyncio.get_running_loop()
-        backoff = 0.0
-        while not self._draining:
-            try:
-                worker = WorkerProcess.start(self._orders, self._partners, self._reported)
-            except OSError as error:
-                log.error("cannot start a worker: %s; trying again", error)
-                await asyncio.sleep(_LONGEST_BACKOFF)
-                continue
-            self._workers.append(worker)
-            began = loop.time()
-            status = await worker.ended()
-            self._workers.remove(worker)
-            if worker.report is not None:
-                self._retired.add(worker.report.telemetry)
-            if self._draining:
-                return
-            self._restarts += 1
-            settled = loop.time() - began > _SETTLED_SECONDS
-            log.error("worker %d ended (%s); replacing it", worker.pid, status, extra={"worker": worker.pid})
-            backoff = 0.0 if settled else min(_LONGEST_BACKOFF, max(_FIRST_BACKOFF, backoff * 2))
-            await asyncio.sleep(backoff)
+        await asyncio.gather(self._watcher.stop(), self._workers.stop(self._settings.drain))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(operators.stop(), *tasks, return_exceptions=True)
 
     def _told_to_stop(self) -> None:
         if self._draining:
             log.warning("told to stop again: stopping at once")
             self._watcher.signal(signal.SIGKILL)
-            for worker in self._workers:
-                worker.signal(signal.SIGKILL)
+            self._workers.kill()
             return
         log.info("stopping: finishing requests, at most %g s", self._settings.drain)
         self._draining = True
         self._stopping.set()
 
     def _reported(self) -> None:
-        self._write_record()
+        self._changed.set()
         if self._on_ready is not None:
             ready, self._on_ready = self._on_ready, None
             ready(url_of(self._partners), url_of(self._operators))
@@ -168,32 +144,43 @@ class Supervisor:
     # --- watching ------------------------------------------------------------------------------------------------
 
     async def _tend(self) -> None:
-        """Replaces dead embedded servers, and asks workers how they are; one that does not say is replaced."""
+        """Replaces dead embedded servers, and asks workers how they are."""
         while True:
             await asyncio.sleep(_TEND_SECONDS)
             try:
+                self._workers.ask()
                 for role in self._servers.tend():
                     log.warning("started the embedded server for %s again", role)
-                for worker in self._workers:
-                    worker.ask()
-                    if worker.is_stuck():
-                        log.error("worker %d does not respond; killing it", worker.pid)
-                        worker.signal(signal.SIGKILL)
-                self._write_record()
             except Exception:
                 log.exception("tending failed; trying again")
 
-    def _write_record(self) -> None:
+    async def _keep_record(self) -> None:
+        """Writes what workers serve, whenever that changes, and reads what the inbox's watchers did."""
+        while True:
+            try:
+                await self._write_record()
+                folder = self._settings.data_path
+                self._inbox = await self._statuses.run(f"reading {folder}/inbox.json", read_status, folder, wait=1)
+            except FilesHang as error:
+                log.debug("%s", error)
+            except Exception:
+                log.exception("the instance record is not kept; trying again")
+            self._changed.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), _TEND_SECONDS)
+
+    async def _write_record(self) -> None:
         record = InstanceRecord(
             instance=str(os.getpid()),
             pid=os.getpid(),
             host=socket.gethostname(),
             operator_url=url_of(self._operators),
-            releases=tuple(worker.report.release for worker in self._workers if worker.report is not None),
+            releases=tuple(worker.report.release for worker in self._workers.all if worker.report is not None),
         )
         if record != self._written:
             try:
-                self._instance.write(record)
+                what = f"writing {self._instance.record}"
+                await self._records.run(what, self._instance.write, record, wait=1)
             except OSError as error:
                 log.error("cannot write the instance record: %s", error)
                 return
@@ -202,30 +189,35 @@ class Supervisor:
     # --- what operators see --------------------------------------------------------------------------------------
 
     def state(self) -> InstanceState:
-        workers = tuple(WorkerState(worker.pid, worker.report, worker.resident_bytes()) for worker in self._workers)
+        workers = tuple(WorkerState(worker.pid, worker.report, worker.resident_bytes()) for worker in self._workers.all)
         return InstanceState(
             workers=workers,
-            wanted_workers=self._wanted,
-            restarts=self._restarts,
+            wanted_workers=self._workers.wanted,
+            restarts=self._workers.restarts,
             draining=self._draining,
-            inbox=read_status(self._settings.data_path),
+            files_hang=self._hang(),
+            inbox=self._inbox,
             inbox_problem=self._watcher.problem,
         )
 
+    def _hang(self) -> str | None:
+        hang = self._records.hang or self._statuses.hang
+        return str(hang) if hang is not None else None
+
     async def _purge(self) -> Purged:
         """The shared cache first: the near ones would be filled from it again. Raises StoreUnavailable."""
-        near = sum(worker.report.near_entries for worker in self._workers if worker.report is not None)
+        near = sum(worker.report.near_entries for worker in self._workers.all if worker.report is not None)
         try:
             return Purged(near, await purge_shared(self._orders.endpoints.cache_url))
         finally:
-            await asyncio.gather(*(worker.purge() for worker in self._workers))
+            await asyncio.gather(*(worker.purge() for worker in self._workers.all))
 
     async def sums(self) -> Snapshot:
         """Figures of all workers that there are and were, as of now."""
-        await asyncio.gather(*(worker.fresh_report() for worker in self._workers))
+        await asyncio.gather(*(worker.fresh_report() for worker in self._workers.all))
         total = Telemetry()
-        total.add(self._retired.snapshot())
-        for worker in self._workers:
+        total.add(self._workers.retired.snapshot())
+        for worker in self._workers.all:
             if worker.report is not None:
                 total.add(worker.report.telemetry)
         return total.snapshot()

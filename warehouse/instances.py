@@ -33,15 +33,15 @@ class InstanceFile:
     def __init__(self, data: Path, instance: str) -> None:
         folder = data / "instances"
         folder.mkdir(parents=True, exist_ok=True)
-        self._record = folder / f"{instance}.json"
+        self.record = folder / f"{instance}.json"
         self._lock = folder / f"{instance}.lock"
         self._descriptor = _locked(self._lock)
 
     def write(self, record: InstanceRecord) -> None:
-        write_atomically(self._record, msgspec.json.encode(record))
+        write_atomically(self.record, msgspec.json.encode(record))
 
     def close(self) -> None:
-        self._record.unlink(missing_ok=True)
+        self.record.unlink(missing_ok=True)
         self._lock.unlink(missing_ok=True)
         os.close(self._descriptor)
 

@@ -71,17 +71,17 @@ class Catalog:
         self.data = data
         self.releases = data / "releases"
         self.staging = data / "staging"
-        self._pointer = data / "current.json"
+        self.pointer_file = data / "current.json"
 
     def pointer(self) -> Pointer | None:
         """None before the first publish. Raises CatalogError if the pointer cannot be read."""
         try:
-            return msgspec.json.decode(self._pointer.read_bytes(), type=Pointer)
+            return msgspec.json.decode(self.pointer_file.read_bytes(), type=Pointer)
         except FileNotFoundError:
             return None
         except _UNREADABLE as error:
             remedy = "`forecast extracts rollback RELEASE` writes it anew"
-            raise CatalogError(f"{self._pointer} cannot be read: {error}; {remedy}") from None
+            raise CatalogError(f"{self.pointer_file} cannot be read: {error}; {remedy}") from None
 
     def folder(self, release: str) -> Path:
         return self.releases / release
@@ -185,7 +185,7 @@ class Catalog:
         if before and before.release == release:
             return before
         pointer = Pointer(release, before.release if before else None, datetime.now(UTC))
-        write_atomically(self._pointer, msgspec.json.encode(pointer))
+        write_atomically(self.pointer_file, msgspec.json.encode(pointer))
         return pointer
 
     def verify(self, manifest: Manifest) -> None:
@@ -209,4 +209,4 @@ class Catalog:
     def _clear(self) -> None:
         for entry in self.staging.iterdir():
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-        clear_aside(self._pointer)
+        clear_aside(self.pointer_file)
