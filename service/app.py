@@ -21,7 +21,9 @@ from service.http.app import build_litestar
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.docs import PUBLIC_PATH, docs_routes
+from service.http.forecast import samples
 from service.http.index import index_route
+from service.http.lookups import LookupWatch
 from service.http.openapi import openapi_route
 from service.http.usage import PATH as USAGE_PATH
 from service.http.usage import caller, usage_route
@@ -120,14 +122,16 @@ class WorkerApp:
         await self.metering.start()
         self._listener.start()
         self._watch = asyncio.create_task(self._watch_keys(), name="watch the key store")
+        self._probing = asyncio.create_task(self.lookups.run(), name="try look-ups that fail")
         self._tidying = asyncio.create_task(self.near.keep_tidy(), name="tidy the near cache")
         await self.follower.start()
 
     async def stop(self) -> None:
         await self.follower.stop()
-        self._watch.cancel()
-        self._tidying.cancel()
-        await asyncio.gather(self._watch, self._tidying, return_exceptions=True)
+        tasks = (self._watch, self._probing, self._tidying)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._listener.stop()
         await self.metering.stop()
         await self._shared.stop()
@@ -153,7 +157,11 @@ class WorkerApp:
 
     def _build_gate(self, settings: Settings) -> Gate:
         cache = ReadThrough(self.near, self._shared, self._observe_lookup)
-        answers = Answers(self.follower, cache, self._policy, fall_back=settings.previous_release_on_failure)
+        fall_back = settings.previous_release_on_failure
+        self.lookups = LookupWatch(
+            self.follower, self.near, self._shared, samples, lambda: self.hot.answered, fall_back=fall_back
+        )
+        answers = Answers(self.follower, cache, self._policy, self.lookups, fall_back=fall_back)
         self._answers = answers
         metering = self.metering
         handlers = [

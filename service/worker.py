@@ -107,6 +107,7 @@ class Worker:
             push_connected=app.push_connected,
             push_refused=app.push_refused,
             can_verify=app.keys_store.healthy or app.verifier.remembers_somebody,
+            can_answer=app.lookups.can_answer,
             keys_problem=app.verifier.problem,
             usage_problem=app.metering.problem,
             usage_waits=app.metering.counters.waits,

@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from service.cache.key import cache_key
-from service.cache.read_through import Fill, ReadThrough
+from service.cache.read_through import Fetched, Fill, ReadThrough
 from service.http.caching import CachePolicy
 from service.http.errors import ApiError
 from service.http.head import head_of
+from service.http.lookups import LookupWatch
 from service.http.reply import Reply
 from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
 from warehouse.follow import OpenRelease, Previous, ReleaseFollower
@@ -42,11 +43,18 @@ class Answers:
     release that cannot be opened says the same of its answers."""
 
     def __init__(
-        self, follower: ReleaseFollower, cache: ReadThrough, policy: CachePolicy, *, fall_back: bool = False
+        self,
+        follower: ReleaseFollower,
+        cache: ReadThrough,
+        policy: CachePolicy,
+        lookups: LookupWatch,
+        *,
+        fall_back: bool = False,
     ) -> None:
         self.policy = policy
         self._follower = follower
         self._cache = cache
+        self._lookups = lookups
         self._fall_back = fall_back
         self._problem = ""
         self._problem_until = 0.0
@@ -72,6 +80,7 @@ class Answers:
         try:
             fetched = await self._cache.get(key, asked.fill)
         except LookupFailure as error:
+            self._lookups.failed(error)
             # one that is busy or slow would be so all the more
             if isinstance(error, LookupBusy | LookupTimeout):
                 raise ApiError("unavailable") from error
@@ -80,6 +89,7 @@ class Answers:
             if not self._fall_back or before is None:
                 raise ApiError("unavailable") from error
             return await self._from_before(area, scope, ask, before)
+        self._count(fetched)
         return self.policy.answer(head_of(scope), fetched, release.id, asked.outcome, key)
 
     def _fails(self, release: OpenRelease, error: LookupFailure) -> None:
@@ -90,16 +100,24 @@ class Answers:
             log.error("%s", problem)
         self._problem, self._problem_until = problem, time.monotonic() + _PROBLEM_SECONDS
 
+    def _count(self, fetched: Fetched) -> None:
+        if fetched.tier == "warehouse":
+            self._lookups.worked()
+        elif fetched.tier == "shared":
+            self._lookups.answered()
+
     async def _from_before(self, area: str, scope: Any, ask: Ask, before: Previous) -> Reply:
         try:
             asked = ask(before.release)
             fetched = await self._cache.get(cache_key(before.release.id, area, asked.query), asked.fill)
         except LookupFailure as error:
+            self._lookups.failed(error)
             raise ApiError("unavailable") from error
         except ApiError as error:
             if error.code not in _LACKING:
                 raise
             # the current one may have it: nobody is told that there is none
             raise ApiError("unavailable") from error
+        self._lookups.answered()
         age = max(1, round(time.monotonic() - before.since))
         return self.policy.stale_answer(head_of(scope), fetched, before.release.id, asked.outcome, age)
