@@ -34,11 +34,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a worker; sent when asked for and when its release changes.
 
     `release` is None before the first. `release_problem` and `keys_problem` say what an operator must mend.
-    `push_refused`: the key store does not push changes, by its rights or its version. `can_answer`: look-ups work, or
-    caches answer (http/lookups.py). `can_verify`: at least some partners' keys can be told good from bad. `usage_waits`: how many requests were counted and are not known to be in
-    the key store. `near_bytes`, `near_entries`: what its near cache holds. `purges`: how often it has been emptied as
-    ordered. `hung` says what hangs on the data folder's file system, by now for `hung_seconds`, so that this worker can
-    no longer do all its work.
+    `push_refused`: the key store does not push changes, by its rights or its version. `can_verify`: at least some
+    partners' keys can be told good from bad. `can_answer`: look-ups work, or caches answer (http/lookups.py).
+    `usage_waits`: how many requests were counted and are not known to be in the key store. `near_bytes`,
+    `near_entries`: what its near cache holds. `purges`: how often it has been emptied as ordered. `hung` says what
+    hangs on the data folder's file system, by now for `hung_seconds`: this worker can no longer do all its work.
     """
 
     release: str | None

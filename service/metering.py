@@ -17,6 +17,8 @@ from service.quota.usage import UsageCounters
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore, open_client
 from service.redis.tasks import end
+from warehouse.errors import FilesHang
+from warehouse.file_access import FileAccess
 from warehouse.instances import live
 
 log = logging.getLogger("forecast.quota")
@@ -24,6 +26,8 @@ log = logging.getLogger("forecast.quota")
 # Nobody waits for a flush, and one that is slow must not make the key check believe that its store is away.
 _USAGE_TIMEOUT = 1.0
 _COUNT_WORKERS_EVERY = 5.0
+# Counting that never returns is begun again, now and then.
+_FILE_THREADS = 3
 
 
 class Metering:
@@ -61,8 +65,9 @@ class Metering:
 
     async def _count_workers(self) -> None:
         """Of all instances on the data folder: while Redis is away each grants its share of a rate."""
+        files = FileAccess(_FILE_THREADS)
         while True:
-            with suppress(OSError):
-                records = await asyncio.to_thread(live, self._data)
+            with suppress(OSError, FilesHang):
+                records = await files.run("counting instances", live, self._data, wait=_COUNT_WORKERS_EVERY)
                 self._workers = max(self._own_workers, sum(len(record.releases) for record in records))
             await asyncio.sleep(_COUNT_WORKERS_EVERY)

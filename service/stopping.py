@@ -11,7 +11,7 @@ from service.sockets import refuse_new
 from service.worker_process import WorkerProcess
 
 # After the requests under way a worker stores what it counted, or spools it.
-LAST_SECONDS = 2 + STOP_SECONDS
+LAST_SECONDS = 4 + STOP_SECONDS
 
 
 async def stop_workers(

@@ -58,6 +58,7 @@ class Supervisor:
         self._written: InstanceRecord | None = None
         self._records = FileAccess(_FILE_THREADS)
         self._statuses = FileAccess(_FILE_THREADS)
+        self._locks = FileAccess()
         self._inbox = Status()
         self._watcher = WatcherProcess(settings, log_json=log_json)
 
@@ -149,8 +150,13 @@ class Supervisor:
             await asyncio.sleep(_TEND_SECONDS)
             try:
                 self._workers.ask()
-                for role in self._servers.tend():
+                if not self._servers.owned:  # in a thread, because it touches the data folder
+                    what = f"locking {self._settings.data_path}/embedded.lock"
+                    await self._locks.run(what, self._servers.claim, wait=_TEND_SECONDS)
+                for role in self._servers.tend() if self._servers.owned else ():
                     log.warning("started the embedded server for %s again", role)
+            except FilesHang as error:
+                log.debug("%s", error)
             except Exception:
                 log.exception("tending failed; trying again")
 
@@ -201,7 +207,7 @@ class Supervisor:
         )
 
     def _hang(self) -> str | None:
-        hang = self._records.hang or self._statuses.hang
+        hang = self._records.hang or self._statuses.hang or self._locks.hang
         return str(hang) if hang is not None else None
 
     async def _purge(self) -> Purged:

@@ -45,6 +45,11 @@ class FileAccess:
         self._calls: list[_Call] = []
 
     @property
+    def busy(self) -> bool:
+        """Whether a call has not returned yet."""
+        return bool(self._calls)
+
+    @property
     def hang(self) -> Hang | None:
         """What takes longer than usual now."""
         if not self._calls:

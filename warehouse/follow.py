@@ -12,7 +12,7 @@ import msgspec
 
 from warehouse.areas.all import AREAS
 from warehouse.engine import Engine
-from warehouse.errors import WarehouseError
+from warehouse.errors import CatalogError, WarehouseError
 from warehouse.file_access import FileAccess, Hang
 from warehouse.keyset import KeySet
 from warehouse.lookup import Lookup
@@ -111,6 +111,10 @@ class ReleaseFollower:
     async def _check(self) -> None:
         try:
             pointer = await self._pointer()
+            if pointer is None and self.current:
+                raise CatalogError(
+                    f"{self._catalog.pointer_file} is gone: `forecast extracts rollback RELEASE` writes it anew"
+                )
             if pointer is None or (self.current and self.current.id == pointer.release):
                 self.problem = self.stands_in_since = None
                 return

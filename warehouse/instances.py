@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from warehouse.durable import write_atomically
+from warehouse.reading import read_struct
 
 
 class InstanceRecord(msgspec.Struct, frozen=True):
@@ -51,11 +52,10 @@ def live(data: Path) -> list[InstanceRecord]:
     records = []
     for lock in sorted((data / "instances").glob("*.lock")):
         record = lock.with_suffix(".json")
-        if _cleared(lock, record):
-            continue
         try:
-            records.append(msgspec.json.decode(record.read_bytes(), type=InstanceRecord))
-        except (OSError, msgspec.DecodeError):
+            if not _cleared(lock, record):
+                records.append(read_struct(record, InstanceRecord))
+        except (OSError, ValueError):
             continue  # it has not written its first record yet, or is just leaving
     return records
 

@@ -18,10 +18,11 @@ import msgspec
 from warehouse.durable import checksum, clear_aside, exclusive, sync, sync_tree, write_atomically
 from warehouse.errors import BusyError, CatalogError, NoReleaseError, NoSuchReleaseError
 from warehouse.findings import Acceptance, Report
+from warehouse.reading import read_struct
 
 FINDINGS = "findings.json"
 _MANIFEST = "manifest.json"
-_UNREADABLE = (OSError, msgspec.DecodeError, UnicodeDecodeError)
+_UNREADABLE = (OSError, ValueError)
 
 # Part of every release id: raised whenever what is built from the same tables changes.
 BUILDER_VERSION = 2
@@ -76,7 +77,7 @@ class Catalog:
     def pointer(self) -> Pointer | None:
         """None before the first publish. Raises CatalogError if the pointer cannot be read."""
         try:
-            return msgspec.json.decode(self.pointer_file.read_bytes(), type=Pointer)
+            return read_struct(self.pointer_file, Pointer)
         except FileNotFoundError:
             return None
         except _UNREADABLE as error:
@@ -91,7 +92,7 @@ class Catalog:
         if not release or "/" in release or "\0" in release or release.startswith("."):
             raise NoSuchReleaseError(f"{release!r} is no release id; `forecast extracts list` shows those there are")
         try:
-            manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+            manifest = read_struct(path, Manifest)
         except FileNotFoundError:
             raise NoSuchReleaseError(f"no release {release}; `forecast extracts list` shows those there are") from None
         except _UNREADABLE as error:
@@ -103,7 +104,7 @@ class Catalog:
     def findings(self, release: str) -> Report:
         path = self.folder(release) / FINDINGS
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Report)
+            return read_struct(path, Report)
         except _UNREADABLE as error:
             raise CatalogError(f"{path} cannot be read: {error}") from None
 

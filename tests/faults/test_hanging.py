@@ -1,5 +1,6 @@
 """The data folder's file system hangs: hot answers go on, operators are told, and all heals by itself."""
 
+import json
 import signal
 import threading
 from collections import Counter
@@ -12,7 +13,7 @@ import redis
 from tests.faults.conftest import Site
 from tests.support.drops import people, write_drop
 from tests.support.hangs import Hanging, hang_file
-from tests.support.instance import Instance, is_alive, serving, until
+from tests.support.instance import Instance, forecast, is_alive, serving, until
 
 HOT, COLD, COLDER = "36436", "90028", "00501"
 _LONG = 90
@@ -97,7 +98,15 @@ def test_an_instance_whose_data_folder_hangs_answers_and_can_be_stopped(publishe
         assert instance.zip_code(published.key, HOT).status_code == 200
         hanging.begin(published.data)
         published.keys.kill()
-        until(lambda: str(published.data) in reasons(instance), _LONG)
+        until(lambda: "writing the usage spool hangs" in reasons(instance), _LONG)
         assert instance.zip_code(published.key, HOT).status_code == 200
         assert instance.metric("forecast_workers") == 1
+        published.keys.start()
+        until(lambda: instance.metric("forecast_usage_waiting") == 0, _LONG)
+        instance.zip_code(published.key, HOT)
         assert instance.stop(signal.SIGTERM, seconds=_LONG) == 0
+    hanging.end()
+    counted = forecast(published.env, "usage", "--json")
+    assert counted.returncode == 0, counted.stderr
+    rows = json.loads(counted.stdout)
+    assert sum(row["answered"] for row in rows) == 3, "nothing is lost, nothing counted twice"
