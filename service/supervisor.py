@@ -59,6 +59,7 @@ class Supervisor:
         self._records = FileAccess(_FILE_THREADS)
         self._statuses = FileAccess(_FILE_THREADS)
         self._locks = FileAccess()
+        self._reading = asyncio.Lock()
         self._inbox = Status()
         self._watcher = WatcherProcess(settings, log_json=log_json)
 
@@ -161,12 +162,10 @@ class Supervisor:
                 log.exception("tending failed; trying again")
 
     async def _keep_record(self) -> None:
-        """Writes what workers serve, whenever that changes, and reads what the inbox's watchers did."""
+        """Writes what workers serve, whenever that changes."""
         while True:
             try:
                 await self._write_record()
-                folder = self._settings.data_path
-                self._inbox = await self._statuses.run(f"reading {folder}/inbox.json", read_status, folder, wait=1)
             except FilesHang as error:
                 log.debug("%s", error)
             except Exception:
@@ -218,9 +217,15 @@ class Supervisor:
         finally:
             await asyncio.gather(*(worker.purge() for worker in self._workers.all))
 
+    async def _read_inbox(self) -> None:
+        folder = self._settings.data_path
+        async with self._reading:
+            with contextlib.suppress(FilesHang):  # `state` says so
+                self._inbox = await self._statuses.run(f"reading {folder}/inbox.json", read_status, folder, wait=1)
+
     async def sums(self) -> Snapshot:
-        """Figures of all workers that there are and were, as of now."""
-        await asyncio.gather(*(worker.fresh_report() for worker in self._workers.all))
+        """Figures of all workers that there are and were, as of now; `state` has the inbox's from then on."""
+        await asyncio.gather(self._read_inbox(), *(worker.fresh_report() for worker in self._workers.all))
         total = Telemetry()
         total.add(self._workers.retired.snapshot())
         for worker in self._workers.all:

@@ -13,10 +13,10 @@ import redis
 from tests.faults.conftest import Site
 from tests.support.drops import people, write_drop
 from tests.support.hangs import Hanging, hang_file
-from tests.support.instance import Instance, forecast, is_alive, serving, until
+from tests.support.instance import Instance, forecast, is_alive, serving
+from tests.support.waiting import until
 
 HOT, COLD, COLDER = "36436", "90028", "00501"
-_LONG = 90
 
 
 def reasons(instance: Instance) -> str:
@@ -60,14 +60,14 @@ def test_a_worker_whose_look_ups_hang_is_replaced_when_another_can_serve(publish
                 for zip_code in (COLD, COLDER):
                     answer = instance.zip_code(published.key, zip_code)
                     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-                until(lambda: "warehouse query stuck since" in reasons(instance), _LONG)
+                until(lambda: "warehouse query stuck since" in reasons(instance))
                 assert instance.metric("forecast_hung_workers") == 1
-                until(lambda: any("does not serve either" in line["message"] for line in instance.log()), _LONG)
+                until(lambda: any("does not serve either" in line["message"] for line in instance.log()))
                 assert hung in instance.worker_pids(), "what it has is all there is"
-            until(lambda: instance.zip_code(published.key, COLD).status_code == 200, _LONG)
-            until(lambda: instance.ready().json()["status"] == "ready", _LONG)
+            until(lambda: instance.zip_code(published.key, COLD).status_code == 200)
+            until(lambda: instance.ready().json()["status"] == "ready")
         assert set(seen) == {200}
-        until(lambda: not is_alive(hung), _LONG)
+        until(lambda: not is_alive(hung))
         assert instance.worker_pids() != [hung]
         assert instance.stop() == 0
 
@@ -80,15 +80,15 @@ def test_a_pointer_that_hangs_holds_up_nobody_and_is_followed_when_it_is_back(pu
         (hung,) = instance.worker_pids()
         with asking(instance, published.key) as seen:
             hanging.begin(published.data / "current.json", for_ever=True)
-            until(lambda: "current.json" in reasons(instance), _LONG)
+            until(lambda: "current.json" in reasons(instance))
             asked = seen[200]
-            until(lambda: seen[200] > asked + 5, _LONG)
+            until(lambda: seen[200] > asked + 5)
             hanging.end()
             newer = published.publish(write_drop(short / "newer", population=[people(HOT, 2023, 784)]))
-            until(lambda: instance.zip_code(published.key, HOT).headers["x-data-release"] == newer, _LONG)
-            until(lambda: instance.ready().json()["status"] == "ready", _LONG)
+            until(lambda: instance.zip_code(published.key, HOT).headers["x-data-release"] == newer)
+            until(lambda: instance.ready().json()["status"] == "ready")
         assert set(seen) == {200}
-        until(lambda: not is_alive(hung), _LONG)
+        until(lambda: not is_alive(hung))
 
 
 def test_an_instance_whose_data_folder_hangs_answers_and_can_be_stopped(published: Site, short: Path) -> None:
@@ -98,13 +98,13 @@ def test_an_instance_whose_data_folder_hangs_answers_and_can_be_stopped(publishe
         assert instance.zip_code(published.key, HOT).status_code == 200
         hanging.begin(published.data)
         published.keys.kill()
-        until(lambda: "writing the usage spool hangs" in reasons(instance), _LONG)
+        until(lambda: "writing the usage spool hangs" in reasons(instance))
         assert instance.zip_code(published.key, HOT).status_code == 200
         assert instance.metric("forecast_workers") == 1
         published.keys.start()
-        until(lambda: instance.metric("forecast_usage_waiting") == 0, _LONG)
+        until(lambda: instance.metric("forecast_usage_waiting") == 0)
         instance.zip_code(published.key, HOT)
-        assert instance.stop(signal.SIGTERM, seconds=_LONG) == 0
+        assert instance.stop(signal.SIGTERM) == 0
     hanging.end()
     counted = forecast(published.env, "usage", "--json")
     assert counted.returncode == 0, counted.stderr

@@ -171,10 +171,10 @@ async def test_a_pointer_that_is_gone_is_a_problem_until_it_is_back(
     first = release(1000)
     await follower.start()
     kept = catalog.pointer_file.rename(catalog.data / "kept")
-    await until(lambda: "current.json is gone" in (follower.problem or ""))
+    await eventually(lambda: "current.json is gone" in (follower.problem or ""))
     assert serves(follower, first)()
     kept.rename(catalog.pointer_file)
-    await until(lambda: follower.problem is None)
+    await eventually(lambda: follower.problem is None)
 
 
 async def test_a_problem_is_logged_once_not_at_every_look(
