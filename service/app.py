@@ -1,5 +1,6 @@
 """The composition root of a worker: builds every part, wires them, starts and stops them in order."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,7 +22,9 @@ from service.http.app import build_litestar
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.docs import PUBLIC_PATH, docs_routes
+from service.http.forecast import samples
 from service.http.index import index_route
+from service.http.lookups import LookupWatch
 from service.http.openapi import openapi_route
 from service.http.usage import PATH as USAGE_PATH
 from service.http.usage import caller, usage_route
@@ -132,16 +135,17 @@ class WorkerApp:
         await self.metering.start()
         self._listener.start()
         await self.verifier.look()  # before anybody is told that this worker serves
-        self._watch = keep_running("watch the key store", self._watch_keys)
-        self._tidying = keep_running("tidy the near cache", self.near.tidy_in_steps)
-        self._trying = keep_running("try the shared cache", self._shared.try_to_store)
+        self._tasks = (
+            keep_running("watch the key store", self._watch_keys),
+            keep_running("try look-ups that fail", self.lookups.probe_in_doubt),
+            keep_running("tidy the near cache", self.near.tidy_in_steps),
+            keep_running("try the shared cache", self._shared.try_to_store),
+        )
         await self.follower.start()
 
     async def stop(self) -> None:
         await self.follower.stop()
-        await end(self._watch)
-        await end(self._tidying)
-        await end(self._trying)
+        await asyncio.gather(*(end(task) for task in self._tasks))
         await self._listener.stop()
         await self.metering.stop()
         await self._shared.stop()
@@ -171,7 +175,10 @@ class WorkerApp:
     def _build_gate(self, settings: Settings) -> Gate:
         cache = ReadThrough(self.near, self._shared, self._observe_lookup)
         fall_back = settings.previous_release_on_failure
-        answers = Answers(self.follower, cache, self._policy, self._cursors, fall_back=fall_back)
+        self.lookups = LookupWatch(
+            self.follower, self.near, self._shared, samples, lambda: self.hot.answered, fall_back=fall_back
+        )
+        answers = Answers(self.follower, cache, self._policy, self._cursors, self.lookups, fall_back=fall_back)
         self._answers = answers
         metering = self.metering
         handlers = [

@@ -19,11 +19,15 @@ _LAME_DUCK_SECONDS = 1.0
 
 
 class Orders(msgspec.Struct, frozen=True):
-    """First line to a worker. It travels here and not as arguments, because it holds secrets."""
+    """First line to a worker. It travels here and not as arguments, because it holds secrets.
+
+    `takes_over`: another worker serves, so this one is to serve nobody before it has opened a release.
+    """
 
     settings: Settings
     endpoints: Endpoints
     log_json: bool
+    takes_over: bool = False
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,9 +35,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     `release` is None before the first. `release_problem` and `keys_problem` say what an operator must mend.
     `cache_refusal`: why the shared cache takes no answers. `push_refused`: the key store does not push changes, by its
-    rights or its version. `can_verify`: at least some partners' keys can be told good from bad. `usage_waits`: how many
-    requests were counted and are not known to be in the key store. `near_bytes`, `near_entries`: what its near cache
-    holds. `purges`: how often it has been emptied as ordered.
+    rights or its version. `can_verify`: at least some partners' keys can be told good from bad. `can_answer`: look-ups
+    work, or caches answer (http/lookups.py). `usage_waits`: how many requests were counted and are not known to be in
+    the key store. `near_bytes`, `near_entries`: what its near cache holds. `purges`: how often it has been emptied as
+    ordered. `hung` says what hangs on the data folder's file system, by now for `hung_seconds`: this worker can no
+    longer do all its work.
     """
 
     release: str | None
@@ -45,6 +51,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     cache_refusal: str | None = None
     push_connected: bool
     can_verify: bool
+    can_answer: bool = True
     keys_problem: str | None
     usage_problem: str | None
     usage_waits: int
@@ -52,6 +59,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     near_bytes: int
     near_entries: int
     purges: int = 0
+    hung: str | None = None
+    hung_seconds: float = 0.0
     telemetry: Snapshot
 
 

@@ -92,7 +92,7 @@ class EmbeddedServers:
 
     def tend(self) -> list[Role]:
         """Starts what is not running, without waiting; returns what it started. Call from the main thread."""
-        if not self._roles or not (self.owned or self._take_lock()):
+        if not self.claim():
             return []
         started: list[Role] = []
         for role in self._roles:
@@ -101,6 +101,10 @@ class EmbeddedServers:
                 self._processes[role] = self._start(role)
                 started.append(role)
         return started
+
+    def claim(self) -> bool:
+        """Whether this process owns the servers, from now on if nobody else does."""
+        return bool(self._roles) and (self.owned or self._take_lock())
 
     def stop(self) -> None:
         """Stops the servers that this process owns; the keys are saved by then."""

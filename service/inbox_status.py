@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from warehouse.durable import clear_aside, write_atomically
+from warehouse.reading import read_struct
 
 _FILE = "inbox.json"
 _WATCHED = "inbox.watched"
@@ -74,8 +75,8 @@ def shown_status(data: Path) -> Status:
 def read_status(data: Path) -> Status:
     """What there is; a file that cannot be read counts for nothing, and is replaced by what happens next."""
     try:
-        return msgspec.json.decode((data / _FILE).read_bytes(), type=Status)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return read_struct(data / _FILE, Status)
+    except (OSError, ValueError):
         return Status()
 
 

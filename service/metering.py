@@ -18,6 +18,8 @@ from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore, open_client
 from service.redis.tasks import end
 from service.tasks import keep_running
+from warehouse.errors import FilesHang
+from warehouse.file_access import FileAccess
 from warehouse.instances import live
 
 log = logging.getLogger("forecast.quota")
@@ -25,6 +27,8 @@ log = logging.getLogger("forecast.quota")
 # Nobody waits for a flush, and one that is slow must not make the key check believe that its store is away.
 _USAGE_TIMEOUT = 1.0
 _COUNT_WORKERS_EVERY = 5.0
+# Counting that never returns is begun again, now and then.
+_FILE_THREADS = 3
 
 
 class Metering:
@@ -36,6 +40,7 @@ class Metering:
         self._workers = self._own_workers
         self._redis = RedisStore("usage store", keys_url, open_client(keys_url, timeout=_USAGE_TIMEOUT))
         self._counting: asyncio.Task[None] | None = None
+        self._files = FileAccess(_FILE_THREADS)
         self.counters = UsageCounters()
         self.store = UsageStore(self._redis)
         self.report = UsageReport(self._redis)
@@ -62,7 +67,7 @@ class Metering:
 
     async def _count_workers(self) -> float:
         """Of all instances on the data folder: while Redis is away each grants its share of a rate."""
-        with suppress(OSError):
-            records = await asyncio.to_thread(live, self._data)
+        with suppress(OSError, FilesHang):
+            records = await self._files.run("counting instances", live, self._data, wait=_COUNT_WORKERS_EVERY)
             self._workers = max(self._own_workers, sum(len(record.releases) for record in records))
         return _COUNT_WORKERS_EVERY

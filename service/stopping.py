@@ -18,7 +18,7 @@ log = logging.getLogger("forecast.supervisor")
 # For what is left to do when nothing is waited for any more.
 _LAST_RESORT_SECONDS = 5.0
 # After the requests under way a worker stores what it counted, or spools it.
-_LAST_SECONDS = 2 + STOP_SECONDS
+LAST_SECONDS = 4 + STOP_SECONDS
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
@@ -65,7 +65,7 @@ async def stop_workers(
     pending = {task for task in keepers if not task.done()}
     if pending:
         # the workers' own deadlines, and a moment for them to notice
-        _, pending = await asyncio.wait(pending, timeout=drain + _LAST_SECONDS)
+        _, pending = await asyncio.wait(pending, timeout=drain + LAST_SECONDS)
     refusing.cancel()
     listening.close()
     for worker in list(workers):

@@ -20,7 +20,7 @@ from service.cache.purging import purge_shared
 from service.control import Orders
 from service.embedded import EmbeddedServers
 from service.embedded_runtime import EmbeddedError
-from service.inbox_status import shown_status
+from service.inbox_status import Status, shown_status
 from service.keys import pepper
 from service.operators.changes import Changes, Purged
 from service.operators.listener import OperatorsListener
@@ -28,24 +28,25 @@ from service.operators.state import InstanceState, WorkerState
 from service.probe import check_answers_redis
 from service.redis.tasks import end
 from service.sockets import StartError, bind, url_of
-from service.stopping import LastResort, stop_signals, stop_workers
+from service.stopping import LastResort, stop_signals
 from service.store_checks import StoreChecks
 from service.tasks import keep_running
 from service.telemetry import TASK_FAILURES, Snapshot, Telemetry
 from service.watcher_process import WatcherProcess
-from service.worker_process import WorkerProcess
-from warehouse.errors import CatalogError
+from service.workers import Workers
+from warehouse.errors import CatalogError, FilesHang
+from warehouse.file_access import FileAccess, within
 from warehouse.instances import InstanceFile, InstanceRecord
 
 log = logging.getLogger("forecast.supervisor")
 
 _TEND_SECONDS = 0.25
-_FIRST_BACKOFF = 0.2
-_LONGEST_BACKOFF = 5.0
 # Operators can ask until the workers have ended, and have so long for their last answers.
 _OPERATORS_SECONDS = 1.0
-# A worker that lived this long did not die of its start.
-_SETTLED_SECONDS = 10.0
+# Threads for the data folder's files, should accesses never return: nobody replaces a supervisor.
+_FILE_THREADS = 4
+# At the end, for a record that can also be left: its lock goes with this process.
+_CLOSE_SECONDS = 1.0
 
 
 class Supervisor:
@@ -57,14 +58,17 @@ class Supervisor:
         self._settings = settings
         self._log_json = log_json
         self._on_ready = on_ready
-        self._wanted = worker_count(settings)
-        self._workers: list[WorkerProcess] = []
-        self._retired = Telemetry()
-        self._restarts = 0
+        self._workers = Workers(worker_count(settings), self._reported)
         self._draining = False
         self._stops_at_once = False
         self._stopping = asyncio.Event()
+        self._changed = asyncio.Event()
         self._written: InstanceRecord | None = None
+        self._records = FileAccess(_FILE_THREADS)
+        self._statuses = FileAccess(_FILE_THREADS)
+        self._locks = FileAccess()
+        self._reading = asyncio.Lock()
+        self._inbox = Status()
         self._watcher = WatcherProcess(settings, log_json=log_json)
         self.last_resort = LastResort()
 
@@ -83,7 +87,7 @@ class Supervisor:
             stack.push_async_callback(asyncio.to_thread, self._servers.stop)  # signals are heard meanwhile
             self._orders = self._make_orders()
             self._instance = self._open_instance()
-            stack.callback(self._instance.close)
+            stack.callback(within, _CLOSE_SECONDS, self._instance.close)
             await self._serve()
 
     def _start_embedded(self) -> EmbeddedServers:
@@ -121,50 +125,16 @@ class Supervisor:
         self._checks = StoreChecks(endpoints)
         self._checks.start()
         self._listener.start(self.state, self.sums)
-        keepers = [
-            keep_running("keep a worker", self._keep_worker, stopping=self._stopping) for _ in range(self._wanted)
-        ]
-        tending = keep_running("tend", self._tend)
+        self._workers.start(self._orders, self._partners)
+        tending = (keep_running("tend", self._tend), keep_running("keep the instance record", self._keep_record))
         if self._settings.inbox is not None:
             self._watcher.start()
         await self._stopping.wait()
         drained = loop.time() + self._settings.drain
-        stopping = stop_workers(self._workers, keepers, self._partners, self._settings.drain)
-        await asyncio.gather(self._watcher.stop(), stopping)
-        await end(tending)
+        await asyncio.gather(self._watcher.stop(), self._workers.stop(self._settings.drain))
+        await asyncio.gather(*(end(task) for task in tending))
         left = 0.0 if self._stops_at_once else max(_OPERATORS_SECONDS, drained - loop.time())
         await asyncio.gather(self._listener.stop(left), self._checks.stop(), return_exceptions=True)
-
-    # --- workers -------------------------------------------------------------------------------------------------
-
-    async def _keep_worker(self) -> float:
-        """Keeps one worker alive: a new one at once when it dies, later and later if it dies of its start."""
-        loop = asyncio.get_running_loop()
-        backoff = 0.0
-        while not self._draining:
-            try:
-                worker = WorkerProcess.start(self._orders, self._partners, self._reported)
-            except OSError as error:
-                log.error("cannot start a worker: %s; trying again", error)
-                await asyncio.sleep(_LONGEST_BACKOFF)
-                continue
-            self._workers.append(worker)
-            began = loop.time()
-            try:
-                status = await worker.ended()
-            finally:
-                worker.signal(signal.SIGKILL)  # one that we cannot follow any more is replaced
-                self._workers.remove(worker)
-            if worker.report is not None:
-                self._retired.add(worker.report.telemetry)
-            if self._draining:
-                break
-            self._restarts += 1
-            settled = loop.time() - began > _SETTLED_SECONDS
-            log.error("worker %d ended (%s); replacing it", worker.pid, status, extra={"worker": worker.pid})
-            backoff = 0.0 if settled else min(_LONGEST_BACKOFF, max(_FIRST_BACKOFF, backoff * 2))
-            await asyncio.sleep(backoff)
-        return 0.0
 
     def _told_to_stop(self, number: int) -> None:
         if not self._draining:
@@ -179,13 +149,12 @@ class Supervisor:
         self._stops_at_once = True
         self.last_resort.start()
         self._watcher.signal(signal.SIGKILL)
-        for worker in self._workers:
-            worker.signal(signal.SIGKILL)
+        self._workers.kill()
         self._listener.stop_at_once()
         self._servers.kill()
 
     def _reported(self) -> None:
-        self._write_record()
+        self._changed.set()
         if self._on_ready is not None:
             ready, self._on_ready = self._on_ready, None
             ready(url_of(self._partners), url_of(self._operators))
@@ -193,29 +162,40 @@ class Supervisor:
     # --- watching ------------------------------------------------------------------------------------------------
 
     async def _tend(self) -> float:
-        """Replaces dead embedded servers, and asks workers how they are; one that does not say is replaced."""
-        for role in () if self._stops_at_once else self._servers.tend():
+        """Replaces dead embedded servers, and asks workers how they are."""
+        self._workers.ask()
+        if self._stops_at_once:
+            return _TEND_SECONDS
+        if not self._servers.owned:  # in a thread, because it touches the data folder
+            what = f"locking {self._settings.data_path}/embedded.lock"
+            with contextlib.suppress(FilesHang):  # `state` says so
+                await self._locks.run(what, self._servers.claim, wait=_TEND_SECONDS)
+        for role in self._servers.tend() if self._servers.owned else ():
             log.warning("started the embedded server for %s again", role)
-        for worker in self._workers:
-            worker.ask()
-            if worker.is_stuck():
-                log.error("worker %d does not respond; killing it", worker.pid)
-                worker.signal(signal.SIGKILL)
-        self._write_record()
         return _TEND_SECONDS
 
-    def _write_record(self) -> None:
+    async def _keep_record(self) -> float:
+        """Writes what workers serve, whenever that changes."""
+        with contextlib.suppress(FilesHang):  # `state` says so
+            await self._write_record()
+        self._changed.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), _TEND_SECONDS)
+        return 0.0
+
+    async def _write_record(self) -> None:
         record = InstanceRecord(
             instance=str(os.getpid()),
             pid=os.getpid(),
             host=socket.gethostname(),
             operator_url=url_of(self._operators),
-            releases=tuple(worker.report.release for worker in self._workers if worker.report is not None),
+            releases=tuple(worker.report.release for worker in self._workers.all if worker.report is not None),
             cache=address(self._settings.cache_url),
         )
         if record != self._written:
             try:
-                self._instance.write(record)
+                what = f"writing {self._instance.record}"
+                await self._records.run(what, self._instance.write, record, wait=1)
             except OSError as error:
                 log.error("cannot write the instance record: %s", error)
                 return
@@ -224,33 +204,44 @@ class Supervisor:
     # --- what operators see --------------------------------------------------------------------------------------
 
     def state(self) -> InstanceState:
-        workers = tuple(WorkerState(worker.pid, worker.report, worker.resident_bytes()) for worker in self._workers)
+        workers = tuple(WorkerState(worker.pid, worker.report, worker.resident_bytes()) for worker in self._workers.all)
         return InstanceState(
             workers=workers,
-            wanted_workers=self._wanted,
-            restarts=self._restarts,
+            wanted_workers=self._workers.wanted,
+            restarts=self._workers.restarts,
             draining=self._draining,
-            inbox=shown_status(self._settings.data_path),
+            files_hang=self._hang(),
+            inbox=self._inbox,
             inbox_problem=self._watcher.problem,
             store_problems=self._checks.problems,
         )
 
+    def _hang(self) -> str | None:
+        hang = self._records.hang or self._statuses.hang or self._locks.hang
+        return str(hang) if hang is not None else None
+
     async def _purge(self) -> Purged:
         """The shared cache first: the near ones would be filled from it again. Raises StoreUnavailable."""
-        near = sum(worker.report.near_entries for worker in self._workers if worker.report is not None)
+        near = sum(worker.report.near_entries for worker in self._workers.all if worker.report is not None)
         try:
             return Purged(near, await purge_shared(self._orders.endpoints.cache_url))
         finally:
-            await asyncio.gather(*(worker.purge() for worker in self._workers))
+            await asyncio.gather(*(worker.purge() for worker in self._workers.all))
+
+    async def _read_inbox(self) -> None:
+        folder = self._settings.data_path
+        async with self._reading:
+            with contextlib.suppress(FilesHang):  # `state` says so
+                self._inbox = await self._statuses.run(f"reading {folder}/inbox.json", shown_status, folder, wait=1)
 
     async def sums(self) -> Snapshot:
-        """Figures of all workers that there are and were, as of now."""
-        await asyncio.gather(*(worker.fresh_report() for worker in self._workers))
+        """Figures of all workers that there are and were, as of now; `state` has the inbox's from then on."""
+        await asyncio.gather(self._read_inbox(), *(worker.fresh_report() for worker in self._workers.all))
         total = Telemetry()
-        total.add(self._retired.snapshot())
+        total.add(self._workers.retired.snapshot())
         for task, failures in tasks.failures.items():
             total.count(TASK_FAILURES, task, amount=failures)
-        for worker in self._workers:
+        for worker in self._workers.all:
             if worker.report is not None:
                 total.add(worker.report.telemetry)
         return total.snapshot()

@@ -20,6 +20,7 @@ _LONGEST_BACKOFF = 5.0
 _SETTLED_SECONDS = 10.0
 # It abandons what is under way, so it needs no longer than tidying up does.
 _STOP_SECONDS = 3.0
+_POLL_SECONDS = 0.02
 
 
 class WatchOrders(msgspec.Struct, frozen=True):
@@ -106,6 +107,8 @@ class WatcherProcess:
             self.signal(signal.SIGKILL)  # gone already, or not to be understood any more
         finally:
             writer.close()
-        status = await asyncio.to_thread(process.wait)
+        # as for a worker (worker_process.py): one that hangs in the kernel is not waited for in a thread
+        while (status := process.poll()) is None:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(_POLL_SECONDS)
         self._process = None
         return f"signal {-status}" if status < 0 else f"exit code {status}"

@@ -1,6 +1,7 @@
 """One serving process: ``python -m service.worker <control fd> <listening fd>``, started by the supervisor."""
 
 import asyncio
+import contextlib
 import ctypes
 import gc
 import logging
@@ -27,11 +28,14 @@ _PR_SET_PDEATHSIG = 1
 _OTHER_FILES = 500
 # Requests leave little to the garbage collector: the usual 700 objects make it look at what is merely under way.
 _COLLECT_AFTER = 10_000
+# For the last report, which holds what was counted.
+_LAST_WORDS_SECONDS = 1.0
 
 
 class Worker:
     def __init__(self, orders: control.Orders, listening: socket.socket, writer: asyncio.StreamWriter) -> None:
         self._settings = orders.settings
+        self._takes_over = orders.takes_over
         self._listening = listening
         self._writer = writer
         self._app = WorkerApp(orders.settings, orders.endpoints, self._switched)
@@ -43,6 +47,8 @@ class Worker:
     async def run(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._drain)
         await self._app.start()
+        if self._takes_over:
+            await self._app.follower.opened.wait()
         self._started = True
         self._send_report()
         try:
@@ -50,7 +56,6 @@ class Worker:
         finally:
             self._send_report()
             await self._app.stop()
-            gc.unfreeze()  # libraries that look for leaks at the end complain of what was left out
 
     async def obey(self, reader: asyncio.StreamReader) -> None:
         """Reports and purges when asked; ends the process when the supervisor is gone, whatever is under way."""
@@ -90,7 +95,7 @@ class Worker:
         if not self._started:
             return  # a report means: I serve
         app = self._app
-        release = app.follower.current
+        release, hang = app.follower.current, app.follower.hang
         manifest = release.manifest if release else None
         report = control.Report(
             release=manifest.id if manifest else None,
@@ -103,12 +108,15 @@ class Worker:
             push_connected=app.push_connected,
             push_refused=app.push_refused,
             can_verify=app.verifier.serves_somebody,
+            can_answer=app.lookups.can_answer,
             keys_problem=app.verifier.problem,
             usage_problem=app.metering.problem,
             usage_waits=app.metering.counters.waits,
             near_bytes=app.near.used_bytes,
             near_entries=app.near.entries,
             purges=self._purges,
+            hung=str(hang) if hang else None,
+            hung_seconds=hang.seconds if hang else 0.0,
             telemetry=app.figures(),
         )
         self._writer.write(control.encode(report))
@@ -167,6 +175,8 @@ async def _main(control_socket: socket.socket, listening: socket.socket) -> None
     await worker.run()
     obeying.cancel()
     writer.close()
+    with contextlib.suppress(OSError, TimeoutError):
+        await asyncio.wait_for(writer.wait_closed(), _LAST_WORDS_SECONDS)
 
 
 def main() -> None:
@@ -178,7 +188,14 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         sys.exit(1)
-    uvloop.run(_main(socket.socket(fileno=control_fd), socket.socket(fileno=listening_fd)))
+    code = 0
+    try:
+        uvloop.run(_main(socket.socket(fileno=control_fd), socket.socket(fileno=listening_fd)))
+    except Exception:
+        log.exception("the worker failed")
+        code = 1
+    logging.shutdown()
+    os._exit(code)  # an orderly end would wait for threads whose look-ups hang
 
 
 if __name__ == "__main__":

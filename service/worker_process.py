@@ -19,6 +19,8 @@ _STUCK_SECONDS = 15.0
 _FRESH_SECONDS = 0.5
 # A full near cache goes in some 500 turns of a loop that serves others meanwhile.
 _PURGE_SECONDS = 5.0
+# Between the close of its socket and its end.
+_POLL_SECONDS = 0.02
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -58,7 +60,9 @@ class WorkerProcess:
     async def ended(self) -> str:
         """Waits for the end of the process; says how it ended."""
         await self._listening
-        status = await asyncio.to_thread(self._process.wait)
+        # not in a thread: one that hangs in the kernel ends when its file system lets go, and nobody waits for that
+        while (status := self._process.poll()) is None:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(_POLL_SECONDS)
         return f"signal {-status}" if status < 0 else f"exit code {status}"
 
     def signal(self, number: int) -> None:
@@ -97,6 +101,11 @@ class WorkerProcess:
 
     def is_stuck(self) -> bool:
         return asyncio.get_running_loop().time() - self._heard > _STUCK_SECONDS
+
+    @property
+    def hung_seconds(self) -> float:
+        """For how long something has hung on its data folder, as of its last report."""
+        return self.report.hung_seconds if self.report is not None else 0.0
 
     def resident_bytes(self) -> int:
         try:

@@ -18,7 +18,8 @@ import duckdb
 
 from warehouse import sql
 from warehouse.batching import Request, Waiting, answer, singly, statement_of
-from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
+from warehouse.errors import LookupBusy, LookupFailure, LookupStuck, LookupTimeout
+from warehouse.file_access import Hang
 from warehouse.lookup import Lookup
 from warehouse.query import CLOSED, Query, Row
 
@@ -28,6 +29,10 @@ _THREADS = 2
 # for the one that runs, unless it takes longer than this, as a hundred scattered keys do.
 _LONG_SECONDS = 0.01
 _INTERRUPT_EVERY = 0.02
+# An interrupt ends a query within milliseconds, unless it waits for the file system. One that goes on for so long is
+# stuck: nothing can be done about it here, and it is interrupted again only now and then.
+_STUCK_SECONDS = 1.0
+_INTERRUPT_STUCK_EVERY = 0.5
 # Where others came meanwhile, the next statement waits for more as long as the last one took, but no longer than this:
 # with 32 callers a fifth more share it.
 _MOST_GATHERING_SECONDS = 0.002
@@ -86,6 +91,7 @@ class Engine:
 
         Raises:
             LookupBusy: if too many look-ups wait already.
+            LookupStuck: if every thread has a query that does not end.
             LookupTimeout: if the deadline passed.
             LookupFailure: if the query failed.
         """
@@ -95,10 +101,16 @@ class Engine:
         """The entries of `keys`, in their order, from the look-up of that name, which finds keys and entries.
 
         Raises:
-            LookupBusy, LookupTimeout: as `rows` does.
+            LookupBusy, LookupStuck, LookupTimeout: as `rows` does.
             LookupFailure: also if a key has no entry.
         """
         return await self._ask(lookup, tuple(keys), ()) if keys else []
+
+    @property
+    def hang(self) -> Hang | None:
+        """The query that has been stuck longest, from its deadline on."""
+        seconds = max((query.overdue for query in self._running), default=0.0)
+        return Hang("warehouse query stuck", seconds) if seconds > _STUCK_SECONDS else None
 
     def close(self) -> None:
         """Look-ups that run or wait fail. Returns at once."""
@@ -116,7 +128,7 @@ class Engine:
 
     def _end(self, running: list[Query]) -> None:
         for query in running:
-            while not query.ended.wait(_INTERRUPT_EVERY):
+            while not query.ended.wait(_pause(query)):
                 query.interrupt()
         for cursor in self._idle:
             cursor.close()
@@ -129,6 +141,8 @@ class Engine:
         under_way = len(self._waiting) + sum(map(len, self._running.values()))
         if under_way >= self._queue:
             raise LookupBusy(f"{under_way} look-ups wait for the warehouse already")
+        if len(self._running) == _THREADS and all(query.overdue > _STUCK_SECONDS for query in self._running):
+            raise LookupStuck(str(self.hang))
         loop = asyncio.get_running_loop()
         deadline = time.monotonic() + self._timeout
         request = Request(self._lookups[lookup], loop.create_future(), deadline, keys, parameters)
@@ -199,7 +213,7 @@ class Engine:
         if query in self._running:
             query.interrupt()
             # an interrupt before execution has begun is lost, so it is repeated
-            asyncio.get_running_loop().call_later(_INTERRUPT_EVERY, self._interrupt, query)
+            asyncio.get_running_loop().call_later(_pause(query), self._interrupt, query)
 
     def _ended(self, query: Query, alarms: Iterable[asyncio.TimerHandle], done: asyncio.Future[list[Row]]) -> None:
         for alarm in alarms:
@@ -219,6 +233,11 @@ class Engine:
             _fail(requests, error)
         self._schedule()
         self._observe(query.seconds, len(requests))
+
+
+def _pause(query: Query) -> float:
+    """Seconds until it is interrupted again."""
+    return _INTERRUPT_EVERY if query.overdue < _STUCK_SECONDS else _INTERRUPT_STUCK_EVERY
 
 
 def _fail(requests: Iterable[Request], error: BaseException) -> None:

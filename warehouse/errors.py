@@ -6,9 +6,11 @@ WarehouseError
 │   ├── NoReleaseError     nothing was published yet
 │   └── NoSuchReleaseError no release has this id
 ├── BusyError              another publisher holds the data folder, another watcher the inbox
+├── FilesHang              the file system does not answer (file_access.py)
 ├── InboxError             the inbox cannot be read or written
 └── LookupFailure          a look-up was not answered
     ├── LookupBusy         too many wait already
+    ├── LookupStuck        queries before it have not ended, though they were interrupted
     └── LookupTimeout      the deadline passed
 """
 
@@ -41,11 +43,19 @@ class InboxError(WarehouseError):
     pass
 
 
+class FilesHang(WarehouseError):  # noqa: N818 - named as what it is to the reader of a log
+    """The call did not return in time, or was not made because one before it has not returned."""
+
+
 class LookupFailure(WarehouseError):  # noqa: N818 - named as what it is to the reader of a log
     pass
 
 
 class LookupBusy(LookupFailure):
+    pass
+
+
+class LookupStuck(LookupFailure):
     pass
 
 

@@ -1,6 +1,7 @@
 """Follows the pointer of a data folder: always the current release, opened, checked and ready to answer."""
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -11,14 +12,17 @@ import msgspec
 
 from warehouse.areas.all import AREAS
 from warehouse.engine import Engine
-from warehouse.errors import WarehouseError
+from warehouse.errors import CatalogError, WarehouseError
+from warehouse.file_access import FileAccess, Hang
 from warehouse.keyset import KeySet
 from warehouse.lookup import Lookup
-from warehouse.releases import Catalog, Manifest
+from warehouse.releases import Catalog, Manifest, Pointer
 
 log = logging.getLogger("forecast.warehouse")
 
 POLL_SECONDS = 0.5
+# A whole country takes a second or two; what takes much longer is told, and goes on.
+_OPEN_SECONDS = 10.0
 # Every request is answered within 5 s, so nobody uses an engine any more this long after the switch.
 _RETIRE_AFTER = 10.0
 
@@ -45,7 +49,7 @@ class Previous(msgspec.Struct, frozen=True, eq=False):
 
 
 class ReleaseFollower:
-    """`current` is None until the first release was opened. A release that cannot be opened changes nothing.
+    """`current` is None until the first release was `opened`. A release that cannot be opened changes nothing.
 
     With `keep_previous` the release before is open too, and stands in at the start for one that cannot be opened: then
     `stands_in_since` says when it stopped being the current one, by `time.monotonic`.
@@ -70,12 +74,24 @@ class ReleaseFollower:
         self._open_engine = open_engine
         self._on_switch = on_switch
         self._on_retire = on_retire
+        self._files = FileAccess()
+        self.opened = asyncio.Event()
+        self._looked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._retired: set[OpenRelease] = set()
 
+    @property
+    def hang(self) -> Hang | None:
+        """What hangs on the data folder's file system: a look-up, or following."""
+        engines = [release.engine for release in (self.current, self.previous and self.previous.release) if release]
+        hangs = [hang for hang in (*(engine.hang for engine in engines), self._files.hang) if hang is not None]
+        return max(hangs, key=lambda hang: hang.seconds, default=None)
+
     async def start(self) -> None:
-        await self._check()
-        self._task = asyncio.create_task(self._poll(), name="follow releases")
+        """Returns when the current release is open or cannot be opened, or when that takes unusually long."""
+        self._task = asyncio.create_task(self._follow(), name="follow releases")
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._looked.wait(), _OPEN_SECONDS)
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -86,18 +102,23 @@ class ReleaseFollower:
             if release is not None:
                 release.engine.close()
 
-    async def _poll(self) -> None:
+    async def _follow(self) -> None:
         while True:
-            await asyncio.sleep(POLL_SECONDS)
             await self._check()
+            self._looked.set()
+            await asyncio.sleep(POLL_SECONDS)
 
     async def _check(self) -> None:
         try:
-            pointer = self._catalog.pointer()
+            pointer = await self._pointer()
+            if pointer is None and self.current:
+                raise CatalogError(
+                    f"{self._catalog.pointer_file} is gone: `forecast extracts rollback RELEASE` writes it anew"
+                )
             if pointer is None or (self.current and self.current.id == pointer.release):
                 self.problem = self.stands_in_since = None
                 return
-            opened = await asyncio.to_thread(self._open, pointer.release)
+            opened = await self._opened(pointer.release)
         except Exception as error:  # whatever is wrong with a release, the one that answers goes on answering
             if self.problem != str(error):
                 expected = isinstance(error, WarehouseError)
@@ -121,10 +142,10 @@ class ReleaseFollower:
     async def _open_before(self) -> Previous | None:
         """The release before the current one, if there is one that can be opened."""
         try:
-            pointer = self._catalog.pointer()
+            pointer = await self._pointer()
             if pointer is None or pointer.previous is None:
                 return None
-            opened = await asyncio.to_thread(self._open, pointer.previous)
+            opened = await self._opened(pointer.previous)
         except Exception as error:  # it is not what was asked for, and `problem` says what is
             log.error("the release before cannot be opened: %s", error)
             return None
@@ -133,6 +154,7 @@ class ReleaseFollower:
 
     def _switch(self, opened: OpenRelease, stands_in_since: float | None) -> None:
         before, self.current = self.current, opened
+        self.opened.set()
         since, self.stands_in_since = self.stands_in_since, stands_in_since
         log.info("serving release %s", opened.id, extra={"release": opened.id})
         if before is not None:
@@ -156,6 +178,13 @@ class ReleaseFollower:
         self._retired.discard(release)
         release.engine.close()
         self._on_retire(release.id)
+
+    async def _pointer(self) -> Pointer | None:
+        return await self._files.run(f"reading {self._catalog.pointer_file}", self._catalog.pointer)
+
+    async def _opened(self, release: str) -> OpenRelease:
+        what = f"opening {self._catalog.folder(release)}"
+        return await self._files.run(what, self._open, release, usual=_OPEN_SECONDS)
 
     def _open(self, release: str) -> OpenRelease:
         manifest = self._catalog.manifest(release)

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from warehouse.durable import drop_spare, open_lock, replace_from_spare
+from warehouse.reading import read_struct
 
 
 class InstanceRecord(msgspec.Struct, frozen=True):
@@ -36,17 +37,17 @@ class InstanceFile:
     def __init__(self, data: Path, instance: str) -> None:
         folder = data / "instances"
         folder.mkdir(parents=True, exist_ok=True)
-        self._record = folder / f"{instance}.json"
+        self.record = folder / f"{instance}.json"
         self._lock = folder / f"{instance}.lock"
         self._descriptor = _locked(self._lock)
 
     def write(self, record: InstanceRecord) -> None:
         """Also on a full disk, or a rollback would wait for an instance that has long followed."""
-        replace_from_spare(self._record, msgspec.json.encode(record))
+        replace_from_spare(self.record, msgspec.json.encode(record))
 
     def close(self) -> None:
-        drop_spare(self._record)
-        self._record.unlink(missing_ok=True)
+        drop_spare(self.record)
+        self.record.unlink(missing_ok=True)
         self._lock.unlink(missing_ok=True)
         os.close(self._descriptor)
 
@@ -56,11 +57,10 @@ def live(data: Path) -> list[InstanceRecord]:
     records = []
     for lock in sorted((data / "instances").glob("*.lock")):
         record = lock.with_suffix(".json")
-        if _cleared(lock, record):
-            continue
         try:
-            records.append(msgspec.json.decode(record.read_bytes(), type=InstanceRecord))
-        except (OSError, msgspec.DecodeError):
+            if not _cleared(lock, record):
+                records.append(read_struct(record, InstanceRecord))
+        except (OSError, ValueError):
             continue  # it has not written its first record yet, or is just leaving
     return records
 

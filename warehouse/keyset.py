@@ -4,6 +4,7 @@ It decides what a query matches before any cache or file is asked, so an unknown
 cannot grow anything.
 """
 
+import random
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
@@ -112,6 +113,11 @@ class KeySet:
     @property
     def city_count(self) -> int:
         return sum(len(cities) for cities in self._stored.cities.values())
+
+    def some(self, most: int) -> list[Match]:
+        """ZIP codes at random."""
+        zips = random.sample(list(self._zips), min(most, len(self._zips)))
+        return [Match(f"zip:{zip_code}", (zip_code,)) for zip_code in zips]
 
     def matches(self) -> Iterator[Match]:
         """Every canonical query that there is, each once: ZIP codes, cities, then aliases that no city hides."""

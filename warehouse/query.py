@@ -28,6 +28,11 @@ class Query:
         self._text = text
         self._parameters = list(parameters)
 
+    @property
+    def overdue(self) -> float:
+        """Seconds since its deadline; negative before."""
+        return time.monotonic() - self.deadline
+
     def run(self) -> list[Row]:
         """Raises LookupTimeout if the deadline passed, LookupFailure if the release was closed or the query failed."""
         started = time.monotonic()

@@ -27,11 +27,12 @@ from warehouse.durable import (
 )
 from warehouse.errors import BusyError, CatalogError, NoReleaseError, NoSuchReleaseError
 from warehouse.findings import Acceptance, Report
+from warehouse.reading import read_struct
 from warehouse.room import with_remedy
 
 FINDINGS = "findings.json"
 _MANIFEST = "manifest.json"
-_UNREADABLE = (OSError, msgspec.DecodeError, UnicodeDecodeError)
+_UNREADABLE = (OSError, ValueError)
 
 # Part of every release id: raised whenever what is built from the same tables changes.
 BUILDER_VERSION = 2
@@ -96,17 +97,17 @@ class Catalog:
         self.data = data
         self.releases = data / "releases"
         self.staging = data / "staging"
-        self._pointer = data / "current.json"
+        self.pointer_file = data / "current.json"
 
     def pointer(self) -> Pointer | None:
         """None before the first publish. Raises CatalogError if the pointer cannot be read."""
         try:
-            return msgspec.json.decode(self._pointer.read_bytes(), type=Pointer)
+            return read_struct(self.pointer_file, Pointer)
         except FileNotFoundError:
             return None
         except _UNREADABLE as error:
             remedy = "`forecast extracts rollback RELEASE` writes it anew"
-            raise CatalogError(f"{self._pointer} cannot be read: {error}; {remedy}") from None
+            raise CatalogError(f"{self.pointer_file} cannot be read: {error}; {remedy}") from None
 
     def folder(self, release: str) -> Path:
         return self.releases / release
@@ -116,7 +117,7 @@ class Catalog:
         if not release or "/" in release or "\0" in release or release.startswith("."):
             raise NoSuchReleaseError(f"{release!r} is no release id; `forecast extracts list` shows those there are")
         try:
-            manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+            manifest = read_struct(path, Manifest)
         except FileNotFoundError:
             raise NoSuchReleaseError(
                 f"no release {release} in {self.data.absolute()}; `forecast extracts list` shows those there are"
@@ -130,7 +131,7 @@ class Catalog:
     def findings(self, release: str) -> Report:
         path = self.folder(release) / FINDINGS
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Report)
+            return read_struct(path, Report)
         except _UNREADABLE as error:
             raise CatalogError(f"{path} cannot be read: {error}") from None
 
@@ -200,8 +201,8 @@ class Catalog:
                     yield
                 finally:
                     self._clear()
-                    if self._pointer.exists():
-                        keep_spare(self._pointer)
+                    if self.pointer_file.exists():
+                        keep_spare(self.pointer_file)
         except OSError as error:
             raise CatalogError(with_remedy(self._unwritable(error))) from None
 
@@ -222,7 +223,7 @@ class Catalog:
         if before and before.release == release:
             return before
         pointer = Pointer(release, before.release if before else None, datetime.now(UTC), by)
-        replace_from_spare(self._pointer, msgspec.json.encode(pointer))
+        replace_from_spare(self.pointer_file, msgspec.json.encode(pointer))
         return pointer
 
     def verify(self, manifest: Manifest) -> None:
@@ -251,4 +252,4 @@ class Catalog:
     def _clear(self) -> None:
         for entry in self.staging.iterdir():
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-        clear_aside(self._pointer)
+        clear_aside(self.pointer_file)

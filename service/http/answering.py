@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from service.cache.key import cache_key
-from service.cache.read_through import Fill, ReadThrough
+from service.cache.read_through import Fetched, Fill, ReadThrough
 from service.http.caching import CachePolicy
 from service.http.errors import ApiError
 from service.http.head import head_of
+from service.http.lookups import LookupWatch
 from service.http.reply import Reply
 from warehouse.areas.paging import Cursors
 from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
@@ -48,6 +49,7 @@ class Answers:
         cache: ReadThrough,
         policy: CachePolicy,
         cursors: Cursors,
+        lookups: LookupWatch,
         *,
         fall_back: bool = False,
     ) -> None:
@@ -55,6 +57,7 @@ class Answers:
         self.policy = policy
         self._follower = follower
         self._cache = cache
+        self._lookups = lookups
         self._fall_back = fall_back
         self._problem = ""
         self._problem_until = 0.0
@@ -80,6 +83,7 @@ class Answers:
         try:
             fetched = await self._cache.get(key, asked.fill)
         except LookupFailure as error:
+            self._lookups.failed(error)
             # one that is busy or slow would be so all the more
             if isinstance(error, LookupBusy | LookupTimeout):
                 raise ApiError("unavailable") from error
@@ -88,6 +92,7 @@ class Answers:
             if not self._fall_back or before is None:
                 raise ApiError("unavailable") from error
             return await self._from_before(area, scope, ask, before)
+        self._count(fetched)
         return self.policy.answer(head_of(scope), fetched, release.id, asked.outcome, key)
 
     def _fails(self, release: OpenRelease, error: LookupFailure) -> None:
@@ -98,16 +103,24 @@ class Answers:
             log.error("%s", problem)
         self._problem, self._problem_until = problem, time.monotonic() + _PROBLEM_SECONDS
 
+    def _count(self, fetched: Fetched) -> None:
+        if fetched.tier == "warehouse":
+            self._lookups.worked()
+        elif fetched.tier == "shared":
+            self._lookups.answered()
+
     async def _from_before(self, area: str, scope: Any, ask: Ask, before: Previous) -> Reply:
         try:
             asked = ask(before.release)
             fetched = await self._cache.get(cache_key(before.release.id, area, asked.query), asked.fill)
         except LookupFailure as error:
+            self._lookups.failed(error)
             raise ApiError("unavailable") from error
         except ApiError as error:
             if error.code not in _LACKING:
                 raise
             # the current one may have it: nobody is told that there is none
             raise ApiError("unavailable") from error
+        self._lookups.answered()
         age = max(1, round(time.monotonic() - before.since))
         return self.policy.stale_answer(head_of(scope), fetched, before.release.id, asked.outcome, age)

@@ -1,14 +1,17 @@
 """GET /v1/population-housing-forecast."""
 
+from functools import partial
 from typing import Any
 
 from litestar import asgi
 from litestar.handlers import ASGIRouteHandler
 from litestar.types import Receive, Scope, Send
 
+from service.cache.key import cache_key
 from service.http.answering import Answers, Asked
 from service.http.area import Operation, PartnerArea, explain, keys_of
 from service.http.errors import ApiError
+from service.http.lookups import Sample
 from service.http.query import parse_location
 from warehouse.areas import forecast
 from warehouse.follow import OpenRelease
@@ -36,6 +39,14 @@ def forecast_route(answers: Answers) -> ASGIRouteHandler:
         await reply(scope, receive, send)
 
     return population_housing_forecast
+
+
+def samples(release: OpenRelease, most: int) -> list[Sample]:
+    """ZIP codes at random; the area is in every release."""
+    return [
+        Sample(cache_key(release.id, NAME, match.query), partial(forecast.answer, release.engine, match))
+        for match in release.keys[NAME].some(most)
+    ]
 
 
 EXAMPLE: dict[str, Any] = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from config.settings import SettingsError
 from warehouse import durable
+from warehouse.reading import read_regular
 
 _FILE = "pepper"
 _LEAST_CHARACTERS = 16
@@ -29,7 +30,7 @@ def obtain(configured: str | None, data: Path, *, create: bool = True) -> bytes:
         return secrets.token_hex(32).encode()
     try:
         _create(path)
-        pepper = path.read_text(encoding="ascii").strip()
+        pepper = read_regular(path).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"cannot read or create the pepper {path}: {error}") from None
     if len(pepper) < _LEAST_CHARACTERS:

@@ -11,9 +11,12 @@ from pathlib import Path
 
 from service.keys.record import Control
 from warehouse.durable import write_atomically
+from warehouse.file_access import within
+from warehouse.reading import read_regular
 
 # In the data folder: keys were seen in the store, so an empty one is a loss and not a beginning.
 SEEN = "key-store-seen"
+_WRITE_SECONDS = 1.0
 
 MEND = "restore its backup (`forecast keys import`), or accept the loss with `forecast keys adopt-store`"
 _EMPTY = "the key store is empty, but keys were in it before"
@@ -55,10 +58,13 @@ class Memory:
             return
         self.seen, self._since = True, control.since
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._file, control.since.isoformat().encode() + b"\n")
+            within(_WRITE_SECONDS, self._write, control.since)  # an event loop may wait for it, once
         except OSError:
             return
+
+    def _write(self, since: datetime) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._file, since.isoformat().encode() + b"\n")
 
     def decision(self, *others: Control | None) -> datetime:
         """The moment of an operator's decision: now, but later than all that is known, whatever the clocks say."""
@@ -71,7 +77,7 @@ class Memory:
 def _read(file: Path) -> tuple[bool, datetime | None]:
     """Whether a store was seen, and since when it was ours: unknown if the file does not say."""
     try:
-        since = datetime.fromisoformat(file.read_text(encoding="ascii").strip())
+        since = datetime.fromisoformat(read_regular(file).decode("ascii").strip())
     except FileNotFoundError:
         return False, None
     except (OSError, ValueError):

@@ -1,7 +1,6 @@
 """What operators can change through their listener: a key revoked, a release rolled back, as the commands do it; and
 caches emptied."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,9 +16,13 @@ from service.keys.record import KeyView
 from service.keys.store import ForeignStoreError, KeyStore, KeyStoreError, NoSuchKeyError
 from service.publishing import RolledBack, roll_back_and_wait
 from service.redis.client import StoreUnavailable
-from warehouse.errors import BusyError, CatalogError, NoSuchReleaseError
+from warehouse.errors import BusyError, CatalogError, FilesHang, NoSuchReleaseError
+from warehouse.file_access import FileAccess
 
 log = logging.getLogger("forecast.operators")
+
+# Whole files are read; more is a file system that hangs.
+_ROLL_BACK_SECONDS = 30.0
 
 
 class NoOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,11 +86,20 @@ class Changes:
         """
         try:
             # in a thread: it reads whole files, and waits for the instances, of which this is one
-            done = await asyncio.to_thread(roll_back_and_wait, self._data, release, _who(remote))
+            done = await FileAccess().run(
+                f"rolling back in {self._data}",
+                roll_back_and_wait,
+                self._data,
+                release,
+                _who(remote),
+                wait=_ROLL_BACK_SECONDS,
+            )
         except NoSuchReleaseError as error:
             raise ApiError("no_such_release", str(error)) from None
         except BusyError as error:
             raise ApiError("busy", str(error)) from None
+        except FilesHang as error:
+            raise ApiError("unavailable", f"{error}; it may still be done when the file system answers") from None
         except CatalogError as error:
             raise ApiError("rollback_refused", str(error)) from None
         log.info("release %s was made current by %s", done.release, _who(remote), extra={"release": done.release})

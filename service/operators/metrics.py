@@ -57,7 +57,7 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     reports = state.reports
     yield _gauge("forecast_workers", "Workers that serve.", len(reports))
     yield _gauge("forecast_workers_wanted", "Workers that there should be.", state.wanted_workers)
-    restarts = CounterMetricFamily("forecast_worker_restarts", "Workers that died and were replaced.")
+    restarts = CounterMetricFamily("forecast_worker_restarts", "Workers that died or hung and were replaced.")
     restarts.add_metric((), state.restarts)
     yield restarts
     yield _gauge("forecast_ready", "1 if the readiness check answers 200.", readiness(state).status != "unavailable")
@@ -94,6 +94,8 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     failing = sum(report.release_problem is not None for report in reports)
     text = "Workers that cannot open the current release, or whose look-ups in it fail."
     yield _gauge("forecast_release_problems", text, failing)
+    hung = sum(report.hung is not None for report in reports)
+    yield _gauge("forecast_hung_workers", "Workers in which a look-up, or following releases, hangs.", hung)
     text = "Memory that the near caches hold, of all workers."
     yield _gauge("forecast_near_cache_bytes", text, sum(report.near_bytes for report in reports))
     text = "Answers in the near caches, of all workers."

@@ -19,13 +19,15 @@ class WorkerState(msgspec.Struct, frozen=True):
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     """`inbox` is what the watchers of the data folder did; `inbox_problem` keeps this instance's from working.
 
-    `store_problems` is what is wrong with how the two Redis are configured.
+    `store_problems` is what is wrong with how the two Redis are configured. `files_hang`: what hangs for the supervisor
+    on the data folder's file system.
     """
 
     workers: tuple[WorkerState, ...]
     wanted_workers: int
     restarts: int
     draining: bool
+    files_hang: str | None = None
     inbox: Status = Status()
     inbox_problem: str | None = None
     store_problems: tuple[str, ...] = ()
@@ -64,8 +66,11 @@ def _blocking(state: InstanceState, reports: list[Report]) -> str | None:
     if not reports:
         return "starting"
     if not any(report.release for report in reports):
-        problem = next((report.release_problem for report in reports if report.release_problem), None)
+        problem = next(filter(None, (report.release_problem or report.hung for report in reports)), None)
         return f"no release: {problem}" if problem else "no release was published yet"
+    if not any(report.can_answer for report in reports):
+        problem = next((report.release_problem for report in reports if report.release_problem), "they fail")
+        return f"no look-up works and nothing is cached: {problem}"
     if not any(report.can_verify for report in reports):
         problem = next((report.keys_problem for report in reports if report.keys_problem), None)
         return problem or "the key store is away and no key is remembered"
@@ -83,6 +88,7 @@ def _degraded(state: InstanceState, reports: list[Report]) -> list[str]:
     reasons += sorted({f"the shared cache: {report.cache_refusal}" for report in reports if report.cache_refusal})
     reasons += state.store_problems
     reasons += sorted({report.release_problem for report in reports if report.release_problem})
+    reasons += sorted({*(report.hung for report in reports if report.hung), *filter(None, [state.files_hang])})
     reasons += sorted({report.keys_problem for report in reports if report.keys_problem})
     if any(report.push_refused for report in reports):
         reasons.append("revocations are not pushed, they take up to 5 s: the key store refuses CLIENT TRACKING")

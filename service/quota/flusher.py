@@ -9,6 +9,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from service.quota.names import DAY_SECONDS
 from service.quota.quotas import QuotaGuard
@@ -18,14 +20,20 @@ from service.quota.usage import Batch, UsageCounters
 from service.quota.usage_store import Refused, UsageStore
 from service.redis.client import StoreUnavailable
 from service.tasks import keep_running
+from warehouse.errors import FilesHang
+from warehouse.file_access import FileAccess
 
 log = logging.getLogger("forecast.usage")
+
+T = TypeVar("T")
 
 FLUSH_SECONDS = 0.5
 STOP_SECONDS = 2.0
 # A flush that takes so long may be about to fail.
 SPOOL_AFTER_SECONDS = 0.25
 _RETRY_SECONDS = 0.1
+# A spool that takes longer is left to its thread, and usage waits in memory.
+_FILE_SECONDS = 1.0
 
 
 class UsageFlusher:
@@ -49,6 +57,7 @@ class UsageFlusher:
         self._unstored_since: float | None = None
         self._spooled: dict[str, tuple[Batch, ...]] = {}
         self._cannot_spool = False
+        self._files = FileAccess()
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -57,7 +66,8 @@ class UsageFlusher:
         """What keeps usage from being stored though the store answers; None while nothing does."""
         for key_id, reason in self._refused.items():
             return f"usage of {len(self._refused)} keys cannot be stored and waits; of {key_id}: {reason}"
-        return self.take_over.problem
+        hang = self._files.hang
+        return str(hang) if hang is not None else self.take_over.problem
 
     def start(self) -> None:
         self.take_over.start()
@@ -79,7 +89,7 @@ class UsageFlusher:
                 await asyncio.sleep(_RETRY_SECONDS)
             elif self._counters.waiting() <= self._refused.keys():
                 break
-        self._spool_rest()
+        await self._spool_rest()
 
     async def flush(self) -> bool:
         """One try for everything that waits; whether the store could be asked."""
@@ -107,6 +117,8 @@ class UsageFlusher:
 
     async def spool(self) -> None:
         """Writes what waits to disk if it has waited for long, and takes it away again when all of it is stored."""
+        if self._files.busy:
+            return  # what it writes stays as it is: nothing in it may get another number
         since = self._unstored_since
         if since is not None and asyncio.get_running_loop().time() - since >= SPOOL_AFTER_SECONDS:
             await self._write(None)
@@ -114,38 +126,42 @@ class UsageFlusher:
             await self._write(self._refused)
         elif self._spooled and not self._counters.has_spooled():
             try:
-                await asyncio.to_thread(self._spool.clear, self._counters.worker_id)
+                await self._apart(self._spool.clear, self._counters.worker_id)
                 self._spooled = {}
-            except OSError as error:
-                log.debug("the spool is left: %s", error.strerror)  # every number in it is known to the store
+            except (OSError, FilesHang) as error:
+                log.debug("the spool is left: %s", error)  # every number in it is known to the store
 
     async def _write(self, only: Collection[str] | None) -> None:
         batches = self._counters.to_spool(only)
         try:
             if batches != self._spooled:
-                await asyncio.to_thread(self._spool.write, self._counters.worker_id, batches)
+                await self._apart(self._spool.write, self._counters.worker_id, batches)
             self._spooled, self._cannot_spool = batches, False
-        except OSError as error:
+        except (OSError, FilesHang) as error:
             if not self._cannot_spool:
-                log.error("usage waits in memory alone: no spool can be written: %s", error.strerror)
+                log.error("usage waits in memory alone: no spool can be written: %s", error)
             self._cannot_spool = True
         finally:
             self._counters.spool_written()
 
-    def _spool_rest(self) -> None:
+    async def _spool_rest(self) -> None:
         rest = self._counters.surrender()
         try:
             if rest:
-                path = self._spool.write(self._counters.worker_id, rest)
+                path = await self._apart(self._spool.write, self._counters.worker_id, rest)
                 log.warning("usage of %d keys could not be stored in time: the next worker takes it from %s",
                             len(rest), path)  # fmt: skip
             elif self._spooled:
-                self._spool.clear(self._counters.worker_id)
-        except OSError as error:
+                await self._apart(self._spool.clear, self._counters.worker_id)
+        except (OSError, FilesHang) as error:
             counted = sum(n for batches in rest.values() for batch in batches for *_, n in batch.cells)
-            log.error("%d counts of %d keys are lost: no spool can be written: %s", counted, len(rest), error.strerror)
+            log.error("%d counts of %d keys are lost: no spool can be written: %s", counted, len(rest), error)
         finally:
-            self._spool.leave(self._counters.worker_id)
+            with suppress(FilesHang):  # its lock goes with the process
+                await self._apart(self._spool.leave, self._counters.worker_id)
+
+    async def _apart(self, call: Callable[..., T], *arguments: Any) -> T:
+        return await self._files.run("writing the usage spool", call, *arguments, wait=_FILE_SECONDS)
 
     async def _flush_in_time(self) -> float:
         began = time.monotonic()

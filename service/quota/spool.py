@@ -18,6 +18,7 @@ import msgspec
 from service.quota.usage import Batch
 from service.quota.usage_store import SEQUENCE_SECONDS
 from warehouse.durable import exclusive, write_atomically
+from warehouse.reading import read_struct
 
 log = logging.getLogger("forecast.usage")
 
@@ -83,16 +84,24 @@ class Spool:
                 if held:
                     self._lock(path.stem).unlink(missing_ok=True)
 
+    def claim(self, path: Path) -> ExitStack | None:
+        """The file is ours until what is returned is closed; None if it is somebody else's."""
+        stack = ExitStack()
+        if stack.enter_context(self.held(path)):
+            return stack
+        stack.close()
+        return None
+
     def read(self, path: Path) -> Spooled | None:
         """What a file that is held has in it; None if it is gone or cannot be used."""
         try:
-            spooled = msgspec.json.decode(path.read_bytes(), type=Spooled)
+            spooled = read_struct(path, Spooled)
         except FileNotFoundError:
             return None
         except OSError as error:
             log.error("%s cannot be read: %s", path, error.strerror)
             return None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except ValueError as error:
             self._set_aside(path, "damaged", str(error))
             return None
         if datetime.now(UTC) - spooled.written_at > OLDEST:

@@ -5,17 +5,27 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from service.quota.names import DAY_SECONDS
 from service.quota.spool import Spool, Spooled
 from service.quota.usage_store import Refused, UsageStore
 from service.redis.client import StoreUnavailable
 from service.tasks import keep_running
+from warehouse.errors import FilesHang
+from warehouse.file_access import FileAccess
 
 log = logging.getLogger("forecast.usage")
 
+T = TypeVar("T")
+
 LOOK_SECONDS = 30.0
 _RETRY_SECONDS = 1.0
+# A file that takes longer is left for later; some may never return.
+_FILE_SECONDS = 10.0
+_FILE_THREADS = 3
+# For the call under way when the worker stops.
+_STOP_SECONDS = 1.0
 
 
 class TakeOver:
@@ -26,6 +36,7 @@ class TakeOver:
         self._store = store
         self._spool = spool
         self._clock = clock
+        self._files = FileAccess(_FILE_THREADS)
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -35,20 +46,29 @@ class TakeOver:
     async def stop(self) -> None:
         """Ends after the call under way: the rest is for the next worker."""
         self._stopping.set()
-        if self._task is not None:
-            await self._task
+        if self._task is None:
+            return
+        _, late = await asyncio.wait([self._task], timeout=_STOP_SECONDS)
+        if late and self._files.busy:  # and not within a call to the store, which is never cancelled
+            self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
 
     async def once(self) -> bool:
         """One look at everything that waits; whether the store could be asked, where there was something to ask."""
         problem = None
         try:
-            for path in await asyncio.to_thread(self._spool.files):
+            for path in await self._apart("listing the usage spool", self._spool.files):
                 if self._stopping.is_set():
                     break
-                problem = await self._take(path) or problem
+                try:
+                    problem = await self._take(path) or problem
+                except OSError as error:  # others can be taken
+                    problem = f"usage in {path} cannot be taken over: {error.strerror}"
         except StoreUnavailable as error:
             log.debug("spooled usage waits: %s", error)
             return False
+        except FilesHang as error:
+            problem = str(error)
         except OSError as error:
             problem = f"the usage spool cannot be emptied: {error.strerror}"
         if problem is not None and problem != self.problem:
@@ -58,17 +78,25 @@ class TakeOver:
 
     async def _take(self, path: Path) -> str | None:
         """The reason why something in it was refused."""
-        with self._spool.held(path) as held:
-            spooled = await asyncio.to_thread(self._spool.read, path) if held else None
+        claim = await self._apart(f"locking {path}", self._spool.claim, path)
+        if claim is None:
+            return None
+        try:
+            spooled = await self._apart(f"reading {path}", self._spool.read, path)
             if spooled is None:
                 return None
             stored, refused = await self._store_spooled(spooled)
             if refused is not None:
                 return f"usage in {path} cannot be stored: {refused}"
             if stored:
-                self._spool.clear(path.stem)
+                await self._apart(f"removing {path}", self._spool.clear, path.stem)
                 log.info("usage of %d keys was taken over from %s", len(spooled.keys), path)
+        finally:
+            await self._apart(f"unlocking {path}", claim.close)
         return None
+
+    async def _apart(self, what: str, call: Callable[..., T], *arguments: Path | str) -> T:
+        return await self._files.run(what, call, *arguments, wait=_FILE_SECONDS)
 
     async def _store_spooled(self, spooled: Spooled) -> tuple[bool, str | None]:
         """Whether it was gone through to its end, and the reason why something was refused."""

@@ -16,7 +16,7 @@ from redis.exceptions import AuthenticationError
 from config.loading import load
 from service.embedded_runtime import server_program
 from tests.support.containerfile import ROOT, image_environment
-from tests.support.instance import until
+from tests.support.waiting import until
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -91,7 +91,7 @@ class Passwords:
         script = self._here(script, role).replace('--bind "*"', f"--port 0 --unixsocket {shlex.quote(socket)}")
         process = subprocess.Popen([*shell, script], cwd=data, env={"PATH": f"{self._bin}:/usr/bin:/bin"})
         try:
-            until(lambda: Path(socket).exists(), 30)
+            until(lambda: Path(socket).exists())
             yield socket
         finally:
             process.terminate()

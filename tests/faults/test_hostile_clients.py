@@ -14,8 +14,9 @@ import pytest
 from tests.faults.conftest import Site
 from tests.faults.test_operators import with_tokens
 from tests.support.hostile import connect, pipeline, unread
-from tests.support.instance import Instance, serving, until
+from tests.support.instance import Instance, serving
 from tests.support.operators import WRITE
+from tests.support.waiting import until
 
 MOST_GROWTH = 80 << 20
 METRICS = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -73,7 +74,7 @@ def test_a_second_sigterm_stops_at_once_whatever_operators_do(beset: Instance) -
     """Long before the time to drain is over; nothing is left behind."""
     children = beset.descendants()
     beset.process.send_signal(signal.SIGTERM)
-    until(lambda: beset.ready().status_code == 503, 30)
+    until(lambda: beset.ready().status_code == 503)
     beset.stop(seconds=30)
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
 

@@ -230,9 +230,9 @@ def test_a_drop_that_swells_beyond_the_disk_is_refused_and_others_go_live(
                 least.append(shutil.disk_usage(disk).free)
                 return figure(instance, published) == 7001
 
-            until(live, 240)
-            until(lambda: settled(inbox) == {"published": ["good"], "quarantine": ["swelling"]}, 30)
-            until(lambda: instance.metric("forecast_inbox_refused_total") == 1, 30)
+            until(live)
+            until(lambda: settled(inbox) == {"published": ["good"], "quarantine": ["swelling"]})
+            until(lambda: instance.metric("forecast_inbox_refused_total") == 1)
             assert instance.metric("forecast_inbox_failing") == 0
         assert min(least) > 8 << 20
     (report,) = inbox.glob("quarantine/swelling-*/report.txt")
@@ -245,17 +245,17 @@ def test_a_disk_that_others_filled_is_no_fault_of_a_drop(published: Site, env: E
         shutil.copytree(published.data, disk / "data")
         env["FORECAST_DATA_DIR"] = str(disk / "data")
         with serving(env, short / "serve.log") as instance:
-            until(lambda: len(watchers(instance)) == 1, 30)
-            until(lambda: instance.metric("forecast_ready") == 1, 30)
+            until(lambda: len(watchers(instance)) == 1)
+            until(lambda: instance.metric("forecast_ready") == 1)
             filler = fill(disk)
             put(inbox, "older", 7000)
-            until(lambda: any("No space left" in reason for reason in instance.ready().json()["reasons"]), 60)
+            until(lambda: any("No space left" in reason for reason in instance.ready().json()["reasons"]))
             put(inbox, "newer", 7001)
             assert settled(inbox) == {"published": [], "quarantine": []}
             filler.unlink()
-            until(lambda: settled(inbox) == {"published": ["newer", "older"], "quarantine": []}, 120)
-            until(lambda: figure(instance, published) == 7001, 30)
-            until(lambda: instance.ready().json()["status"] == "ready", 30)
+            until(lambda: settled(inbox) == {"published": ["newer", "older"], "quarantine": []})
+            until(lambda: figure(instance, published) == 7001)
+            until(lambda: instance.ready().json()["status"] == "ready")
 
 
 def test_without_an_inbox_nothing_waits_in_it(published: Site, env: Env, inbox: Path, short: Path) -> None:
@@ -264,10 +264,10 @@ def test_without_an_inbox_nothing_waits_in_it(published: Site, env: Env, inbox: 
     (inbox / "arriving").mkdir()
     with serving(env, short / "serve.log") as instance, serving(published.env, short / "other.log") as other:
         for each in (instance, other):
-            until(lambda each=each: each.metric("forecast_inbox_published_total") == 1, 30)  # type: ignore[misc]
-            until(lambda each=each: each.metric("forecast_inbox_waiting") == 1, 30)  # type: ignore[misc]
+            until(lambda each=each: each.metric("forecast_inbox_published_total") == 1)  # type: ignore[misc]
+            until(lambda each=each: each.metric("forecast_inbox_waiting") == 1)  # type: ignore[misc]
         instance.process.kill()
-        until(lambda: other.metric("forecast_inbox_waiting") == 0, 30)
+        until(lambda: other.metric("forecast_inbox_waiting") == 0)
         assert other.metric("forecast_inbox_published_total") == 1
 
 

@@ -216,10 +216,10 @@ def test_a_hangup_drains_as_a_stop_does(patient: Instance, published: Site) -> N
     request = f"GET {FORECAST}?zip_code=36436 HTTP/1.1\r\nHost: x\r\nx-api-key: {published.key}\r\n\r\n".encode()
     with socket.create_connection((url.host, url.port or 80), timeout=30) as connection:
         connection.sendall(request[:-2])
-        until(lambda: patient.zip_code(published.key).status_code == 200, 30)
+        until(lambda: patient.zip_code(published.key).status_code == 200)
         for _ in range(2):
             os.killpg(patient.process.pid, signal.SIGHUP)
-            until(lambda: patient.ready().status_code == 503, 30)
+            until(lambda: patient.ready().status_code == 503)
         for pid in patient.worker_pids():
             os.kill(pid, signal.SIGHUP)  # as service managers do that signal every process
         connection.sendall(request[-2:])

@@ -23,10 +23,10 @@ from service.quota.usage import OUTCOMES, UsageCounters
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore, open_client
 from tests.faults.conftest import Site
-from tests.support.instance import Instance, forecast, until
+from tests.support.instance import Instance, forecast
 from tests.support.usage import spool_files
 from tests.support.valkey import ValkeyProcess
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, until
 
 KEYS = tuple(f"key{number}" for number in range(20))
 Counts = Counter[tuple[str, str]]
@@ -273,7 +273,7 @@ def test_a_restored_key_store_bills_and_limits_what_was_asked_before_the_loss(
         return [instance.zip_code(key).status_code for _ in range(times)]
 
     assert ask(8) == [200] * 8
-    until(lambda: usage_of(published, key_id) == 8, 30)
+    until(lambda: usage_of(published, key_id) == 8)
     assert forecast(published.env, "keys", "export", backup).returncode == 0
     assert ask(3) == [200] * 3  # some of them may be stored before the loss
     with BlockingRedis.from_url(published.keys.url) as server:
@@ -281,9 +281,9 @@ def test_a_restored_key_store_bills_and_limits_what_was_asked_before_the_loss(
     for added in (8, 0):
         done = forecast(published.env, "keys", "import", backup, "--json")
         assert (done.returncode, json.loads(done.stdout)["usage"]) == (0, added), done.stderr
-    until(lambda: instance.zip_code(key).status_code == 200, 30)
-    until(lambda: 429 in ask(1), 60)
-    until(lambda: instance.metric("forecast_usage_waiting") == 0, 30)
+    until(lambda: instance.zip_code(key).status_code == 200)
+    until(lambda: 429 in ask(1))
+    until(lambda: instance.metric("forecast_usage_waiting") == 0)
     # what was answered between the export and the loss is lost, and nothing else
     assert usage_of(published, key_id) == 20
 
@@ -294,7 +294,7 @@ def test_a_key_that_asks_for_years_of_usage_all_the_time_does_not_load_the_store
     """Other days each time, so that nothing can be told again. Its rate, one a minute, is none of usage's."""
     issued = forecast(published.env, "keys", "issue", "--partner", "acme", "--rate", "1/min", "--json")
     hammering, other = json.loads(issued.stdout)["key"], published.key
-    until(lambda: instance.get("/v1/usage", hammering).status_code == 200, 30)
+    until(lambda: instance.get("/v1/usage", hammering).status_code == 200)
     first = date(2025, 1, 1)
     years = [(first + timedelta(days=day), first + timedelta(days=day + 365)) for day in range(200)]
     began = time.monotonic()

@@ -164,6 +164,19 @@ async def test_returning_to_the_release_that_answers_ends_the_problem(
     await eventually(lambda: follower.problem is None)
 
 
+async def test_a_pointer_that_is_gone_is_a_problem_until_it_is_back(
+    follower: ReleaseFollower, release: Publish, catalog: Catalog
+) -> None:
+    """What is open goes on; whoever starts now has nothing to serve."""
+    first = release(1000)
+    await follower.start()
+    kept = catalog.pointer_file.rename(catalog.data / "kept")
+    await eventually(lambda: "current.json is gone" in (follower.problem or ""))
+    assert serves(follower, first)()
+    kept.rename(catalog.pointer_file)
+    await eventually(lambda: follower.problem is None)
+
+
 async def test_a_problem_is_logged_once_not_at_every_look(
     follower: ReleaseFollower, catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:

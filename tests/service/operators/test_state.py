@@ -49,6 +49,10 @@ def test_an_instance_that_lacks_nothing_is_ready() -> None:
         (instance(but(release=None)), "no release was published yet"),
         (instance(but(release=None, release_problem="the manifest is damaged")), "no release: the manifest is damaged"),
         (instance(but(keys_up=False, can_verify=False)), "the key store is away and no key is remembered"),
+        (
+            instance(but(can_answer=False, release_problem="a file is lost")),
+            "no look-up works and nothing is cached: a file is lost",
+        ),
         (instance(but(can_verify=False, keys_problem="another pepper")), "another pepper"),
     ],
 )
@@ -61,6 +65,7 @@ def test_an_instance_that_can_answer_nobody_is_unavailable(state: InstanceState,
 @pytest.mark.parametrize(
     ("state", "part"),
     [
+        (instance(WELL, but(can_answer=False, release_problem="a file is lost")), "a file is lost"),
         (instance(WELL, but(keys_up=False)), "key store is away"),
         (instance(WELL, but(cache_up=False)), "shared cache is away"),
         (instance(WELL, but(release_problem="cannot open r2")), "cannot open r2"),

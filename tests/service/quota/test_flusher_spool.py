@@ -51,6 +51,22 @@ async def test_a_worker_that_runs_takes_over_what_appears(
     await other.flusher.stop()
 
 
+@pytest.mark.parametrize("bad", [b'{"x":' + b"[" * 100_000, b"\xff", None], ids=["nested", "not UTF-8", "lock"])
+async def test_a_file_that_cannot_be_taken_keeps_none_of_the_others(
+    usage: UsageWorker, other: UsageWorker, tmp_path: Path, bad: bytes | None
+) -> None:
+    """Whatever is in it, or in the place of its lock."""
+    usage.redis.away = True
+    count(usage)
+    await usage.flusher.stop(seconds=0.02)
+    first = tmp_path / FOLDER / "0.json"  # it comes before all workers' own
+    first.write_bytes(bad or b"{}")
+    if bad is None:
+        first.with_name(".0.lock").mkdir()
+    await other.flusher.take_over.once()
+    assert await stored(other) == 1
+
+
 async def test_two_that_take_over_the_same_count_it_once(
     usage: UsageWorker, other: UsageWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

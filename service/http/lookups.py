@@ -1,0 +1,115 @@
+"""Whether a worker can answer anybody while its look-ups fail: the one place that says so.
+
+It cannot when its look-ups have failed for DOUBT_SECONDS without one that worked, nothing is in its near cache, and for
+QUIET_SECONDS neither the shared cache nor the release before has answered. A balancer sends nothing to an instance that
+is not ready, so from the first failure on the worker asks by itself, once a second: a random ZIP code of the release in
+the warehouse, a few others in the shared cache. One look-up that works ends it.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from service.cache.key import CacheKey
+from service.cache.near import NearCache
+from service.cache.read_through import Fill
+from service.cache.shared import SharedCache
+from warehouse.errors import LookupBusy, LookupFailure
+from warehouse.follow import OpenRelease, ReleaseFollower
+
+DOUBT_SECONDS = 3.0
+QUIET_SECONDS = 10.0
+_PROBE_SECONDS = 1.0
+# Of a shared cache that has a twentieth of all answers, this finds one within QUIET_SECONDS.
+_SAMPLES = 8
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """Something that can be asked of a release: where its answer would be cached, and how it is looked up."""
+
+    key: CacheKey
+    fill: Fill
+
+
+TakeSamples = Callable[[OpenRelease, int], Sequence[Sample]]
+
+
+class LookupWatch:
+    """Of one worker. `samples` takes some of a release; `direct` counts answers from caches before the router.
+
+    `fall_back`: the release before answers where look-ups in the current one fail.
+    """
+
+    def __init__(
+        self,
+        follower: ReleaseFollower,
+        near: NearCache,
+        shared: SharedCache,
+        samples: TakeSamples,
+        direct: Callable[[], int],
+        *,
+        fall_back: bool,
+    ) -> None:
+        self._follower = follower
+        self._near = near
+        self._shared = shared
+        self._samples = samples
+        self._direct = direct
+        self._fall_back = fall_back
+        self._failing_since: float | None = None
+        self._answered_at = float("-inf")
+        self._told_direct = 0
+        self._doubt = asyncio.Event()
+
+    @property
+    def can_answer(self) -> bool:
+        now = time.monotonic()
+        if self._failing_since is None or now - self._failing_since < DOUBT_SECONDS:
+            return True
+        return self._near.entries > 0 or now - self._answered_at < QUIET_SECONDS
+
+    def worked(self) -> None:
+        """A look-up in the warehouse did."""
+        self._failing_since = None
+        self._doubt.clear()
+
+    def failed(self, error: LookupFailure) -> None:
+        """A look-up in the warehouse did. One that was not made, because many wait, says nothing."""
+        if self._failing_since is None and not isinstance(error, LookupBusy):
+            self._failing_since = time.monotonic()
+            self._doubt.set()
+
+    def answered(self) -> None:
+        """From the shared cache, or from the release before."""
+        self._answered_at = time.monotonic()
+
+    async def probe_in_doubt(self) -> float:
+        """One step of a long-lived task: waits until look-ups are in doubt, then tries; returns seconds to pause."""
+        await self._doubt.wait()
+        await self._probe()
+        return _PROBE_SECONDS
+
+    async def _probe(self) -> None:
+        release, before = self._follower.current, self._follower.previous
+        if release is None:
+            return
+        if self._direct() != self._told_direct:
+            self._told_direct = self._direct()
+            self.answered()
+        sample, *others = self._samples(release, _SAMPLES + 1)
+        found = await asyncio.gather(*(self._shared.get(other.key) for other in others))
+        if any(lookup.entry is not None for lookup in found):
+            self.answered()
+        if await self._works(sample):
+            self.worked()
+        elif self._fall_back and before is not None and await self._works(*self._samples(before.release, 1)):
+            self.answered()
+
+    async def _works(self, sample: Sample) -> bool:
+        try:
+            await sample.fill()
+        except LookupFailure:
+            return False
+        return True

@@ -1,0 +1,112 @@
+"""The data folder's file system hangs: hot answers go on, operators are told, and all heals by itself."""
+
+import json
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+
+from tests.faults.conftest import Site
+from tests.support.drops import people, write_drop
+from tests.support.hangs import Hanging, hang_file
+from tests.support.instance import Instance, forecast, is_alive, serving
+from tests.support.waiting import until
+
+HOT, COLD, COLDER = "36436", "90028", "00501"
+
+
+def reasons(instance: Instance) -> str:
+    return " | ".join(instance.ready().json()["reasons"])
+
+
+def forget_answers(site: Site) -> None:
+    with redis.Redis.from_url(site.cache.url) as client:
+        client.flushall()
+
+
+@contextmanager
+def asking(instance: Instance, key: str) -> Iterator[Counter[int]]:
+    """The statuses of a hot request that is sent again and again."""
+    seen: Counter[int] = Counter()
+    stop = threading.Event()
+
+    def ask() -> None:
+        while not stop.wait(0.05):
+            seen[instance.zip_code(key, HOT).status_code] += 1
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_worker_whose_look_ups_hang_is_replaced_when_another_can_serve(published: Site, short: Path) -> None:
+    """Until then it answers what is hot, says what is wrong, and everybody else gets a 503 with Retry-After."""
+    entries = next(published.data.glob("releases/*/forecast.parquet"))
+    forget_answers(published)
+    env = published.env | {"FORECAST_LOOKUP_TIMEOUT": "0.5"}
+    with serving(env, short / "serve.log") as instance:
+        assert instance.zip_code(published.key, HOT).status_code == 200
+        (hung,) = instance.worker_pids()
+        with asking(instance, published.key) as seen:
+            with hang_file(entries):
+                for zip_code in (COLD, COLDER):
+                    answer = instance.zip_code(published.key, zip_code)
+                    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+                until(lambda: "warehouse query stuck since" in reasons(instance))
+                assert instance.metric("forecast_hung_workers") == 1
+                until(lambda: any("does not serve either" in line["message"] for line in instance.log()))
+                assert hung in instance.worker_pids(), "what it has is all there is"
+            until(lambda: instance.zip_code(published.key, COLD).status_code == 200)
+            until(lambda: instance.ready().json()["status"] == "ready")
+        assert set(seen) == {200}
+        until(lambda: not is_alive(hung))
+        assert instance.worker_pids() != [hung]
+        assert instance.stop() == 0
+
+
+def test_a_pointer_that_hangs_holds_up_nobody_and_is_followed_when_it_is_back(published: Site, short: Path) -> None:
+    """Also where the read that hangs never returns: another worker reads it."""
+    hanging = Hanging(published.env, short / "hanging")
+    with serving(hanging.env, short / "serve.log") as instance:
+        assert instance.zip_code(published.key, HOT).status_code == 200
+        (hung,) = instance.worker_pids()
+        with asking(instance, published.key) as seen:
+            hanging.begin(published.data / "current.json", for_ever=True)
+            until(lambda: "current.json" in reasons(instance))
+            asked = seen[200]
+            until(lambda: seen[200] > asked + 5)
+            hanging.end()
+            newer = published.publish(write_drop(short / "newer", population=[people(HOT, 2023, 784)]))
+            until(lambda: instance.zip_code(published.key, HOT).headers["x-data-release"] == newer)
+            until(lambda: instance.ready().json()["status"] == "ready")
+        assert set(seen) == {200}
+        until(lambda: not is_alive(hung))
+
+
+def test_an_instance_whose_data_folder_hangs_answers_and_can_be_stopped(published: Site, short: Path) -> None:
+    """Everything in it, while the key store is away, so that usage would go to the spool."""
+    hanging = Hanging(published.env, short / "hanging")
+    with serving(hanging.env, short / "serve.log") as instance:
+        assert instance.zip_code(published.key, HOT).status_code == 200
+        hanging.begin(published.data)
+        published.keys.kill()
+        until(lambda: "writing the usage spool hangs" in reasons(instance))
+        assert instance.zip_code(published.key, HOT).status_code == 200
+        assert instance.metric("forecast_workers") == 1
+        published.keys.start()
+        until(lambda: instance.metric("forecast_usage_waiting") == 0)
+        instance.zip_code(published.key, HOT)
+        assert instance.stop(signal.SIGTERM) == 0
+    hanging.end()
+    counted = forecast(published.env, "usage", "--json")
+    assert counted.returncode == 0, counted.stderr
+    rows = json.loads(counted.stdout)
+    assert sum(row["answered"] for row in rows) == 3, "nothing is lost, nothing counted twice"
