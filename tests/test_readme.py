@@ -1,25 +1,63 @@
-"""The README and the settings say the same."""
+"""The README is short, and its figures are measured."""
 
 import re
-from pathlib import Path
 
-from config.loading import load
-from config.settings import names
+import msgspec
+import pytest
 
-README = Path(__file__).parent.parent / "README.md"
+from config.settings import Settings
+from service.keys.verifier import UNKNOWN_AFTER
+from tests.support.markdown import ROOT, blocks
+from warehouse.follow import POLL_SECONDS
+from warehouse.rules.all import RULES
 
-
-def test_every_setting_is_in_the_readme_and_no_other() -> None:
-    """The table of settings lists what there is, no more and no less."""
-    section = README.read_text().partition("<!-- settings:")[2].partition("\n## ")[0]
-    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `FORECAST_")]
-    documented = {name for row in rows for name in re.findall(r"`FORECAST_([A-Z_]+)`", row)}
-    assert documented == {name.upper() for name in names()}
+README = ROOT / "README.md"
+_MOST_LINES = 120
 
 
-def test_defaults_in_the_readme_are_the_defaults() -> None:
-    """A default that is a plain value in the code stands so in the table."""
-    text = README.read_text()
-    defaults = load({"HOME": "/nowhere"}).settings
-    for name in ("cache_ttl", "cache_timeout", "keys_timeout", "lookup_timeout", "max_age", "keep_alive", "drain"):
-        assert f"| `FORECAST_{name.upper()}` | `{getattr(defaults, name)}` |" in text
+def _text() -> str:
+    return " ".join(README.read_text().split())
+
+
+def test_it_is_read_in_a_minute() -> None:
+    """What is for one reader alone has a page of its own in docs/."""
+    assert len(README.read_text().splitlines()) <= _MOST_LINES
+
+
+@pytest.mark.parametrize(
+    ("said", "ours", "peer"),
+    [
+        (r"(\d+\.\d+) times as many requests as nginx with Lua", "near", "nginx + Lua, key kept 5 s"),
+        (r"(\d+) times as many as FastAPI with fastapi-cache2", "near", "FastAPI + fastapi-cache2"),
+        (r"(\d+\.\d+) times as many as ROAPI", "DuckDB", "ROAPI"),
+    ],
+)
+def test_its_ratios_are_those_of_the_run_that_the_chart_shows(said: str, ours: str, peer: str) -> None:
+    """The medians with headers that differ, which are the lower ones."""
+    results = msgspec.json.decode((ROOT / "tests" / "bench" / "results.json").read_bytes())
+    pair = (ours, peer, "unique")
+    (ratio,) = [one["median"] for one in results["ratios"] if (one["ours"], one["peer"], one["headers"]) == pair]
+    (figure,) = re.findall(said, _text())
+    digits = len(figure.partition(".")[2])
+    assert float(figure) == pytest.approx(ratio, abs=10**-digits), "make bench-chart was run: say its figures"
+
+
+def test_its_other_figures_are_those_of_the_code() -> None:
+    """Rules, seconds until a release is noticed, the cache's budget, how long keys go on."""
+    text = _text()
+    assert f"checked against {len(RULES)} rules" in text
+    assert f"notices within {POLL_SECONDS} s" in text
+    assert f"gives up after {Settings(data_dir='').cache_timeout * 1000:.0f} ms" in text
+    assert f"verified in the last {UNKNOWN_AFTER:.0f} s" in text
+
+
+def test_it_shows_what_the_demo_prints() -> None:
+    """Its steps, without their figures, and the headings of its lines."""
+    shown = next(block for block in blocks(README, "console") if "make demo" in block and "Ask" in block)
+    code = "".join(file.read_text() for folder in ("service", "warehouse") for file in (ROOT / folder).rglob("*.py"))
+    steps = [re.split(r" \d", step)[0] for step in re.findall(r"^· (.*)$", shown, flags=re.MULTILINE)]
+    headings = re.findall(r"^[A-Z].*$", shown, flags=re.MULTILINE)
+    assert steps
+    assert headings
+    for line in (*steps, *headings):
+        assert line in code, line

@@ -1,7 +1,7 @@
 """Words that sources write, and what they mean to us. A source's word is looked up folded: lower case, only letters
 and digits, one space between words (statement `folded_text`).
 
-The statuses of projects are those of the contract. Three vocabularies meet here: San Francisco's pipeline (PL: at the
+The statuses of projects are those of contract 14. Three vocabularies meet here: San Francisco's pipeline (PL: at the
 planning department; BP: building permit), New York's housing production, and what such registers usually write.
 """
 

@@ -1,4 +1,4 @@
-"""Everything that comes before the router, in the contract's order: syntax, key, path, method, entitlement, rate.
+"""Everything that comes before the router, in the order of contract 1: syntax, key, path, method, entitlement, rate.
 
 It wraps the framework: application middleware does not run for unknown paths and methods, and those need the key too.
 """

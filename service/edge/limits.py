@@ -1,4 +1,4 @@
-"""How large and how slow a request may be. The figures are the last line of the abuse table in the design notes."""
+"""How large and how slow a request may be (docs/design.md, "Limits on a connection")."""
 
 MOST_URL_BYTES = 8 * 1024
 MOST_HEADER_BYTES = 16 * 1024

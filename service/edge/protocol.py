@@ -1,4 +1,4 @@
-"""uvicorn's HTTP/1.1 protocol with limits on what a request may cost, and errors in the contract's form.
+"""uvicorn's HTTP/1.1 protocol with limits on what a request may cost, and errors in the form of contract 10.
 
 uvicorn has no limit on the size of headers and none on the time that they take to arrive.
 """
@@ -90,7 +90,7 @@ class LimitedProtocol(OrderlyProtocol):
             self._arm()
 
     def _with_known_method(self, data: bytes) -> bytes:
-        """The parser knows some methods only; what it does not know is refused in the contract's order all the same."""
+        """The parser knows some methods only; what it does not know is refused in the order of contract 1 too."""
         match = _METHOD.match(data)
         if match is None:
             return data

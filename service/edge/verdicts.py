@@ -1,4 +1,4 @@
-"""A verdict on a key as an error of the contract."""
+"""A verdict on a key as an error of contract 10."""
 
 from typing import assert_never
 

@@ -1,4 +1,4 @@
-"""The Litestar application: handlers by path, and errors in the contract's form."""
+"""The Litestar application: handlers by path, and errors in the form of contract 10."""
 
 import logging
 from collections.abc import Sequence

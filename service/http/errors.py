@@ -105,7 +105,7 @@ def error_reply(
             parameter=parameter,
         )
     )
-    # application/json and not application/problem+json: the contract gives one content type for every status
+    # application/json and not application/problem+json (contract 10)
     given = {name for name, _ in headers}
     required = (header for header in (NO_STORE, *_required(status)) if header[0] not in given)
     return Reply(status, (JSON, *required, *headers), body, code)

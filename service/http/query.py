@@ -1,6 +1,6 @@
 """The query parameters that every data area shares, read from the raw query string.
 
-Frameworks take the last of two values and replace bytes that are not UTF-8; the contract refuses both.
+Frameworks take the last of two values and replace bytes that are not UTF-8; contract 5 refuses both.
 """
 
 import re
@@ -40,7 +40,7 @@ class LocationQuery(msgspec.Struct, frozen=True):
 
 
 def parse_location(query: bytes) -> LocationQuery:
-    """Raises ApiError (400), naming the parameter, for whatever the contract does not accept."""
+    """Raises ApiError (400), naming the parameter, for whatever contracts 2, 3 and 5 do not accept."""
     return _location(*read_parameters(query, LOCATION_PARAMETERS))
 
 

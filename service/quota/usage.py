@@ -15,7 +15,7 @@ from service.terms import Positive
 
 Outcome = Literal["answered", "answered_empty", "not_modified", "not_found", "rejected"]
 
-# A 200 without figures is told apart, and billed as any 200 (CONTRACT.md 16).
+# A 200 without figures is told apart, and billed as any 200 (contract 16).
 BILLABLE: tuple[Outcome, ...] = ("answered", "answered_empty", "not_modified")
 OUTCOMES: tuple[Outcome, ...] = (*BILLABLE, "not_found", "rejected")
 

@@ -1,6 +1,7 @@
 """The forecast area: population and housing by ZIP code.
 
-Entries are encoded when a release is built; a look-up only joins bytes (`body`). Member order is the contract's.
+Entries are encoded when a release is built; a look-up only joins bytes (`body`). Member order is the contract's
+(docs/design.md, "Given").
 """
 
 from collections.abc import Iterator, Sequence

@@ -56,7 +56,7 @@ class ProjectLocation(msgspec.Struct, frozen=True):
 
 
 class Project(msgspec.Struct, frozen=True):
-    """`status` is one of the contract's, `status_source` what the source wrote."""
+    """`status` is one of contract 14, `status_source` what the source wrote."""
 
     project_id: str
     project_name: str | None

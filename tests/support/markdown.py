@@ -1,0 +1,69 @@
+"""What the pages of the project say: headings, links, tables and commands."""
+
+import re
+import shlex
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
+
+_FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_SPAN = re.compile(r"`([^`]+)`")
+_ASSIGNMENT = re.compile(r"[A-Z_]+=\S*")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of `language`."""
+    return [content for found, content in _FENCE.findall(page.read_text()) if found == language]
+
+
+def prose(page: Path) -> str:
+    """The page without its fenced blocks."""
+    return _FENCE.sub("", page.read_text())
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link can name in the page, as GitHub makes it from headings."""
+    headings = re.findall(r"^#+ +(.+)$", prose(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+def links(page: Path) -> list[str]:
+    return _LINK.findall(prose(page))
+
+
+def table_after(page: Path, marker: str) -> list[list[str]]:
+    """The rows of the first table behind the comment ``<!-- marker: … -->``, without its head."""
+    _, found, rest = page.read_text().partition(f"<!-- {marker}:")
+    assert found, f"{name_of(page)} has no <!-- {marker}: ... -->"
+    lines = rest.partition("-->")[2].strip().splitlines()
+    rows: list[list[str]] = []
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+    return rows[2:]
+
+
+def shown_commands(page: Path, program: str) -> list[list[str]]:
+    """The arguments of every line of a console block that runs `program`."""
+    lines = [line[2:] for block in blocks(page, "console") for line in block.splitlines() if line.startswith("$ ")]
+    return [arguments for line in lines if (arguments := _arguments(line, program)) is not None]
+
+
+def named_commands(page: Path, program: str) -> list[list[str]]:
+    """The arguments of every code span in the prose that begins with `program`."""
+    spans = [" ".join(span.split()) for span in _SPAN.findall(prose(page))]
+    return [arguments for span in spans if (arguments := _arguments(span, program)) is not None]
+
+
+def _arguments(line: str, program: str) -> list[str] | None:
+    words = shlex.split(line, comments=True)
+    while words and _ASSIGNMENT.fullmatch(words[0]):
+        del words[0]
+    return words[1:] if words and Path(words[0]).name == program else None

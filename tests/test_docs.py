@@ -1,0 +1,251 @@
+"""The pages and the code say the same: links, settings, commands, codes, tables, decisions."""
+
+import re
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from config.loading import load
+from config.settings import is_secret, is_url, names
+from service.cli.main import main
+from service.cli.output import FAILED, LOST
+from service.http.errors import CODES
+from service.operators.metrics import render
+from service.operators.state import InstanceState
+from service.telemetry import Telemetry
+from tests.support.markdown import (
+    PAGES,
+    ROOT,
+    anchors,
+    blocks,
+    links,
+    name_of,
+    named_commands,
+    prose,
+    shown_commands,
+    table_after,
+)
+from warehouse.areas.forecast import ForecastBody
+from warehouse.tables import TABLES
+
+DOCS = ROOT / "docs"
+DESIGN = DOCS / "design.md"
+SETTINGS = DOCS / "settings.md"
+OPERATIONS = DOCS / "operations.md"
+
+by_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
+
+# Defaults that depend on the machine, or are said in words.
+_IN_WORDS = ("data_dir", "limits", "attribution")
+
+
+@by_page
+def test_every_link_leads_somewhere(page: Path) -> None:
+    """To a file of the project, and to a heading that it has."""
+    for link in links(page):
+        if re.match(r"https?:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), f"{link}: no such file"
+        if anchor:
+            assert anchor in anchors(file), f"{link}: no such heading"
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    """By links, so that nobody has to look into the folder."""
+    found, todo = set(), [ROOT / "README.md"]
+    while todo:
+        page = todo.pop()
+        if page in found:
+            continue
+        found.add(page)
+        targets = [(page.parent / link.partition("#")[0]).resolve() for link in links(page)]
+        todo += [target for target in targets if target.suffix == ".md" and target.exists()]
+    assert found == set(PAGES)
+
+
+def test_the_table_of_settings_lists_every_setting_and_no_other() -> None:
+    """Each once, with a unit and a meaning."""
+    rows = table_after(SETTINGS, "settings")
+    assert [variable for variable, *_ in rows] == [f"`FORECAST_{name.upper()}`" for name in names()]
+    for variable, default, unit, meaning in rows:
+        assert all((default, unit, meaning)), variable
+
+
+def test_the_table_of_settings_has_the_defaults_of_the_code() -> None:
+    """As they would be typed; a default that is no plain value is said in words."""
+    defaults = load({"HOME": "/nowhere"}).settings
+    for (_, default, *_), name in zip(table_after(SETTINGS, "settings"), names(), strict=True):
+        value = getattr(defaults, name)
+        if value is None or name in _IN_WORDS:
+            assert not default.startswith("`") or name == "data_dir", name
+        else:
+            assert default == f"`{str(value).lower() if isinstance(value, bool) else value}`", name
+
+
+def test_the_settings_page_names_the_secrets() -> None:
+    """The unit of those that are wholly secret, and the file form of all."""
+    units = {variable: unit for variable, _, unit, _ in table_after(SETTINGS, "settings")}
+    secret = {f"`FORECAST_{name.upper()}`" for name in names() if is_secret(name) and not is_url(name)}
+    assert {variable for variable, unit in units.items() if unit == "secret"} == secret
+    files = {f"FORECAST_{name.upper()}_FILE" for name in names() if is_secret(name)}
+    assert set(re.findall(r"FORECAST_[A-Z_]+_FILE", prose(SETTINGS))) == files
+
+
+@by_page
+def test_settings_that_are_named_exist(page: Path) -> None:
+    """In any page; with or without `_FILE`."""
+    known = {f"FORECAST_{name.upper()}" for name in names()}
+    known |= {f"{name}_FILE" for name in known} | {"FORECAST_CONFIG"}
+    foreign = {"FORECAST_PORT", "FORECAST_SERVICE_"}  # what Kubernetes injects
+    assert set(re.findall(r"FORECAST_[A-Z_]+", page.read_text())) - known - foreign == set()
+
+
+@by_page
+def test_commands_that_are_shown_can_be_typed(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Group, command, arguments and options are those of the command line; only files need not be there."""
+    for arguments in shown_commands(page, "forecast"):
+        command, name, rest = _command(arguments)
+        for parameter in command.params:
+            if isinstance(parameter.type, click.Path):
+                monkeypatch.setattr(parameter.type, "exists", False)
+            if isinstance(parameter, click.Option) and parameter.prompt:  # asked for at a terminal
+                monkeypatch.setattr(parameter, "prompt", None)
+                monkeypatch.setattr(parameter, "callback", None)
+        command.make_context(name, rest)
+
+
+@by_page
+def test_commands_that_are_named_exist(page: Path) -> None:
+    """In running text, where arguments may be left out: group, command, and the options that are named."""
+    for arguments in named_commands(page, "forecast"):
+        command, _, rest = _command(arguments)
+        options = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+        assert {word for word in rest if word.startswith("--")} <= options, arguments
+
+
+def _command(arguments: list[str]) -> tuple[click.Command, str, list[str]]:
+    """The command that `arguments` lead to, and what is left of them."""
+    command: click.Command = main
+    name, rest = "forecast", arguments
+    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+        name, *rest = rest
+        found = command.get_command(click.Context(command), name)
+        assert found is not None, f"no such command: forecast {' '.join(arguments)}"
+        command = found
+    return command, name, rest
+
+
+@by_page
+def test_targets_of_make_exist(page: Path) -> None:
+    """Shown and named."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    for arguments in (*shown_commands(page, "make"), *named_commands(page, "make")):
+        assert set(arguments) <= targets, arguments
+
+
+def test_the_errors_that_partners_read_are_those_of_the_code() -> None:
+    """Each code once, with its status and what to do."""
+    rows = table_after(DOCS / "partners.md", "errors")
+    assert sorted((code.strip("`"), int(status)) for status, code, _ in rows) == sorted(
+        (code, status) for code, (status, _) in CODES.items()
+    )
+    assert all(advice for *_, advice in rows)
+
+
+def test_the_contract_lists_the_codes_and_marks_those_to_come() -> None:
+    """Point 10; a code that is not served yet is marked."""
+    (listed,) = re.findall(r"Codes are stable: (.*?)\. The", DESIGN.read_text(), flags=re.DOTALL)
+    served = re.findall(r"`([a-z_]+)`(?! \(◇\))", listed)
+    assert sorted(served) == sorted(CODES)
+
+
+def test_the_exit_codes_of_publishing_are_those_of_the_code() -> None:
+    """Scripts branch on them."""
+    rows = {int(code): meaning for code, meaning in table_after(DOCS / "publishing.md", "exit codes")}
+    assert sorted(rows) == [0, FAILED, click.UsageError.exit_code, LOST]
+    assert "refused" in rows[FAILED]
+    assert "usage" in rows[click.UsageError.exit_code]
+    assert "another publisher" in rows[LOST]
+
+
+def test_the_tables_of_a_drop_are_those_of_the_code() -> None:
+    """Names, columns in their order, and which tables may be missing."""
+    rows = [(name, re.findall(r"`(\w+)`", columns)) for name, columns in table_after(DOCS / "publishing.md", "tables")]
+    for table in TABLES:
+        ((name, columns),) = [row for row in rows if row[0].startswith(f"`{table.name}`") and "wide" not in row[0]]
+        assert tuple(columns) == table.column_names
+        assert ("optional" in name) is not table.needed
+    assert {re.findall(r"`(\w+)`", name)[0] for name, _ in rows} == {table.name for table in TABLES}
+
+
+def test_metrics_that_are_named_exist() -> None:
+    """An alarm on a name that nobody exports would never ring."""
+    state = InstanceState(workers=(), wanted_workers=1, restarts=0, draining=False)
+    families = text_string_to_metric_families(render(state, Telemetry().snapshot()).decode())
+    known = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
+    pages = (OPERATIONS, DOCS / "publishing.md", ROOT / "SECURITY.md")
+    named = {name for page in pages for name in re.findall(r"`(forecast_\w+)`", page.read_text())}
+    assert named, "no page names a metric"
+    assert named - known == set()
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "partners.md", DESIGN], ids=name_of)
+def test_forecast_bodies_that_are_shown_are_those_of_the_contract(page: Path) -> None:
+    """The members of a 200, in their order, no more and no less."""
+    shown = [block for block in blocks(page, "json") if "total_results" in block]
+    assert shown
+    for block in shown:
+        body = msgspec.json.decode(block, type=ForecastBody)
+        assert msgspec.json.encode(body) == msgspec.json.encode(msgspec.json.decode(block))
+
+
+def test_decisions_and_points_are_numbered_from_one_on() -> None:
+    """So that a number that is named leads to one place."""
+    assert _decisions() == list(range(1, len(_decisions()) + 1))
+    assert _points() == list(range(1, len(_points()) + 1))
+
+
+def test_every_decision_and_point_that_is_referred_to_is_in_the_design() -> None:
+    """In code, tests, configuration and pages."""
+    decisions, points = set(_decisions()), set(_points())
+    referred = 0
+    for file in _files():
+        text = file.read_text()
+        for listed in re.findall(r"\bDecisions? (\d+(?:(?:, | and )\d+)*)", text):
+            numbers = {int(number) for number in re.findall(r"\d+", listed)}
+            assert numbers <= decisions, f"{name_of(file)}: Decision {listed}"
+            referred += len(numbers)
+        for number in re.findall(r"\b[Cc]ontracts? (\d+)", text):
+            assert int(number) in points, f"{name_of(file)}: contract {number}"
+            referred += 1
+    assert referred
+
+
+def test_pages_that_code_refers_to_ship() -> None:
+    """A comment that leads to a page which nobody else has leads nowhere."""
+    for file in _files():
+        for name in re.findall(r"\b(?:[a-z]+/)?[A-Z_a-z]+\.md\b", file.read_text()):
+            places = (ROOT, DOCS, file.parent)
+            assert any((place / name).is_file() for place in places), f"{name_of(file)} refers to {name}"
+
+
+def _decisions() -> list[int]:
+    return [int(number) for number in re.findall(r"^### Decision (\d+): \S", DESIGN.read_text(), flags=re.MULTILINE)]
+
+
+def _points() -> list[int]:
+    contract = DESIGN.read_text().partition("\n## The HTTP contract\n")[2].partition("\n## ")[0]
+    return [int(number) for number in re.findall(r"^(\d+)\. \*\*", contract, flags=re.MULTILINE)]
+
+
+def _files() -> list[Path]:
+    """What people read: code, configuration and pages."""
+    kinds = (".py", ".md", ".toml", ".yaml", ".conf", ".lua", ".sql", ".sh", ".html")
+    folders = ("service", "warehouse", "config", "tests", "docs")
+    inside = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in kinds]
+    return sorted([*inside, *(file for file in ROOT.glob("*") if file.is_file() and file.suffix in kinds)])
