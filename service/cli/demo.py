@@ -18,8 +18,9 @@ from service.sockets import StartError
 def demo(as_json: bool) -> None:
     """Serve an illustrative release of the whole country, with a key and lines to copy.
 
-    Makes three drops, publishes the first, issues a key, starts the embedded Valkey, serves. The second time
-    everything is there already. The figures are made up, and marked so everywhere.
+    Makes three drops, publishes the first, issues a key, starts the embedded Valkey, serves, with the documentation at
+    /docs/. That takes about ten seconds, a minute on a busy machine; the second time everything is there already. The
+    figures are made up, and marked so everywhere.
 
     \b
     forecast demo
@@ -51,6 +52,7 @@ def _print_lines(lines: DemoLines) -> None:
     else:
         _print(console, "[bold]Serving the release that was current already; it is not the demo's.[/bold]")
     _section(console, "Ask, in another terminal", lines.ask)
+    _section(console, "Read, in a browser", (("the documentation", lines.documentation),))
     _section(console, "Be the data engineer", lines.publish)
     _section(console, "Be the operator", (("is it well?", f"curl -s {lines.operators}/health/ready"),))
     _print(console, f"  {'figures':24}curl -s {lines.operators}/metrics")

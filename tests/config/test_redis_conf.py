@@ -1,6 +1,8 @@
 """What the two Redis configurations do, on real servers started as compose.yaml starts them."""
 
 import contextlib
+import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -29,8 +31,8 @@ class Server:
     def __init__(self, program: str, role: str, folder: Path) -> None:
         self._socket = folder / f"{role}.sock"
         self.url = f"unix://{self._socket}"
-        added = SERVICES[role]["command"][2:]
-        added = [word if word != "*" else "127.0.0.1" for word in added]
+        [started] = re.findall(r"valkey-server - (.*) <<END", SERVICES[role]["command"][-1])
+        added = [word if word != "*" else "127.0.0.1" for word in shlex.split(started)]
         self._command = [program, str(CONFIGURATIONS[role]), *added, "--port", "0"]
         self._command += ["--unixsocket", str(self._socket), "--dir", str(folder)]
         self._process: subprocess.Popen[bytes] | None = None

@@ -56,6 +56,8 @@ def test_the_printed_lines_work_and_say_that_the_figures_are_made_up(env: dict[s
         index = httpx.get(url.partition("/v1/")[0] + "/v1/", headers={"x-api-key": key}).json()
         assert (lines["illustrative"], index["release"]["illustrative"]) == (True, True)
         assert "made up" in " ".join(index["attribution"])
+        page = httpx.get(lines["documentation"])
+        assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
         until(lambda: httpx.get(f"{lines['operators']}/health/ready").json()["status"] == "ready")
     shown = json.loads(forecast(env, "extracts", "show", "--json").stdout)
     assert shown["manifest"]["illustrative"] is True
