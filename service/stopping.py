@@ -21,12 +21,6 @@ _LAST_RESORT_SECONDS = 5.0
 LAST_SECONDS = 4 + STOP_SECONDS
 
 
-def stop_signals() -> tuple[signal.Signals, ...]:
-    """The signals that end an instance in order; a hangup unless it is ignored, as under nohup."""
-    hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
-    return (signal.SIGTERM, signal.SIGINT, *hangup)
-
-
 class LastResort:
     """Ends the process some seconds after it was started, unless it is cancelled before.
 

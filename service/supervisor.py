@@ -27,8 +27,9 @@ from service.operators.listener import OperatorsListener
 from service.operators.state import InstanceState, WorkerState
 from service.probe import check_answers_redis
 from service.redis.tasks import end
+from service.signals import stop_signals
 from service.sockets import StartError, bind, url_of
-from service.stopping import LastResort, stop_signals
+from service.stopping import LastResort
 from service.store_checks import StoreChecks
 from service.tasks import keep_running
 from service.telemetry import TASK_FAILURES, Snapshot, Telemetry

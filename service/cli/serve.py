@@ -28,7 +28,8 @@ def serve(as_json: bool, **options: object) -> None:
     forecast serve --host 0.0.0.0 --port 8000 --workers 4
     FORECAST_KEYS_URL=redis://keys:6379 FORECAST_CACHE_URL=redis://cache:6379 forecast serve
 
-    SIGTERM and Ctrl-C finish requests under way first (FORECAST_DRAIN); a second one stops at once.
+    SIGTERM, SIGHUP and Ctrl-C finish requests under way first (FORECAST_DRAIN); a second SIGTERM or Ctrl-C stops at
+    once.
     """
     settings = load_settings(options).settings
     log_json = logs.configure("json" if as_json else settings.log_format, settings.log_level)

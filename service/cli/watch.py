@@ -18,6 +18,7 @@ from service.cli import findings
 from service.cli.output import FAILED, WIDTH, load_settings, reports_errors
 from service.inbox import Means, Stopped, Watcher
 from service.inbox_events import Event, log_event
+from service.signals import stop_signals
 from warehouse.inbox import Inbox
 from warehouse.publish import Outcome
 
@@ -81,14 +82,15 @@ def report_text(outcome: Outcome) -> str:
 
 @contextmanager
 def stoppable(tell: Callable[[Event], None]) -> Iterator[None]:
-    """SIGTERM and SIGINT abandon what is under way: it is whole at every point, and taken up again next time."""
+    """SIGTERM, SIGINT and SIGHUP abandon what is under way: it is whole at every point, and taken up next time."""
+    numbers = stop_signals()
 
     def stop(number: int, _: FrameType | None) -> None:
-        for again in (signal.SIGTERM, signal.SIGINT):
+        for again in numbers:
             signal.signal(again, signal.SIG_IGN)  # once is enough; a second one must not disturb the tidying up
         raise Stopped(signal.Signals(number).name)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     except Stopped as stopped:

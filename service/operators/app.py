@@ -20,6 +20,7 @@ from service.operators.body import decoded, read_body
 from service.operators.changes import Changes, NoOrder, RollbackOrder
 from service.operators.metrics import render
 from service.operators.problems import of_error, refused
+from service.operators.rounds import Rounds
 from service.operators.state import Health, InstanceState, readiness
 from service.telemetry import Snapshot
 
@@ -139,9 +140,14 @@ def _readable(
         shown = found if call.may_read else Health(found.status)
         return _json(msgspec.json.encode(shown), 503 if found.status == "unavailable" else 200)
 
-    async def metrics(_: Call) -> Reply:
+    async def rendered() -> bytes:
         figures = await sums()
-        return Reply(200, (_METRICS, NO_STORE), render(state(), figures), "answered")
+        return render(state(), figures)
+
+    scrapes = Rounds(rendered)  # it takes milliseconds here, and in every worker
+
+    async def metrics(_: Call) -> Reply:
+        return Reply(200, (_METRICS, NO_STORE), await scrapes.get(), "answered")
 
     return [
         Endpoint(re.compile("/"), Right.NONE, index),

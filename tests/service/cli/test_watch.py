@@ -109,7 +109,7 @@ def watching(inbox: Path, data: Path) -> Iterator["subprocess.Popen[str]"]:
             process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_it_goes_on_until_it_is_told_to_stop(inbox: Path, tmp_path: Path, number: int) -> None:
     """A drop that comes while it watches is published, each step a line; a signal ends it with exit code 0."""
     with watching(inbox, tmp_path / "data") as process:

@@ -1,0 +1,26 @@
+"""Work that many may ask for at once, done once for all of them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Rounds(Generic[T]):
+    """Calls `make` once at a time. Whoever asks gets what a call made that began after that, so it is never stale."""
+
+    def __init__(self, make: Callable[[], Awaitable[T]]) -> None:
+        self._make = make
+        self._under_way = asyncio.Lock()
+        self._next: asyncio.Task[T] | None = None
+
+    async def get(self) -> T:
+        if self._next is None:
+            self._next = asyncio.create_task(self._round())
+        return await asyncio.shield(self._next)  # one who leaves takes it from nobody
+
+    async def _round(self) -> T:
+        async with self._under_way:
+            self._next = None
+            return await self._make()

@@ -1,0 +1,9 @@
+"""Which signals end a command in order."""
+
+import signal
+
+
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """A hangup is one of them unless it is ignored, as under nohup."""
+    hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+    return (signal.SIGTERM, signal.SIGINT, *hangup)
