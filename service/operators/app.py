@@ -29,7 +29,7 @@ log = logging.getLogger("forecast.operators")
 _METRICS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 _READABLE = ("/health/live", "/health/ready", "/metrics")
 # Balancers, scrapers and people; whoever comes beyond that takes the place of whoever was idle longest.
-MOST_CONNECTIONS = 200
+MOST_CONNECTIONS = 100
 _WRITABLE = ("POST /keys/KEY_ID/revoke", "POST /releases/rollback", "POST /caches/purge")
 
 

@@ -1,6 +1,7 @@
 """A connection of the operators' listener: the partners' limits, and room for whoever comes next."""
 
 import asyncio
+from time import monotonic
 from typing import cast
 
 from service.edge.protocol import LimitedProtocol
@@ -17,11 +18,11 @@ class OperatorsProtocol(LimitedProtocol):
     idle_linger_seconds = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._active_at = self.loop.time()
+        self._active_at = monotonic()
         super().connection_made(transport)
 
     def on_message_begin(self) -> None:
-        self._active_at = self.loop.time()
+        self._active_at = monotonic()
         super().on_message_begin()
 
     def _make_room(self, over: int) -> None:  # noqa: ARG002 - one goes for each that comes

@@ -22,6 +22,8 @@ from service.telemetry import Snapshot
 
 log = logging.getLogger("forecast.operators")
 
+_ACCEPTED_PER_TURN = 8
+
 
 class OperatorsListener:
     """Serves operators on `bound` from `start` to `stop`. `changes` becomes this listener's to stop."""
@@ -49,7 +51,9 @@ class OperatorsListener:
             proxy_headers=False,  # the trail names who connects, not what a header says
         )
         self._server = Server(config)
-        self._serving = asyncio.create_task(self._server.serve(sockets=[self._bound]), name="operators")
+        # the loop accepts one connection of each socket in a turn, which under a flood is too slow for anybody else
+        sockets = [self._bound, *(self._bound.dup() for _ in range(_ACCEPTED_PER_TURN - 1))]
+        self._serving = asyncio.create_task(self._server.serve(sockets=sockets), name="operators")
 
     async def stop(self, seconds: float) -> None:
         """Requests under way are finished first, within so many seconds; those that are not then never will."""

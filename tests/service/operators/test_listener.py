@@ -1,5 +1,6 @@
 """The operators' listener on a real socket."""
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,9 @@ import httpx
 import pytest
 
 from config.settings import Settings
+from service.edge import limits
 from service.keys import audit
+from service.operators.app import OperatorsApp
 from service.operators.changes import Changes
 from service.operators.listener import OperatorsListener, warn_if_open
 from service.sockets import bind, url_of
@@ -16,6 +19,7 @@ from service.telemetry import Snapshot
 from tests.service.operators.test_state import WELL, instance
 from tests.support.key_store import PEPPER
 from tests.support.operators import READ, WRITE, purge
+from tests.support.wire import Wire
 
 
 @pytest.fixture
@@ -61,3 +65,64 @@ async def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
     assert (got.status_code, head.status_code, head.content) == (200, 200, b"")
     assert head.headers["content-length"] == got.headers["content-length"] == str(len(got.content))
     assert audit.log.isEnabledFor(logging.INFO)
+
+
+PROMISE = f"POST /caches/purge HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {WRITE}\r\nContent-Length: 2\r\n\r\n"
+REFUSED = {
+    "nonsense": ("CONNECT a:443 HTTP/1.1\r\n\r\n", 400, "bad_request"),
+    "half a head": ("GET /health/live HTTP/1.1\r\n", 408, "request_timeout"),
+    "no body": (PROMISE, 408, "request_timeout"),
+    "half a body": (PROMISE + "{", 408, "request_timeout"),
+    "long address": (f"GET /{'x' * 9_000} HTTP/1.1\r\n\r\n", 414, "uri_too_long"),
+    "large header": (f"GET / HTTP/1.1\r\nX: {'x' * 17_000}\r\n\r\n", 431, "headers_too_large"),
+}
+
+
+@pytest.mark.usefixtures("audit_level")
+async def test_what_a_request_may_cost_is_limited_as_it_is_for_partners(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In size and in time, with errors in the form of this listener, and then the connection is closed."""
+    monkeypatch.setattr(limits, "HEAD_SECONDS", 0.3)
+    settings = Settings(data_dir=str(tmp_path), operator_write_token=WRITE)
+    with bind("127.0.0.1", 0, "operator_port") as bound:
+        port = bound.getsockname()[1]
+        listener = OperatorsListener(settings, bound, Changes("unix:///nowhere", PEPPER, tmp_path, purge))
+        listener.start(lambda: instance(WELL), sums)
+
+        def ask(request: str) -> tuple[int, str]:
+            with Wire(port, 30) as wire:
+                answer = wire.send(request).answer()
+                assert wire.closes()
+                return answer.status, answer.json()["code"]
+
+        answers = await asyncio.gather(*(asyncio.to_thread(ask, request) for request, *_ in REFUSED.values()))
+        await listener.stop(30)
+    assert dict(zip(REFUSED, answers, strict=True)) == {
+        name: (status, code) for name, (_, status, code) in REFUSED.items()
+    }
+
+
+async def test_the_newest_connection_takes_the_place_of_the_one_that_was_idle_longest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that nobody keeps a health check out; whoever has just asked stays."""
+    monkeypatch.setattr(OperatorsApp, "most_connections", 2)
+    settings = Settings(data_dir=str(tmp_path))
+    with bind("127.0.0.1", 0, "operator_port") as bound:
+        port = bound.getsockname()[1]
+        listener = OperatorsListener(settings, bound, Changes("unix:///nowhere", PEPPER, tmp_path, purge))
+        listener.start(lambda: instance(WELL), sums)
+
+        def ask() -> None:
+            request = "GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n"
+            with Wire(port, 30) as first, Wire(port, 30) as second:
+                second.send(request).answer()
+                with Wire(port, 30) as third:
+                    assert third.send(request).answer().status == 200
+                    with pytest.raises(ConnectionResetError):
+                        first.closes()
+                assert second.send(request).answer().status == 200
+
+        await asyncio.to_thread(ask)
+        await listener.stop(30)
