@@ -32,11 +32,7 @@ def belong_to(parent: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it was quicker
         os._exit(1)
-    for number in (
-        signal.SIGTERM,
-        signal.SIGINT,
-        signal.SIGHUP,
-    ):  # meant for the parent, when all processes are sent them
+    for number in (signal.SIGTERM, signal.SIGINT):  # meant for the parent, when all processes are sent them
         signal.signal(number, signal.SIG_IGN)
 
 

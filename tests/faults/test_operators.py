@@ -121,4 +121,4 @@ def test_a_rollback_that_hangs_keeps_no_instance_from_stopping(published: Site, 
             httpx.post(
                 f"{instance.operators}/releases/rollback", headers={"authorization": f"Bearer {WRITE}"}, timeout=1
             )
-        instance.stop(seconds=30)
+        instance.stop()

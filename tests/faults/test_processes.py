@@ -226,7 +226,7 @@ def test_a_hangup_drains_as_a_stop_does(patient: Instance, published: Site) -> N
         answer = whole_answer(connection)
         assert answer.startswith(b"HTTP/1.1 200")
         assert b"connection: close" in answer.lower()
-    assert patient.process.wait(30) == 0
+    assert patient.process.wait(60) == 0
 
 
 def test_an_instance_that_is_to_outlive_its_terminal_does(published: Site, short: Path) -> None:
