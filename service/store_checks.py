@@ -23,6 +23,7 @@ class StoreChecks:
         self.problems: tuple[str, ...] = ()
         self._keys = _store("key store", endpoints.keys_url)
         self._cache = _store("cache", endpoints.cache_url)
+        self._known: dict[str, Server | None] = {}
         self._silent: set[str] = set()
 
     def start(self) -> None:
@@ -34,11 +35,7 @@ class StoreChecks:
         await self._cache.stop()
 
     async def _look(self) -> float:
-        try:
-            keys, cache = await self._asked(self._keys), await self._asked(self._cache)
-        except StoreUnavailable as error:
-            log.debug("the stores were not looked at: %s", error)
-            return _LOOK_SECONDS
+        keys, cache = await self._asked(self._keys), await self._asked(self._cache)
         shared = keys is not None and cache is not None and keys.run_id == cache.run_id
         problems: list[str] = []
         if keys is not None:
@@ -54,10 +51,16 @@ class StoreChecks:
         return _LOOK_SECONDS
 
     async def _asked(self, store: RedisStore) -> Server | None:
-        server = await ask_server(store)
+        """What the store says of itself; while it is away, what it said last."""
+        try:
+            server = await ask_server(store)
+        except StoreUnavailable as error:
+            log.debug("not looked at: %s", error)
+            return self._known.get(store.name)
         partly = server is not None and server.appendonly and server.appendfsync is None
         if server is None or partly:
             self._say_once(store.name, "appendfsync" if partly else "persistence and eviction")
+        self._known[store.name] = server
         return server
 
     def _say_once(self, name: str, what: str) -> None:

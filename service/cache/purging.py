@@ -4,7 +4,7 @@ from functools import partial
 
 from redis.asyncio import Redis
 
-from service.cache.key import EVERY_NAME
+from service.cache.key import EVERY_NAME, TRIAL_NAME
 from service.redis.client import RedisStore, open_client
 
 _TIMEOUT = 1.0
@@ -31,5 +31,6 @@ async def purge_shared(url: str) -> int:
 
 async def _purge_some(client: Redis, cursor: int) -> tuple[int, int]:
     """Where to go on, 0 at the end; and how many entries went."""
-    cursor, names = await client.scan(cursor, match=EVERY_NAME, count=_STEP)
+    cursor, found = await client.scan(cursor, match=EVERY_NAME, count=_STEP)
+    names = [name for name in found if name != TRIAL_NAME.encode()]
     return cursor, await client.unlink(*names) if names else 0

@@ -17,7 +17,7 @@ import msgspec
 
 from service.quota.usage import Batch
 from service.quota.usage_store import SEQUENCE_SECONDS
-from warehouse.durable import exclusive, write_atomically
+from warehouse.durable import clear_aside, exclusive, write_atomically
 from warehouse.reading import read_struct
 
 log = logging.getLogger("forecast.usage")
@@ -59,7 +59,9 @@ class Spool:
 
     def clear(self, worker_id: str) -> None:
         """All that is in this worker's file is in the store. Raises OSError."""
-        (self._folder / f"{worker_id}.json").unlink(missing_ok=True)
+        path = self._folder / f"{worker_id}.json"
+        path.unlink(missing_ok=True)
+        clear_aside(path)
 
     def leave(self, worker_id: str) -> None:
         """This worker writes no more: what its file holds is for others."""

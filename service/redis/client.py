@@ -120,9 +120,9 @@ class RedisStore:
             raise self.failed(error, answered=True) from None
         except StoreUnavailable:
             raise
-        except Exception as error:  # what the client raises over a reply that makes no sense, it does not say
+        except Exception as error:  # the client does not say what it raises over a reply that makes no sense
             log.debug("%s: a reply that makes no sense", self.name, exc_info=error)
-            raise self.failed(InvalidResponse(f"a reply that makes no sense: {error!r}"), answered=True) from None
+            raise StoreUnavailable(f"{self.name}: a reply that makes no sense: {error!r}") from None
         self.succeeded()
         return reply
 

@@ -41,7 +41,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def ask_server(store: RedisStore) -> Server | None:
-    """None where its user may not ask, or nothing can be made of the answer. Raises StoreUnavailable if it is away."""
+    """None where its user may not ask, or nothing can be made of the answer. Raises StoreUnavailable."""
     try:
         said: Any = await store.call(lambda client: client.info())
     except StoreRefused:

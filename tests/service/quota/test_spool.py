@@ -126,3 +126,16 @@ def test_a_lock_that_a_killed_worker_left_is_removed_in_the_end(spool: Spool, tm
     os.utime(living, (0, 0))
     assert Spool(tmp_path).files() == []
     assert {path.name for path in (tmp_path / FOLDER).iterdir()} == {".young.lock", ".w.lock"}
+
+
+def test_what_a_worker_was_writing_when_it_was_killed_goes_with_its_file(tmp_path: Path) -> None:
+    """Nobody else would ever remove it."""
+    spool = Spool(tmp_path)
+    path = spool.write("dead", {})
+    spool.leave("dead")
+    half = path.with_name(f".{path.name}.4711.new")
+    half.write_bytes(b"{")
+    with Spool(tmp_path).held(path) as held:
+        assert held
+        Spool(tmp_path).clear("dead")
+    assert list(path.parent.iterdir()) == []

@@ -8,7 +8,7 @@ import pytest
 from fakeredis import FakeAsyncRedis
 from redis import Redis as BlockingRedis
 
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore, StoreRefused, StoreUnavailable, open_client
 from service.redis.server import Server, ask_server, wrong_for_cache, wrong_for_keys
 from tests.support.valkey import ValkeyProcess
 
@@ -87,6 +87,21 @@ async def test_a_user_that_may_not_ask_is_no_problem(short: Path) -> None:
         await store.stop()
     finally:
         process.kill()
+
+
+async def test_a_reply_that_makes_no_sense_says_nothing_about_what_was_done() -> None:
+    """It is no refusal, after which nothing would have been done; and no sign that the store is away."""
+    store = RedisStore("key store", "redis://fake", FakeAsyncRedis())
+
+    async def read(_: object) -> None:
+        raise TypeError("what a client says about a reply of another type")
+
+    for _ in range(10):
+        with pytest.raises(StoreUnavailable, match="makes no sense") as raised:
+            await store.call(read)
+        assert not isinstance(raised.value, StoreRefused)
+    assert not store.is_away
+    await store.stop()
 
 
 @pytest.mark.parametrize("said", [None, 5, [], {}, {"run_id": 1}, {"run_id": 1, "redis_version": "x"}])
