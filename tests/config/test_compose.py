@@ -194,7 +194,8 @@ def mounts(name: str) -> dict[str, str]:
 def test_what_the_service_writes_is_on_a_writable_mount() -> None:
     """The root is read-only. The inbox is moved within by renames, so its folders are on one mount, and it is not the
     drops' own: those are only read."""
-    settings = load(image_environment() | SERVICES["forecast"]["environment"]).settings
+    given = {name: value for name, value in SERVICES["forecast"]["environment"].items() if not name.endswith("_FILE")}
+    settings = load(image_environment() | given).settings
     made = mounts("forecast")
     assert {path: made[path] for path in ("/data", "/inbox", "/drops", "/tmp")} == {
         "/data": "rw",
