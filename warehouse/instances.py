@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from warehouse.durable import drop_spare, open_lock, replace_from_spare
+from warehouse.durable import clear_aside, drop_spare, open_lock, replace_from_spare
 from warehouse.reading import read_struct
 
 
@@ -100,6 +100,7 @@ def _cleared(lock: Path, record: Path) -> bool:
         return False
     else:
         drop_spare(record)
+        clear_aside(record)
         record.unlink(missing_ok=True)  # while the lock is ours, so that nobody can take it meanwhile
         lock.unlink(missing_ok=True)
         return True

@@ -98,7 +98,7 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
     async def run(store: KeyStore) -> Restored:
         with _seekable(file) as stream:
             head = backup.check(_lines(stream), store.pepper, _usage.decode)
-            control = await store.control()
+            _, control = await store.sentinel()  # a damaged one is mended
 
             async def bring_usage() -> None:
                 nonlocal usage

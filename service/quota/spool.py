@@ -84,6 +84,7 @@ class Spool:
                 yield held
             finally:
                 if held:
+                    clear_aside(path)  # its worker may have been killed while it wrote
                     self._lock(path.stem).unlink(missing_ok=True)
 
     def claim(self, path: Path) -> ExitStack | None:
@@ -120,7 +121,9 @@ class Spool:
             if time.time() - lock.stat().st_mtime < _LOCK_KEPT_SECONDS:
                 return
             with exclusive(lock) as held:
-                if held and not (self._folder / f"{worker_id}.json").exists():
+                path = self._folder / f"{worker_id}.json"
+                if held and not path.exists():
+                    clear_aside(path)
                     lock.unlink(missing_ok=True)
         except OSError as error:
             log.debug("%s is left: %s", lock, error.strerror)

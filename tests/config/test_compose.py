@@ -14,6 +14,7 @@ from redis import Redis
 from redis.exceptions import AuthenticationError
 
 from config.loading import load
+from config.settings import Settings
 from service.embedded_runtime import server_program
 from tests.support.containerfile import ROOT, image_environment
 from tests.support.waiting import until
@@ -104,6 +105,16 @@ class Passwords:
         return script.replace("$$", "$").replace("/etc/valkey/redis.conf", conf).replace("/passwords", ours)
 
 
+def settings_with(passwords: Passwords) -> Settings:
+    """Those of the service."""
+    passwords.make()
+    given = {
+        name: value.replace("/passwords", str(passwords.folder))
+        for name, value in SERVICES["forecast"]["environment"].items()
+    }
+    return load(image_environment() | given).settings
+
+
 def test_each_redis_has_a_password_of_its_own(short: Path) -> None:
     """Made once, kept by every later start, enough for the service and for nobody else."""
     passwords = Passwords(short)
@@ -134,11 +145,8 @@ def test_no_password_is_an_argument_or_known_to_others() -> None:
 
 def test_the_service_finds_both_redis(tmp_path: Path) -> None:
     """Its settings are known ones, and each URL is that of the service of that role."""
-    made = Passwords(tmp_path).make()
-    given = {
-        name: value.replace("/passwords", str(tmp_path)) for name, value in SERVICES["forecast"]["environment"].items()
-    }
-    settings = load(image_environment() | given).settings
+    passwords = Passwords(tmp_path)
+    settings, made = settings_with(passwords), passwords.make()
     assert (settings.keys_url, settings.cache_url) == (made["keys-url"], made["cache-url"])
     assert "stores" in SERVICES["forecast"]["networks"]
 
@@ -191,11 +199,10 @@ def mounts(name: str) -> dict[str, str]:
     return found | {line.split(":")[0]: "rw" for line in SERVICES[name].get("tmpfs", [])}
 
 
-def test_what_the_service_writes_is_on_a_writable_mount() -> None:
+def test_what_the_service_writes_is_on_a_writable_mount(tmp_path: Path) -> None:
     """The root is read-only. The inbox is moved within by renames, so its folders are on one mount, and it is not the
     drops' own: those are only read."""
-    given = {name: value for name, value in SERVICES["forecast"]["environment"].items() if not name.endswith("_FILE")}
-    settings = load(image_environment() | given).settings
+    settings = settings_with(Passwords(tmp_path))
     made = mounts("forecast")
     assert {path: made[path] for path in ("/data", "/inbox", "/drops", "/tmp")} == {
         "/data": "rw",

@@ -9,6 +9,7 @@ import pytest
 
 from tests.faults.conftest import Site
 from tests.support.drops import people, write_drop
+from tests.support.hangs import Hanging
 from tests.support.instance import Instance, forecast, issue_key, serving
 from tests.support.operators import READ, WRITE
 from tests.support.waiting import until
@@ -114,9 +115,9 @@ def test_a_rollback_that_hangs_keeps_no_instance_from_stopping(published: Site, 
     """Its thread waits for a file that never comes, as on a disk that is gone, and cannot be told to end."""
     older = published.data / "releases" / json.loads((published.data / "current.json").read_text())["release"]
     published.publish(write_drop(short / "newer", population=[people("36436", 2023, 5)]))
-    with serving(with_tokens(published, short), short / "serve.log") as instance:
-        (older / "manifest.json").unlink()
-        os.mkfifo(older / "manifest.json")
+    hanging = Hanging(with_tokens(published, short), short / "hanging")
+    with serving(hanging.env, short / "serve.log") as instance:
+        hanging.begin(older / "manifest.json", for_ever=True)
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(
                 f"{instance.operators}/releases/rollback", headers={"authorization": f"Bearer {WRITE}"}, timeout=1

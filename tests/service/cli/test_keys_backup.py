@@ -226,3 +226,14 @@ def test_a_file_that_is_not_there_is_wrong_usage(cli: Cli, file: Path) -> None:
     done = cli("keys", "import", str(file))
     assert done.code == 2
     assert str(file) in done.err.replace("\n", "")
+
+
+def test_an_import_mends_a_damaged_sentinel(cli: Cli, running: list[int], file: Path) -> None:
+    """Usage is no obstacle: its generation is noted elsewhere."""
+    issue(cli)
+    assert cli("keys", "export", str(file)).code == 0
+    with Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys")) as redis:
+        redis.set("k:control", b"{\xff")
+    done = cli("keys", "import", str(file))
+    assert done.code == 0, done.err
+    assert len(ids(cli)) == 1

@@ -10,6 +10,7 @@ import pytest
 
 from service.quota.spool import FOLDER, OLDEST, Spool, Spooled
 from service.quota.usage import Batch
+from tests.support.usage import spool_files
 
 KEYS: dict[str, tuple[Batch, ...]] = {
     "a": (Batch(3, ((20_777, "forecast", "answered", 5),)), Batch(4, ((20_777, "forecast", "rejected", 1),)))
@@ -128,14 +129,13 @@ def test_a_lock_that_a_killed_worker_left_is_removed_in_the_end(spool: Spool, tm
     assert {path.name for path in (tmp_path / FOLDER).iterdir()} == {".young.lock", ".w.lock"}
 
 
-def test_what_a_worker_was_writing_when_it_was_killed_goes_with_its_file(tmp_path: Path) -> None:
+def test_what_a_killed_worker_had_begun_to_write_goes_with_its_file(tmp_path: Path) -> None:
     """Nobody else would ever remove it."""
     spool = Spool(tmp_path)
-    path = spool.write("dead", {})
-    spool.leave("dead")
-    half = path.with_name(f".{path.name}.4711.new")
-    half.write_bytes(b"{")
+    path = spool.write("w", {})
+    spool.leave("w")
+    (tmp_path / FOLDER / ".w.json.0123456789abcdef.new").write_bytes(b"half")
     with Spool(tmp_path).held(path) as held:
         assert held
-        Spool(tmp_path).clear("dead")
-    assert list(path.parent.iterdir()) == []
+        path.unlink()
+    assert spool_files(tmp_path) == []
