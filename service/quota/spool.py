@@ -59,9 +59,7 @@ class Spool:
 
     def clear(self, worker_id: str) -> None:
         """All that is in this worker's file is in the store. Raises OSError."""
-        path = self._folder / f"{worker_id}.json"
-        path.unlink(missing_ok=True)
-        clear_aside(path)
+        (self._folder / f"{worker_id}.json").unlink(missing_ok=True)
 
     def leave(self, worker_id: str) -> None:
         """This worker writes no more: what its file holds is for others."""

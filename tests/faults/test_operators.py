@@ -1,7 +1,6 @@
 """The operators' tokens on a real instance."""
 
 import json
-import os
 from pathlib import Path
 
 import httpx

@@ -217,8 +217,8 @@ def test_nothing_is_named_before_it_is_on_disk(
     files = {str(path.relative_to(catalog.folder(manifest.id))) for path in catalog.folder(manifest.id).rglob("*")}
     assert files <= flushed, "every file and folder of a release, before it has its name"
     assert ("flush", str(catalog.releases)) in calls[named:switched], "its name, before anything points to it"
-    flush, aside = calls[switched - 1]
-    assert (flush, Path(aside).parent) == ("flush", short / "data")
+    call, aside = calls[switched - 1]
+    assert (call, Path(aside).parent) == ("flush", short / "data")
     assert Path(aside).name.startswith(".current.json.")
     assert calls[switched + 1] == ("flush", str(short / "data")), "the pointer itself"
 
