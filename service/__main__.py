@@ -1,6 +1,23 @@
-"""``python -m service`` is the `forecast` command, also where its script is not on the PATH."""
+"""The program `forecast`; ``python -m service`` is the same, also where its script is not on the PATH."""
 
-from service.cli import main
+from service import interruption
+
+
+def run() -> None:
+    interruption.arm()
+    try:
+        from service.cli import main  # only now: importing it takes a while, in which Ctrl-C may come
+
+        main(prog_name="forecast")
+    except SystemExit:
+        raise
+    except BaseException:
+        if interruption.asked():
+            interruption.end()
+        raise
+    finally:
+        interruption.disarm()
+
 
 if __name__ == "__main__":
-    main(prog_name="forecast")
+    run()

@@ -1,6 +1,5 @@
 """The demo: an illustrative drop of the whole country, published and served the ordinary way."""
 
-import asyncio
 import errno
 import shlex
 import socket
@@ -12,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from config.settings import Settings
+from service import interruption
 from service.embedded import borrowed
 from service.keys import form, pepper
 from service.keys.store import KeyStore
@@ -114,7 +114,7 @@ def _key(settings: Settings, path: Path, say: Say) -> str:
             await redis.stop()
 
     with borrowed(settings, ("keys",)) as urls:
-        key = asyncio.run(obtain(urls["keys"]))
+        key = interruption.run(obtain(urls["keys"]))
     if key != kept:
         write_atomically(path, f"{key}\n".encode(), mode=0o600)
     return key

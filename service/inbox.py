@@ -16,6 +16,7 @@ from typing import NoReturn
 import msgspec
 
 from config.settings import Settings
+from service import interruption
 from service.inbox_command import run_command
 from service.inbox_events import Event, Kind, outcome_event
 from service.inbox_report import TextOf, reports
@@ -98,8 +99,10 @@ class Watcher:
                 self._report_problem(None)
                 self._means.sleep(_LOOK_SECONDS)
             except (WarehouseError, OSError) as error:
+                _raise_if_stopped()
                 self._failed(str(error))
             except Exception as error:
+                _raise_if_stopped()
                 log.exception("watching the inbox failed")
                 self._failed(f"{type(error).__name__}: {error}")
 
@@ -210,6 +213,7 @@ class Watcher:
         except BusyError:
             raise
         except Exception as error:
+            _raise_if_stopped()
             expected = isinstance(error, WarehouseError | OSError)
             if not expected:
                 log.exception("publishing %s failed", claim.name)
@@ -317,3 +321,9 @@ class Watcher:
         if self._said != (kind, message):
             self._said = (kind, message)
             self._tell(kind, message)
+
+
+def _raise_if_stopped() -> None:
+    """`Stopped`, raised within a query, comes out of it as an error of DuckDB's."""
+    if interruption.asked():
+        raise Stopped(interruption.asked())

@@ -13,6 +13,7 @@ from config.settings import is_secret, is_url, names
 from service.cli.main import main
 from service.cli.output import FAILED, LOST
 from service.http.errors import CODES
+from service.interruption import EXIT_CODE as INTERRUPTED
 from service.operators.metrics import render
 from service.operators.state import InstanceState
 from service.telemetry import Telemetry
@@ -167,10 +168,11 @@ def test_the_contract_lists_the_codes_and_marks_those_to_come() -> None:
 def test_the_exit_codes_of_publishing_are_those_of_the_code() -> None:
     """Scripts branch on them."""
     rows = {int(code): meaning for code, meaning in table_after(DOCS / "publishing.md", "exit codes")}
-    assert sorted(rows) == [0, FAILED, click.UsageError.exit_code, LOST]
+    assert sorted(rows) == [0, FAILED, click.UsageError.exit_code, LOST, INTERRUPTED]
     assert "refused" in rows[FAILED]
     assert "usage" in rows[click.UsageError.exit_code]
     assert "another publisher" in rows[LOST]
+    assert "interrupted" in rows[INTERRUPTED]
 
 
 def test_the_tables_of_a_drop_are_those_of_the_code() -> None:

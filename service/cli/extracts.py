@@ -21,7 +21,15 @@ from service.cli.output import (
     table,
     tell_data_folder,
 )
-from service.cli.releases import diff, list_releases, retire_releases, rollback, show, warn_behind
+from service.cli.releases import (
+    diff,
+    explains_interruption,
+    list_releases,
+    retire_releases,
+    rollback,
+    show,
+    warn_behind,
+)
 from service.cli.watch import watch
 from service.publishing import Published, options_of, origin_of, publish_and_wait
 from warehouse.publish import Options, Outcome, check
@@ -71,7 +79,7 @@ def publish_drop(
     """
     settings = load_settings().settings
     options = _options(settings, paths, withdrawn, accepted, reason)
-    with findings.progress(stderr()) as tell:
+    with explains_interruption(Catalog(settings.data_path)), findings.progress(stderr()) as tell:
         published = publish_and_wait(settings, paths, options, tell)
     if as_json:
         print_json(_as_json(published.outcome) | _aftermath(published) | data_folder_member(settings))

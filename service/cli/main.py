@@ -8,6 +8,7 @@ from typing import Any
 import click
 from click.exceptions import NoSuchCommand
 
+from service import interruption
 from service.cli.output import print_json_error, shown
 
 _COMMANDS = {
@@ -51,9 +52,11 @@ class _Commands(click.Group):
 
 @contextmanager
 def _told(*, as_json: bool) -> Iterator[None]:
-    """Wrong usage, also as JSON, and without the key that was given where none belongs."""
+    """Wrong usage, also as JSON, and without the key that was given where none belongs; and that it was interrupted."""
     try:
         yield
+    except (SystemExit, click.exceptions.Exit):
+        raise
     except click.UsageError as error:
         message = error.format_message()
         if as_json:
@@ -61,6 +64,10 @@ def _told(*, as_json: bool) -> Iterator[None]:
         if shown(message) == message:
             raise
         raise click.UsageError(shown(message), error.ctx) from None
+    except BaseException:
+        if interruption.asked():
+            interruption.end()  # whatever became of it on its way here
+        raise
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -76,5 +83,5 @@ def main() -> None:
 
     Settings come from the file that FORECAST_CONFIG names and from FORECAST_* variables; `forecast config` shows them.
 
-    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 lost to another publisher.
+    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 lost to another publisher, 130 interrupted (Ctrl-C).
     """

@@ -15,6 +15,7 @@ from rich.table import Table
 from config import loading
 from config.loading import Loaded
 from config.settings import PREFIX, Settings, SettingsError
+from service import interruption
 from service.embedded_runtime import EmbeddedError
 from service.keys.form import masked
 from service.keys.store import KeyStoreError
@@ -98,6 +99,8 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def fail(message: str, code: int = FAILED, *, as_json: bool = False) -> NoReturn:
+    if interruption.asked():  # which is why it failed
+        raise KeyboardInterrupt
     if as_json:
         print_json_error(message)
     click.echo(f"forecast: {shown(message)}", err=True)

@@ -1,11 +1,14 @@
 """forecast extracts: what looks at releases. What looks at drops is in extracts.py."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 import msgspec
 from rich.markup import escape
 
+from service import interruption
 from service.cli import findings
 from service.cli.output import (
     data_folder_member,
@@ -20,6 +23,7 @@ from service.cli.output import (
 from service.publishing import SERVED_WITHIN_SECONDS, roll_back_and_wait
 from service.whoami import whoami
 from warehouse.compare import compare_releases, write_release_changes
+from warehouse.errors import CatalogError
 from warehouse.instances import InstanceRecord
 from warehouse.releases import Catalog, Manifest
 from warehouse.retire import retire, retire_all_but
@@ -90,7 +94,8 @@ def rollback(release: str | None, as_json: bool) -> None:
     forecast extracts rollback 20261005T090000Z-0123456789ab
     """
     settings = load_settings().settings
-    done = roll_back_and_wait(settings.data_path, release, whoami())
+    with explains_interruption(Catalog(settings.data_path)):
+        done = roll_back_and_wait(settings.data_path, release, whoami())
     if as_json:
         print_json(msgspec.structs.asdict(done) | data_folder_member(settings))
         return
@@ -152,6 +157,27 @@ def retire_releases(releases: tuple[str, ...], keep: int | None, as_json: bool) 
         return
     stdout().print("\n".join(gone) if gone else "Nothing to retire.")
     tell_data_folder(settings)
+
+
+@contextmanager
+def explains_interruption(catalog: Catalog) -> Iterator[None]:
+    """Whoever interrupts a command that switches releases wants to know which one is current now."""
+    before = _current(catalog)
+    try:
+        yield
+    except BaseException:
+        if interruption.asked():
+            now = _current(catalog)
+            interruption.explain("nothing was changed" if now == before else f"{now} is current now")
+        raise
+
+
+def _current(catalog: Catalog) -> str | None:
+    try:
+        pointer = catalog.pointer()
+    except CatalogError:
+        return None
+    return pointer.release if pointer else None
 
 
 def warn_behind(behind: list[InstanceRecord]) -> None:

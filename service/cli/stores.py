@@ -1,10 +1,10 @@
 """The key store, opened for one command."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from config.settings import SettingsError
+from service import interruption
 from service.cli.output import load_settings
 from service.embedded import borrowed
 from service.keys import pepper
@@ -35,4 +35,4 @@ def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begi
             finally:
                 await store.redis.stop()
 
-        return asyncio.run(run())
+        return interruption.run(run())

@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 
 from config.settings import Settings
-from service import logs
+from service import interruption, logs
 from service.cli import findings
 from service.cli.output import FAILED, WIDTH, load_settings, reports_errors
 from service.inbox import Means, Stopped, Watcher
@@ -86,6 +86,7 @@ def stoppable(tell: Callable[[Event], None]) -> Iterator[None]:
     numbers = stop_signals()
 
     def stop(number: int, _: FrameType | None) -> None:
+        interruption.note(number)
         for again in numbers:
             signal.signal(again, signal.SIG_IGN)  # once is enough; a second one must not disturb the tidying up
         raise Stopped(signal.Signals(number).name)
@@ -96,5 +97,6 @@ def stoppable(tell: Callable[[Event], None]) -> Iterator[None]:
     except Stopped as stopped:
         tell(Event(event="stopped", message=f"stopped by {stopped}; a drop that was under way is taken up next time"))
     finally:
+        interruption.forget()
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -115,8 +115,7 @@ def test_ctrl_c_leaves_no_reader_and_nothing_staged(env: dict[str, str], short: 
     (child,) = children_of(publisher.pid)
     publisher.send_signal(signal.SIGINT)
     _, err = publisher.communicate(timeout=PATIENCE)
-    assert publisher.returncode == 1
-    assert "Traceback" not in err
+    assert (publisher.returncode, err) == (130, "forecast: interrupted; nothing was changed\n")
     until(lambda: not is_alive(child))  # it ends because its parent has
     assert list((short / "data" / "staging").iterdir()) == []
 
@@ -156,8 +155,10 @@ def test_a_full_disk_is_one_line_and_the_next_publish_is_clean(short: Path, drop
 @pytest.mark.parametrize("ext4", [False, True], ids=["memory", "ext4"])
 def test_a_full_disk_is_no_obstacle_to_going_back(short: Path, drops: tuple[Path, Path], ext4: bool) -> None:
     """Again and again, by the command and over HTTP; the instance follows and says so. Then retiring makes room."""
-    with mounted(short / "disk", 40_960, ext4=ext4) as disk:
+    with mounted(short / "disk", 40_960, ext4=ext4) as disk, contextlib.ExitStack() as stack:
         keys, cache = (ValkeyProcess(short / role).start() for role in ("keys", "cache"))
+        for server in (keys, cache):
+            stack.callback(server.kill)
         data = disk / "data"
         token = "t" * 32
         env = environment(
@@ -179,8 +180,6 @@ def test_a_full_disk_is_no_obstacle_to_going_back(short: Path, drops: tuple[Path
         assert (full.returncode, "`forecast extracts retire" in full.stderr) == (1, True), full.stderr
         assert forecast(env, "extracts", "retire", first).stdout.strip() == first
         assert shutil.disk_usage(disk).free > 0
-        for server in (keys, cache):
-            server.kill()
 
 
 # ---- power loss ----

@@ -57,7 +57,9 @@ def test_every_example_is_right(path: tuple[str, ...]) -> None:
             assert found is not None, words
             command = found
         # without callbacks: a confirmation would ask
-        command.make_parser(click.Context(command)).parse_args(arguments)
+        # the commands keep the help option that they are first asked for
+        context = click.Context(command, help_option_names=["-h", "--help"])
+        command.make_parser(context).parse_args(arguments)
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)

@@ -1,0 +1,104 @@
+"""Ctrl-C: one line and exit code 130, at whatever moment it comes.
+
+Python raises KeyboardInterrupt wherever it happens to be. DuckDB turns it into an error of its own, and in a finalizer
+it is lost. So it is noted here, and whoever ends the command asks whether an error is one at all.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from contextlib import suppress
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
+
+T = TypeVar("T")
+
+EXIT_CODE = 130
+_AGAIN_SECONDS = 0.5
+
+_asked: str | None = None
+_result = ""
+
+
+def asked() -> str | None:
+    """The name of the signal that asked this process to stop, if one did."""
+    return _asked
+
+
+def note(number: int) -> None:
+    global _asked
+    _asked = signal.Signals(number).name
+
+
+def forget() -> None:
+    global _asked
+    _asked = None
+
+
+def explain(result: str) -> None:
+    """What the interrupted command has changed, for the one line."""
+    global _result
+    _result = f"; {result}"
+
+
+def arm() -> None:
+    """From now on Ctrl-C is noted, and raised until it arrives. Who was started to ignore it goes on ignoring it."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        begun = _asked is not None
+        note(signal.SIGINT)
+        if begun and sys.exc_info()[0] is not None:
+            return  # it is on its way, and somebody tidies up behind it
+        signal.setitimer(
+            signal.ITIMER_REAL, _AGAIN_SECONDS, _AGAIN_SECONDS
+        )  # libraries may lose what is raised in them
+        raise KeyboardInterrupt
+
+    def unraisable(lost: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            sys.__unraisablehook__(lost)
+
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGALRM, interrupt)
+    sys.unraisablehook = unraisable
+
+
+def disarm() -> None:
+    """The command has ended: what its interpreter still does is not worth interrupting."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def end() -> NoReturn:
+    """Says that the command was interrupted, and ends the process, which has tidied up by now.
+
+    Not by an exception: an interpreter that was interrupted within `exec` of a text would end itself by the signal.
+    """
+    disarm()
+    with suppress(OSError, ValueError):
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")  # behind the terminal's ^C
+        sys.stderr.write(f"forecast: interrupted{_result}\n")
+        sys.stderr.flush()
+        sys.stdout.flush()
+    os._exit(EXIT_CODE)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Like `asyncio.run`. With Python's own handler that cancels `work` on Ctrl-C, so that its coroutines tidy up."""
+    import asyncio  # not before `arm`: it takes a moment
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        return asyncio.run(work)
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        note(signal.SIGINT)
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,186 @@
+"""Ctrl-C at any moment of any command: one line, exit code 130, nothing half-done, no process left."""
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.service.cli.conftest import servers_of
+from tests.support.drops import homes, location, people, write_drop
+from tests.support.instance import children_of, environment, forecast, is_alive
+from tests.support.waiting import PATIENCE, until
+from tests.warehouse.helpers import publish
+from warehouse.releases import Catalog
+
+# What a command compares, or reads, can take a minute; here it does.
+_SLOW = """
+import sys
+import duckdb
+import warehouse.{module} as module
+def slow(*_, **__):
+    print("slow", flush=True)
+    with duckdb.connect() as connection:
+        connection.execute("SELECT count(*) FROM range(1000000000000) r(i) WHERE i % 7 = 3").fetchall()
+module.{name} = slow
+from service.__main__ import run
+run()
+"""
+
+
+def drop_of(folder: Path, figure: int) -> Path:
+    zips = [f"{10000 + number}" for number in range(300)]
+    return write_drop(
+        folder,
+        locations=[location(zip_code, f"City {zip_code}", "NY") for zip_code in zips],
+        population=[people(zip_code, year, figure) for zip_code in zips for year in range(2010, 2025)],
+        housing=[homes(zip_code) for zip_code in zips],
+        aliases=None,
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two releases, a key, its backup, and a drop."""
+    folder = tmp_path_factory.mktemp("made")
+    catalog = Catalog(folder / "data")
+    for figure in (1, 2):
+        assert publish(catalog, drop_of(folder / f"drop-{figure}", figure)).result == "published"
+    env = environment(folder / "data")
+    assert forecast(env, "keys", "issue", "--partner", "acme").returncode == 0
+    assert forecast(env, "keys", "export", str(folder / "keys.jsonl")).returncode == 0
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, short: Path) -> Path:
+    shutil.copytree(made, short, dirs_exist_ok=True)
+    return short
+
+
+def start(folder: Path, *command: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(command, env=environment(folder / "data"), stdout=-1, stderr=-1, text=True, cwd=folder)
+
+
+def maps_our_libraries(pid: int) -> bool:
+    """Whether the command imports what it needs: before that, the interpreter itself is still starting."""
+    try:
+        return b"msgspec" in Path(f"/proc/{pid}/maps").read_bytes()
+    except OSError:
+        return True
+
+
+def state(folder: Path) -> tuple[str, ...]:
+    """Whole releases, nothing staged, no process; what is current, and the files beside it."""
+    catalog = Catalog(folder / "data")
+    for release in catalog.names():
+        catalog.verify(catalog.manifest(release))
+    assert list(catalog.staging.iterdir()) == []
+    until(lambda: servers_of(folder / "data") == [])
+    assert not [path for path in folder.glob(".*") if ".new" in path.name]
+    return (catalog.current().id,)
+
+
+COMMANDS = {
+    "publish": (("extracts", "publish", "drop-1"), 6),
+    "check": (("extracts", "check", "drop-1"), 2),
+    "rollback": (("extracts", "rollback"), 2),
+    "diff": (("extracts", "diff", "{old}", "--to", "changes.csv"), 2),
+    "list": (("extracts", "list"), 1),
+    "retire": (("extracts", "retire", "--keep", "1"), 1),
+    "usage": (("usage", "--format", "csv", "--out", "usage.csv"), 2),
+    "export": (("keys", "export", "new.jsonl"), 2),
+    "import": (("keys", "import", "keys.jsonl"), 3),
+    "issue": (("keys", "issue", "--partner", "other"), 2),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ctrl_c_is_one_line_whenever_it_comes(folder: Path, name: str) -> None:
+    """At random moments from the first import of ours to the end. What ended before is done; all else was not begun."""
+    words, times = COMMANDS[name]
+    old = sorted(Catalog(folder / "data").names())[0]
+    command = [sys.executable, "-m", "service", *(word.format(old=old) for word in words)]
+    rng = random.Random(name + "2")
+    seconds = 1.0
+    for number in range(times):
+        process = start(folder, *command)
+        until(lambda pid=process.pid: maps_our_libraries(pid))  # type: ignore[misc]
+        began = time.monotonic()
+        try:
+            process.wait(seconds * (number + rng.random()) / times)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGINT)  # people press it twice
+        children = children_of(process.pid)
+        out, err = process.communicate(timeout=PATIENCE)
+        if process.returncode == 0:
+            seconds = time.monotonic() - began
+        else:
+            assert (process.returncode, err.count("\n")) == (130, 1), err
+            assert err.startswith("forecast: interrupted")
+        assert "Traceback" not in out + err
+        until(lambda children=children: not any(map(is_alive, children)))  # type: ignore[misc]
+        state(folder)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "words"),
+    [
+        ("publish", "compare", ("publish", "drop-1")),
+        ("publish", "compare", ("check", "drop-1", "--json")),
+        ("compare", "compare", ("diff", "{old}")),
+        ("build", "build", ("publish", "drop-1")),
+    ],
+)
+def test_ctrl_c_within_a_query_is_no_error_of_it(folder: Path, module: str, name: str, words: tuple[str, ...]) -> None:
+    """DuckDB says `Query interrupted` in its own way; a person hears that the command was, and what is current."""
+    before = state(folder)
+    old = sorted(Catalog(folder / "data").names())[0]
+    program = _SLOW.format(module=module, name=name)
+    process = start(folder, sys.executable, "-c", program, "extracts", *(word.format(old=old) for word in words))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "slow\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE)
+    changed = "; nothing was changed" if words[0] == "publish" else ""
+    assert (process.returncode, err) == (130, f"forecast: interrupted{changed}\n")
+    assert state(folder) == before
+
+
+def test_ctrl_c_after_the_switch_says_what_is_current(folder: Path) -> None:
+    """The release is live, whatever else was still to be done."""
+    program = _SLOW.format(module="instances", name="live")  # it waits for the instances
+    process = start(folder, sys.executable, "-c", program, "extracts", "rollback")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "slow\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err) == (130, f"forecast: interrupted; {state(folder)[0]} is current now\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_watcher_that_is_stopped_within_a_query_stops(folder: Path, number: int) -> None:
+    """Neither signal may be taken for a query that failed, and the drop is published next time."""
+    (folder / "inbox").mkdir()
+    (folder / "drop-1").rename(folder / "inbox" / "drop-1")
+    (folder / "inbox" / "drop-1" / "_SUCCESS").touch()
+    before = state(folder)
+    program = _SLOW.format(module="publish", name="compare")
+    process = start(folder, sys.executable, "-c", program, "extracts", "watch", "inbox", "--json")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line == "slow\n":
+            break
+    process.send_signal(number)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, json.loads(out.splitlines()[-1])["event"]) == (0, "stopped"), err
+    assert "Traceback" not in err
+    assert list((folder / "inbox" / "published").iterdir()) == []
+    assert state(folder) == before
+    assert list((folder / "inbox").glob(".claimed/*/drop-1"))
