@@ -90,6 +90,10 @@ class Inbox:
                 raise InboxError(f"the inbox {self.folder} cannot be read and written by this user")
             for folder in (self._claimed, *(self.folder / place for place in PLACES)):
                 folder.mkdir(exist_ok=True)
+                if folder.stat().st_dev != self.folder.stat().st_dev:
+                    raise InboxError(f"{folder} is on another disk than the inbox: drops are moved by renames")
+            if self._claimed.is_symlink():
+                raise InboxError(f"{self._claimed} is a link: remove it")
         except OSError as error:
             raise self._unusable(error) from None
 

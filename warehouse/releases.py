@@ -5,6 +5,7 @@
 <data>/current.json         the pointer: replaced whole, under the publish lock
 """
 
+import re
 import secrets
 import shutil
 import tempfile
@@ -33,6 +34,9 @@ from warehouse.room import with_remedy
 FINDINGS = "findings.json"
 _MANIFEST = "manifest.json"
 _UNREADABLE = (OSError, ValueError)
+
+# Whatever else lies among releases, a disk's lost+found or somebody's copy, is none, and is never retired.
+_RELEASE = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+")
 
 # Part of every release id: raised whenever what is built from the same tables changes.
 BUILDER_VERSION = 2
@@ -146,7 +150,8 @@ class Catalog:
 
     def names(self) -> list[str]:
         """The ids of all releases, damaged ones too, newest first."""
-        return sorted((folder.name for folder in self.releases.glob("*/")), reverse=True)
+        folders = (folder.name for folder in self.releases.glob("*/"))
+        return sorted((name for name in folders if _RELEASE.fullmatch(name)), reverse=True)
 
     def has(self, release: str) -> bool:
         return release in self.names()
@@ -247,6 +252,8 @@ class Catalog:
             self.releases.mkdir(parents=True, exist_ok=True)
             with suppress(PermissionError):  # a parent that may be passed, but not read
                 sync(self.data.parent)
+        if self.staging.is_symlink():  # all that is in it is removed
+            raise CatalogError(f"{self.staging} is a link: make it a folder")
         self.staging.mkdir(exist_ok=True)
 
     def _clear(self) -> None:
