@@ -57,7 +57,7 @@ class OrderlyProtocol(TimedProtocol):
                 self._hold(self._held[self._held_from :] + data)
             return
         end = data.find(END_OF_HEAD)
-        if (end < 0 or end + len(END_OF_HEAD) == len(data)) and not self._must_wait():
+        if (end < 0 or end + 4 == len(data)) and not self._must_wait():
             self._parse(data)
             return
         self._hold(data)
@@ -65,6 +65,11 @@ class OrderlyProtocol(TimedProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        if self._held is not None:
+            self._go_on_later()
+
+    def _go_on_later(self) -> None:
+        """A request was answered while something was held, or after the connection had ended."""
         if self._held and self._turn is None:
             self._turn = self.loop.call_soon(self._go_on)
 
@@ -78,7 +83,7 @@ class OrderlyProtocol(TimedProtocol):
 
     def _must_wait(self) -> bool:
         """Whether a request is under way that does not wait for its own body."""
-        return bool(self.pipeline) or not (self._in_message or self._is_idle())
+        return bool(self.pipeline) if self._in_message else not self._is_idle()
 
     def _hold(self, data: bytes) -> None:
         self.flow.pause_reading()

@@ -181,8 +181,8 @@ class LimitedProtocol(OrderlyProtocol):
         else:
             self.flow.pause_reading()  # an earlier request is under way: its answer goes first
 
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
+    def _go_on_later(self) -> None:
+        super()._go_on_later()
         # the cycle is that of the newest request: the refusal comes after all that were in order
         if self._refusal is not None and self._is_idle() and not self.transport.is_closing():
             self._write_refusal()
