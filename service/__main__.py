@@ -1,6 +1,6 @@
 """The program `forecast`; ``python -m service`` is the same, also where its script is not on the PATH."""
 
-from service import interruption
+from service.base import interruption
 
 
 def run() -> None:

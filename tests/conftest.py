@@ -12,8 +12,8 @@ from config.settings import Settings
 from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, location, write_drop
 from tests.support.served import Served, served
 from tests.support.valkey import ValkeyProcess
-from warehouse.publish import Options, publish
-from warehouse.releases import Catalog
+from warehouse.publishing.publish import Options, publish
+from warehouse.releases.catalog import Catalog
 
 # Hundreds of processes are started here: whatever this one was told, let them compile our modules once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

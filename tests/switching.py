@@ -16,8 +16,8 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from warehouse.areas import forecast
-from warehouse.publish import roll_back
-from warehouse.releases import Catalog
+from warehouse.publishing.publish import roll_back
+from warehouse.releases.catalog import Catalog
 
 _CONNECTIONS = 32
 _PATH = "/v1/population-housing-forecast"

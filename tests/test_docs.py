@@ -10,13 +10,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from config.loading import load
 from config.settings import is_secret, is_url, names
+from service.base.interruption import EXIT_CODE as INTERRUPTED
+from service.base.telemetry import Telemetry
 from service.cli.main import main
 from service.cli.output import FAILED, LOST
 from service.http.errors import CODES
-from service.interruption import EXIT_CODE as INTERRUPTED
 from service.operators.metrics import render
 from service.operators.state import InstanceState
-from service.telemetry import Telemetry
 from tests.support.markdown import (
     PAGES,
     ROOT,
@@ -30,7 +30,7 @@ from tests.support.markdown import (
     table_after,
 )
 from warehouse.areas.forecast import ForecastBody
-from warehouse.tables import TABLES
+from warehouse.schema.tables import TABLES
 
 DOCS = ROOT / "docs"
 DESIGN = DOCS / "design.md"

@@ -8,7 +8,7 @@ import pytest
 from config.settings import Settings
 from service.keys.verifier import UNKNOWN_AFTER
 from tests.support.markdown import ROOT, blocks
-from warehouse.follow import POLL_SECONDS
+from warehouse.following import POLL_SECONDS
 from warehouse.rules.all import RULES
 
 README = ROOT / "README.md"

@@ -8,15 +8,15 @@ from typing import Any
 import click
 from click.exceptions import NoSuchCommand
 
-from service import interruption
+from service.base import interruption
 from service.cli.output import print_json_error, shown
 
 _COMMANDS = {
     "serve": ("service.cli.serve", "serve"),
-    "demo": ("service.cli.demo", "demo"),
-    "extracts": ("service.cli.extracts", "extracts"),
-    "keys": ("service.cli.keys", "keys"),
-    "usage": ("service.cli.usage", "usage"),
+    "demo": ("service.cli.demo.command", "demo"),
+    "extracts": ("service.cli.extracts.drops", "extracts"),
+    "keys": ("service.cli.keys.commands", "keys"),
+    "usage": ("service.cli.usage.command", "usage"),
     "config": ("service.cli.config", "config"),
 }
 

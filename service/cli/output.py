@@ -15,12 +15,12 @@ from rich.table import Table
 from config import loading
 from config.loading import Loaded
 from config.settings import PREFIX, Settings, SettingsError
-from service import interruption
-from service.embedded_runtime import EmbeddedError
+from service.base import interruption
+from service.embedded.runtime import EmbeddedError
 from service.keys.form import masked
 from service.keys.store import KeyStoreError
 from service.redis.client import StoreUnavailable
-from warehouse.errors import BusyError, WarehouseError
+from warehouse.schema.errors import BusyError, WarehouseError
 
 P = ParamSpec("P")
 

@@ -4,10 +4,10 @@ import logging
 
 import click
 
-from service import logs
+from service.base import logs
+from service.base.sockets import StartError
 from service.cli.output import fail, load_settings, print_json, reports_errors
-from service.sockets import StartError
-from service.supervisor import serve as run_instance
+from service.instance.supervisor import serve as run_instance
 
 log = logging.getLogger("forecast.serve")
 

@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from config.settings import SettingsError
-from service import interruption
+from service.base import interruption
 from service.cli.output import load_settings
-from service.embedded import borrowed
+from service.embedded.owner import borrowed
+from service.embedded.probe import check_answers_redis
 from service.keys import pepper
 from service.keys.opening import open_key_store
 from service.keys.store import KeyStore
-from service.probe import check_answers_redis
 from service.redis.client import RedisStore
 
 T = TypeVar("T")

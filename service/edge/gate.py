@@ -8,15 +8,15 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
-from service.edge.hot import HotAnswers
-from service.edge.metering import Meter
-from service.edge.verdicts import refusal_of
+from service.base.telemetry import KEY_CHECKS, REJECTED, REQUEST_SECONDS, REQUESTS, Telemetry
+from service.edge.admission.admission import Meter
+from service.edge.admission.verdicts import refusal_of
+from service.edge.hot.answers import HotAnswers
 from service.http.errors import of_exception, problem
 from service.http.head import SCOPE_KEY, RequestHead, read_head, valid_host
 from service.http.reply import KEPT, OUTCOME, Reply, Send
 from service.keys.verdict import Accepted
 from service.keys.verifier import KeyVerifier
-from service.telemetry import KEY_CHECKS, REJECTED, REQUEST_SECONDS, REQUESTS, Telemetry
 
 log = logging.getLogger("forecast.access")
 

@@ -16,8 +16,8 @@ from service.http.head import head_of
 from service.http.lookups import LookupWatch
 from service.http.reply import Reply
 from warehouse.areas.paging import Cursors
-from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
-from warehouse.follow import OpenRelease, Previous, ReleaseFollower
+from warehouse.following import OpenRelease, Previous, ReleaseFollower
+from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 
 log = logging.getLogger("forecast.http")
 

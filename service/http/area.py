@@ -8,8 +8,8 @@ from litestar.handlers import ASGIRouteHandler
 
 from service.http.answering import Answers
 from service.http.errors import ApiError
-from warehouse.follow import OpenRelease
-from warehouse.keyset import KeySet, NoMatch, OtherCity, UnknownCity, UnknownZip
+from warehouse.following import OpenRelease
+from warehouse.places.keyset import KeySet, NoMatch, OtherCity, UnknownCity, UnknownZip
 
 LOCATION_FORMS = (("zip_code",), ("city_name", "state_code"))
 

@@ -14,8 +14,8 @@ from service.http.errors import ApiError
 from service.http.lookups import Sample
 from service.http.query import parse_location
 from warehouse.areas import forecast
-from warehouse.follow import OpenRelease
-from warehouse.keyset import Match
+from warehouse.following import OpenRelease
+from warehouse.places.keyset import Match
 
 PATH = "/v1/population-housing-forecast"
 NAME = forecast.AREA.name

@@ -12,7 +12,7 @@ from service.http.area import AreaDescription
 from service.http.areas import AREAS
 from service.http.errors import NO_STORE, ApiError
 from service.http.reply import JSON, Reply
-from warehouse.follow import ReleaseFollower
+from warehouse.following import ReleaseFollower
 
 
 class ReleaseSummary(msgspec.Struct, frozen=True):

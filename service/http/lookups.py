@@ -16,8 +16,8 @@ from service.cache.key import CacheKey
 from service.cache.near import NearCache
 from service.cache.read_through import Fill
 from service.cache.shared import SharedCache
-from warehouse.errors import LookupBusy, LookupFailure
-from warehouse.follow import OpenRelease, ReleaseFollower
+from warehouse.following import OpenRelease, ReleaseFollower
+from warehouse.schema.errors import LookupBusy, LookupFailure
 
 DOUBT_SECONDS = 3.0
 QUIET_SECONDS = 10.0

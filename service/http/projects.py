@@ -12,8 +12,8 @@ from service.http.errors import ApiError
 from service.http.query import PageQuery, parse_paged_location
 from warehouse.areas import paging, projects
 from warehouse.areas.paging import CursorError, Cursors, Page
-from warehouse.follow import OpenRelease
-from warehouse.keyset import Match
+from warehouse.following import OpenRelease
+from warehouse.places.keyset import Match
 
 PATH = "/v1/development-projects"
 NAME = projects.AREA.name

@@ -9,10 +9,10 @@ of the policy that refused, and of no other: `Retry-After` is not to end before 
 
 from functools import lru_cache
 
+from service.base.terms import Quota, Rate
 from service.http.reply import Header
 from service.quota.decision import Decision
 from service.quota.known import QuotaState
-from service.terms import Quota, Rate
 
 
 def limit_headers(

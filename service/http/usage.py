@@ -11,6 +11,7 @@ from litestar import Request, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
+from service.base.terms import Quota
 from service.http.errors import NO_STORE, ApiError
 from service.http.head import head_of
 from service.http.query import read_parameters
@@ -21,7 +22,6 @@ from service.quota.names import day_of
 from service.quota.report import UsageReport, UsageRow
 from service.quota.usage_store import UsageStore
 from service.redis.client import StoreUnavailable
-from service.terms import Quota
 
 PATH = "/v1/usage"
 # As many as a leap year has: one request reads at most 13 records.

@@ -2,12 +2,12 @@
 
 import msgspec
 
+from service.base.whoami import whoami
 from service.keys import audit
 from service.keys.audit import Change, Edit
 from service.keys.durable import make_durable
 from service.keys.names import CONTROL
 from service.keys.store import KeyStore, KeyStoreError, now
-from service.whoami import whoami
 
 
 async def adopt(store: KeyStore) -> None:

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from service.base.terms import Terms
 from service.keys.record import ApiKey, Control, End
 from service.keys.store import KeyStore, KeyStoreError, edit_of, now
-from service.terms import Terms
 
 
 async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> tuple[ApiKey, ApiKey]:

@@ -6,8 +6,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from config.settings import SettingsError
-from warehouse import durable
-from warehouse.reading import read_regular
+from warehouse.files import durable
+from warehouse.files.reading import read_regular
 
 _FILE = "pepper"
 _LEAST_CHARACTERS = 16

@@ -9,9 +9,9 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from service.base.terms import MOST, Terms
 from service.keys.names import record_name
 from service.redis.client import StoreUnavailable
-from service.terms import MOST, Terms
 
 Status = Literal["active", "expired", "revoked"]
 ShownStatus = Literal["active", "expired", "revoked", "void"]

@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 from redis.asyncio import Redis
 
+from service.base.whoami import whoami
 from service.keys import audit, backup
 from service.keys.audit import AUDIT, LINE, Change, Edit, Line
 from service.keys.backup import Head, KeyItem, LineItem
@@ -20,7 +21,6 @@ from service.keys.names import CONTROL, record_name
 from service.keys.record import ApiKey, Damaged, State
 from service.keys.replay import Replay, merged
 from service.keys.store import KeyStore, KeyStoreError
-from service.whoami import whoami
 
 # Few enough that the server serves others in between.
 _BATCH = 200

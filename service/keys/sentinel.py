@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from service.keys.record import Control
-from warehouse.durable import write_atomically
-from warehouse.file_access import within
-from warehouse.reading import read_regular
+from warehouse.files.access import within
+from warehouse.files.durable import write_atomically
+from warehouse.files.reading import read_regular
 
 # In the data folder: keys were seen in the store, so an empty one is a loss and not a beginning.
 SEEN = "key-store-seen"

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 from redis.asyncio import Redis
 
+from service.base.terms import Terms
+from service.base.whoami import whoami
 from service.keys import audit, form, pepper
 from service.keys.audit import Change, Edit
 from service.keys.durable import make_durable
@@ -18,8 +20,6 @@ from service.keys.names import CONTROL, record_name
 from service.keys.record import NO_TERMS, ApiKey, Control, DamagedRecordError, State, decoded, decoded_key
 from service.keys.sentinel import MEND, Memory
 from service.redis.client import RedisStore, StoreRefused, StoreUnavailable, raise_errors
-from service.terms import Terms
-from service.whoami import whoami
 
 # Each try that fails means that somebody else has changed the key meanwhile.
 _TRIES = 10

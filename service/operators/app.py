@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from service.base.telemetry import Snapshot
 from service.http.errors import NO_STORE, ApiError
 from service.http.head import read_head
 from service.http.reply import JSON, Reply, Send
@@ -22,7 +23,6 @@ from service.operators.metrics import render
 from service.operators.problems import of_error, refused
 from service.operators.rounds import Rounds
 from service.operators.state import Health, InstanceState, readiness
-from service.telemetry import Snapshot
 
 log = logging.getLogger("forecast.operators")
 

@@ -4,8 +4,8 @@ import asyncio
 from time import monotonic
 from typing import cast
 
-from service.edge.protocol import LimitedProtocol
-from service.edge.timing import reset
+from service.edge.connection.deadlines import reset
+from service.edge.connection.protocol import LimitedProtocol
 
 
 class OperatorsProtocol(LimitedProtocol):

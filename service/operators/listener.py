@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable
 import uvicorn
 
 from config.settings import Settings
-from service.edge.timing import reset
+from service.base.server import Server
+from service.base.sockets import url_of
+from service.base.telemetry import Snapshot
+from service.edge.connection.deadlines import reset
 from service.keys import audit
 from service.operators.access import Tokens
 from service.operators.app import build_operators_app
 from service.operators.changes import Changes
 from service.operators.connection import OperatorsProtocol
 from service.operators.state import InstanceState
-from service.server import Server
-from service.sockets import url_of
-from service.telemetry import Snapshot
 
 log = logging.getLogger("forecast.operators")
 

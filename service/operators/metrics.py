@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from service.inbox_status import Status
+from service.base.telemetry import COUNTERS, HISTOGRAMS, LATENCY_BOUNDS, Histogram, Snapshot
 from service.operators.state import InstanceState, readiness
-from service.telemetry import COUNTERS, HISTOGRAMS, LATENCY_BOUNDS, Histogram, Snapshot
+from service.publishing.inbox_status import Status
 
 
 class _Families:

@@ -4,8 +4,8 @@ from typing import Literal
 
 import msgspec
 
-from service.control import Report
-from service.inbox_status import Status
+from service.base.messages import Report
+from service.publishing.inbox_status import Status
 
 
 class WorkerState(msgspec.Struct, frozen=True):

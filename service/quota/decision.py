@@ -4,7 +4,7 @@ from math import ceil
 
 import msgspec
 
-from service.terms import Rate
+from service.base.terms import Rate
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from service.base.tasks import keep_running
 from service.quota.names import DAY_SECONDS
 from service.quota.quotas import QuotaGuard
 from service.quota.spool import Spool
@@ -19,9 +20,8 @@ from service.quota.take_over import TakeOver
 from service.quota.usage import Batch, UsageCounters
 from service.quota.usage_store import Refused, UsageStore
 from service.redis.client import StoreUnavailable
-from service.tasks import keep_running
-from warehouse.errors import FilesHang
-from warehouse.file_access import FileAccess
+from warehouse.files.access import FileAccess
+from warehouse.schema.errors import FilesHang
 
 log = logging.getLogger("forecast.usage")
 

@@ -12,7 +12,7 @@ from math import gcd
 
 import msgspec
 
-from service.terms import Rate
+from service.base.terms import Rate
 
 # Below this, a double (Lua knows no other number) holds every product and every time exactly.
 _EXACT = 2**52

@@ -7,11 +7,11 @@ import asyncio
 from collections.abc import Callable
 from math import sqrt
 
+from service.base.terms import Rate
 from service.quota.decision import Decision, allowed, refused
 from service.quota.gcra import pace_of
 from service.quota.lease_store import Lease
 from service.quota.local_share import LocalShare
-from service.terms import Rate
 
 # A slower key asks for every request: few, and a token held back would be a large part of its rate.
 LEASED_FROM_PER_SECOND = 50

@@ -4,9 +4,9 @@ import math
 
 import msgspec
 
+from service.base.terms import Quota
 from service.quota.names import DAY_SECONDS
 from service.quota.usage_store import Totals
-from service.terms import Quota
 
 TRUST_SECONDS = 1.0
 

@@ -13,9 +13,9 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
+from service.base.terms import Rate
 from service.quota.gcra import pace_of
 from service.redis.client import RedisStore, StoreUnavailable
-from service.terms import Rate
 
 SCRIPT = resources.files("service.quota").joinpath("lease.lua").read_text(encoding="utf-8")
 _SHA = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()

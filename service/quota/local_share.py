@@ -2,8 +2,8 @@
 
 from functools import lru_cache
 
+from service.base.terms import Rate
 from service.quota.gcra import Bucket, Outcome, decide, pace_of
-from service.terms import Rate
 
 
 class LocalShare:

@@ -18,12 +18,12 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from service.base.terms import Period, Quota, period_of
 from service.quota.known import Known, QuotaState
 from service.quota.names import DAY_SECONDS
 from service.quota.usage import NO_BATCH, Batch, UsageCounters
 from service.quota.usage_store import Refused, Totals, UsageStore
 from service.redis.client import StoreUnavailable
-from service.terms import Period, Quota, period_of
 
 log = logging.getLogger("forecast.quota")
 

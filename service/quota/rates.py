@@ -21,12 +21,12 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from service.base.terms import Rate
 from service.quota.decision import Decision, allowed, refused
 from service.quota.holding import Holding
 from service.quota.lease_store import Lease
 from service.quota.recent import Recent
 from service.redis.client import StoreUnavailable
-from service.terms import Rate
 
 log = logging.getLogger("forecast.quota")
 

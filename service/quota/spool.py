@@ -17,8 +17,8 @@ import msgspec
 
 from service.quota.usage import Batch
 from service.quota.usage_store import SEQUENCE_SECONDS
-from warehouse.durable import clear_aside, exclusive, write_atomically
-from warehouse.reading import read_struct
+from warehouse.files.durable import clear_aside, exclusive, write_atomically
+from warehouse.files.reading import read_struct
 
 log = logging.getLogger("forecast.usage")
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from service.base.tasks import keep_running
 from service.quota.names import DAY_SECONDS
 from service.quota.spool import Spool, Spooled
 from service.quota.usage_store import Refused, UsageStore
 from service.redis.client import StoreUnavailable
-from service.tasks import keep_running
-from warehouse.errors import FilesHang
-from warehouse.file_access import FileAccess
+from warehouse.files.access import FileAccess
+from warehouse.schema.errors import FilesHang
 
 log = logging.getLogger("forecast.usage")
 

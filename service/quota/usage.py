@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from service.base.terms import Positive
 from service.quota.names import DAY_SECONDS
-from service.terms import Positive
 
 Outcome = Literal["answered", "answered_empty", "not_modified", "not_found", "rejected"]
 

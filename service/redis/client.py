@@ -13,9 +13,9 @@ from redis.exceptions import InvalidResponse, OutOfMemoryError, ReadOnlyError, R
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from config.urls import mask_url
+from service.base.tasks import keep_running
 from service.redis.breaker import CircuitBreaker
 from service.redis.tasks import end
-from service.tasks import keep_running
 
 log = logging.getLogger("forecast.redis")
 

@@ -10,7 +10,7 @@ import redis
 from rich.console import Console
 
 from config.settings import Settings
-from service.warming import warm_release
+from service.publishing.warming import warm_release
 from tests.bench.contenders import Contender, start_tiers
 from tests.bench.growth_data import add_keys, largest_cities, make_drop
 from tests.bench.load import Endpoint, Sample, check_programs, measure

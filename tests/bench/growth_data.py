@@ -6,11 +6,11 @@ import duckdb
 import msgspec
 import redis
 
+from service.base.terms import Quota, Rate, Terms
 from service.keys import form, pepper
 from service.keys.names import record_name
 from service.keys.record import ApiKey
 from service.keys.store import now
-from service.terms import Quota, Rate, Terms
 from tests.bench.stage import Stage
 
 _BATCH = 5000

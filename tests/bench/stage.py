@@ -25,9 +25,9 @@ from rich.console import Console
 from tests.support.instance import Instance, environment, forecast, serving
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import until
-from warehouse.illustrative import make_drops
-from warehouse.publish import publish
-from warehouse.releases import Catalog, Manifest
+from warehouse.publishing.illustrative import make_drops
+from warehouse.publishing.publish import publish
+from warehouse.releases.catalog import Catalog, Manifest
 
 SERVER_CORE, CLIENT_CORE = 0, 1
 FORECAST = "/v1/population-housing-forecast"

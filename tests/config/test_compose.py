@@ -15,7 +15,7 @@ from redis.exceptions import AuthenticationError
 
 from config.loading import load
 from config.settings import Settings
-from service.embedded_runtime import server_program
+from service.embedded.runtime import server_program
 from tests.support.containerfile import ROOT, image_environment
 from tests.support.waiting import until
 

@@ -10,7 +10,7 @@ from fakeredis import FakeAsyncRedis, FakeServer
 from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
 
-from service.embedded_runtime import server_program
+from service.embedded.runtime import server_program
 from service.redis.client import RedisStore, open_client
 from tests.support.valkey import ValkeyProcess
 

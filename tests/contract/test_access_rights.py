@@ -8,12 +8,14 @@ import pytest
 from redis import Redis as BlockingRedis
 from redis.exceptions import NoPermissionError
 
+from service.base.terms import Terms, parse_rate
 from service.cache.entry import CacheEntry
 from service.cache.key import cache_key
 from service.cache.purging import purge_shared
 from service.cache.shared import SharedCache
 from service.cache.warm import Plan, warm
-from service.embedded_runtime import server_program
+from service.embedded.probe import check_answers_redis
+from service.embedded.runtime import server_program
 from service.http.errors import ApiError
 from service.keys import audit, backup, changes
 from service.keys.adopting import adopt
@@ -24,7 +26,6 @@ from service.keys.store import KeyStore
 from service.keys.verdict import Accepted, Rejected
 from service.keys.verifier import KeyVerifier
 from service.operators.changes import Changes
-from service.probe import check_answers_redis
 from service.quota.backup import UsageDump
 from service.quota.lease_store import LeaseStore
 from service.quota.names import DAY_SECONDS
@@ -32,7 +33,6 @@ from service.quota.report import UsageReport
 from service.quota.restore import restore_usage
 from service.redis.client import RedisStore, StoreUnavailable, open_client
 from service.redis.invalidation import InvalidationListener
-from service.terms import Terms, parse_rate
 from tests.support.documented import rights
 from tests.support.key_store import PEPPER
 from tests.support.operators import purge

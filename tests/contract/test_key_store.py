@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.embedded_runtime import server_program
+from service.embedded.runtime import server_program
 from service.keys import audit, backup, changes, form
 from service.keys import store as key_store
 from service.keys.adopting import adopt

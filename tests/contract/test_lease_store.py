@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis import Redis as BlockingRedis
 
+from service.base.terms import Rate
 from service.quota.gcra import Bucket, decide, pace_of
 from service.quota.lease_store import SCRIPT, LeaseStore, record_name
 from service.redis.client import RedisStore, StoreUnavailable
-from service.terms import Rate
 from tests.contract.conftest import Backend
 from tests.support.waiting import eventually
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from service.cache.warm import Plan, WarmError, warm
-from service.probe import check_answers_redis
+from service.embedded.probe import check_answers_redis
 from service.redis.client import RedisStore, StoreUnavailable, open_client
 from service.redis.invalidation import InvalidationListener
 from tests.support.tls import Authority, TlsServer

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from service.base.terms import Quota
 from service.quota.names import DAY_SECONDS
 from service.quota.report import UsageReport
 from service.quota.usage import NO_BATCH, Batch, Outcome
 from service.quota.usage_store import SEQUENCE_SECONDS, Refused, Totals, UsageStore
 from service.redis.client import RedisStore, StoreUnavailable, open_client
-from service.terms import Quota
 from tests.contract.conftest import Backend
 from tests.support.usage import UsageWorker, count
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.cli.conftest import servers_of
+from tests.service.conftest import servers_of
 from tests.support.drops import homes, location, people, write_drop
 from tests.support.instance import children_of, environment, forecast, is_alive
 from tests.support.waiting import PATIENCE, until
 from tests.warehouse.helpers import publish
-from warehouse.releases import Catalog
+from warehouse.releases.catalog import Catalog
 
 # What a command compares, or reads, can take a minute; here it does.
 _SLOW = """

@@ -16,7 +16,7 @@ from tests.support.disks import fill, mounted
 from tests.support.drops import people, write_drop, write_swelling
 from tests.support.instance import Instance, children_of, is_alive, serving
 from tests.support.waiting import until
-from warehouse.releases import Catalog
+from warehouse.releases.catalog import Catalog
 
 Env = dict[str, str]
 
@@ -47,7 +47,7 @@ def figure(instance: Instance, site: Site) -> int:
 
 
 def watchers(instance: Instance) -> list[int]:
-    return [pid for pid in instance.descendants() if b"service.watcher" in _command(pid)]
+    return [pid for pid in instance.descendants() if b"service.instance.watcher" in _command(pid)]
 
 
 def _command(pid: int) -> bytes:

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.edge import limits
+from service.edge.admission import limits
 from tests.faults.conftest import Site
 from tests.support.drops import write_drop
 from tests.support.instance import (

@@ -20,8 +20,8 @@ from tests.support.instance import SHORT_DRAIN, children_of, environment, foreca
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import PATIENCE, until
 from tests.warehouse.helpers import publish
-from warehouse.errors import CatalogError
-from warehouse.releases import Catalog
+from warehouse.releases.catalog import Catalog
+from warehouse.schema.errors import CatalogError
 
 _ZIP_CODES = 2000
 _KILLS = 8

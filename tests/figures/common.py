@@ -19,8 +19,8 @@ from tests.support.drops import project, write_drop
 from tests.support.instance import FORECAST, Instance, environment
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import until
-from warehouse.publish import Options, publish
-from warehouse.releases import Catalog
+from warehouse.publishing.publish import Options, publish
+from warehouse.releases.catalog import Catalog
 
 _START_SECONDS = 30.0
 # As an operator's command has it.

@@ -18,10 +18,10 @@ import msgspec
 import uvloop
 from redis.asyncio import Redis
 
+from service.base.terms import Quota, Rate, Terms
 from service.keys.audit import AUDIT, LINE
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore, edit_of, now
-from service.terms import Quota, Rate, Terms
 from tests.figures.common import Site, milliseconds, request, say, site, spread, wait_for_workers
 from tests.support.instance import serving
 

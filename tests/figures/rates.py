@@ -19,7 +19,7 @@ from collections import Counter, deque
 
 import uvloop
 
-from service.terms import Rate, Terms
+from service.base.terms import Rate, Terms
 from tests.figures.common import Connection, Site, milliseconds, request, say, site, spread, wait_for_workers
 from tests.support.instance import serving
 

@@ -22,9 +22,9 @@ from datetime import UTC, datetime, timedelta
 
 import uvloop
 
+from service.base.terms import Quota, Rate, Terms
 from service.quota.report import Damaged, UsageReport
 from service.quota.spool import FOLDER
-from service.terms import Quota, Rate, Terms
 from tests.figures.common import Site, request, say, site, wait_for_workers
 from tests.figures.usage_load import Cell, Load, Question, Tally
 from tests.support.instance import FORECAST, Instance, is_alive, serving

@@ -6,7 +6,7 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from service.edge.direct import DirectProtocol
+from service.edge.connection.direct import DirectProtocol
 from service.edge.gate import Gate
 
 DATE = b"Fri, 20 Nov 2026 12:00:00 GMT"

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from config.settings import Settings
-from service.inbox import Means, Stopped, Watcher
-from service.inbox_events import Event
-from service.publishing import Progress, Published
-from warehouse.errors import BusyError, CatalogError
-from warehouse.findings import Report, report
-from warehouse.inbox import Inbox
-from warehouse.publish import Options, Outcome
+from service.publishing.inbox import Means, Stopped, Watcher
+from service.publishing.inbox_events import Event
+from service.publishing.inbox_folders import Inbox
+from service.publishing.publisher import Progress, Published
+from warehouse.publishing.publish import Options, Outcome
 from warehouse.rules.all import found
+from warehouse.schema.errors import BusyError, CatalogError
+from warehouse.schema.findings import Report, report
 
 GOOD = Published(outcome=Outcome(result="published", report=Report(()), manifest=None))
 CURRENT = Published(outcome=Outcome(result="already_current", report=Report(()), manifest=None))

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Callable
 
+from service.base.terms import Rate
 from service.quota.gcra import Bucket, decide
 from service.quota.lease_store import Lease
 from service.quota.rates import RateLimiter
 from service.redis.client import StoreUnavailable
-from service.terms import Rate
 from tests.support.key_store import Clock
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
+from service.base.telemetry import REQUESTS, Snapshot, Telemetry
 from service.operators.access import Tokens
 from service.operators.app import OperatorsApp, build_operators_app
 from service.operators.changes import Changes, Purged
 from service.operators.state import InstanceState
-from service.telemetry import REQUESTS, Snapshot, Telemetry
 from tests.support.asgi import exchange
 
 READ = "read-token-of-the-tests"

@@ -13,12 +13,12 @@ from urllib.parse import quote_plus
 import uvloop
 
 from config.settings import Settings
-from service import worker
-from service.app import Endpoints, WorkerApp
+from service.base.server import Server
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore, open_client
-from service.server import Server
+from service.worker import main
+from service.worker.app import Endpoints, WorkerApp
 from tests.support.waiting import eventually
 from tests.support.wire import Answer, Wire
 
@@ -92,7 +92,7 @@ async def _issue(store: KeyStore) -> tuple[str, ApiKey]:
 
 async def _serve(settings: Settings, stop: asyncio.Event, ready: Callable[[Served], None]) -> None:
     app = WorkerApp(settings, Endpoints(settings.keys_url, settings.cache_url, PEPPER), lambda _: None)
-    server = Server(worker._uvicorn_config(app, settings))
+    server = Server(main._uvicorn_config(app, settings))
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(128)

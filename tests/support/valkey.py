@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from service.embedded_runtime import server_program
+from service.embedded.runtime import server_program
 
 _START_SECONDS = 60.0
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, alias, homes, location, people, project
 from tests.warehouse import spoiling
 from tests.warehouse.spoiling import AT, Spoil, add, figures_as, file, only, renamed, without, zip_codes_as
-from warehouse.intake import read
-from warehouse.reader import Reader
+from warehouse.drops.intake import read
+from warehouse.drops.reader import Reader
 
 
 class Bad(msgspec.Struct, frozen=True):

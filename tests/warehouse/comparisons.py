@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from warehouse.comparison import Comparison, FigureChange, Places
+from warehouse.schema.comparison import Comparison, FigureChange, Places
 
 UNCHANGED = Comparison(
     rows={"aliases": (100, 100), "housing": (50, 50), "locations": (100, 100), "population": (100, 100)},

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.drops import write_drop
-from warehouse.releases import Catalog
+from warehouse.releases.catalog import Catalog
 
 
 @pytest.fixture

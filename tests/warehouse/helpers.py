@@ -8,22 +8,22 @@ import duckdb
 import msgspec
 import pyarrow.parquet as pq
 
-from warehouse import publish as publisher
 from warehouse.areas import forecast
 from warehouse.areas.area import Area
-from warehouse.drop import collect
-from warehouse.engine import Engine
-from warehouse.extracts import recognise
-from warehouse.findings import Finding, Report, report
-from warehouse.intake import read
-from warehouse.keyset import KeySet
-from warehouse.lookup import Lookup
-from warehouse.publish import Options, Outcome
-from warehouse.releases import Catalog
+from warehouse.drops.collection import collect
+from warehouse.drops.intake import read
+from warehouse.drops.recognition import recognise
+from warehouse.drops.staging import stage, staged_name
+from warehouse.drops.validation import validate
+from warehouse.lookup.engine import Engine
+from warehouse.lookup.lookups import Lookup
+from warehouse.places.keyset import KeySet
+from warehouse.publishing import publish as publisher
+from warehouse.publishing.publish import Options, Outcome
+from warehouse.releases.catalog import Catalog
 from warehouse.rules.all import RULES
-from warehouse.staging import stage, staged_name
-from warehouse.tables import LOCATIONS
-from warehouse.validation import validate
+from warehouse.schema.findings import Finding, Report, report
+from warehouse.schema.tables import LOCATIONS
 
 ATTRIBUTION = ("Figures: somebody",)
 NO_LIMITS = {rule.name: 1e9 for rule in RULES.values() if rule.limit is not None and rule.name != "too-many-rows"}

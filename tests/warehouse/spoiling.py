@@ -21,8 +21,8 @@ from tests.support.drops import (
     write_table,
 )
 from tests.warehouse.helpers import shorten
-from warehouse.intake import Progress, Read, Request, read
-from warehouse.reader import read_apart
+from warehouse.drops.intake import Progress, Read, Request, read
+from warehouse.drops.reader import read_apart
 
 AT = "36436"
 GOOD: Mapping[str, Rows] = {

@@ -8,7 +8,7 @@ import pytest
 from tests.support.drops import HOUSING, write_table
 from warehouse import sql
 from warehouse.rules.rows import ROW_RULES as RULES
-from warehouse.tables import TABLES
+from warehouse.schema.tables import TABLES
 
 
 def test_every_statement_is_described() -> None:

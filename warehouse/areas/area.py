@@ -9,8 +9,8 @@ import msgspec
 
 from warehouse import sql
 from warehouse.areas.paging import Cursors
-from warehouse.keyset import KeySet
-from warehouse.lookup import Lookup
+from warehouse.lookup.lookups import Lookup
+from warehouse.places.keyset import KeySet
 
 # Measured: a list of keys saves a third of the time for one, a fifth for 16 to 32, a twelfth for 48; for a city of 178
 # whose ZIP codes are neighbours it takes almost twice as long.

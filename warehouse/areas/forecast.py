@@ -18,10 +18,10 @@ from warehouse import sql
 from warehouse.areas import aliases
 from warehouse.areas.area import Area
 from warehouse.areas.fields import City, FipsCode, StateCode, ZipCode
-from warehouse.engine import Engine
-from warehouse.keyset import KeySet, Match
-from warehouse.keyset_builder import KeySetBuilder
-from warehouse.tables import HOUSING_FIGURES
+from warehouse.lookup.engine import Engine
+from warehouse.places.keyset import KeySet, Match
+from warehouse.places.keyset_builder import KeySetBuilder
+from warehouse.schema.tables import HOUSING_FIGURES
 
 # Measured: with lz4 and 512 rows a look-up reads one group in about a millisecond, and the file stays small.
 _ROWS_PER_GROUP = 512

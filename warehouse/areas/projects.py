@@ -25,11 +25,11 @@ from warehouse.areas import aliases
 from warehouse.areas.area import Area
 from warehouse.areas.fields import City, FipsCode, StateCode, ZipCode
 from warehouse.areas.paging import Cursors, Page
-from warehouse.engine import Engine
-from warehouse.keyset import KeySet, Match
-from warehouse.keyset_builder import KeySetBuilder
-from warehouse.names import fold_city, strip_state
-from warehouse.vocabulary import PROJECT_STATUSES, UNKNOWN, ProjectStatus
+from warehouse.lookup.engine import Engine
+from warehouse.places.keyset import KeySet, Match
+from warehouse.places.keyset_builder import KeySetBuilder
+from warehouse.places.names import fold_city, strip_state
+from warehouse.schema.vocabulary import PROJECT_STATUSES, UNKNOWN, ProjectStatus
 
 _LEAST_ROWS_PER_GROUP = 512
 _SCHEMA = pa.schema(

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from warehouse.errors import WarehouseError
-from warehouse.findings import Finding
 from warehouse.rules.drift import DRIFT_RULES
 from warehouse.rules.files import COLUMN_RULES, FILE_RULES
 from warehouse.rules.rows import ROW_RULES
 from warehouse.rules.rule import Rule
+from warehouse.schema.errors import WarehouseError
+from warehouse.schema.findings import Finding
 
 RULES: dict[str, Rule] = {rule.name: rule for rule in (*FILE_RULES, *COLUMN_RULES, *ROW_RULES, *DRIFT_RULES)}
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from warehouse.rules.rule import CORRECT, Rule
-from warehouse.tables import ALIASES, POPULATION, PROJECTS, Column, Table
+from warehouse.schema.tables import ALIASES, POPULATION, PROJECTS, Column, Table
 
 MEANINGS = {
     "zip": "five-digit ZIP codes",

@@ -5,8 +5,8 @@ from typing import Literal
 
 import msgspec
 
-from warehouse.findings import Severity
-from warehouse.tables import Column, Table
+from warehouse.schema.findings import Severity
+from warehouse.schema.tables import Column, Table
 
 Unit = Literal["share", "rows"]
 

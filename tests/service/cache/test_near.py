@@ -6,12 +6,12 @@ import tracemalloc
 
 import pytest
 
+from service.base.tasks import keep_running
 from service.cache import near as module
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey, cache_key
 from service.cache.near import NearCache, NearEntry, cost_of
 from service.cache.sieve import STEP
-from service.tasks import keep_running
 from tests.support.waiting import eventually
 
 ENTRY = CacheEntry.of(b'{"total_results":1}')

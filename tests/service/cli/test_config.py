@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from config.settings import names
-from tests.service.cli.conftest import Cli
+from tests.service.conftest import Cli
 
 SECRET = "hunter2-and-a-few-more-characters"
 

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from service.cli import main
-from tests.service.cli.conftest import Cli
+from tests.service.conftest import Cli
 
 
 def walk(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:

@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
+from service.base.telemetry import Telemetry
 from service.edge.gate import Gate
 from service.http.reply import JSON, Reply
 from service.keys.verifier import KeyVerifier
-from service.telemetry import Telemetry
 from tests.support.asgi import exchange
 from tests.support.problems import problem
 from tests.support.served import FORECAST, Served

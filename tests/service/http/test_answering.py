@@ -7,17 +7,17 @@ import msgspec
 import pytest
 
 from config.settings import Settings
+from service.base.terms import Terms
 from service.http import answering
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
-from service.terms import Terms
 from tests.support.drops import LOCATIONS, location, people, project, write_drop
 from tests.support.problems import problem
 from tests.support.served import FORECAST, Served, served, with_keys
 from tests.warehouse.helpers import NO_LIMITS
-from warehouse.errors import LookupBusy, LookupFailure, LookupTimeout
-from warehouse.publish import Options, publish
-from warehouse.releases import Catalog
+from warehouse.publishing.publish import Options, publish
+from warehouse.releases.catalog import Catalog
+from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 
 GOOD = f"{FORECAST}?zip_code=36436"
 

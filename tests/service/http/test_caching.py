@@ -16,8 +16,8 @@ from tests.conftest import SPRINGFIELD
 from tests.support.drops import LOCATIONS, POPULATION, people, write_drop
 from tests.support.served import FORECAST, Served, served
 from tests.support.wire import Answer
-from warehouse.publish import Options, publish
-from warehouse.releases import Catalog
+from warehouse.publishing.publish import Options, publish
+from warehouse.releases.catalog import Catalog
 
 SMALL = f"{FORECAST}?zip_code=36436"
 LARGE = f"{FORECAST}?city_name=Springfield&state_code=IL"

@@ -8,7 +8,7 @@ import msgspec
 from config.settings import Settings
 from service.http.areas import AREAS
 from tests.support.served import FORECAST, Served, served
-from warehouse.releases import Catalog
+from warehouse.releases.catalog import Catalog
 
 
 def test_the_index_names_release_sources_and_areas(worker: Served, published: Path) -> None:

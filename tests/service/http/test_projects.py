@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from config.settings import Settings
+from service.base.telemetry import REQUESTS
 from service.http.errors import CODES
 from service.http.projects import PATH
-from service.telemetry import REQUESTS
 from tests.support.drops import Rows, project, write_drop
 from tests.support.served import FORECAST, Served, served
-from warehouse.publish import Options, publish
-from warehouse.releases import Catalog
+from warehouse.publishing.publish import Options, publish
+from warehouse.releases.catalog import Catalog
 
 SAINT_LOUIS = [
     project(f"STL-{number:03}", zip_code=None, city_name="Saint Louis", state_code="MO") for number in range(25)

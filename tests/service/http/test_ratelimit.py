@@ -4,10 +4,10 @@ import re
 
 import pytest
 
+from service.base.terms import Quota, Rate
 from service.http.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
 from service.quota.decision import Decision, allowed, refused
 from service.quota.known import QuotaState
-from service.terms import Quota, Rate
 
 RATE = Rate(500, 1, 100)
 QUOTA = Quota(5_000_000, "month")

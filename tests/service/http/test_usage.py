@@ -9,13 +9,13 @@ import msgspec
 import pytest
 from openapi_schema_validator import OAS31Validator
 
+from service.base.terms import Terms, parse_quota, parse_rate
 from service.http.app import build_litestar
 from service.http.errors import ApiError
 from service.http.head import SCOPE_KEY, RequestHead
 from service.http.usage import Period, Usage, parse_period, usage_operation, usage_route
 from service.keys.record import ApiKey
 from service.quota.report import UsageReport
-from service.terms import Terms, parse_quota, parse_rate
 from tests.support.asgi import exchange
 from tests.support.usage import UsageWorker, double
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from service.base.terms import Terms
 from service.keys import audit, backup, changes, restore
 from service.keys.adopting import adopt
 from service.keys.audit import AUDIT, Line
@@ -16,7 +17,6 @@ from service.keys.record import ApiKey
 from service.keys.restore import Restore, Restored
 from service.keys.store import ForeignStoreError
 from service.redis.client import StoreUnavailable
-from service.terms import Terms
 from tests.support.key_store import PEPPER, HeldKeyStore
 
 TERMS = Terms(areas=("forecast",))

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from service.base.telemetry import Snapshot
 from service.operators.app import build_operators_app
 from service.operators.changes import Changes
 from service.operators.state import InstanceState
-from service.telemetry import Snapshot
 from tests.service.operators.test_state import WELL, but, instance
 from tests.support.key_store import PEPPER
 from tests.support.operators import READ, WRITE, Answer, ask, operators, purge

@@ -20,8 +20,8 @@ from tests.support.operators import JSON, READ, WRITE, Answer, ask, operators, p
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
 from tests.warehouse.helpers import publish
-from warehouse.instances import InstanceFile, InstanceRecord
-from warehouse.releases import Catalog
+from warehouse.releases.catalog import Catalog
+from warehouse.releases.instances import InstanceFile, InstanceRecord
 
 UNKNOWN = "0" * 12
 ROLLBACK = "/releases/rollback"

@@ -9,13 +9,13 @@ import httpx
 import pytest
 
 from config.settings import Settings
-from service.edge import limits
+from service.base.sockets import bind, url_of
+from service.base.telemetry import Snapshot
+from service.edge.admission import limits
 from service.keys import audit
 from service.operators.app import OperatorsApp
 from service.operators.changes import Changes
 from service.operators.listener import OperatorsListener, warn_if_open
-from service.sockets import bind, url_of
-from service.telemetry import Snapshot
 from tests.service.operators.test_state import WELL, instance
 from tests.support.key_store import PEPPER
 from tests.support.operators import READ, WRITE, purge

@@ -3,10 +3,10 @@
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.inbox_status import Status
+from service.base.telemetry import COUNTERS, HISTOGRAMS, REQUEST_SECONDS, REQUESTS, Snapshot, Telemetry
 from service.operators.metrics import render
 from service.operators.state import InstanceState
-from service.telemetry import COUNTERS, HISTOGRAMS, REQUEST_SECONDS, REQUESTS, Snapshot, Telemetry
+from service.publishing.inbox_status import Status
 from tests.service.operators.test_state import WELL, but, instance
 
 

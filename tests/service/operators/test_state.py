@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from service.control import Report
-from service.inbox_status import Status
+from service.base.messages import Report
+from service.base.telemetry import Snapshot
 from service.operators.state import InstanceState, Readiness, WorkerState, readiness
-from service.telemetry import Snapshot
+from service.publishing.inbox_status import Status
 
 WELL = Report(
     release="r1",

@@ -2,8 +2,8 @@
 
 import pytest
 
+from service.base.terms import Rate
 from service.quota.decision import Decision, allowed, refused
-from service.terms import Rate
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.base.terms import Rate
 from service.quota.gcra import Bucket, decide, pace_of
-from service.terms import Rate
 
 NOW = 1_800_000_000_000_000
 SECOND = 1_000_000

@@ -10,9 +10,9 @@ from fakeredis import FakeAsyncRedis
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
+from service.base.terms import Rate
 from service.quota.lease_store import Lease, LeaseStore
 from service.redis.client import RedisStore, StoreUnavailable
-from service.terms import Rate
 
 RATE = Rate(10, 1, 5)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from service.base.terms import Rate
 from service.quota.local_share import LocalShare
-from service.terms import Rate
 
 RATE = Rate(100, 1, 40)
 

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from service.base.terms import Quota, parse_quota
 from service.quota import quotas
 from service.quota.known import QuotaState
 from service.quota.usage import NO_BATCH
 from service.quota.usage_store import Totals
-from service.terms import Quota, parse_quota
 from tests.support.usage import NOON, UsageWorker, stored
 from tests.support.waiting import eventually
 

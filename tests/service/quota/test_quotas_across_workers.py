@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from fakeredis import FakeServer
 
+from service.base.terms import Quota, parse_quota
 from service.quota.quotas import WAIT_SECONDS
-from service.terms import Quota, parse_quota
 from tests.support.key_store import Clock
 from tests.support.usage import NOON, UsageWorker, double
 from tests.support.virtual import VirtualLoop

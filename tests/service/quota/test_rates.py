@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from service.base.terms import Rate
 from service.quota.decision import Decision
 from service.quota.holding import LIFE_SECONDS
 from service.quota.rates import LOCAL_SECONDS, REMEMBERED_KEYS
-from service.terms import Rate
 from tests.support.leasing import OneWorker
 
 FAST = Rate(500, 1, 100)

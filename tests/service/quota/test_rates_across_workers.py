@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from service.base.terms import Rate
 from service.quota.rates import RateLimiter
-from service.terms import Rate
 from tests.support.key_store import Clock
 from tests.support.leasing import FakeLeases
 

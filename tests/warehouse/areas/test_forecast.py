@@ -9,9 +9,9 @@ import pytest
 from tests.support.drops import LOCATIONS, NOWHERE, homes, location, people, write_drop
 from tests.warehouse.helpers import engine_of, entries, keys, publish
 from warehouse.areas import forecast
-from warehouse.errors import LookupFailure
-from warehouse.keyset import Match, UnknownCity
-from warehouse.releases import Catalog
+from warehouse.places.keyset import Match, UnknownCity
+from warehouse.releases.catalog import Catalog
+from warehouse.schema.errors import LookupFailure
 
 
 def encoded(catalog: Catalog) -> dict[str, bytes]:

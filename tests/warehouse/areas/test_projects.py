@@ -12,8 +12,8 @@ from tests.support.drops import LOCATIONS, Rows, location, project, write_drop, 
 from tests.warehouse.helpers import engine_of, finding, publish
 from warehouse.areas import projects
 from warehouse.areas.paging import DEFAULT, Cursors, Page
-from warehouse.keyset import KeySet, Match, OtherCity, UnknownCity, UnknownZip
-from warehouse.releases import Catalog
+from warehouse.places.keyset import KeySet, Match, OtherCity, UnknownCity, UnknownZip
+from warehouse.releases.catalog import Catalog
 
 NEW_YORK = (
     location("10001", "New York", "NY", county_name="New York County", county_fips_code="36061"),

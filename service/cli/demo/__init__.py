@@ -1,0 +1,1 @@
+"""`forecast demo`: its site and its command."""

@@ -1,0 +1,178 @@
+"""The demo: an illustrative drop of the whole country, published and served the ordinary way."""
+
+import errno
+import shlex
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from config.settings import Settings
+from service.base import interruption
+from service.base.sockets import StartError
+from service.embedded.owner import borrowed
+from service.instance.supervisor import serve
+from service.keys import form, pepper
+from service.keys.store import KeyStore
+from service.publishing.publisher import origin_of
+from service.redis.client import RedisStore, open_client
+from warehouse.files.durable import write_atomically
+from warehouse.publishing.illustrative import make_drops
+from warehouse.publishing.publish import Options, publish
+from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.schema.errors import BusyError, NoReleaseError, WarehouseError
+
+_PORTS_TO_TRY = 50
+_PATIENCE_SECONDS = 60.0
+_PARTNER = "demo"
+
+Say = Callable[[str], None]
+
+
+class DemoLines(msgspec.Struct, frozen=True):
+    """What a newcomer copies into another terminal."""
+
+    illustrative: bool
+    ask: tuple[tuple[str, str], ...]
+    publish: tuple[tuple[str, str], ...]
+    operators: str
+    documentation: str
+
+
+def run_demo(
+    settings: Settings, *, log_json: bool, say: Say, on_ready: Callable[[DemoLines], None], program: str
+) -> None:
+    """Prepares what is missing, then serves until told to stop; `program` is how `forecast` is called here.
+
+    Raises:
+        StartError, WarehouseError, SettingsError, EmbeddedError: with one line that says what to do.
+    """
+    folder = settings.data_path / "demo"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StartError(f"cannot write the data folder {settings.data_dir}: {error.strerror}") from None
+    make_drops(folder / "drops", say)
+    manifest = _release(settings, folder, say)
+    key = _key(settings, folder / "key", say)
+    settings = msgspec.structs.replace(_with_free_ports(settings, say), docs=True)
+
+    def ready(partners: str, operators: str) -> None:
+        on_ready(_lines(manifest, partners, operators, key, f"{program} ", folder / "drops"))
+
+    say("starting")
+    serve(settings, log_json=log_json, on_ready=ready)
+
+
+def _release(settings: Settings, folder: Path, say: Say) -> Manifest:
+    """The current release; the first demo drop is published where there is none."""
+    catalog = Catalog(settings.data_path)
+    try:
+        return catalog.current()
+    except NoReleaseError:
+        say("publishing the first drop")
+    drop = str(folder / "drops" / "first")
+    options = Options(attribution=settings.attribution, origin=origin_of([drop], "demo"))
+    try:
+        outcome = publish(catalog, [drop], options, say)
+    except BusyError:
+        say("another demo publishes it; waiting")
+        return _await_release(catalog)
+    if outcome.manifest is None:
+        raise WarehouseError(f"the demo's drop was refused: {outcome.report.summary()}; remove {folder} and try again")
+    return outcome.manifest
+
+
+def _await_release(catalog: Catalog) -> Manifest:
+    """The release that another process is publishing. Raises NoReleaseError if it does not come."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while catalog.pointer() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return catalog.current()
+
+
+def _key(settings: Settings, path: Path, say: Say) -> str:
+    """The demo's key: the one in its file as long as it works, else a new one."""
+    secret = pepper.obtain(settings.keys_pepper, settings.data_path)
+    kept = path.read_text(encoding="ascii").strip() if path.exists() else ""
+
+    async def obtain(url: str) -> str:
+        redis = RedisStore("key store", url, open_client(url, timeout=3.0, retries=1))
+        try:
+            store = KeyStore(redis, secret, settings.data_path)
+            parts = form.parse(kept)
+            known = (await store.find(parts.key_id)).key if parts else None
+            if parts and known and known.status() == "active" and known.digest == form.digest(parts.secret, secret):
+                return kept
+            say("issuing a key")
+            issued, _ = await store.issue(_PARTNER, "made by forecast demo", None)
+            return issued
+        finally:
+            await redis.stop()
+
+    with borrowed(settings, ("keys",)) as urls:
+        key = interruption.run(obtain(urls["keys"]))
+    if key != kept:
+        write_atomically(path, f"{key}\n".encode(), mode=0o600)
+    return key
+
+
+def _with_free_ports(settings: Settings, say: Say) -> Settings:
+    partners = _free_port(settings.listen_host, settings.listen_port, set(), say)
+    operators = _free_port(settings.operator_host, settings.operator_port, {partners}, say)
+    return msgspec.structs.replace(settings, listen_port=partners, operator_port=operators)
+
+
+def _free_port(host: str, wanted: int, taken: set[int], say: Say) -> int:
+    if wanted == 0:
+        return 0
+    for port in range(wanted, min(wanted + _PORTS_TO_TRY, 65536)):
+        if port not in taken and _is_free(host, port):
+            if port != wanted:
+                say(f"port {wanted} is busy; using {port}")
+            return port
+    raise StartError(f"no free port from {wanted} on; set FORECAST_LISTEN_PORT and FORECAST_OPERATOR_PORT")
+
+
+def _is_free(host: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return error.errno != errno.EADDRINUSE  # any other trouble is told when it is bound for good
+    return True
+
+
+def _lines(manifest: Manifest, partners: str, operators: str, key: str, program: str, drops: Path) -> DemoLines:
+    url = f"{partners}/v1/population-housing-forecast"
+    curl = f"curl -s -H 'x-api-key: {key}'"
+    projects = f"{curl} '{partners}/v1/development-projects?city_name=Chicago&state_code=IL'"
+    return DemoLines(
+        illustrative=manifest.illustrative,
+        ask=(
+            ("a ZIP code", f"{curl} '{url}?zip_code=36436'"),
+            ("a city", f"{curl} '{url}?city_name=Saint+Louis&state_code=MO'"),
+            *((("development projects", projects),) if "projects" in manifest.areas else ()),
+            ("an error that helps", f"{curl} '{url}?city_name=Dickinson&state_code=AK'"),
+        ),
+        publish=(
+            ("publish a newer drop", f"{program}extracts publish {shown(drops / 'second')}"),
+            ("see a bad one refused", f"{program}extracts publish {shown(drops / 'bad')}"),
+            ("go back", f"{program}extracts rollback"),
+        ),
+        operators=operators,
+        documentation=f"{partners}/docs/",
+    )
+
+
+def shown(path: Path) -> str:
+    """`path` so that it can be typed in any folder."""
+    return shlex.quote(str(path.absolute()))
+
+
+def program_name() -> str:
+    return shown(Path(sys.argv[0]))

@@ -1,0 +1,1 @@
+"""`forecast extracts`: drops, releases, the inbox."""

@@ -1,0 +1,201 @@
+"""forecast extracts: what looks at releases. What looks at drops is in extracts.py."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import msgspec
+from rich.markup import escape
+
+from service.base import interruption
+from service.base.whoami import whoami
+from service.cli.output import (
+    data_folder_member,
+    json_option,
+    load_settings,
+    print_json,
+    reports_errors,
+    stderr,
+    stdout,
+    tell_data_folder,
+)
+from service.publishing.publisher import SERVED_WITHIN_SECONDS, roll_back_and_wait
+from service.reports import terminal
+from warehouse.compare.releases import compare_releases, write_release_changes
+from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.releases.instances import InstanceRecord
+from warehouse.releases.retire import retire, retire_all_but
+from warehouse.schema.errors import CatalogError
+
+_FORMS = (".csv", ".parquet")
+
+
+@click.command(name="list")
+@json_option
+@reports_errors
+def list_releases(as_json: bool) -> None:
+    """List the releases that there are, newest first.
+
+    \b
+    forecast extracts list
+    forecast extracts list --json
+    """
+    settings = load_settings().settings
+    catalog = Catalog(settings.data_path)
+    pointer = catalog.pointer()
+    releases = catalog.all()
+    if as_json:
+        current = pointer.release if pointer else None
+        print_json([_summary(manifest, current) | data_folder_member(settings) for manifest in releases])
+        return
+    if not releases:
+        click.echo(f"No releases yet in {settings.data_path.absolute()}: run `forecast extracts publish PATH`.")
+        return
+    terminal.print_releases(stdout(), settings.data_path, releases, pointer)
+
+
+@click.command()
+@click.argument("release", required=False)
+@json_option
+@reports_errors
+def show(release: str | None, as_json: bool) -> None:
+    """Show a release (default: the current one): its tables, where they came from, and its findings.
+
+    \b
+    forecast extracts show
+    forecast extracts show 20261005T090000Z-0123456789ab
+    """
+    settings = load_settings().settings
+    catalog = Catalog(settings.data_path)
+    current = catalog.current().id if release is None else None
+    manifest = catalog.manifest(release or current or "")
+    pointer = catalog.pointer()
+    if pointer and pointer.release != manifest.id:
+        pointer = None
+    report = catalog.findings(manifest.id)
+    if as_json:
+        said = {"current": pointer is not None, "switched_by": pointer.by if pointer else None}
+        print_json(said | {"manifest": manifest, "findings": report.findings} | data_folder_member(settings))
+        return
+    terminal.print_manifest(stdout(), settings.data_path, manifest, pointer)
+    terminal.print_report(stdout(), report)
+
+
+@click.command()
+@click.argument("release", required=False)
+@json_option
+@reports_errors
+def rollback(release: str | None, as_json: bool) -> None:
+    """Make RELEASE current again; without it, the one that was current before this one.
+
+    \b
+    forecast extracts rollback
+    forecast extracts rollback 20261005T090000Z-0123456789ab
+    """
+    settings = load_settings().settings
+    with explains_interruption(Catalog(settings.data_path)):
+        done = roll_back_and_wait(settings.data_path, release, whoami())
+    if as_json:
+        print_json(msgspec.structs.asdict(done) | data_folder_member(settings))
+        return
+    click.echo(done.release)
+    tell_data_folder(settings)
+    warn_behind(list(done.behind))
+
+
+@click.command()
+@click.argument("old")
+@click.argument("new", required=False)
+@click.option(
+    "--to", "to", type=click.Path(dir_okay=False, path_type=Path), help="Also write every change: .csv or .parquet."
+)
+@json_option
+@reports_errors
+def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
+    """Compare release OLD with NEW (default: the current one): places, national totals, largest movers.
+
+    \b
+    forecast extracts diff 20261005T090000Z-0123456789ab
+    forecast extracts diff OLD NEW --to changes.csv
+    """
+    if to is not None and to.suffix.lower() not in _FORMS:
+        raise click.UsageError(f"--to must end in {' or '.join(_FORMS)}")
+    catalog = Catalog(load_settings().settings.data_path)
+    names = (old, new or catalog.current().id)
+    comparison = compare_releases(catalog, *names)
+    written = write_release_changes(catalog, *names, to) if to is not None else None
+    if as_json:
+        print_json({"old": names[0], "new": names[1], "comparison": comparison, "written": written})
+        return
+    terminal.print_comparison(stdout(), comparison, f"{names[0]} → {names[1]}")
+    if written is not None:
+        stdout().print(f"{written:,} changed figures written to {escape(str(to))}")
+
+
+@click.command(name="retire")
+@click.argument("releases", nargs=-1)
+@click.option("--keep", type=click.IntRange(min=1), help="Instead of naming releases: keep this many of the newest.")
+@json_option
+@reports_errors
+def retire_releases(releases: tuple[str, ...], keep: int | None, as_json: bool) -> None:
+    """Remove releases for good; never the current one, the one to roll back to, or one that an instance serves.
+
+    Publishing does the same on its own: it keeps FORECAST_KEEP_RELEASES.
+
+    \b
+    forecast extracts retire 20261005T090000Z-0123456789ab
+    forecast extracts retire --keep 5
+    """
+    if bool(releases) == (keep is not None):
+        raise click.UsageError("name releases, or give --keep N")
+    settings = load_settings().settings
+    catalog = Catalog(settings.data_path)
+    gone = retire(catalog, releases) if keep is None else retire_all_but(catalog, keep)
+    if as_json:
+        print_json({"retired": gone} | data_folder_member(settings))
+        return
+    stdout().print("\n".join(gone) if gone else "Nothing to retire.")
+    tell_data_folder(settings)
+
+
+@contextmanager
+def explains_interruption(catalog: Catalog) -> Iterator[None]:
+    """Whoever interrupts a command that switches releases wants to know which one is current now."""
+    before = _current(catalog)
+    try:
+        yield
+    except BaseException:
+        if interruption.asked():
+            now = _current(catalog)
+            interruption.explain("nothing was changed" if now == before else f"{now} is current now")
+        raise
+
+
+def _current(catalog: Catalog) -> str | None:
+    try:
+        pointer = catalog.pointer()
+    except CatalogError:
+        return None
+    return pointer.release if pointer else None
+
+
+def warn_behind(behind: list[InstanceRecord]) -> None:
+    for record in behind:
+        stderr().print(
+            f"[yellow]warning[/] instance {record.pid} on {escape(record.host)} does not serve it after "
+            f"{SERVED_WITHIN_SECONDS:g} s: see {escape(record.operator_url)}/health/ready"
+        )
+
+
+def _summary(manifest: Manifest, current: str | None) -> dict[str, object]:
+    return {
+        "id": manifest.id,
+        "published_at": manifest.published_at,
+        "current": manifest.id == current,
+        "illustrative": manifest.illustrative,
+        "zip_codes": manifest.zip_codes,
+        "cities": manifest.cities,
+        "findings": manifest.findings,
+        "origin": manifest.origin,
+    }

@@ -1,0 +1,1 @@
+"""`forecast keys`: issue, change, show, back up."""

@@ -1,0 +1,92 @@
+"""forecast keys log: the audit trail."""
+
+from datetime import datetime
+from typing import Any
+
+import click
+import msgspec
+from rich.markup import escape
+
+from service.cli.durations import PastTime
+from service.cli.keys.opened import ROWS, JsonArray, checked_id, day, described, limit_option, tell_loss, with_store
+from service.cli.output import json_option, reports_errors, stdout, table
+from service.keys import audit
+from service.keys.audit import Change, Line
+from service.keys.record import State
+from service.keys.store import KeyStore
+
+
+@click.command()
+@click.argument("key_id", required=False)
+@click.option("--since", type=PastTime(), help="Only what was done in the last 30d, 12h, or since 2026-10-01.")
+@limit_option
+@json_option
+@reports_errors
+def log(key_id: str | None, since: datetime | None, limit: int | None, as_json: bool) -> None:
+    """Show the audit trail, newest first: who did what to which key, and when. It is never trimmed.
+
+    \b
+    forecast keys log
+    forecast keys log 0B1zQmX4ktLw --json
+    forecast keys log --since 30d
+    """
+    if key_id is not None:
+        checked_id(key_id, as_json=as_json)
+    tell_loss(with_store(lambda store: _log(store, key_id, since, limit, as_json=as_json)))
+
+
+async def _log(
+    store: KeyStore, key_id: str | None, since: datetime | None, limit: int | None, *, as_json: bool
+) -> str | None:
+    """Prints the lines; returns how the store lost its keys, if it did."""
+    loss = await store.loss()
+    array = JsonArray()
+    shown = table("when (UTC)", "who", "what", "key id", "partner", "change")
+    most, lines = limit or (None if as_json else ROWS), 0
+    async for line in audit.newest_first(store.redis, since):
+        change = line.change
+        if key_id is not None and (change is None or change.key_id != key_id):
+            continue
+        if lines == most:
+            break
+        lines += 1
+        if as_json:
+            array.add(_as_json(line))
+        else:
+            when = f"{line.at:%Y-%m-%d %H:%M}" if line.at else "-"
+            shown.add_row(when, *(("-", "damaged", "-", "-", "") if change is None else _row(change)))
+    if as_json:
+        array.end()
+        return loss
+    if lines or not loss:
+        stdout().print(shown if lines else "Nothing was done.")
+    if lines == most:
+        stdout().print(f"The newest {most:,}; there may be more: --limit, --since")
+    return loss
+
+
+def _as_json(line: Line) -> dict[str, Any]:
+    about: dict[str, Any] = {"what": "damaged"} if line.change is None else msgspec.to_builtins(line.change)
+    return {"id": line.id, "at": line.at, **about}
+
+
+def _row(change: Change) -> tuple[str, ...]:
+    texts = (change.by, change.what, change.key_id or "-", change.partner or "-")
+    return (*(escape(text) for text in texts), _difference(change))
+
+
+def _difference(change: Change) -> str:
+    after = change.after or State()
+    before = change.before or after
+    parts = []
+    if change.rotated:
+        parts.append(f"{'to' if change.what == 'rotated' else 'from'} {escape(change.rotated)}")
+    if change.before is None and after.expires_at is not None:
+        parts.append(f"expires {day(after.expires_at)}")
+    if change.before is None and after.terms != State().terms:
+        parts.append(described(after.terms))
+    if before.expires_at != after.expires_at:
+        parts.append(f"expires {day(before.expires_at)} → {day(after.expires_at)}")
+    if before.terms != after.terms:
+        parts.append(f"terms {described(before.terms)} → {described(after.terms)}")
+    return "; ".join(parts)

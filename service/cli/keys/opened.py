@@ -1,0 +1,154 @@
+"""What the commands of `forecast keys` share: the store they work on, ids, and how a key is shown."""
+
+import contextlib
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import click
+import msgspec
+from rich.markup import escape
+
+from config.settings import Settings
+from service.base.logs import JsonFormatter, TextFormatter
+from service.base.terms import Terms
+from service.cli.output import FAILED, fail, load_settings, print_json
+from service.cli.stores import with_key_store
+from service.keys import audit, form
+from service.keys.store import KeyStore
+from service.redis.client import StoreRefused, StoreUnavailable
+from service.redis.server import ask_server, wrong_for_keys
+
+T = TypeVar("T")
+
+ROWS = 100
+
+limit_option = click.option(
+    "--limit", type=click.IntRange(min=1), help=f"At most so many, the newest. Default: {ROWS}; all with --json."
+)
+
+
+def with_store(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) -> T:
+    """Runs `work` on the key store of the settings; what it changes is told to the log as well.
+
+    `begins`: the store may have had no key before.
+    """
+    with _audit_log(load_settings().settings):
+        return with_key_store(lambda _, store: work(store), begins=begins)
+
+
+class Done(NamedTuple, Generic[T]):
+    """`warnings`: why what was done may be lost again."""
+
+    result: T
+    warnings: list[str]
+
+
+def changing(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) -> Done[T]:
+    """`with_store` for what changes keys. Tells where the server is not configured to keep them."""
+
+    async def run(store: KeyStore) -> Done[T]:
+        result = await work(store)
+        try:
+            server = await ask_server(store.redis)
+        except StoreUnavailable:
+            server = None
+        return Done(result, [] if server is None else wrong_for_keys(server))
+
+    done = with_store(run, begins=begins)
+    for warning in done.warnings:
+        click.echo(f"forecast: warning: {warning}", err=True)
+    return done
+
+
+def repeatable(work: Callable[[KeyStore], Awaitable[T]]) -> Done[T]:
+    """`changing` for what can be done twice: where its answer is lost, nobody knows whether it was done."""
+    try:
+        return changing(work)
+    except StoreRefused as error:
+        raise StoreRefused(f"{error}; nothing was changed", error.why) from None
+    except StoreUnavailable as error:
+        raise StoreUnavailable(f"{error}; it may have been done: run this again, twice does no harm") from None
+
+
+def print_done(value: msgspec.Struct | dict[str, Any], warnings: list[str]) -> None:
+    """As JSON, with the warnings if there are any."""
+    members = value if isinstance(value, dict) else msgspec.structs.asdict(value)
+    print_json({**members, "warnings": warnings} if warnings else members)
+
+
+def tell_loss(loss: str | None) -> None:
+    """Ends the command if the store that was shown lost its keys: what it holds is not all there was."""
+    if loss is not None:
+        click.echo(f"forecast: {loss}", err=True)
+        sys.exit(FAILED)
+
+
+def checked_id(key_id: str, *, as_json: bool) -> str:
+    """`key_id` if it is one. A whole key is not repeated: it may be good."""
+    whole = form.parse(key_id)
+    if whole is not None:
+        fail(f"this is a whole key; give its id, {whole.key_id}", as_json=as_json)
+    if not form.is_key_id(key_id):
+        shown = "this" if key_id.startswith(form.PREFIX) else repr(key_id)
+        fail(f"{shown} is no key id: `forecast keys list` shows them", as_json=as_json)
+    return key_id
+
+
+def day(time: datetime | None) -> str:
+    return f"{time:%Y-%m-%d}" if time else "never"
+
+
+def minute(time: datetime | None) -> str:
+    return f"{time:%Y-%m-%d %H:%M} UTC" if time else "never"
+
+
+def described(terms: Terms) -> str:
+    """Terms in one line, marked up; `-` where there are none."""
+    parts = [] if terms.areas is None else [escape(", ".join(terms.areas))]
+    if terms.rate is not None:
+        parts.append(f"{terms.rate} (burst {terms.rate.burst:,})")
+    if terms.quota is not None:
+        parts.append(f"{terms.quota.requests:,}/{terms.quota.period} (warned at {terms.quota.warn_at:.0%})")
+    return "; ".join(parts) or "-"
+
+
+class JsonArray:
+    """An array on standard output, an element at a time: a million of them need no memory."""
+
+    def __init__(self) -> None:
+        self._before = "[\n"
+
+    def add(self, element: Any) -> None:
+        click.echo(f"{self._before}  {msgspec.json.encode(element).decode()}", nl=False)
+        self._before = ",\n"
+
+    def end(self) -> None:
+        click.echo("[]" if self._before == "[\n" else "\n]")
+
+
+@contextlib.contextmanager
+def _audit_log(settings: Settings) -> Iterator[None]:
+    """The lines of the audit trail go to standard error too, for whatever collects it.
+
+    A person at a terminal is told by the command itself what it did, unless `log_format` says otherwise.
+    """
+    terminal = sys.stderr.isatty()
+    if settings.log_format == "auto" and terminal:
+        yield
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    text = settings.log_format == "text"
+    handler.setFormatter(TextFormatter(colour=terminal) if text else JsonFormatter())
+    level, propagate = audit.log.level, audit.log.propagate
+    audit.log.addHandler(handler)
+    audit.log.setLevel(logging.INFO)
+    audit.log.propagate = False
+    try:
+        yield
+    finally:
+        audit.log.removeHandler(handler)
+        audit.log.setLevel(level)
+        audit.log.propagate = propagate

@@ -1,0 +1,195 @@
+"""forecast keys list and show: what there is to see of keys, never a secret."""
+
+import heapq
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+import msgspec
+from rich.markup import escape
+
+from service.cli.durations import Span
+from service.cli.keys.opened import (
+    ROWS,
+    JsonArray,
+    checked_id,
+    day,
+    described,
+    limit_option,
+    minute,
+    tell_loss,
+    with_store,
+)
+from service.cli.keys.terms import one_area
+from service.cli.output import FAILED, json_option, print_json, reports_errors, stdout, table
+from service.keys.listing import every_key
+from service.keys.record import Damaged, KeyView
+from service.keys.store import KeyStore
+
+_COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "void": "magenta"}
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a listing is narrowed to; None where it is not. `label` is a part of one."""
+
+    partner: str | None
+    status: str | None
+    area: str | None
+    label: str | None
+    expires_within: timedelta | None
+
+    def takes(self, view: KeyView) -> bool:
+        areas = view.terms.areas
+        return (
+            (self.partner is None or view.partner == self.partner)
+            and (self.status is None or view.status == self.status)
+            and (self.area is None or areas is None or self.area in areas)
+            and (self.label is None or self.label.casefold() in view.label.casefold())
+            and (self.expires_within is None or self._ends_soon(view, self.expires_within))
+        )
+
+    def _ends_soon(self, view: KeyView, within: timedelta) -> bool:
+        ends = view.expires_at
+        return view.status == "active" and ends is not None and ends - datetime.now(UTC) <= within
+
+
+class _Newest:
+    """The newest keys of a listing, and how many there were."""
+
+    def __init__(self, limit: int) -> None:
+        self.seen = 0
+        self._limit = limit
+        self._kept: list[tuple[datetime, str, KeyView]] = []
+
+    def add(self, view: KeyView) -> None:
+        self.seen += 1
+        entry = (view.created_at, view.key_id, view)
+        if len(self._kept) < self._limit:
+            heapq.heappush(self._kept, entry)
+        else:
+            heapq.heappushpop(self._kept, entry)
+
+    def views(self) -> list[KeyView]:
+        return [view for _, _, view in sorted(self._kept, key=lambda entry: entry[:2], reverse=True)]
+
+
+@click.command(name="list")
+@click.option("--partner", help="Only this partner's.")
+@click.option("--status", type=click.Choice(["active", "expired", "revoked", "void"]), help="Only these.")
+@click.option("--area", callback=one_area, help="Only those that open this area.")
+@click.option("--label", help="Only those whose label has this in it, in any case.")
+@click.option("--expires-within", type=Span(), help="Only active ones that end within 30d, 12h.")
+@limit_option
+@json_option
+@reports_errors
+def list_keys(limit: int | None, as_json: bool, **wanted: Any) -> None:
+    """List keys, newest first; secrets are not kept and cannot be shown.
+
+    A void key was made with another pepper and never works again. With --json and without --limit all keys are
+    printed while they are read, in no order. A damaged record is told, and the exit code is 1 then.
+
+    \b
+    forecast keys list --partner acme --status active
+    forecast keys list --expires-within 30d
+    """
+    damaged, loss = with_store(lambda store: _list(store, Wanted(**wanted), limit, as_json=as_json))
+    tell_loss(loss)
+    if damaged:
+        click.echo(f"forecast: {damaged:,} damaged: restore them with `forecast keys import`", err=True)
+        sys.exit(FAILED)
+
+
+async def _list(store: KeyStore, wanted: Wanted, limit: int | None, *, as_json: bool) -> tuple[int, str | None]:
+    """Prints the keys; returns how many records are damaged, and how the store lost its keys, if it did."""
+    loss = await store.loss()
+    newest, damaged = _Newest(limit or ROWS), 0
+    array = JsonArray() if as_json else None
+    async for entry in _views(store):
+        if isinstance(entry, Damaged):
+            damaged += 1
+            _print_damaged(entry, array)
+        elif not wanted.takes(entry):
+            continue
+        elif array is not None and limit is None:
+            array.add(entry)
+        else:
+            newest.add(entry)
+    if array is None:
+        if newest.seen or not loss:
+            _print_table(newest)
+        return damaged, loss
+    for view in newest.views():
+        array.add(view)
+    array.end()
+    return damaged, loss
+
+
+async def _views(store: KeyStore) -> AsyncIterator[KeyView | Damaged]:
+    _, control = await store.sentinel()
+    async for key in every_key(store):
+        yield key if isinstance(key, Damaged) else KeyView.of(key, control)
+
+
+def _print_damaged(entry: Damaged, array: JsonArray | None) -> None:
+    if array is not None:
+        array.add(entry)
+        return
+    stdout().print(f"[red]damaged[/] {escape(ascii(entry.key_id)[1:-1])}: {escape(entry.reason)}", soft_wrap=True)
+
+
+def _print_table(newest: _Newest) -> None:
+    console, views = stdout(), newest.views()
+    if not views:
+        console.print("No keys.")
+        return
+    shown = table("key id", "partner", "label", "status", "created", "expires", "terms")
+    for view in views:
+        texts = (view.key_id, escape(view.partner), escape(view.label), _status(view))
+        shown.add_row(*texts, day(view.created_at), day(view.expires_at), described(view.terms))
+    console.print(shown)
+    if newest.seen > len(views):
+        console.print(f"{newest.seen - len(views):,} more: narrow the list, or --limit {newest.seen}")
+
+
+@click.command()
+@click.argument("key_id")
+@json_option
+@reports_errors
+def show(key_id: str, as_json: bool) -> None:
+    """Show one key: its terms, its end, what it was rotated from or to.
+
+    \b
+    forecast keys show 0B1zQmX4ktLw
+    """
+    checked_id(key_id, as_json=as_json)
+
+    async def look(store: KeyStore) -> KeyView:
+        _, key = await store.read(key_id)
+        _, control = await store.sentinel()
+        return KeyView.of(key, control)
+
+    view = with_store(look)
+    if as_json:
+        print_json(view)
+        return
+    shown = table("key", view.key_id)
+    for name, text in (
+        ("partner", escape(view.partner)),
+        ("label", escape(view.label) or "-"),
+        ("status", _status(view)),
+        ("created", minute(view.created_at)),
+        ("expires", minute(view.expires_at)),
+        ("revoked", minute(view.revoked_at) if view.revoked_at else "-"),
+        ("areas", "all" if view.terms.areas is None else escape(", ".join(view.terms.areas))),
+        ("limits", described(msgspec.structs.replace(view.terms, areas=None))),
+        ("rotated from", view.rotated_from or "-"),
+        ("rotated to", view.rotated_to or "-"),
+    ):
+        shown.add_row(name, text)
+    stdout().print(shown)
+
+
+def _status(view: KeyView) -> str:
+    return f"[{_COLOURS[view.status]}]{view.status}[/]"

@@ -1,0 +1,155 @@
+"""The terms of a key as options of commands."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from service.base.terms import Quota, Rate, Terms, parse_quota, parse_rate
+from service.keys.store import KeyStoreError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MOST_BURST = 10**9
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """What the options say; None where they say nothing. `warn_at` is a share of the quota."""
+
+    areas: tuple[str, ...] | None
+    rate: str | None
+    burst: int | None
+    quota: str | None
+    warn_at: float | None
+
+    def terms(self) -> Terms:
+        """The terms of a new key. Raises click.UsageError if the options make no sense."""
+        if self.burst is not None and self.rate is None:
+            raise click.UsageError("--burst needs --rate")
+        if self.warn_at is not None and self.quota is None:
+            raise click.UsageError("--warn-at needs --quota")
+        return Terms(self.areas, self.new_rate(), self.new_quota())
+
+    def new_rate(self) -> Rate | None:
+        return None if self.rate is None else _parsed("--rate", parse_rate, self.rate, self.burst)
+
+    def new_quota(self) -> Quota | None:
+        if self.quota is None:
+            return None
+        share = () if self.warn_at is None else (self.warn_at,)
+        return _parsed("--quota", parse_quota, self.quota, *share)
+
+    def nothing(self) -> bool:
+        return all(getattr(self, name) is None for name in self.__struct_fields__)
+
+
+class Dropped(msgspec.Struct, frozen=True, kw_only=True):
+    """Which limits are lifted."""
+
+    areas: bool
+    rate: bool
+    quota: bool
+
+
+def editor(given: Given, dropped: Dropped) -> Callable[[Terms], Terms]:
+    """What turns the terms of a key into those that the options ask for.
+
+    Raises:
+        click.UsageError: if the options contradict each other, or ask for nothing. The editor raises KeyStoreError
+            where the key lacks what an option builds on.
+    """
+    for lifted, flag, options in (
+        (dropped.areas, "--all-areas", (given.areas,)),
+        (dropped.rate, "--no-rate", (given.rate, given.burst)),
+        (dropped.quota, "--no-quota", (given.quota, given.warn_at)),
+    ):
+        if lifted and any(option is not None for option in options):
+            raise click.UsageError(f"{flag} contradicts the other options")
+    if given.nothing() and not (dropped.areas or dropped.rate or dropped.quota):
+        raise click.UsageError("nothing to change: give --areas, --rate, --burst, --quota, --warn-at or what lifts one")
+    rate, quota = given.new_rate(), given.new_quota()
+
+    def edit(terms: Terms) -> Terms:
+        areas = None if dropped.areas else given.areas or terms.areas
+        return Terms(
+            areas,
+            None if dropped.rate else rate or _with_burst(terms.rate, given.burst),
+            None if dropped.quota else quota or _with_warning(terms.quota, given.warn_at),
+        )
+
+    return edit
+
+
+def terms_options(command: F) -> F:
+    """Adds --areas, --rate, --burst, --quota and --warn-at."""
+    for option in (
+        click.option("--warn-at", callback=_share, help="Share of the quota from which the partner is told: 80%."),
+        click.option("--quota", help="At most so many billable answers: 5000000/month, 100000/day (UTC)."),
+        click.option("--burst", type=click.IntRange(1, _MOST_BURST), help="How many at once after a rest."),
+        click.option("--rate", help="At most so many requests in the long run: 500/s, 30/min, 1000/h."),
+        click.option("--areas", callback=_areas, help="Data areas that it opens, with commas between them."),
+    ):
+        command = option(command)
+    return command
+
+
+def _areas(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    wanted = {name.strip() for name in value.split(",")}
+    known = _known(wanted)
+    return tuple(name for name in known if name in wanted)
+
+
+def one_area(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """The callback of an option that names one area."""
+    if value is not None:
+        _known({value})
+    return value
+
+
+def _known(names: set[str]) -> list[str]:
+    """The areas that there are. Raises click.BadParameter if one of `names` is none."""
+    from service.http.areas import AREAS  # here: the framework behind it takes longer than most commands
+
+    known = [area.name for area in AREAS]
+    for name in sorted(names):
+        if name not in known:
+            raise click.BadParameter(f"no area {name!r}; there are: {', '.join(known)}")
+    return known
+
+
+def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    number, percent, rest = value.partition("%")
+    if percent and not rest and number.isascii() and number.isdigit() and 1 <= int(number) <= 100:
+        return int(number) / 100
+    raise click.BadParameter("write a share as 80%, from 1% to 100%")
+
+
+T = TypeVar("T")
+
+
+def _parsed(option: str, parse: Callable[..., T], *values: object) -> T:
+    try:
+        return parse(*values)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=f"'{option}'") from None
+
+
+def _with_burst(rate: Rate | None, burst: int | None) -> Rate | None:
+    if burst is None:
+        return rate
+    if rate is None:
+        raise KeyStoreError("the key has no rate for a burst to belong to: give --rate too; nothing was changed")
+    return msgspec.structs.replace(rate, burst=burst)
+
+
+def _with_warning(quota: Quota | None, warn_at: float | None) -> Quota | None:
+    if warn_at is None:
+        return quota
+    if quota is None:
+        raise KeyStoreError("the key has no quota to warn about: give --quota too; nothing was changed")
+    return msgspec.structs.replace(quota, warn_at=warn_at)

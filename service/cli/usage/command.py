@@ -1,0 +1,190 @@
+"""forecast usage"""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from threading import Timer
+from typing import BinaryIO, cast
+
+import click
+import msgspec
+
+from service.cli.keys.opened import checked_id
+from service.cli.output import FAILED, reports_errors, stderr
+from service.cli.stores import with_key_store
+from service.cli.usage.formats import BillingRow, Format, Writer, writer
+from service.cli.usage.periods import Day, Days, Month, days_of
+from service.keys.listing import every_key
+from service.keys.record import Damaged as DamagedKey
+from service.keys.store import KeyStore, KeyStoreError
+from service.quota.report import Damaged, UsageReport, UsageRow
+from service.redis.client import RedisStore
+from warehouse.files.durable import replacing
+
+_IN_MEMORY = 16 << 20
+_QUIET_SECONDS = 1.0
+_Tell = Callable[[int], None]
+
+
+class _Owner(msgspec.Struct, frozen=True):
+    partner: str
+    label: str
+
+
+@click.command()
+@click.option("--month", type=Month(), help="2026-10. Default: the current month.")
+@click.option("--day", type=Day(), help="2026-10-05.")
+@click.option("--from", "first", type=Day(), help="First day, with --to.")
+@click.option("--to", "last", type=Day(), help="Last day, included.")
+@click.option("--partner", help="Only this partner's keys.")
+@click.option("--key", "key_id", metavar="KEY_ID", help="Only this key.")
+@click.option("--format", "kind", type=click.Choice(["table", "csv", "json", "parquet"]), help="Default: table.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file, whole or not at all.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@reports_errors
+def usage(
+    month: Days | None,
+    day: date | None,
+    first: date | None,
+    last: date | None,
+    partner: str | None,
+    key_id: str | None,
+    kind: str | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Show what partners asked for, for billing: by key, area and UTC day, or as a table of totals.
+
+    Billable are answered, answered_empty (a 200 without figures) and not_modified (304). What failed on our side is not
+    in here. Running workers add what they count every half second.
+
+    Exit code 1 if a record in the key store is damaged: then the figures of its key, which is named, are not complete.
+
+    \b
+    forecast usage --month 2026-10
+    forecast usage --month 2026-10 --format parquet --out usage-2026-10.parquet
+    forecast usage --from 2026-10-01 --to 2026-10-15 --partner acme --format csv
+    """
+    chosen = _format(kind, out, as_json=as_json)
+    if key_id is not None:
+        checked_id(key_id, as_json=as_json)
+    damaged = _report(days_of(month, day, first, last), partner, key_id, chosen, out)
+    for record in damaged:
+        click.echo(f"forecast: damaged, and not counted: {record.detail}", err=True)
+    if damaged:
+        sys.exit(FAILED)
+
+
+def _report(days: Days, partner: str | None, key_id: str | None, kind: Format, out: Path | None) -> list[Damaged]:
+    """Writes everything that is sound; returns what is not."""
+    with _sink(out) as sink, _progress() as tell:
+        made = writer(kind, sink)
+
+        async def work(redis: RedisStore, keys: KeyStore) -> list[Damaged]:
+            keys.check_control((await keys.find("none")).control)
+            report = UsageReport(redis)
+            owners = await _owners(keys, report, days, partner, key_id)
+            return await _write(report, owners, days, made, tell)
+
+        damaged = with_key_store(work)
+        made.close()
+        return damaged
+
+
+async def _owners(
+    keys: KeyStore, report: UsageReport, days: Days, partner: str | None, key_id: str | None
+) -> dict[str, _Owner]:
+    """The keys to report, by partner and id; a key that has usage and no record any more has no partner."""
+    if key_id is not None:
+        found = (await keys.find(key_id)).key
+        if found is None:
+            raise KeyStoreError(f"no key {key_id}; `forecast keys list` shows those there are")
+        if partner not in (None, found.partner):
+            raise KeyStoreError(f"key {key_id} is not {partner}'s: leave out --partner or --key")
+        return {key_id: _Owner(found.partner, found.label)}
+    used = await report.keys(days.first, days.last)
+    owners = {} if partner is not None else dict.fromkeys(used, _Owner("", ""))
+    is_known = partner is None
+    async for key in every_key(keys):
+        if isinstance(key, DamagedKey):
+            if key.key_id in used:
+                raise KeyStoreError(
+                    f"the record of key {key.key_id} is damaged: nobody knows whose usage it is; "
+                    "`forecast keys import` restores it from a backup"
+                )
+            continue
+        if partner in (None, key.partner):
+            is_known = True
+            if key.key_id in used:
+                owners[key.key_id] = _Owner(key.partner, key.label)
+    if not is_known:
+        raise KeyStoreError(f"no key of partner {partner}; `forecast keys list` shows those there are")
+    return dict(sorted(owners.items(), key=lambda item: (item[1].partner, item[0])))
+
+
+async def _write(
+    report: UsageReport, owners: dict[str, _Owner], days: Days, made: Writer, tell: _Tell
+) -> list[Damaged]:
+    damaged: list[Damaged] = []
+    rows = 0
+    async for found in report.of_keys(owners, days.first, days.last):
+        if isinstance(found, Damaged):
+            damaged.append(found)
+            continue
+        made.write(_billing_row(found, owners[found.key_id]))
+        rows += 1
+        tell(rows)
+    return damaged
+
+
+def _billing_row(row: UsageRow, owner: _Owner) -> BillingRow:
+    counts = msgspec.structs.asdict(row)
+    return BillingRow(partner=owner.partner, label=owner.label, billable=row.billable, **counts)
+
+
+def _format(kind: str | None, out: Path | None, *, as_json: bool) -> Format:
+    if as_json and kind not in (None, "json"):
+        raise click.UsageError(f"--json and --format {kind} exclude each other")
+    chosen = cast("Format", "json" if as_json else kind or "table")  # click let nothing else through
+    if out is not None and chosen == "table":
+        raise click.UsageError("--out needs a format, for example: --format csv --out usage.csv")
+    if out is None and chosen == "parquet":
+        raise click.UsageError("Parquet is no text: name a file, for example: --out usage.parquet")
+    if out is not None and not out.parent.is_dir():
+        raise click.UsageError(f"there is no folder {out.parent}")
+    return chosen
+
+
+@contextmanager
+def _sink(out: Path | None) -> Iterator[BinaryIO]:
+    """What is written to it is there when the block ends, and not at all if it fails: half a bill would look whole."""
+    if out is not None:
+        with replacing(out) as stream:
+            yield stream
+        return
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as waiting:
+        yield cast("BinaryIO", waiting)
+        waiting.seek(0)
+        shutil.copyfileobj(waiting, sys.stdout.buffer)
+
+
+@contextmanager
+def _progress() -> Iterator[_Tell]:
+    """Tells the rows so far once it takes longer than a second, in a terminal only."""
+    console = stderr()
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    status = console.status("reading usage")
+    start = Timer(_QUIET_SECONDS, status.start)
+    start.start()
+    try:
+        yield lambda rows: status.update(f"reading usage: {rows:,} rows") if rows % 1000 == 0 else None
+    finally:
+        start.cancel()
+        start.join()
+        status.stop()

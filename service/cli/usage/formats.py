@@ -1,0 +1,133 @@
+"""Usage as files for billing (CSV, JSON, Parquet), written row by row, and as a table of totals for people."""
+
+import csv
+import io
+import shutil
+import sys
+from datetime import date
+from typing import BinaryIO, Literal, Protocol
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+
+from service.cli.output import table
+from warehouse.schema.tabular import Kind, ParquetRows
+
+Format = Literal["table", "csv", "json", "parquet"]
+
+# Enough for numbers of twelve digits beside long names.
+_WIDE = 240
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_COUNTS = ("answered", "answered_empty", "not_modified", "not_found", "rejected", "billable")
+
+
+class BillingRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One key, area and UTC day; the columns of every format, in order.
+
+    `answered` are 200 with figures, `answered_empty` without; both and `not_modified` (304) are billable. `partner` and
+    `label` are empty if the key's record is gone.
+    """
+
+    key_id: str
+    partner: str
+    label: str
+    area: str
+    date: date
+    answered: int
+    answered_empty: int
+    not_modified: int
+    not_found: int
+    rejected: int
+    billable: int
+
+
+def _as_text(value: object) -> object:
+    """A text that a spreadsheet would run as a formula, behind an apostrophe, as OWASP has it ("CSV Injection")."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+class Writer(Protocol):
+    """Nothing is complete before `close`."""
+
+    def write(self, row: BillingRow) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Csv:
+    def __init__(self, sink: BinaryIO) -> None:
+        self._text = io.TextIOWrapper(sink, encoding="utf-8", newline="")
+        self._csv = csv.writer(self._text, lineterminator="\n")
+        self._csv.writerow(BillingRow.__struct_fields__)
+
+    def write(self, row: BillingRow) -> None:
+        self._csv.writerow(_as_text(value) for value in msgspec.structs.astuple(row))
+
+    def close(self) -> None:
+        self._text.detach()  # flushes, and leaves the sink to whoever opened it
+
+
+class _Json:
+    """One array, a row on each line."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+        self._between = b"[\n"
+
+    def write(self, row: BillingRow) -> None:
+        self._sink.write(self._between + msgspec.json.encode(row))
+        self._between = b",\n"
+
+    def close(self) -> None:
+        self._sink.write(b"[]\n" if self._between == b"[\n" else b"\n]\n")
+
+
+class _Parquet:
+    def __init__(self, sink: BinaryIO) -> None:
+        kinds: dict[type, Kind] = {str: "text", int: "integer", date: "date"}
+        fields = msgspec.structs.fields(BillingRow)
+        self._rows = ParquetRows(sink, {field.name: kinds[field.type] for field in fields})
+
+    def write(self, row: BillingRow) -> None:
+        self._rows.write(msgspec.structs.astuple(row))
+
+    def close(self) -> None:
+        self._rows.close()
+
+
+class _Totals:
+    """By partner and key, and of all."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+        self._sums: dict[tuple[str, str, str], list[int]] = {}
+
+    def write(self, row: BillingRow) -> None:
+        sums = self._sums.setdefault((row.partner, row.key_id, row.label), [0] * len(_COUNTS))
+        for at, name in enumerate(_COUNTS):
+            sums[at] += getattr(row, name)
+
+    def close(self) -> None:
+        names = tuple(name.replace("_", " ") for name in _COUNTS)
+        shown = table("partner", "key id", "label", *names, numeric=names)
+        for column in shown.columns:  # names may fold; half an id or a number is none
+            column.no_wrap = column.header not in ("partner", "label")
+        for texts, sums in self._sums.items():
+            shown.add_row(*(escape(text) for text in texts), *(f"{n:,}" for n in sums))
+        totals = [sum(column) for column in zip(*self._sums.values(), strict=True)] or [0] * len(_COUNTS)
+        shown.add_row("total", "", "", *(f"{n:,}" for n in totals), style="bold")
+        text = io.StringIO()
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
+        Console(file=text, width=width, highlight=False, emoji=False).print(shown)
+        self._sink.write(text.getvalue().encode())
+
+
+def writer(kind: Format, sink: BinaryIO) -> Writer:
+    writers: dict[Format, type[_Csv | _Json | _Parquet | _Totals]] = {
+        "csv": _Csv,
+        "json": _Json,
+        "parquet": _Parquet,
+        "table": _Totals,
+    }
+    return writers[kind](sink)

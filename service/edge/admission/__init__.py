@@ -1,0 +1,1 @@
+"""What may pass: how large a request may be, and what a key may do and how often."""

@@ -1,0 +1,234 @@
+"""What a key may ask for, and what it asked: entitlement, quota and rate before an answer, usage after it.
+
+Only the data areas are metered: the index, the description and the usage report are neither counted nor limited.
+"""
+
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from service.base.terms import Quota
+from service.http.errors import problem
+from service.http.head import RequestHead
+from service.http.ratelimit import limit_headers, limit_lines, quota_exhausted_headers, rate_limited_headers
+from service.http.reply import Header, Reply
+from service.keys.record import ApiKey
+from service.quota.decision import Decision
+from service.quota.holding import Holding
+from service.quota.known import Known, QuotaState
+from service.quota.names import DAY_SECONDS
+from service.quota.quotas import QuotaGuard
+from service.quota.rates import RateLimiter
+from service.quota.usage import Outcome, Tally, UsageCounters, outcome_of
+
+_MOST_ALLOWANCES = 20_000
+# For how long an allowance lets pass what it knows without looking at the time of day, and at what was counted.
+_LOOK_SECONDS = 1.0
+
+
+class Allowance:
+    """What a key passes with in one area, kept because making it costs more than deciding.
+
+    `tail` ends the head of an answer: what is left of the limits, said again while it is true. `tallies` count what was
+    answered, by outcome. Both are good before `until`, in monotonic seconds.
+    """
+
+    __slots__ = ("decision", "holding", "key", "known", "standing", "tail", "tallies", "until")
+
+    def __init__(self, key: ApiKey) -> None:
+        self.key = key
+        self.until = 0.0
+        self.tail = b""
+        self.tallies: dict[Outcome, Tally] = {}
+        self.holding: Holding | None = None
+        self.known: Known | None = None
+        self.decision: Decision | None = None
+        self.standing: QuotaState | None = None
+
+    def tell(self, decision: Decision | None, standing: QuotaState | None) -> None:
+        """Of a quota a thousandth less is told than there is, so that it is true for longer."""
+        self.decision, self.standing = decision, standing
+        if standing is not None:
+            told = standing.remaining - standing.remaining // 1000
+            standing = msgspec.structs.replace(standing, remaining=told)
+        self.tail = b"\r\n%s\r\n" % limit_lines(self.key.terms.rate, decision, self.key.terms.quota, standing)
+
+
+class Meter:
+    """Of one worker. `areas` are the names of the metered areas."""
+
+    def __init__(
+        self,
+        areas: frozenset[str],
+        limiter: RateLimiter,
+        quotas: QuotaGuard,
+        counters: UsageCounters,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._areas = areas
+        self._limiter = limiter
+        self._quotas = quotas
+        self._counters = counters
+        self._clock = clock
+        self._allowances: dict[str, dict[str, Allowance]] = {area: {} for area in areas}
+
+    async def refusal(self, head: RequestHead, key: ApiKey, area: str) -> Reply | None:
+        """The 403 or 429 that ends the request here, or None if it may go on; then `head.limits` says what is left."""
+        if area not in self._areas:
+            return None
+        terms = key.terms
+        if terms.areas is not None and area not in terms.areas:
+            return problem("not_entitled", head.request_id)
+        if terms.rate is None and terms.quota is None:
+            return None
+        standing = None
+        # the quota first: what it refuses takes no token of the rate
+        if terms.quota is not None:
+            standing = await self._quotas.standing(key.key_id, terms.quota)
+            if standing.exhausted:
+                limits = quota_exhausted_headers(terms.rate, terms.quota, standing)
+                return problem("quota_exhausted", head.request_id, headers=limits)
+        decision = None
+        if terms.rate is not None:
+            decision = self._limiter.try_take(key.key_id, terms.rate)
+            if decision is None:
+                decision = await self._limiter.take(key.key_id, terms.rate)
+            if not decision.allowed:
+                limits = rate_limited_headers(terms.rate, decision, terms.quota, standing)
+                return problem("rate_limited", head.request_id, headers=limits)
+        head.limits = limit_headers(terms.rate, decision, terms.quota, standing)
+        if terms.quota is not None and standing is not None and standing.warning:
+            head.limits = (*head.limits, _warning(terms.quota, standing))
+        return None
+
+    def admit(self, key: ApiKey, area: str, now: float) -> Allowance | None:
+        """What the request passes with, if it may go on and nobody has to be asked; takes a token of the rate then.
+
+        None: `refusal` decides, and nothing was taken. `now`: monotonic seconds. For the metered areas alone.
+        """
+        allowance = self._allowances[area].get(key.key_id)
+        if allowance is None or allowance.key is not key or now >= allowance.until:
+            return self._admit_anew(key, area, now)
+        known = allowance.known
+        if known is not None:
+            if not known.quick or known.state is not allowance.standing:
+                return self._admit_anew(key, area, now)
+            known.quick -= 1
+            known.left -= 1
+        holding = allowance.holding
+        if holding is not None:
+            if holding.tokens > holding.low and now < holding.renew_at:
+                holding.tokens -= 1
+                holding.spent += 1
+                if allowance.decision is not holding.passed:
+                    allowance.tell(holding.passed, allowance.standing)
+            elif not self._spend_rate(allowance, allowance.standing, now):
+                return None
+        return allowance
+
+    def may_admit(self, key: ApiKey, area: str, now: float) -> bool:
+        """Whether `admit` or `ask` would probably let it pass; nothing is taken. What they would not is worth no
+        look-up."""
+        terms, key_id = key.terms, key.key_id
+        return (
+            (terms.areas is None or area in terms.areas)
+            and (
+                terms.rate is None
+                or self._limiter.has_tokens(key_id, now)
+                or self._limiter.may_ask(key_id, terms.rate, now)
+            )
+            and (terms.quota is None or self._quotas.lets_pass(key_id))
+        )
+
+    def ask(self, key: ApiKey, area: str, now: float, told: Callable[[Allowance | None], None]) -> bool:
+        """Call when `admit` did not let it pass: whether the rates are asked. Then `told` is called in a later turn,
+        with what it passes with if it may. False: `refusal` decides, and nothing was taken."""
+        allowance, rate = self._allowances[area].get(key.key_id), key.terms.rate
+        if (
+            rate is None
+            or allowance is None
+            or allowance.key is not key
+            or now >= allowance.until  # it was not the rate that had no answer
+            or not self._limiter.may_ask(key.key_id, rate, now)
+        ):
+            return False
+        self._limiter.ask(key.key_id, rate, lambda decision: told(self._allowed(allowance, decision)))
+        return True
+
+    def _allowed(self, allowance: Allowance, decision: Decision) -> Allowance | None:
+        if not decision.allowed:
+            return None
+        holding = self._limiter.holding(allowance.key.key_id)
+        if holding is not None and not holding.alone:
+            decision = holding.passed  # the same for all who waited, and true for each
+        if decision is not allowance.decision:
+            allowance.tell(decision, allowance.standing)
+        return allowance
+
+    def _allowance(self, key: ApiKey, area: str) -> Allowance:
+        kept = self._allowances[area]
+        allowance = kept.get(key.key_id)
+        if allowance is None or allowance.key is not key:
+            if len(kept) >= _MOST_ALLOWANCES:
+                kept.clear()
+            allowance = kept[key.key_id] = Allowance(key)
+        return allowance
+
+    def _admit_anew(self, key: ApiKey, area: str, now: float) -> Allowance | None:
+        """The same with a look at the time of day, and at what was counted."""
+        terms = key.terms
+        if terms.areas is not None and area not in terms.areas:
+            return None
+        allowance = self._allowance(key, area)
+        wall = self._clock()
+        seconds = min(_LOOK_SECONDS, DAY_SECONDS - wall % DAY_SECONDS)
+        standing = None
+        allowance.until = 0.0
+        if terms.quota is not None:
+            standing = self._quotas.check(key.key_id, terms.quota, wall)
+            if standing is None or standing.warning or standing.exhausted:
+                return None
+            known = allowance.known = self._quotas.known(key.key_id)
+            seconds = min(seconds, known.quick_until - wall)
+        allowance.tallies.clear()  # they may be of the day before
+        if not self._spend_rate(allowance, standing, now):
+            allowance.holding = self._limiter.holding(key.key_id)
+            if allowance.holding is not None:  # nothing else would stop `admit` next time
+                allowance.until = now + seconds
+                allowance.tell(allowance.decision, standing)
+            return None
+        allowance.until = now + seconds
+        return allowance
+
+    def _spend_rate(self, allowance: Allowance, standing: QuotaState | None, now: float) -> bool:
+        key_id, rate = allowance.key.key_id, allowance.key.terms.rate
+        decision = None
+        if rate is not None:
+            decision = self._limiter.try_take(key_id, rate, now)
+            if decision is None or not decision.allowed:
+                return False
+            allowance.holding = self._limiter.holding(key_id)
+        if not allowance.tail or decision is not allowance.decision or standing is not allowance.standing:
+            allowance.tell(decision, standing)
+        return True
+
+    def count_allowed(self, allowance: Allowance, area: str, outcome: Outcome) -> None:
+        """`count` for what `admit` let pass, at a fifth of its cost."""
+        tally = allowance.tallies.get(outcome)
+        if tally is None or tally.closed:
+            allowance.tallies[outcome] = self._counters.count(allowance.key.key_id, area, outcome)
+        else:
+            tally.n += 1
+
+    def count(self, key: ApiKey, area: str, status: int, outcome: str) -> None:
+        """Call when the request has ended, with how it was answered."""
+        if area in self._areas:
+            counted = outcome_of(status, outcome)
+            if counted is not None:
+                self._counters.count(key.key_id, area, counted)
+
+
+def _warning(quota: Quota, standing: QuotaState) -> Header:
+    text = b"%d of %d used this %s" % (standing.used, quota.requests, quota.period.encode())
+    return (b"x-quota-warning", text)

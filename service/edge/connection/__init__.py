@@ -1,0 +1,1 @@
+"""A partner's connection: the protocol, its limits and deadlines."""

@@ -1,0 +1,118 @@
+"""The partners' connection: requests are answered directly where they can be (hot.py); the others go to the parser.
+
+While the shared cache or the rates are asked for the sake of a request, what arrives behind it is held, so that answers
+keep the order of their requests.
+"""
+
+import logging
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from service.edge.connection.pipelining import END_OF_HEAD
+from service.edge.connection.protocol import LimitedProtocol
+from service.edge.gate import Gate
+from service.edge.hot import heads
+from service.edge.hot.answers import HotAnswers
+from service.edge.hot.remembered import Caller
+from service.edge.hot.waiting import Answer, Holder
+
+log = logging.getLogger("forecast.access")
+
+
+class DirectProtocol(LimitedProtocol):
+    """One connection to the gate. `_asked` is the head for which somebody else is asked at the moment."""
+
+    app: Gate
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._hot: HotAnswers | None = self.app.hot
+        self._caller = Caller(self._hot.fields) if self._hot is not None else None
+        self._asked: bytes | None = None
+        self._was_looked_at = False
+
+    def data_received(self, data: bytes) -> None:
+        if self._held is None and self._asked is None and not self._in_message:
+            if self._answer_directly(data, self):
+                return
+            # a whole head: looking at it again when it is parsed would not change the answer
+            self._was_looked_at = data.endswith(END_OF_HEAD)
+        super().data_received(data)
+
+    def _take(self, data: bytes) -> None:
+        if not self._in_message:
+            if self._answer_directly(data, self):
+                return
+            self._was_looked_at = data.endswith(END_OF_HEAD)
+        self._parse(data)
+
+    def _is_idle(self) -> bool:
+        return self._asked is None and super()._is_idle()
+
+    def _answer_parsed(self) -> bool:
+        return (
+            not self._was_looked_at
+            and not self.transport.is_closing()
+            and self.parser.get_method() == b"GET"
+            and self.parser.get_http_version() == "1.1"
+            and self._answer_directly(heads.as_head(self.url, self._received))
+        )
+
+    def _answer_directly(self, head: bytes, holder: Holder | None = None) -> bool:
+        """Whether the request was answered here and now; or will be, if there is a `holder` to be told later."""
+        hot, caller, cycle, now = self._hot, self._caller, self.cycle, monotonic()
+        if (
+            hot is None
+            or caller is None
+            or (cycle is not None and not cycle.response_complete)  # what came before is answered first
+            or self.flow.write_paused
+            or self.app.draining
+            or self._is_one_too_many
+        ):
+            return False
+        answer = hot.answer(head, caller, self.server_state.default_headers, now, holder)
+        if answer is None:
+            return False
+        if answer == "later":
+            self._asked = head
+        else:
+            self.transport.write(answer)
+            self._active_at = now
+            if self._idle_alarm is None:
+                self._watch_idle(self.timeout_keep_alive)
+        if self._alarm is not None:
+            self._disarm()
+        if self.timeout_keep_alive_task is not None:
+            self._unset_keepalive_if_required()
+        return True
+
+    def told(self, make: Callable[[], Answer]) -> None:
+        """The request that was asked for can be answered, or has to be in the ordinary way.
+
+        After a defect the connection is closed, as the loop does when something arrives: no alarm is set meanwhile, and
+        it would stay open without an answer.
+        """
+        try:
+            self._answer_asked(make)
+        except Exception:
+            log.exception("a request that waited could not be answered")
+            self._close()
+
+    def _answer_asked(self, make: Callable[[], Answer]) -> None:
+        asked, self._asked = self._asked, None
+        if asked is None or self.transport.is_closing():
+            return  # nobody is there to whom it would count
+        answer = make() if not self.app.draining else None
+        if answer == "later":
+            self._asked = asked
+        elif answer is not None:
+            self.transport.write(answer)
+            self._active_at = monotonic()
+            if self._idle_alarm is None:
+                self._watch_idle(self.timeout_keep_alive)
+        else:
+            self._was_looked_at = True
+            self._parse(asked)
+        if self._held:
+            self._go_on()

@@ -1,0 +1,1 @@
+"""The direct answer: a hot request is answered before the router."""

@@ -1,0 +1,250 @@
+"""The direct answer: a hot GET is answered when its head is there, without scope, task, router or handler.
+
+It is the answer that the ordinary way would give (tests hold the two against each other). Whatever is out of the
+ordinary, or would have to be waited for, takes the ordinary way: another method, a body, an unusual header, a key that
+is not known to be good at this moment, a limit that is reached, an answer that is in neither cache.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from time import monotonic
+from typing import Literal
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from service.base.telemetry import LATENCY_BOUNDS, LOOKUP_SECONDS, LOOKUPS, Telemetry
+from service.cache.entry import CacheEntry
+from service.cache.shared import Outcome as Lookup
+from service.cache.sieve import Node, Sieve
+from service.edge.admission.admission import Allowance, Meter
+from service.edge.hot import heads
+from service.edge.hot.remembered import Caller, Target
+from service.edge.hot.waiting import Answer, Holder, Waiting
+from service.edge.hot.wire import Heads, Tiers
+from service.http.caching import accepts_gzip, matches
+from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
+from service.http.reply import Header, Kept
+from service.keys.record import ApiKey
+from service.keys.verifier import KeyVerifier
+
+MOST_TARGETS = 100_000
+# All ZIP codes and cities of the country fit: whoever walks them all finds them again.
+MOST_TARGET_BYTES = 64 << 20
+_OVERHEAD_BYTES = 700
+_QUICK = LATENCY_BOUNDS[0]
+
+Headers = list[Header]
+_accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
+
+
+class HotAnswers:
+    """Of one worker; `near` and `shared` count answers, by where they were. Targets of older releases lead nowhere.
+
+    A call of ours costs as much as a look-up does, so on the way to a near answer there are few.
+    """
+
+    def __init__(self, tiers: Tiers, verifier: KeyVerifier, meter: Meter, telemetry: Telemetry) -> None:
+        self._tiers = tiers
+        self._find_near = tiers.near.find
+        self._keeps_near = tiers.near.max_bytes > 0
+        self._verifier = verifier
+        self._meter = meter
+        self._telemetry = telemetry
+        self._shared_hits = telemetry.counter(LOOKUPS, "shared", "hit")
+        self._shared_seconds = telemetry.histogram(LOOKUP_SECONDS, "shared")
+        self.near = self.shared = 0
+        self._release: str | None = None
+        self._targets: Sieve[bytes, Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
+        self._find_target = self._targets.find
+        self.fields = heads.Fields()
+        self._dates: Headers | None = None
+        self._ok = self._not_modified = b""
+
+    @property
+    def answered(self) -> int:
+        return self.near + self.shared
+
+    def switched(self, release: str) -> None:
+        """From now on requests are answered from `release`."""
+        self._release = release
+
+    def remember(self, url: bytes, area: str, kept: Kept) -> None:
+        """The request for `url` was answered in the ordinary way, with what is kept."""
+        if kept.key.release == self._release:
+            line = heads.request_line(url)
+            self._targets.put(line, Target(area, kept, self._telemetry), len(line) + _OVERHEAD_BYTES)
+
+    def answer(self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None) -> Answer:
+        """The whole answer as it travels, counted; None if the request has to take the ordinary way.
+
+        `head` is what arrived, from its request line on; `dates` are the server's own headers; `now` is in monotonic
+        seconds. "later": somebody is asked; until `holder` is told nothing else may be asked for this caller.
+        """
+        end = head.find(b"\r\n")
+        node = self._find_target(head[:end])
+        if node is None or node.value.release != self._release:
+            return None
+        node.visited = True
+        target: Target = node.value
+        node = self._find_near(target.digest)
+        reader = caller.reader
+        asked = reader.usually if head[end:] == reader.usual else reader.read(head, end)
+        if asked is None:
+            return None
+        if node is None:
+            return self._ask_shared(Waiting(target, caller, asked, dates, now, holder)) if holder is not None else None
+        if asked.presented != caller.presented or asked.host != caller.host:
+            self._look_at(caller, asked)
+        known = caller.known
+        if known is None:
+            return None
+        key = known.key if now < known.good_before else self._good_key(caller, asked, now)
+        allowance = self._meter.admit(key, target.area, now) if key is not None else None
+        if allowance is None:
+            if key is None or holder is None:
+                return None
+            waiting, kept = Waiting(target, caller, asked, dates, now, holder), node
+            return self._ask_for_token(waiting, key, now, lambda allowance: self._from_near(waiting, kept, allowance))
+        if reader.news is not None:
+            reader.learn()
+        node.visited = True
+        self.near += 1
+        return self._written(target, node.value.heads, node.value.entry, asked, allowance, dates, now)
+
+    def _from_near(self, waiting: Waiting, node: Node, allowance: Allowance) -> bytes:
+        node.visited = True
+        self.near += 1
+        return self._answered(waiting, node.value.heads, node.value.entry, allowance)
+
+    def _ask_shared(self, waiting: Waiting) -> Answer:
+        shared, target, now = self._tiers.shared, waiting.target, waiting.began
+        key = self._good_key(waiting.caller, waiting.asked, now) if not shared.is_away else None
+        if key is None or not self._meter.may_admit(key, target.area, now):
+            return None
+        generation = self._tiers.near.generation
+
+        def found(_outcome: Lookup, entry: CacheEntry | None) -> None:
+            waiting.holder.told(lambda: self._found(waiting, entry, generation))
+
+        shared.ask(target.key, found)
+        return "later"
+
+    def _found(self, waiting: Waiting, entry: CacheEntry | None, generation: int) -> Answer:
+        """The answer with what the shared cache had. Whatever is not simply there the ordinary way asks for again, and
+        makes."""
+        target, now = waiting.target, monotonic()
+        if entry is None or target.release != self._release:
+            return None
+        key = self._good_key(waiting.caller, waiting.asked, now)
+        if key is None:
+            return None
+
+        def finish(allowance: Allowance) -> bytes:
+            return self._from_shared(waiting, entry, generation, allowance, now)
+
+        allowance = self._meter.admit(key, target.area, now)
+        return finish(allowance) if allowance is not None else self._ask_for_token(waiting, key, now, finish)
+
+    def _from_shared(
+        self, waiting: Waiting, entry: CacheEntry, generation: int, allowance: Allowance, found_at: float
+    ) -> bytes:
+        tiers, target = self._tiers, waiting.target
+        self.shared += 1
+        tiers.near.misses += 1
+        if self._keeps_near:
+            tiers.near.put(target.key, entry, generation)
+        self._shared_hits.value += 1
+        self._shared_seconds.observe(found_at - waiting.began)
+        heads = tiers.heads.all_of(target.release, entry, gzip=waiting.asked.accept_encoding is not None)
+        return self._answered(waiting, heads, entry, allowance)
+
+    def _answered(self, waiting: Waiting, heads: Heads, entry: CacheEntry, allowance: Allowance) -> bytes:
+        if waiting.caller.reader.news is not None:
+            waiting.caller.reader.learn()
+        return self._written(waiting.target, heads, entry, waiting.asked, allowance, waiting.dates, waiting.began)
+
+    def _ask_for_token(
+        self, waiting: Waiting, key: ApiKey, now: float, finish: Callable[[Allowance], bytes]
+    ) -> Literal["later"] | None:
+        """Where very many come at once, waiting in the ordinary way takes the worker so long that what it has leased
+        is worth nothing when it gets to it; then all of them would wait, for ever."""
+
+        def told(allowance: Allowance | None) -> None:
+            waiting.holder.told(lambda: self._with_token(waiting, key, allowance, finish))
+
+        return "later" if self._meter.ask(key, waiting.target.area, now, told) else None
+
+    def _with_token(
+        self, waiting: Waiting, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], bytes]
+    ) -> bytes | None:
+        if (
+            allowance is None
+            or waiting.target.release != self._release
+            or self._good_key(waiting.caller, waiting.asked, monotonic()) != key
+        ):
+            return None
+        return finish(allowance)
+
+    def _good_key(self, caller: Caller, asked: heads.Asked, now: float) -> ApiKey | None:
+        """The key that is presented, if it is known to be good and the host is one; what was forgotten is no more."""
+        known = caller.known
+        if known is None or known.forgotten or asked.presented != caller.presented or asked.host != caller.host:
+            self._look_at(caller, asked)
+            known = caller.known
+        return self._verifier.good(known, now) if known is not None else None
+
+    def _written(
+        self,
+        target: Target,
+        heads: Heads,
+        entry: CacheEntry,
+        asked: heads.Asked,
+        allowance: Allowance,
+        dates: Headers,
+        began: float,
+    ) -> bytes:
+        """From here on it is answered: a token of the key's rate may have been taken."""
+        if asked.accept_encoding is not None and entry.gzipped and _accepts_gzip(asked.accept_encoding):
+            (lines, not_modified, etag), body = heads[1], entry.gzipped
+        else:
+            (lines, not_modified, etag), body = heads[0], entry.body
+        if dates is not self._dates:
+            self._dated(dates)
+        request_id = asked.request_id
+        # most are letters and digits alone, which is told without a call of ours
+        if request_id is None or not (
+            (request_id.isalnum() and len(request_id) <= MOST_REQUEST_ID) or valid_request_id(request_id)
+        ):
+            request_id = new_request_id()
+        usage, counter, ok = target.usage, target.answered, self._ok
+        if asked.if_none_match and matches(asked.if_none_match, etag):
+            usage, counter, ok = "not_modified", target.not_modified, self._not_modified
+            lines, body = not_modified, b""
+        counter.value += 1
+        tally = allowance.tallies.get(usage)
+        if tally is None or tally.closed:
+            self._meter.count_allowed(allowance, target.area, usage)
+        else:
+            tally.n += 1
+        seconds = monotonic() - began
+        if seconds <= _QUICK:  # as nearly all are: `observe`, without the call
+            histogram = target.seconds
+            histogram.counts[0] += 1
+            histogram.total += seconds
+        else:
+            target.seconds.observe(seconds)
+        return b"".join((ok, lines, request_id, allowance.tail, body))
+
+    def _look_at(self, caller: Caller, asked: heads.Asked) -> None:
+        """At a host and a key that the connection did not show before: they are known if both are good."""
+        caller.presented = caller.known = caller.host = None
+        host, presented = asked.host, asked.presented
+        if host is not None and valid_host(host) and presented is not None:
+            known = self._verifier.recall(presented.decode("latin-1").strip())
+            if known is not None:
+                caller.known, caller.presented, caller.host = known, presented, host
+
+    def _dated(self, dates: Headers) -> None:
+        lines = b"".join(b"%s: %s\r\n" % field for field in dates)
+        self._ok, self._not_modified = STATUS_LINE[200] + lines, STATUS_LINE[304] + lines
+        self._dates = dates

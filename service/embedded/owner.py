@@ -1,0 +1,242 @@
+"""The embedded Valkey: two private servers, one for keys and one for the cache (Decisions 3 and 9).
+
+Whoever holds the lock of the data folder owns them; everybody else uses their sockets while they answer.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from config.settings import Settings, SettingsError
+from config.urls import EMBEDDED
+from service.embedded.runtime import (
+    EmbeddedError,
+    answers_ping,
+    die_with_parent,
+    is_private,
+    make_private,
+    runtime_folder,
+    server_program,
+)
+from warehouse.files.durable import open_lock
+
+Role = Literal["keys", "cache"]
+ROLES: tuple[Role, ...] = ("keys", "cache")
+
+_LONGEST_SOCKET_PATH = 107
+_LOCK = "embedded.lock"
+_START_SECONDS = 10.0
+_STOP_SECONDS = 10.0
+
+
+def wanted(settings: Settings) -> tuple[Role, ...]:
+    """The roles that `settings` leave to embedded servers.
+
+    Raises:
+        SettingsError: where this installation does not accept `embedded`.
+    """
+    urls: dict[Role, str] = {"keys": settings.keys_url, "cache": settings.cache_url}
+    roles = tuple(role for role in ROLES if urls[role] == EMBEDDED)
+    if roles and not settings.embedded_allowed:
+        names = " and ".join(f"FORECAST_{role.upper()}_URL" for role in roles)
+        raise SettingsError(f"{names} must be set: this installation does not run embedded servers")
+    return roles
+
+
+class EmbeddedServers:
+    """The servers of one data folder: started if nobody runs them, used if somebody does."""
+
+    def __init__(self, data: Path, roles: tuple[Role, ...]) -> None:
+        self._data = data
+        self._roles = roles
+        self._own_runtime = runtime_folder(data)
+        self._lock: int | None = None
+        self._processes: dict[Role, subprocess.Popen[bytes]] = {}
+
+    def url(self, role: Role) -> str:
+        return f"unix://{self._socket(role)}"
+
+    @property
+    def owned(self) -> bool:
+        return self._lock is not None
+
+    def ensure(self) -> None:
+        """Starts what is not running, unless another process owns the servers; returns when they answer.
+
+        Raises:
+            EmbeddedError: if there is no server program, or it does not start.
+        """
+        if not self._roles:
+            return
+        deadline = time.monotonic() + _START_SECONDS
+        self.tend()
+        while not self.answers():
+            if not self.owned:
+                self.tend()  # whoever owned them until now may have just stopped them
+            dead = [role for role, process in self._processes.items() if process.poll() is not None]
+            if dead:
+                raise EmbeddedError(f"the embedded server for {dead[0]} did not start; see {self._log(dead[0])}")
+            if time.monotonic() > deadline:
+                raise EmbeddedError(f"the embedded servers of {self._data} do not answer")
+            time.sleep(0.01)
+
+    def answers(self) -> bool:
+        return all(answers_ping(self._socket(role)) for role in self._roles)
+
+    def tend(self) -> list[Role]:
+        """Starts what is not running, without waiting; returns what it started. Call from the main thread."""
+        if not self.claim():
+            return []
+        started: list[Role] = []
+        for role in self._roles:
+            process = self._processes.get(role)
+            if process is None or process.poll() is not None:
+                self._processes[role] = self._start(role)
+                started.append(role)
+        return started
+
+    def claim(self) -> bool:
+        """Whether this process owns the servers, from now on if nobody else does."""
+        return bool(self._roles) and (self.owned or self._take_lock())
+
+    def stop(self) -> None:
+        """Stops the servers that this process owns; the keys are saved by then."""
+        for process in self._processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+        for process in self._processes.values():
+            try:
+                process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._processes.clear()
+        if self._lock is not None:
+            for role in self._roles:
+                Path(self._socket(role)).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self._runtime.rmdir()
+            os.close(self._lock)
+            self._lock = None
+
+    def kill(self) -> None:
+        """Ends them at once, for a `stop` that is under way in another thread; what was answered is durable."""
+        for process in list(self._processes.values()):
+            process.kill()
+
+    def _take_lock(self) -> bool:
+        try:
+            self._data.mkdir(parents=True, exist_ok=True)
+            descriptor = open_lock(self._data / _LOCK)
+        except OSError as error:
+            raise EmbeddedError(f"cannot write the data folder {self._data}: {error.strerror}") from None
+        try:
+            flock(descriptor, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        self._lock = descriptor
+        # whoever comes from another session, with another XDG_RUNTIME_DIR or TMPDIR, finds the sockets by this
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(self._own_runtime).encode(), 0)
+        return True
+
+    def _start(self, role: Role) -> "subprocess.Popen[bytes]":
+        folder = self._log(role).parent
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self._runtime)
+        Path(self._socket(role)).unlink(missing_ok=True)
+        configuration = str(resources.files("config").joinpath(f"redis-{role}.conf"))
+        command = [server_program(), configuration, "--port", "0", "--unixsocket", self._socket(role)]
+        command += ["--unixsocketperm", "700", "--dir", str(folder), "--logfile", str(self._log(role))]
+        return subprocess.Popen(  # noqa: S603 - our own program and configuration
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=die_with_parent,  # one thread at this point, and prctl only
+            start_new_session=True,  # Ctrl-C is for us; we stop them in order
+        )
+
+    @property
+    def _runtime(self) -> Path:
+        """Where the sockets are: our own folder if we own the servers, else the one that their owner noted."""
+        if self.owned:
+            return self._own_runtime
+        noted = self._noted()
+        return self._own_runtime if noted is None else noted
+
+    def _noted(self) -> Path | None:
+        """The folder that the lock file names, if it is private to us; for root, also to the owner of that file."""
+        lock = self._data / _LOCK
+        try:
+            noted, written_by = lock.read_text(), lock.stat().st_uid
+        except (OSError, UnicodeDecodeError):
+            return None
+        if not noted.startswith("/"):
+            return None
+        owners = {os.getuid(), written_by} if os.getuid() == 0 else {os.getuid()}
+        return Path(noted) if any(is_private(Path(noted), owner) for owner in owners) else None
+
+    def _log(self, role: Role) -> Path:
+        return self._data / "embedded" / role / "server.log"
+
+    def _socket(self, role: Role) -> str:
+        path = str(self._runtime / f"{role}.sock")
+        if len(path.encode()) > _LONGEST_SOCKET_PATH:
+            raise EmbeddedError(f"{path} is too long for a socket: set XDG_RUNTIME_DIR to a shorter folder")
+        return path
+
+
+@contextlib.contextmanager
+def borrowed(settings: Settings, needed: tuple[Role, ...] = ROLES) -> Iterator[dict[Role, str]]:
+    """URLs for a command that needs the servers for a moment: used if they run, else started and stopped again."""
+    roles = tuple(role for role in wanted(settings) if role in needed)
+    servers = EmbeddedServers(settings.data_path, roles)
+    if not roles:
+        yield resolved(settings, servers)
+        return
+    with _users(settings.data_path) as users:
+        try:
+            servers.ensure()
+            yield resolved(settings, servers)
+        finally:
+            if servers.owned:
+                # other commands use what this one started: it stops when the last of them is done
+                flock(users, LOCK_EX)
+            servers.stop()
+
+
+@contextlib.contextmanager
+def _users(data: Path) -> Iterator[int]:
+    """Marks this command as one that uses borrowed servers; waits while their owner is stopping them."""
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        descriptor = open_lock(data / "embedded.users")
+    except OSError as error:
+        raise EmbeddedError(f"cannot write the data folder {data}: {error.strerror}") from None
+    try:
+        flock(descriptor, LOCK_SH)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def running_url(settings: Settings, role: Role) -> str | None:
+    """Where the server of `role` is, None if it is embedded and nobody runs it."""
+    if role not in wanted(settings):
+        return resolved(settings, EmbeddedServers(settings.data_path, ()))[role]
+    servers = EmbeddedServers(settings.data_path, (role,))
+    return servers.url(role) if servers.answers() else None
+
+
+def resolved(settings: Settings, servers: EmbeddedServers) -> dict[Role, str]:
+    urls: dict[Role, str] = {"keys": settings.keys_url, "cache": settings.cache_url}
+    return {role: servers.url(role) if url == EMBEDDED else url for role, url in urls.items()}

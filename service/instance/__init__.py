@@ -1,0 +1,1 @@
+"""One `serve`: its supervisor, the processes it starts, and how they stop."""

@@ -1,0 +1,267 @@
+"""One per instance: binds the sockets, starts and replaces workers, owns the embedded servers, serves operators."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Callable
+
+import uvloop
+
+from config.settings import Settings
+from config.sizing import worker_count
+from config.urls import address
+from service.base import tasks
+from service.base.messages import Orders
+from service.base.signals import stop_signals
+from service.base.sockets import StartError, bind, url_of
+from service.base.tasks import keep_running
+from service.base.telemetry import TASK_FAILURES, Snapshot, Telemetry
+from service.cache.purging import purge_shared
+from service.embedded import owner
+from service.embedded.owner import EmbeddedServers
+from service.embedded.probe import check_answers_redis
+from service.embedded.runtime import EmbeddedError
+from service.instance.stopping import LastResort
+from service.instance.store_checks import StoreChecks
+from service.instance.watcher_process import WatcherProcess
+from service.instance.workers import Workers
+from service.keys import pepper
+from service.operators.changes import Changes, Purged
+from service.operators.listener import OperatorsListener
+from service.operators.state import InstanceState, WorkerState
+from service.publishing.inbox_status import Status, shown_status
+from service.redis.tasks import end
+from service.worker.app import Endpoints
+from warehouse.files.access import FileAccess, within
+from warehouse.releases.instances import InstanceFile, InstanceRecord
+from warehouse.schema.errors import CatalogError, FilesHang
+
+log = logging.getLogger("forecast.supervisor")
+
+_TEND_SECONDS = 0.25
+# Operators can ask until the workers have ended, and have so long for their last answers.
+_OPERATORS_SECONDS = 1.0
+# Threads for the data folder's files, should accesses never return: nobody replaces a supervisor.
+_FILE_THREADS = 4
+# At the end, for a record that can also be left: its lock goes with this process.
+_CLOSE_SECONDS = 1.0
+
+
+class Supervisor:
+    """`on_ready` is called once, with the two base URLs, when the first worker serves."""
+
+    def __init__(
+        self, settings: Settings, *, log_json: bool, on_ready: Callable[[str, str], None] | None = None
+    ) -> None:
+        self._settings = settings
+        self._log_json = log_json
+        self._on_ready = on_ready
+        self._workers = Workers(worker_count(settings), self._reported)
+        self._draining = False
+        self._stops_at_once = False
+        self._stopping = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._written: InstanceRecord | None = None
+        self._records = FileAccess(_FILE_THREADS)
+        self._statuses = FileAccess(_FILE_THREADS)
+        self._locks = FileAccess()
+        self._reading = asyncio.Lock()
+        self._inbox = Status()
+        self._watcher = WatcherProcess(settings, log_json=log_json)
+        self.last_resort = LastResort()
+
+    async def run(self) -> None:
+        """Serves until told to stop by SIGTERM, SIGINT or SIGHUP; a second SIGTERM or SIGINT stops at once.
+
+        Raises:
+            StartError: if a port is taken, the data folder cannot be written, or a Redis URL cannot be right.
+        """
+        settings = self._settings
+        owner.wanted(settings)  # before anything is bound: a forgotten URL is what the operator must hear of
+        async with contextlib.AsyncExitStack() as stack:
+            self._partners = stack.enter_context(bind(settings.listen_host, settings.listen_port, "listen_port"))
+            self._operators = stack.enter_context(bind(settings.operator_host, settings.operator_port, "operator_port"))
+            self._servers = self._start_embedded()
+            stack.push_async_callback(asyncio.to_thread, self._servers.stop)  # signals are heard meanwhile
+            self._orders = self._make_orders()
+            self._instance = self._open_instance()
+            stack.callback(within, _CLOSE_SECONDS, self._instance.close)
+            await self._serve()
+
+    def _start_embedded(self) -> EmbeddedServers:
+        servers = EmbeddedServers(self._settings.data_path, owner.wanted(self._settings))
+        try:
+            servers.ensure()
+        except EmbeddedError as error:
+            servers.stop()
+            raise StartError(str(error)) from None
+        return servers
+
+    def _make_orders(self) -> Orders:
+        urls = owner.resolved(self._settings, self._servers)
+        for role, url in urls.items():
+            problem = check_answers_redis(url)
+            if problem is not None:
+                raise StartError(f"FORECAST_{role.upper()}_URL: {problem}")
+        secret = pepper.obtain(self._settings.keys_pepper, self._settings.data_path)
+        endpoints = Endpoints(urls["keys"], urls["cache"], secret)
+        return Orders(self._settings, endpoints, self._log_json)
+
+    def _open_instance(self) -> InstanceFile:
+        try:
+            return InstanceFile(self._settings.data_path, secrets.token_hex(8))
+        except OSError as error:
+            raise StartError(f"cannot write the data folder {self._settings.data_dir}: {error.strerror}") from None
+
+    async def _serve(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in stop_signals():
+            loop.add_signal_handler(number, self._told_to_stop, number)
+        endpoints = self._orders.endpoints
+        changes = Changes(endpoints.keys_url, endpoints.pepper, self._settings.data_path, self._purge)
+        self._listener = OperatorsListener(self._settings, self._operators, changes)
+        self._checks = StoreChecks(endpoints)
+        self._checks.start()
+        self._listener.start(self.state, self.sums)
+        self._workers.start(self._orders, self._partners)
+        tending = (keep_running("tend", self._tend), keep_running("keep the instance record", self._keep_record))
+        if self._settings.inbox is not None:
+            self._watcher.start()
+        await self._stopping.wait()
+        drained = loop.time() + self._settings.drain
+        await asyncio.gather(self._watcher.stop(), self._workers.stop(self._settings.drain))
+        await asyncio.gather(*(end(task) for task in tending))
+        left = 0.0 if self._stops_at_once else max(_OPERATORS_SECONDS, drained - loop.time())
+        await asyncio.gather(self._listener.stop(left), self._checks.stop(), return_exceptions=True)
+
+    def _told_to_stop(self, number: int) -> None:
+        if not self._draining:
+            log.info("stopping: finishing requests, at most %g s", self._settings.drain)
+            self._draining = True
+            self._stopping.set()
+        elif number != signal.SIGHUP:  # of a closing terminal the shell tells, and the kernel once more
+            log.warning("told to stop again: stopping at once")
+            self._stop_at_once()
+
+    def _stop_at_once(self) -> None:
+        self._stops_at_once = True
+        self.last_resort.start()
+        self._watcher.signal(signal.SIGKILL)
+        self._workers.kill()
+        self._listener.stop_at_once()
+        self._servers.kill()
+
+    def _reported(self) -> None:
+        self._changed.set()
+        if self._on_ready is not None:
+            ready, self._on_ready = self._on_ready, None
+            ready(url_of(self._partners), url_of(self._operators))
+
+    # --- watching ------------------------------------------------------------------------------------------------
+
+    async def _tend(self) -> float:
+        """Replaces dead embedded servers, and asks workers how they are."""
+        self._workers.ask()
+        if self._stops_at_once:
+            return _TEND_SECONDS
+        if not self._servers.owned:  # in a thread, because it touches the data folder
+            what = f"locking {self._settings.data_path}/embedded.lock"
+            with contextlib.suppress(FilesHang):  # `state` says so
+                await self._locks.run(what, self._servers.claim, wait=_TEND_SECONDS)
+        for role in self._servers.tend() if self._servers.owned else ():
+            log.warning("started the embedded server for %s again", role)
+        return _TEND_SECONDS
+
+    async def _keep_record(self) -> float:
+        """Writes what workers serve, whenever that changes."""
+        with contextlib.suppress(FilesHang):  # `state` says so
+            await self._write_record()
+        self._changed.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), _TEND_SECONDS)
+        return 0.0
+
+    async def _write_record(self) -> None:
+        record = InstanceRecord(
+            instance=str(os.getpid()),
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            operator_url=url_of(self._operators),
+            releases=tuple(worker.report.release for worker in self._workers.all if worker.report is not None),
+            cache=address(self._settings.cache_url),
+        )
+        if record != self._written:
+            try:
+                what = f"writing {self._instance.record}"
+                await self._records.run(what, self._instance.write, record, wait=1)
+            except OSError as error:
+                log.error("cannot write the instance record: %s", error)
+                return
+            self._written = record
+
+    # --- what operators see --------------------------------------------------------------------------------------
+
+    def state(self) -> InstanceState:
+        workers = tuple(WorkerState(worker.pid, worker.report, worker.resident_bytes()) for worker in self._workers.all)
+        return InstanceState(
+            workers=workers,
+            wanted_workers=self._workers.wanted,
+            restarts=self._workers.restarts,
+            draining=self._draining,
+            files_hang=self._hang(),
+            inbox=self._inbox,
+            inbox_problem=self._watcher.problem,
+            store_problems=self._checks.problems,
+        )
+
+    def _hang(self) -> str | None:
+        hang = self._records.hang or self._statuses.hang or self._locks.hang
+        return str(hang) if hang is not None else None
+
+    async def _purge(self) -> Purged:
+        """The shared cache first: the near ones would be filled from it again. Raises StoreUnavailable."""
+        near = sum(worker.report.near_entries for worker in self._workers.all if worker.report is not None)
+        try:
+            return Purged(near, await purge_shared(self._orders.endpoints.cache_url))
+        finally:
+            await asyncio.gather(*(worker.purge() for worker in self._workers.all))
+
+    async def _read_inbox(self) -> None:
+        folder = self._settings.data_path
+        async with self._reading:
+            with contextlib.suppress(FilesHang):  # `state` says so
+                self._inbox = await self._statuses.run(f"reading {folder}/inbox.json", shown_status, folder, wait=1)
+
+    async def sums(self) -> Snapshot:
+        """Figures of all workers that there are and were, as of now; `state` has the inbox's from then on."""
+        await asyncio.gather(self._read_inbox(), *(worker.fresh_report() for worker in self._workers.all))
+        total = Telemetry()
+        total.add(self._workers.retired.snapshot())
+        for task, failures in tasks.failures.items():
+            total.count(TASK_FAILURES, task, amount=failures)
+        for worker in self._workers.all:
+            if worker.report is not None:
+                total.add(worker.report.telemetry)
+        return total.snapshot()
+
+
+def serve(settings: Settings, *, log_json: bool, on_ready: Callable[[str, str], None] | None = None) -> None:
+    """Runs an instance until it is told to stop. Raises StartError."""
+    supervisor = Supervisor(settings, log_json=log_json, on_ready=on_ready)
+
+    async def run() -> None:
+        try:
+            await supervisor.run()
+        finally:
+            supervisor.last_resort.start()
+
+    try:
+        uvloop.run(run())
+    except CatalogError as error:
+        raise StartError(str(error)) from None
+    finally:
+        supervisor.last_resort.cancel()

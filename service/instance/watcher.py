@@ -1,0 +1,64 @@
+"""The process that watches the inbox of an instance: ``python -m service.instance.watcher <control fd>``, started by `serve`.
+
+It reads raw drops, so it is no serving process (Decision 8), and publishes as the command line does.
+"""
+
+import ctypes
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+
+import msgspec
+
+from service.base import logs
+from service.cli.extracts.watch import make_watcher, stoppable
+from service.instance.watcher_process import Problem, WatchOrders
+from service.publishing.inbox_events import log_event
+
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with(supervisor: socket.socket) -> None:
+    supervisor.recv(1)  # nothing comes: it ends when the supervisor does, however that was
+    os._exit(1)
+
+
+def _read_line(control: socket.socket) -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        part = control.recv(65536)
+        if not part:
+            sys.exit(1)
+        line += part
+    return line
+
+
+def _watch(control: socket.socket) -> None:
+    orders = msgspec.json.decode(_read_line(control), type=WatchOrders)
+    settings = orders.settings
+    logs.configure("json" if orders.log_json else "text", settings.log_level)
+    threading.Thread(target=_end_with, args=(control,), daemon=True).start()
+
+    def on_problem(problem: str | None) -> None:
+        control.sendall(msgspec.json.encode(Problem(problem)) + b"\n")
+
+    with stoppable(log_event):
+        make_watcher(settings, settings.inbox or "", log_event, on_problem).watch()
+
+
+def main() -> None:
+    parent = os.getppid()
+    # also when this process is too busy, or stopped, to see the control socket close
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+    _watch(socket.socket(fileno=int(sys.argv[1])))
+    logging.shutdown()
+    os._exit(0)  # the thread that listens cannot be ended, and libraries complain of it at an orderly end
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""The inbox's watcher as the supervisor sees it: a process that is kept alive, and what keeps it from working."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import subprocess
+import sys
+
+import msgspec
+
+from config.settings import Settings
+
+log = logging.getLogger("forecast.supervisor")
+
+_FIRST_BACKOFF = 0.2
+_LONGEST_BACKOFF = 5.0
+# A watcher that lived this long did not die of its start.
+_SETTLED_SECONDS = 10.0
+# It abandons what is under way, so it needs no longer than tidying up does.
+_STOP_SECONDS = 3.0
+_POLL_SECONDS = 0.02
+
+
+class WatchOrders(msgspec.Struct, frozen=True):
+    """First line to a watcher. It travels here and not as arguments, because it holds secrets."""
+
+    settings: Settings
+    log_json: bool
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A line from a watcher: what keeps it from working, None if nothing does any more."""
+
+    problem: str | None
+
+
+class WatcherProcess:
+    """`problem` is None while the inbox is watched, here or by another instance."""
+
+    def __init__(self, settings: Settings, *, log_json: bool) -> None:
+        self.problem: str | None = None
+        self._orders = msgspec.json.encode(WatchOrders(settings, log_json)) + b"\n"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    def start(self) -> None:
+        """Keeps a watcher alive until `stop`. Call from the main thread: it dies with the thread that started it."""
+        self._keeping = asyncio.create_task(self._keep(), name="watch the inbox")
+
+    async def stop(self) -> None:
+        """Ends it; a drop that it was publishing is published next time."""
+        self._stopping = True
+        if self._keeping is None:
+            return
+        if self._process is None:
+            self._keeping.cancel()  # it waits before the next try
+        self.signal(signal.SIGTERM)
+        _, late = await asyncio.wait([self._keeping], timeout=_STOP_SECONDS)
+        if late:
+            self.signal(signal.SIGKILL)
+        await asyncio.gather(self._keeping, return_exceptions=True)
+
+    async def _keep(self) -> None:
+        loop = asyncio.get_running_loop()
+        backoff = 0.0
+        while not self._stopping:
+            began = loop.time()
+            try:
+                status = await self._run()
+            except OSError as error:
+                status = str(error)
+            if self._stopping:
+                return
+            settled = loop.time() - began > _SETTLED_SECONDS
+            backoff = _FIRST_BACKOFF if settled else min(_LONGEST_BACKOFF, max(_FIRST_BACKOFF, backoff * 2))
+            self.problem = f"the inbox's watcher ended ({status}); starting it again"
+            log.error("%s", self.problem)
+            await asyncio.sleep(backoff)
+
+    def signal(self, number: int) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+    async def _run(self) -> str:
+        """One process, from its start to its end; says how it ended."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen(  # noqa: S603, ASYNC220 - ourselves; starting it takes no time worth a thread
+                [sys.executable, "-m", "service.instance.watcher", str(theirs.fileno())],
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the supervisor
+            )
+        self._process = process
+        ours.setblocking(False)
+        reader, writer = await asyncio.open_connection(sock=ours)
+        self.problem = None
+        try:
+            writer.write(self._orders)
+            while line := await reader.readline():
+                self.problem = msgspec.json.decode(line, type=Problem).problem
+        except (ConnectionError, ValueError, msgspec.DecodeError):
+            self.signal(signal.SIGKILL)  # gone already, or not to be understood any more
+        finally:
+            writer.close()
+        # as for a worker (worker_process.py): one that hangs in the kernel is not waited for in a thread
+        while (status := process.poll()) is None:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(_POLL_SECONDS)
+        self._process = None
+        return f"signal {-status}" if status < 0 else f"exit code {status}"

@@ -1,0 +1,131 @@
+"""A worker as the supervisor sees it: a process, its control socket, its newest report."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from service.base import messages
+
+# Longer than any request may take and any switch of releases does.
+_STUCK_SECONDS = 15.0
+_FRESH_SECONDS = 0.5
+# A full near cache goes in some 500 turns of a loop that serves others meanwhile.
+_PURGE_SECONDS = 5.0
+# Between the close of its socket and its end.
+_POLL_SECONDS = 0.02
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class WorkerProcess:
+    """`report` is None until the worker has said anything."""
+
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes]",
+        control_socket: socket.socket,
+        orders: messages.Orders,
+        on_report: Callable[[], None],
+    ) -> None:
+        self.report: messages.Report | None = None
+        self.pid = process.pid
+        self._process = process
+        self._on_report = on_report
+        self._writer: asyncio.StreamWriter | None = None
+        self._heard = asyncio.get_running_loop().time()
+        self._waiters: list[asyncio.Future[None]] = []
+        self._listening = asyncio.create_task(self._listen(control_socket, orders), name=f"worker {self.pid}")
+
+    @classmethod
+    def start(cls, orders: messages.Orders, listening: socket.socket, on_report: Callable[[], None]) -> "WorkerProcess":
+        """Call from the main thread: a worker dies with the thread that started it."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
+                [sys.executable, "-m", "service.worker.main", str(theirs.fileno()), str(listening.fileno())],
+                pass_fds=(theirs.fileno(), listening.fileno()),
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the supervisor, which drains
+            )
+        ours.setblocking(False)
+        return cls(process, ours, orders, on_report)
+
+    async def ended(self) -> str:
+        """Waits for the end of the process; says how it ended."""
+        await self._listening
+        # not in a thread: one that hangs in the kernel ends when its file system lets go, and nobody waits for that
+        while (status := self._process.poll()) is None:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(_POLL_SECONDS)
+        return f"signal {-status}" if status < 0 else f"exit code {status}"
+
+    def signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    def ask(self) -> None:
+        self._tell(messages.REPORT)
+
+    async def purge(self) -> None:
+        """Empties its near cache; waits for that, but not for long."""
+        before = self._purges
+        self._tell(messages.PURGE)
+        if self.report is None:
+            return  # it does not serve yet
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PURGE_SECONDS):
+                # a report may have been on its way before the order
+                while self._purges == before and not self._listening.done():
+                    await self.fresh_report()
+
+    @property
+    def _purges(self) -> int:
+        return self.report.purges if self.report is not None else 0
+
+    def _tell(self, line: bytes) -> None:
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(line)
+
+    async def fresh_report(self) -> None:
+        """Waits for a report younger than this call, but not for long."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self.ask()
+        await asyncio.wait([waiter], timeout=_FRESH_SECONDS)
+
+    def is_stuck(self) -> bool:
+        return asyncio.get_running_loop().time() - self._heard > _STUCK_SECONDS
+
+    @property
+    def hung_seconds(self) -> float:
+        """For how long something has hung on its data folder, as of its last report."""
+        return self.report.hung_seconds if self.report is not None else 0.0
+
+    def resident_bytes(self) -> int:
+        try:
+            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE
+        except (OSError, IndexError, ValueError):
+            return 0
+
+    async def _listen(self, control_socket: socket.socket, orders: messages.Orders) -> None:
+        reader, self._writer = await asyncio.open_connection(sock=control_socket, limit=messages.LINE_LIMIT)
+        self._writer.write(messages.encode(orders))
+        try:
+            while line := await reader.readline():
+                self.report = msgspec.json.decode(line, type=messages.Report)
+                self._heard = asyncio.get_running_loop().time()
+                self._on_report()
+                waiters, self._waiters = self._waiters, []
+                for waiter in waiters:
+                    if not waiter.done():
+                        waiter.set_result(None)
+        except (ConnectionError, ValueError, msgspec.DecodeError):
+            self.signal(signal.SIGKILL)  # gone already, or not to be understood any more
+        finally:
+            self._writer.close()

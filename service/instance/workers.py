@@ -1,0 +1,185 @@
+"""The workers of an instance: one that dies is replaced, and one that hangs as soon as another serves in its place."""
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from service.base.messages import Orders
+from service.base.tasks import keep_running
+from service.base.telemetry import Telemetry
+from service.instance.stopping import LAST_SECONDS, stop_workers
+from service.instance.worker_process import WorkerProcess
+
+log = logging.getLogger("forecast.supervisor")
+
+_LOOK_SECONDS = 0.25
+_WAIT_SECONDS = 0.05
+_FIRST_BACKOFF = 0.2
+_LONGEST_BACKOFF = 5.0
+# A worker that lived this long did not die of its start.
+_SETTLED_SECONDS = 10.0
+# Nobody waits any more for what has hung for so long: every request is answered within 5 s.
+_HUNG_SECONDS = 5.0
+# A worker that is to take over from one that hangs must serve within the first, or hangs on the same files. Each
+# further try is given twice as much, and begins after as much again.
+_FIRST_PATIENCE = 5.0
+_LONGEST_PATIENCE = 60.0
+_FORGET_SECONDS = 600.0
+
+
+class Workers:
+    """`all` are those that there are, starting and leaving ones included. `restarts` counts those that were replaced,
+    `retired` has the figures of those that ended. Use it from the main thread: a worker dies with the one that started
+    it.
+    """
+
+    def __init__(self, wanted: int, on_report: Callable[[], None]) -> None:
+        self.wanted = wanted
+        self.all: list[WorkerProcess] = []
+        self.restarts = 0
+        self.retired = Telemetry()
+        self._on_report = on_report
+        self._stopping = asyncio.Event()
+        self._replacing = asyncio.Lock()
+        self._patience = _FIRST_PATIENCE
+        self._next_try = 0.0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, orders: Orders, listening: socket.socket) -> None:
+        self._orders = orders
+        self._listening = listening
+        for _ in range(self.wanted):
+            self._add(keep_running("keep a worker", self._keep, stopping=self._stopping))
+
+    async def stop(self, drain: float) -> None:
+        """Within `drain` seconds and some; closes the listening socket."""
+        self._stopping.set()
+        await stop_workers(self.all, list(self._tasks), self._listening, drain)
+
+    def kill(self) -> None:
+        for worker in self.all:
+            worker.signal(signal.SIGKILL)
+
+    def ask(self) -> None:
+        """Asks all how they are; one that does not say is killed."""
+        for worker in self.all:
+            worker.ask()
+            if worker.is_stuck():
+                log.error("worker %d does not respond; killing it", worker.pid)
+                worker.signal(signal.SIGKILL)
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._add(asyncio.create_task(work, name=name))
+
+    def _add(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _keep(self) -> float:
+        """Keeps one worker alive: a new one at once when it dies, later and later if it dies of its start."""
+        loop = asyncio.get_running_loop()
+        backoff = 0.0
+        successor: WorkerProcess | None = None
+        while not self._stopping.is_set():
+            worker = successor or self._started(self._orders)
+            if worker is None:
+                await self._pause(_LONGEST_BACKOFF)
+                continue
+            began = loop.time()
+            ending = asyncio.create_task(self._ended(worker))
+            successor = await self._successor(worker, ending)
+            if self._stopping.is_set():
+                await ending
+                if successor is not None:
+                    await self._ended(successor)
+                break
+            self.restarts += 1
+            if successor is not None:
+                log.error("worker %d hangs; worker %d serves in its place", worker.pid, successor.pid)
+                self._begin(self._leave(worker, ending), "replace a worker")
+                continue
+            settled = loop.time() - began > _SETTLED_SECONDS
+            log.error("worker %d ended (%s); replacing it", worker.pid, ending.result(), extra={"worker": worker.pid})
+            backoff = 0.0 if settled else min(_LONGEST_BACKOFF, max(_FIRST_BACKOFF, backoff * 2))
+            await self._pause(backoff)
+        return 0.0
+
+    def _started(self, orders: Orders) -> WorkerProcess | None:
+        try:
+            worker = WorkerProcess.start(orders, self._listening, self._on_report)
+        except OSError as error:
+            log.error("cannot start a worker: %s; trying again", error)
+            return None
+        self.all.append(worker)
+        return worker
+
+    async def _ended(self, worker: WorkerProcess) -> str:
+        try:
+            status = await worker.ended()
+        finally:
+            worker.signal(signal.SIGKILL)  # one that we cannot follow any more is replaced
+            self.all.remove(worker)
+        if worker.report is not None:
+            self.retired.add(worker.report.telemetry)
+        return status
+
+    # --- workers that hang ---------------------------------------------------------------------------------------
+
+    async def _successor(self, worker: WorkerProcess, ending: "asyncio.Task[str]") -> WorkerProcess | None:
+        """Waits until `worker` has ended, or hangs and another serves in its place, which is returned."""
+        while not ending.done():
+            await asyncio.wait([ending], timeout=_LOOK_SECONDS)
+            if worker.hung_seconds < _HUNG_SECONDS:
+                continue
+            async with self._replacing:  # one after the other: each takes a worker's memory
+                if not ending.done() and self._may_try():
+                    successor = await self._try_another(worker)
+                    if successor is not None:
+                        return successor
+        return None
+
+    def _may_try(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        if now - self._next_try > _FORGET_SECONDS:
+            self._patience = _FIRST_PATIENCE
+        return now >= self._next_try and not self._stopping.is_set()
+
+    async def _try_another(self, hung: WorkerProcess) -> WorkerProcess | None:
+        """Another worker that can do what `hung` cannot; None if it does not serve in time, either."""
+        loop = asyncio.get_running_loop()
+        patience = self._patience
+        self._patience = min(_LONGEST_PATIENCE, 2 * patience)
+        orders = msgspec.structs.replace(self._orders, takes_over=hung.report is not None and bool(hung.report.release))
+        worker = self._started(orders)
+        deadline = loop.time() + patience
+        while worker is not None and (worker.report is None or worker.report.hung is not None):
+            if loop.time() > deadline or self._stopping.is_set():
+                log.error("worker %d hangs; another one does not serve either within %g s", hung.pid, patience)
+                worker.signal(signal.SIGKILL)
+                self._begin(self._reap(worker), "reap a worker")
+                worker = None
+            else:
+                await self._pause(_WAIT_SECONDS)
+        self._next_try = loop.time() + patience
+        return worker
+
+    async def _leave(self, worker: WorkerProcess, ending: "asyncio.Task[str]") -> None:
+        """Lets it finish its requests, as when an instance stops."""
+        worker.signal(signal.SIGTERM)
+        await asyncio.wait([ending], timeout=self._orders.settings.drain + LAST_SECONDS)
+        worker.signal(signal.SIGKILL)
+        await ending
+
+    async def _reap(self, worker: WorkerProcess) -> None:
+        await self._ended(worker)
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        except TimeoutError:
+            return

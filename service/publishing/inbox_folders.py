@@ -1,0 +1,208 @@
+"""The inbox, and the way of a drop through it, by renames alone.
+
+<inbox>/<name>                        a drop, arriving or complete: a folder, or one Parquet file
+<inbox>/.claimed/<time>/<name>        taken, being published
+<inbox>/published/<name>-<time>/      <name> and its reports
+<inbox>/quarantine/<name>-<time>/     <name> and its reports
+
+Each step is one rename, so that a drop is in one of these places after a crash, whole. Nothing is deleted or replaced.
+"""
+
+import os
+import time
+import unicodedata
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from service.publishing.arrivals import Arrivals
+from warehouse.files.durable import clear_aside, exclusive, sync, write_atomically
+from warehouse.schema.errors import InboxError
+
+Place = Literal["published", "quarantine"]
+PLACES: tuple[Place, ...] = ("published", "quarantine")
+REPORTS = ("report.json", "report.txt")
+
+_PARQUET = (".parquet", ".parq", ".pq")
+_HIDDEN = ("_", ".")
+_LONGEST_NAME = 200  # bytes, of the 255 that there are: the time has to fit as well
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A drop that was taken; `stamp` is when, and tells apart two of one name."""
+
+    stamp: str
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+class Look(msgspec.Struct, frozen=True):
+    """Names of drops, oldest first; `foreign` says of each entry that can be no drop why."""
+
+    complete: tuple[str, ...]
+    arriving: tuple[str, ...]
+    foreign: dict[str, str]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Inbox:
+    """One inbox folder, as one watcher sees it. `marker`, `quiet`, `by_age` and `clock` are those of `Arrivals`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        marker: str,
+        quiet: float,
+        by_age: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = _now,
+    ) -> None:
+        self.folder = folder
+        self._claimed = folder / ".claimed"
+        self._lock = self._claimed / ".lock"
+        self._now = now
+        self._arrivals = Arrivals(
+            marker=marker, quiet=quiet, by_age=by_age, clock=clock, file_clock=self._time_of_files
+        )
+
+    def prepare(self) -> None:
+        """Makes the folders in the inbox; the inbox itself never, because it may be what was not mounted.
+
+        Raises:
+            InboxError: if it cannot be worked with.
+        """
+        try:
+            if not self.folder.is_dir():
+                what = "is not a folder" if self.folder.exists() else "does not exist"
+                raise InboxError(f"the inbox {self.folder} {what}")
+            if not os.access(self.folder, os.R_OK | os.W_OK | os.X_OK):
+                raise InboxError(f"the inbox {self.folder} cannot be read and written by this user")
+            for folder in (self._claimed, *(self.folder / place for place in PLACES)):
+                folder.mkdir(exist_ok=True)
+                if folder.stat().st_dev != self.folder.stat().st_dev:
+                    raise InboxError(f"{folder} is on another disk than the inbox: drops are moved by renames")
+            if self._claimed.is_symlink():
+                raise InboxError(f"{self._claimed} is a link: remove it")
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def lock(self) -> AbstractContextManager[bool]:
+        """Whether this watcher is alone; only then may it claim and settle."""
+        return exclusive(self._lock)
+
+    def look(self) -> Look:
+        """Everything that waits. Raises InboxError."""
+        drops: list[Path] = []
+        foreign: dict[str, str] = {}
+        try:
+            with os.scandir(self.folder) as entries:
+                for entry in entries:
+                    if entry.name.startswith(_HIDDEN) or entry.name in PLACES:
+                        continue
+                    why = _foreign(entry)
+                    if why is None:
+                        drops.append(Path(entry.path))
+                    else:
+                        foreign[os.fsencode(entry.name).decode(errors="replace")] = why
+            complete, arriving = self._arrivals.look(drops)
+        except OSError as error:
+            raise self._unusable(error) from None
+        return Look(tuple(complete), tuple(arriving), foreign)
+
+    def claim(self, name: str) -> Claim | None:
+        """Takes a drop out of everybody else's hands; None if it has gone. Raises InboxError."""
+        stamp = f"{self._now():%Y%m%dT%H%M%S.%fZ}"
+        folder = self._claimed / stamp
+        try:
+            folder.mkdir()
+            try:
+                (self.folder / name).rename(folder / name)
+            except OSError:
+                folder.rmdir()
+                raise
+            sync(folder)
+            sync(self.folder)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            remedy = "it must be writable by the user that watches"
+            raise InboxError(f"{self.folder / name} cannot be claimed: {error.strerror or error}; {remedy}") from None
+        self._arrivals.forget(name)
+        return Claim(stamp, folder / name)
+
+    def claims(self) -> list[Claim]:
+        """The drops that were claimed and not settled, oldest first: their watcher ended, or could not publish them.
+
+        Raises:
+            InboxError: if the inbox cannot be read.
+        """
+        found = []
+        try:
+            for folder in sorted(path for path in self._claimed.iterdir() if path.is_dir()):
+                inside = list(folder.iterdir())
+                drops = [path for path in inside if path.name not in REPORTS and not path.name.startswith(_HIDDEN)]
+                if drops:
+                    found.append(Claim(folder.name, drops[0]))
+                elif not inside:
+                    folder.rmdir()  # it ended between making the folder and taking the drop
+        except OSError as error:
+            raise self._unusable(error) from None
+        return found
+
+    def destination(self, claim: Claim, place: Place) -> Path:
+        """A folder that does not exist yet."""
+        name = os.fsencode(claim.name)[:_LONGEST_NAME].decode(errors="ignore")
+        wanted = self.folder / place / f"{name}-{self._now():%Y%m%dT%H%M%SZ}"
+        found, number = wanted, 1
+        while os.path.lexists(found):
+            number += 1
+            found = wanted.with_name(f"{wanted.name}-{number}")
+        return found
+
+    def settle(self, claim: Claim, destination: Path, reports: Mapping[str, bytes]) -> None:
+        """Moves a drop and its reports to where it stays, together. Raises InboxError."""
+        folder = claim.path.parent
+        try:
+            for name, text in reports.items():
+                clear_aside(folder / name)
+                write_atomically(folder / name, text)
+            folder.rename(destination)
+            sync(destination.parent)
+            sync(self._claimed)
+        except OSError as error:
+            why = error.strerror or error
+            raise InboxError(f"{claim.path} cannot be moved to {destination.parent}: {why}") from None
+
+    def _time_of_files(self) -> int:
+        """The file system's own clock, which on a network is not this machine's."""
+        self._lock.touch()
+        return self._lock.stat().st_ctime_ns
+
+    def _unusable(self, error: OSError) -> InboxError:
+        return InboxError(f"the inbox {self.folder} cannot be used: {error.filename}: {error.strerror or error}")
+
+
+def _foreign(entry: "os.DirEntry[str]") -> str | None:
+    """Why an entry of the inbox can be no drop, None if it can."""
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in entry.name):
+        return "its name is not text"  # control characters, or bytes that are not UTF-8
+    if entry.name in REPORTS:
+        return "its name is that of a report"
+    if entry.is_symlink():
+        return "it is a link: copy what it leads to"
+    if entry.is_dir(follow_symlinks=False):
+        return None
+    if not entry.is_file(follow_symlinks=False) or not entry.name.lower().endswith(_PARQUET):
+        return "it is neither a folder nor a .parquet file"
+    return None

@@ -1,0 +1,37 @@
+"""What is kept beside a drop that went through the inbox."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+
+from warehouse.publishing.publish import Outcome
+from warehouse.schema.comparison import Comparison
+from warehouse.schema.findings import Finding
+
+TextOf = Callable[[Outcome], str]
+
+
+class DropReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What report.json holds; `release` is the one that was current when it was written."""
+
+    drop: str
+    result: str
+    at: datetime
+    release: str | None
+    findings: tuple[Finding, ...]
+    comparison: Comparison | None
+
+
+def reports(drop: str, outcome: Outcome, text_of: TextOf) -> dict[str, bytes]:
+    """The files, by name; `text_of` makes the one for people."""
+    content = DropReport(
+        drop=drop,
+        result=outcome.result,
+        at=datetime.now(UTC).replace(microsecond=0),
+        release=outcome.manifest.id if outcome.manifest else None,
+        findings=outcome.report.findings,
+        comparison=outcome.report.comparison,
+    )
+    text = f"{drop}, {content.at:%Y-%m-%d %H:%M:%S} UTC\n\n{text_of(outcome)}"
+    return {"report.json": msgspec.json.format(msgspec.json.encode(content)), "report.txt": text.encode()}

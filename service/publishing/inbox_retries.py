@@ -1,0 +1,74 @@
+"""Drops of the inbox that could not be published for reasons of ours: which are tried again, and which others may
+overtake.
+
+An older drop must not go live after a newer one: old figures would replace new ones. So a drop that was overtaken is
+set aside, and somebody decides.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from service.publishing.inbox_folders import Claim
+from service.publishing.inbox_status import Failing
+from warehouse.publishing.publish import Outcome
+from warehouse.releases.catalog import Catalog
+from warehouse.rules.all import found
+from warehouse.schema.errors import NoReleaseError
+from warehouse.schema.findings import report
+from warehouse.schema.shown import plain
+
+# So often a drop is tried before newer ones are tried as well. A disk that is full fails those too; what fails this
+# drop alone does not.
+PATIENCE = 3
+_SHOWN = 3
+
+
+class Retries:
+    """The drops that failed, by claim; a restarted watcher goes on from what the status file says."""
+
+    def __init__(self, failing: Iterable[Failing] = ()) -> None:
+        self._failing = {one.stamp: one for one in failing}
+
+    def all(self) -> tuple[Failing, ...]:
+        """Oldest first."""
+        return tuple(self._failing[stamp] for stamp in sorted(self._failing))
+
+    def of(self, claim: Claim) -> Failing | None:
+        return self._failing.get(claim.stamp)
+
+    def failed(self, claim: Claim, problem: str) -> None:
+        tries = self._failing[claim.stamp].tries if claim.stamp in self._failing else 0
+        self._failing[claim.stamp] = Failing(claim.stamp, plain(claim.name), tries + 1, plain(problem))
+
+    def forget(self, claim: Claim) -> None:
+        self._failing.pop(claim.stamp, None)
+
+    def keep(self, claims: Sequence[Claim]) -> None:
+        """Forgets all that are not among `claims`: somebody took them away."""
+        there = {claim.stamp for claim in claims}
+        self._failing = {stamp: one for stamp, one in self._failing.items() if stamp in there}
+
+    def may_be_overtaken(self, claim: Claim) -> bool:
+        failing = self.of(claim)
+        return failing is not None and failing.tries >= PATIENCE
+
+    def all_may_be_overtaken(self) -> bool:
+        return all(one.tries >= PATIENCE for one in self._failing.values())
+
+    def problems(self) -> list[str]:
+        return [f"{one.name}: {one.problem}" for one in self.all()[:_SHOWN]]
+
+
+def set_aside(data: Path, failing: Failing, newer: str) -> Outcome:
+    """The refusal of a drop that was overtaken by the drop `newer`."""
+    message = f"failed {failing.tries} times ({failing.problem}), and {newer}, which is newer, has gone live meanwhile"
+    return refusal(data, "overtaken", message)
+
+
+def refusal(data: Path, rule: str, message: str, **members: str) -> Outcome:
+    """A refusal for a reason that is not in the drop's rows."""
+    try:
+        current = Catalog(data).current()
+    except NoReleaseError:
+        current = None
+    return Outcome(result="refused", report=report([found(rule, message, **members)]), manifest=current)

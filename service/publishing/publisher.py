@@ -1,0 +1,105 @@
+"""Publishing as the command line and the inbox do it: settings obeyed, the cache warmed, old releases retired."""
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from config.settings import Settings
+from service.base.whoami import whoami
+from service.publishing.warming import warm_release
+from warehouse.publishing.publish import Options, Outcome, publish, roll_back
+from warehouse.releases.catalog import Catalog, Manifest, Origin
+from warehouse.releases.instances import InstanceRecord, wait_until_served
+from warehouse.releases.retire import retire_all_but
+from warehouse.schema.errors import WarehouseError
+from warehouse.schema.findings import Acceptance, Finding
+from warehouse.schema.shown import plain
+
+SERVED_WITHIN_SECONDS = 2.0
+_MOST_PATHS = 20
+
+Progress = Callable[[str], None]
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """`behind`: live instances that do not serve the release yet. `retired`: releases that were removed."""
+
+    outcome: Outcome
+    behind: tuple[InstanceRecord, ...] = ()
+    retired: tuple[str, ...] = ()
+
+
+class RolledBack(msgspec.Struct, frozen=True):
+    """`release` is current again. `behind`: live instances that do not serve it yet."""
+
+    release: str
+    behind: tuple[InstanceRecord, ...]
+
+
+def origin_of(paths: Sequence[str], via: Literal["command", "inbox", "demo"]) -> Origin:
+    """Whoever runs this process, here, publishes what is at `paths`."""
+    shown = [plain(os.path.abspath(Path(path).expanduser())) for path in paths[:_MOST_PATHS]]  # noqa: PTH100 - keeps links
+    more = [f"and {len(paths) - _MOST_PATHS:,} more"] if len(paths) > _MOST_PATHS else []
+    return Origin(by=whoami(), host=plain(socket.gethostname()), paths=(*shown, *more), via=via)
+
+
+def options_of(
+    settings: Settings,
+    withdrawn: Sequence[str] = (),
+    accepted: Sequence[str] = (),
+    reason: str = "",
+    origin: Origin | None = None,
+) -> Options:
+    acceptance = None
+    if accepted:
+        now = datetime.now(UTC).replace(microsecond=0)
+        acceptance = Acceptance(rules=tuple(accepted), reason=reason, by=whoami(), at=now)
+    return Options(
+        attribution=settings.attribution,
+        limits=settings.limits,
+        withdrawn=tuple(withdrawn),
+        acceptance=acceptance,
+        origin=origin,
+    )
+
+
+def publish_and_wait(settings: Settings, paths: Sequence[str], options: Options, progress: Progress) -> Published:
+    """Publishes, waits for the live instances, and retires what is surplus. Raises as `warehouse.publishing.publish.publish`."""
+    catalog = Catalog(settings.data_path)
+    previous = _current(catalog)
+
+    def warmed(folder: Path, manifest: Manifest, tell: Progress) -> list[Finding]:
+        return warm_release(settings, folder, manifest, previous, tell)
+
+    outcome = publish(catalog, paths, options, progress, warm=warmed)
+    if outcome.manifest is None or outcome.result == "refused":
+        return Published(outcome=outcome)
+    behind = wait_until_served(settings.data_path, outcome.manifest.id, SERVED_WITHIN_SECONDS, progress)
+    retired: list[str] = []
+    if outcome.result == "published":
+        try:
+            retired = retire_all_but(catalog, settings.keep_releases)
+        except WarehouseError:
+            retired = []  # another publisher was quicker, and retires as well
+    return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))
+
+
+def roll_back_and_wait(data: Path, release: str | None, by: str) -> RolledBack:
+    """Makes `release`, or the one before the current, current for `by`, and waits for the live instances.
+
+    Raises:
+        CatalogError: if there is no such release, or it is damaged.
+        BusyError: if a publisher is at work.
+    """
+    manifest = roll_back(Catalog(data), release, by)
+    return RolledBack(manifest.id, tuple(wait_until_served(data, manifest.id, SERVED_WITHIN_SECONDS)))
+
+
+def _current(catalog: Catalog) -> str | None:
+    pointer = catalog.pointer()
+    return pointer.release if pointer else None

@@ -1,0 +1,106 @@
+"""Warming the shared cache before a release goes live, and saying so where that is not what running instances use."""
+
+import socket
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from config.settings import Settings, SettingsError
+from config.urls import address, same_store
+from service.cache.warm import Plan, WarmError, warm
+from service.embedded import owner
+from service.embedded.runtime import EmbeddedError
+from service.keys import pepper
+from warehouse.areas.all import AREAS
+from warehouse.areas.paging import Cursors
+from warehouse.releases.catalog import Manifest
+from warehouse.releases.instances import InstanceRecord, live
+from warehouse.rules.all import found
+from warehouse.schema.findings import Finding
+from warehouse.schema.shown import plain
+
+_WARM_SECONDS = 60.0
+_SHOWN = 5
+
+
+def warm_release(
+    settings: Settings, folder: Path, manifest: Manifest, previous: str | None, progress: Callable[[str], None]
+) -> list[Finding]:
+    """Puts the release into the cache as `settings.warm` says; returns what of that somebody must know."""
+    instances = live(settings.data_path)
+    if settings.warm == "off":
+        return [found("warming-off", f"FORECAST_WARM is off here; {_slow(instances)}")] if instances else []
+    try:
+        url = owner.running_url(settings, "cache")
+    except EmbeddedError as error:
+        return [found("not-warmed", str(error))]
+    if url is None:  # where nobody serves, it begins empty with the next instance
+        return [_nothing_warmed(instances)] if instances else []
+    try:
+        secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=False)
+    except SettingsError as error:
+        return [found("not-warmed", str(error))]
+    trouble = _warm(url, settings, folder, manifest, previous, progress, Cursors(pepper.cursor_secret(secret)))
+    warnings = [found("not-warmed", trouble)] if trouble is not None else []
+    return warnings + _warmed_elsewhere(address(settings.cache_url), instances)
+
+
+def _warm(
+    url: str,
+    settings: Settings,
+    folder: Path,
+    manifest: Manifest,
+    previous: str | None,
+    progress: Callable[[str], None],
+    cursors: Cursors,
+) -> str | None:
+    """Why it could not be done whole, if so."""
+    if settings.warm == "asked" and previous is None:
+        return None  # nobody could ask for anything yet
+    plan = Plan(
+        release=manifest.id,
+        ttl=settings.cache_ttl,
+        seconds=_WARM_SECONDS,
+        asked_of=previous if settings.warm == "asked" else None,
+    )
+    answers = (
+        (area.name, query, body)
+        for area in AREAS
+        if area.name in manifest.areas
+        for query, body in area.answers(folder, cursors)
+    )
+    try:
+        warm(url, plan, answers, lambda seen: progress(f"warming the cache: {seen:,} answers"))
+    except WarmError as error:
+        return str(error)
+    return None
+
+
+def _nothing_warmed(instances: list[InstanceRecord]) -> Finding:
+    message = (
+        f"nothing was warmed: no embedded cache runs here, and FORECAST_CACHE_URL names no other; {_slow(instances)}"
+    )
+    return found("not-warmed", message, samples=_caches(instances), remedy=_remedy())
+
+
+def _warmed_elsewhere(ours: str, instances: list[InstanceRecord]) -> list[Finding]:
+    host = socket.gethostname()
+    others = [one for one in instances if one.cache is not None and not same_store(one.cache, one.host, ours, host)]
+    if not others:
+        return []
+    message = f"{ours} was warmed, which is not the cache of all that serve here; {_slow(others)}"
+    return [found("warmed-elsewhere", message, count=len(others), samples=_caches(others), remedy=_remedy())]
+
+
+def _slow(instances: list[InstanceRecord]) -> str:
+    many = f"{len(instances)} running instance{'s' if len(instances) > 1 else ''}"
+    return f"the first requests to {many} are slower, until the cache is filled"
+
+
+def _caches(instances: Iterable[InstanceRecord]) -> tuple[str, ...]:
+    """Which cache each instance uses."""
+    said = (f"instance {one.pid} on {one.host}: {one.cache or 'unknown'}" for one in instances)
+    return tuple(plain(line) for line in said)[:_SHOWN]
+
+
+def _remedy() -> str:
+    return "publish with the FORECAST_CACHE_URL of the instances, on their host or in their container"

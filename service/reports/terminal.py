@@ -1,0 +1,260 @@
+"""Findings, comparisons and releases as a data engineer reads them: summary first, details below."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from service.cli.output import table
+from service.reports import html_page, wording
+from service.reports.wording import visible
+from warehouse.files.durable import write_atomically
+from warehouse.publishing.publish import Outcome
+from warehouse.releases.catalog import Manifest, Origin, Pointer
+from warehouse.schema.comparison import Comparison
+from warehouse.schema.errors import CatalogError
+from warehouse.schema.findings import Acceptance, Finding, Report, Severity
+
+_NARROW = 84  # columns; below, tables leave out what is not needed, and findings stand under their rule
+_FILES = 3
+_STATES = 12
+_COLOURS = {"error": "bold red", "warning": "yellow", "info": "dim"}
+_TONES = {"good": "bold green", "bad": "bold red"}
+
+
+class Progress(Protocol):
+    def __call__(self, step: str, /) -> None: ...
+
+
+def headline(outcome: Outcome) -> str:
+    """What became of a drop, in one line."""
+    said = wording.verdict(outcome)
+    return f"[{_TONES[said.tone]}]{said.word}[/]: {said.rest}\n"
+
+
+def severity_markup(severity: Severity) -> str:
+    return f"[{_COLOURS[severity]}]{severity}[/]"
+
+
+def write_html(path: Path, outcome: Outcome, drop: str) -> None:
+    """The same as a page. Raises CatalogError if it cannot be written."""
+    try:
+        write_atomically(path, html_page.render(outcome, drop).encode())
+    except OSError as error:
+        raise CatalogError(f"cannot write {path}: {error.strerror}") from None
+
+
+@contextmanager
+def progress(console: Console) -> Iterator[Progress]:
+    """Tells each step, in a terminal only."""
+    if not console.is_terminal:
+        yield lambda _step, /: None
+        return
+    with console.status("starting") as status:
+        yield lambda step, /: status.update(escape(visible(step)))
+
+
+def print_report(console: Console, report: Report) -> None:
+    """Every finding, worst first: what it is on the left, what it says beside or, in a narrow terminal, below."""
+    if not report.findings:
+        return
+    if console.width < _NARROW:
+        for finding in report.findings:
+            console.print(_severity(finding) + Text(" ") + _rule(finding))
+            console.print(Padding(_body(finding), (0, 0, 0, 2)))
+    else:
+        rows = Table.grid(padding=(0, 2, 0, 0))
+        rows.add_column(no_wrap=True)
+        rows.add_column(no_wrap=True)
+        rows.add_column(overflow="fold")
+        for finding in report.findings:
+            rows.add_row(_severity(finding), _rule(finding), _body(finding))
+        console.print(rows)
+    console.print()
+
+
+def print_outcome(console: Console, outcome: Outcome) -> None:
+    """What became of a drop, what was found, and how it compares."""
+    console.print(headline(outcome))
+    print_report(console, outcome.report)
+    if outcome.report.comparison is not None:
+        before = None if outcome.result == "published" else outcome.manifest
+        title = f"Against {before.id if before else 'the release before'}"
+        print_comparison(console, outcome.report.comparison, title)
+
+
+def print_comparison(console: Console, comparison: Comparison, title: str) -> None:
+    """Places, then what changed of the tables, of the national totals, and the largest movers."""
+    console.print(f"[bold]{escape(title)}[/bold]")
+    heads = Table.grid(padding=(0, 2, 0, 0))
+    heads.add_row("ZIP codes", wording.places_line(comparison))
+    for label, by_state in (("  new in", comparison.places.gained), ("  gone from", comparison.places.lost)):
+        if by_state:
+            heads.add_row(label, _by_state(by_state))
+    heads.add_row("figures", wording.figures_line(comparison))
+    for name, line in wording.records_lines(comparison):
+        heads.add_row(name, line)
+    console.print(heads)
+    console.print()
+    for shown in (_table_rows(comparison), _totals(comparison, console.width), _movers(comparison)):
+        if shown.row_count:
+            shown.collapse_padding = console.width < _NARROW
+            console.print(shown)
+            console.print()
+    same = wording.unchanged_line(comparison)
+    if same:
+        console.print(f"[dim]{same}[/dim]\n")
+
+
+def print_releases(console: Console, data: Path, releases: Sequence[Manifest], pointer: Pointer | None) -> None:
+    """Newest first, one line each, below a line that says which one is served; then who published them."""
+    current, previous = (pointer.release, pointer.previous) if pointer else (None, None)
+    many = f"{len(releases)} release{'s' if len(releases) > 1 else ''}"
+    console.print(f"{many}; " + (f"current is [bold]{current}[/bold]" if current else "none is current"))
+    console.print(f"[dim]data folder {escape(visible(str(data.absolute())))}[/dim]\n", soft_wrap=True)
+    wide = console.width >= _NARROW
+    sizes = ("ZIP codes", "cities") if wide else ("ZIP codes",)
+    moment = ("published (UTC)",) if wide else ()  # the id says it too
+    shown = table("release", *moment, *sizes, "warnings", "", numeric=("ZIP codes", "cities", "warnings"))
+    shown.columns[0].no_wrap = True
+    shown.collapse_padding = not wide
+    for manifest in releases:
+        published = (f"{manifest.published_at:%Y-%m-%d %H:%M:%S}",) if wide else ()
+        counts = (f"{manifest.zip_codes:,}", f"{manifest.cities:,}")[: len(sizes)]
+        warnings = str(manifest.findings.get("warning", 0))
+        shown.add_row(manifest.id, *published, *counts, warnings, _marks(manifest, current, previous))
+    console.print(shown)
+    origins = table("release", "published by")
+    for manifest in releases:
+        if manifest.origin is not None:
+            origins.add_row(manifest.id, _origin(manifest.origin))
+    if origins.row_count:
+        console.print()
+        console.print(origins)
+
+
+def print_manifest(console: Console, data: Path, manifest: Manifest, pointer: Pointer | None) -> None:
+    """`pointer` is there if the release is the current one."""
+    state = "  [green]current[/green]" if pointer else ""
+    made_up = "  [yellow]illustrative figures[/yellow]" if manifest.illustrative else ""
+    console.print(f"[bold]{manifest.id}[/bold]{state}{made_up}")
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    facts.add_row("published", f"{manifest.published_at:%Y-%m-%d %H:%M:%S} UTC")
+    if manifest.origin is not None:
+        facts.add_row("", _origin(manifest.origin))
+    if pointer is not None and pointer.by is not None:
+        since = f"{pointer.switched_at:%Y-%m-%d %H:%M:%S} UTC by {pointer.by}"
+        facts.add_row("current since", Text(visible(since), overflow="fold"))
+    facts.add_row("data folder", Text(visible(str(data.absolute())), overflow="fold"))
+    facts.add_row("holds", wording.contents(manifest))
+    facts.add_row("areas", ", ".join(manifest.areas))
+    if manifest.acceptance is not None:
+        facts.add_row("accepted", _acceptance(manifest.acceptance))
+    facts.add_row("sources", Group(*(Text(visible(line), overflow="fold") for line in manifest.attribution)))
+    console.print(facts)
+    console.print()
+    wide = console.width >= _NARROW
+    tables = table("table", "rows", *(("checksum",) if wide else ()), "from", numeric=("rows",))
+    tables.collapse_padding = not wide
+    for name, info in sorted(manifest.tables.items()):
+        origin = f"kept from {info.carried_from}" if info.carried_from else _files(info.files)
+        tables.add_row(name, f"{info.rows:,}", *((info.checksum[:12],) if wide else ()), escape(origin))
+    console.print(tables)
+    console.print()
+
+
+def _severity(finding: Finding) -> Text:
+    return Text(finding.severity, _COLOURS[finding.severity])
+
+
+def _rule(finding: Finding) -> Text:
+    return Text(finding.rule, "dim" if finding.severity == "info" else "bold")
+
+
+def _body(finding: Finding) -> RenderableType:
+    """The message, and on lines of their own the file, samples, why it was accepted, and what to do."""
+    lines: list[RenderableType] = [Text(visible(finding.message), overflow="fold")]
+    if finding.file and finding.file not in finding.message:
+        lines.append(Text(visible(finding.file), "dim", overflow="fold"))
+    samples = wording.samples_of(finding)
+    if samples:
+        together = [f"such as {', '.join(samples)}"] if wording.in_a_row(samples) else samples
+        lines += [Text(sample, "dim", overflow="fold") for sample in together]
+    if finding.accepted is not None:
+        lines.append(_hanging("accepted:", Text(visible(finding.accepted), overflow="fold")))
+    elif finding.remedy and finding.severity != "info":
+        lines.append(_hanging("→", Text(visible(finding.remedy), overflow="fold")))
+    return Group(*lines)
+
+
+def _hanging(sign: str, text: Text) -> Table:
+    made = Table.grid(padding=(0, 1, 0, 0))
+    made.add_row(sign, text)
+    return made
+
+
+def _by_state(numbers: Mapping[str, int]) -> str:
+    ranked = sorted(numbers.items(), key=lambda entry: (-entry[1], entry[0]))
+    more = len(ranked) - _STATES
+    listed = ", ".join(f"{state} {number:,}" for state, number in ranked[:_STATES])
+    return f"{listed} and {more} more states" if more > 0 else listed
+
+
+def _table_rows(comparison: Comparison) -> Table:
+    shown = table("table", "rows before", "now", "change", numeric=("rows before", "now", "change"))
+    for name, (old, new) in comparison.rows.items():
+        if old != new:
+            shown.add_row(name, wording.number(old), wording.number(new), wording.change(old, new))
+    return shown
+
+
+def _totals(comparison: Comparison, width: int) -> Table:
+    counts = ("changed", "new", "gone") if width >= _NARROW else ()
+    shown = table("national total", "before", "now", "change", *counts, numeric=("before", "now", "change", *counts))
+    for figure in wording.changed_figures(comparison):
+        totals = (wording.number(figure.old_total), wording.number(figure.new_total))
+        change = wording.change(figure.old_total, figure.new_total)
+        zip_codes = (
+            f"{number:,}" if number else "" for number in (figure.changed, figure.gained, figure.lost)[: len(counts)]
+        )
+        shown.add_row(figure.figure, *totals, change, *zip_codes)
+    return shown
+
+
+def _movers(comparison: Comparison) -> Table:
+    numeric = ("before", "now", "by")
+    shown = table("largest movers", "figure", *numeric, numeric=numeric)
+    for mover in comparison.movers:
+        shown.add_row(mover.zip_code, mover.figure, f"{mover.old:,}", f"{mover.new:,}", f"{mover.new - mover.old:+,}")
+    return shown
+
+
+def _marks(manifest: Manifest, current: str | None, previous: str | None) -> str:
+    marks = (
+        ("[green]current[/green]", manifest.id == current),
+        ("[dim]previous[/dim]", manifest.id == previous),
+        ("[yellow]illustrative[/yellow]", manifest.illustrative),
+    )
+    return " ".join(mark for mark, holds in marks if holds)
+
+
+def _acceptance(acceptance: Acceptance) -> Text:
+    who = f"{', '.join(acceptance.rules)}, by {acceptance.by} at {acceptance.at:%Y-%m-%d %H:%M:%S} UTC"
+    return Text(visible(f"{who}: {acceptance.reason}"), overflow="fold")
+
+
+def _origin(origin: Origin) -> Text:
+    how = {"command": "by hand", "inbox": "through the inbox", "demo": "by the demo"}[origin.via]
+    return Text(visible(f"{origin.by}, from {', '.join(origin.paths)}, {how}"), overflow="fold")
+
+
+def _files(files: Sequence[str]) -> str:
+    """The first few names: a table can come in hundreds of parts."""
+    more = len(files) - _FILES
+    return visible(", ".join(files[:_FILES])) + (f" and {more:,} more" if more > 0 else "")

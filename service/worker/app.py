@@ -1,0 +1,232 @@
+"""The composition root of a worker: builds every part, wires them, starts and stops them in order."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from config.settings import Settings
+from config.sizing import lookup_memory, near_cache_bytes
+from service.base import tasks
+from service.base.tasks import keep_running
+from service.base.telemetry import (
+    DIRECT,
+    KEY_CHECKS,
+    LOOKUP_SECONDS,
+    LOOKUPS,
+    NEAR_LEFT,
+    QUERY_LOOKUPS,
+    QUERY_SECONDS,
+    STORES_FAILED,
+    TASK_FAILURES,
+    Snapshot,
+    Telemetry,
+)
+from service.cache.near import NearCache
+from service.cache.read_through import ReadThrough
+from service.cache.shared import SharedCache
+from service.edge.admission.admission import Meter
+from service.edge.gate import Gate
+from service.edge.hot.answers import HotAnswers
+from service.edge.hot.wire import HeadMaker, Tiers
+from service.http.answering import Answers
+from service.http.app import build_litestar
+from service.http.areas import AREAS
+from service.http.caching import CachePolicy
+from service.http.docs import PUBLIC_PATH, docs_routes
+from service.http.forecast import samples
+from service.http.index import index_route
+from service.http.lookups import LookupWatch
+from service.http.openapi import openapi_route
+from service.http.usage import PATH as USAGE_PATH
+from service.http.usage import caller, usage_route
+from service.keys import pepper
+from service.keys.names import PREFIX
+from service.keys.store import KeyStore
+from service.keys.verifier import KeyVerifier
+from service.redis.client import RedisStore, open_client
+from service.redis.invalidation import InvalidationListener
+from service.redis.tasks import end
+from service.worker.metering import Metering
+from warehouse.areas.paging import Cursors
+from warehouse.following import OpenRelease, ReleaseFollower
+from warehouse.lookup.engine import Engine
+from warehouse.lookup.lookups import Lookup
+
+log = logging.getLogger("forecast.worker")
+
+# With what the supervisor takes to ask, an instance is well two seconds after its key store is.
+_WATCH_SECONDS = 0.5
+_AREA_NAMES = frozenset(area.name for area in AREAS)
+_OTHER_PATHS = {"/v1": "index", "/v1/openapi.json": "openapi", USAGE_PATH: "usage"}
+
+
+class Endpoints(msgspec.Struct, frozen=True):
+    """Where the two Redis are, `embedded` resolved to real addresses; `pepper` as obtained."""
+
+    keys_url: str
+    cache_url: str
+    pepper: bytes
+
+
+class WorkerApp:
+    """All parts of one worker. `gate` is the ASGI application."""
+
+    def __init__(self, settings: Settings, endpoints: Endpoints, on_release: Callable[[str], None]) -> None:
+        self.telemetry = Telemetry()
+        self.keys_store = RedisStore(
+            "key store", endpoints.keys_url, open_client(endpoints.keys_url, timeout=settings.keys_timeout, retries=1)
+        )
+        self.cache_store = RedisStore(
+            "cache", endpoints.cache_url, open_client(endpoints.cache_url, timeout=settings.cache_timeout)
+        )
+        keys = KeyStore(self.keys_store, endpoints.pepper, settings.data_path)
+        self.verifier = KeyVerifier(keys, endpoints.pepper)
+        self._listener = InvalidationListener(
+            endpoints.keys_url, PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
+        )
+        self.metering = Metering(settings, endpoints.keys_url, self.cache_store)
+        self._policy = CachePolicy(settings.max_age)
+        self.near = NearCache(
+            near_cache_bytes(settings), settings.near_cache_ttl, HeadMaker(self._policy, "near").all_of
+        )
+        self._meter = Meter(_AREA_NAMES, self.metering.limiter, self.metering.quotas, self.metering.counters)
+        self._shared = SharedCache(self.cache_store, settings.cache_ttl)
+        self.hot = HotAnswers(
+            Tiers(self.near, self._shared, HeadMaker(self._policy, "shared")),
+            self.verifier,
+            self._meter,
+            self.telemetry,
+        )
+        self._told_answered = 0
+        self._settings = settings
+        self._on_release = on_release
+        self.follower = ReleaseFollower(
+            settings.data_path,
+            self._open_engine,
+            self._switched,
+            self.near.retire,
+            keep_previous=settings.previous_release_on_failure,
+        )
+        self._cursors = Cursors(pepper.cursor_secret(endpoints.pepper))
+        self.gate = self._build_gate(settings)
+
+    @property
+    def release_problem(self) -> str | None:
+        return self.follower.problem or self._answers.problem
+
+    @property
+    def cache_refusal(self) -> str | None:
+        return self._shared.refusal
+
+    @property
+    def push_connected(self) -> bool:
+        return self._listener.connected
+
+    @property
+    def push_refused(self) -> bool:
+        return self._listener.refused
+
+    async def start(self) -> None:
+        await self.keys_store.start()
+        await self.cache_store.start()
+        await self.metering.start()
+        self._listener.start()
+        await self.verifier.look()  # before anybody is told that this worker serves
+        self._tasks = (
+            keep_running("watch the key store", self._watch_keys),
+            keep_running("try look-ups that fail", self.lookups.probe_in_doubt),
+            keep_running("tidy the near cache", self.near.tidy_in_steps),
+            keep_running("try the shared cache", self._shared.try_to_store),
+        )
+        await self.follower.start()
+
+    async def stop(self) -> None:
+        await self.follower.stop()
+        await asyncio.gather(*(end(task) for task in self._tasks))
+        await self._listener.stop()
+        await self.metering.stop()
+        await self._shared.stop()
+        await self.keys_store.stop()
+        await self.cache_store.stop()
+
+    def figures(self) -> Snapshot:
+        """What was counted until now, the near cache's own counts and the direct answers' included."""
+        self.telemetry.count(KEY_CHECKS, "accepted", amount=self.hot.answered - self._told_answered)
+        self._told_answered = self.hot.answered
+        self.telemetry.total(DIRECT, self.hot.answered)
+        for reason, failed in self._shared.failed.items():
+            self.telemetry.total(STORES_FAILED, failed, reason)
+        for task, failures in tasks.failures.items():
+            self.telemetry.total(TASK_FAILURES, failures, task)
+        if self.near.max_bytes:
+            self.telemetry.total(LOOKUPS, self.near.hits + self.hot.near, "near", "hit")
+            self.telemetry.total(LOOKUPS, self.near.misses, "near", "miss")
+            for reason, left in self.near.left.items():
+                self.telemetry.total(NEAR_LEFT, left, reason)
+        return self.telemetry.snapshot()
+
+    async def _watch_keys(self) -> float:
+        await self.verifier.look()
+        return _WATCH_SECONDS
+
+    def _build_gate(self, settings: Settings) -> Gate:
+        cache = ReadThrough(self.near, self._shared, self._observe_lookup)
+        fall_back = settings.previous_release_on_failure
+        self.lookups = LookupWatch(
+            self.follower, self.near, self._shared, samples, lambda: self.hot.answered, fall_back=fall_back
+        )
+        answers = Answers(self.follower, cache, self._policy, self._cursors, self.lookups, fall_back=fall_back)
+        self._answers = answers
+        metering = self.metering
+        handlers = [
+            *(area.route(answers) for area in AREAS),
+            index_route(self.follower),
+            openapi_route(),
+            usage_route(metering.report, metering.store, caller),
+            *(docs_routes() if settings.docs else ()),
+        ]
+        return Gate(
+            build_litestar(handlers),
+            {**{area.path: area.name for area in AREAS}, **_OTHER_PATHS},
+            self.verifier,
+            self.telemetry,
+            meter=self._meter,
+            hot=self.hot if settings.direct_answers else None,
+            offers=self._offers,
+            public=(PUBLIC_PATH,) if settings.docs else (),
+            access_log=settings.access_log,
+            most_connections=settings.connections,
+        )
+
+    def _offers(self, route: str) -> bool:
+        """Whether the current release has the area; while it cannot be opened, the endpoints say that themselves."""
+        release = self.follower.current
+        if self.follower.stands_in_since is not None:
+            return True
+        return release is None or route not in _AREA_NAMES or route in release.keys
+
+    def _open_engine(self, folder: Path, lookups: Mapping[str, Lookup]) -> Engine:
+        return Engine(
+            folder,
+            lookups,
+            memory=lookup_memory(self._settings),
+            timeout=self._settings.lookup_timeout,
+            queue=self._settings.lookup_queue,
+            observe=self._observe_query,
+        )
+
+    def _switched(self, release: OpenRelease) -> None:
+        self.near.switch(release.id)
+        self.hot.switched(release.id)
+        self._on_release(release.id)
+
+    def _observe_query(self, seconds: float, lookups: int) -> None:
+        self.telemetry.observe(QUERY_SECONDS, seconds)
+        self.telemetry.count(QUERY_LOOKUPS, amount=lookups)
+
+    def _observe_lookup(self, tier: str, outcome: str, seconds: float) -> None:
+        self.telemetry.count(LOOKUPS, tier, outcome)
+        self.telemetry.observe(LOOKUP_SECONDS, seconds, tier)

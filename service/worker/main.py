@@ -1,0 +1,202 @@
+"""One serving process: ``python -m service.worker.main <control fd> <listening fd>``, started by the supervisor."""
+
+import asyncio
+import contextlib
+import ctypes
+import gc
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+
+import msgspec
+import uvicorn
+import uvloop
+
+from config.settings import Settings
+from service.base import logs, messages
+from service.base.server import Server
+from service.edge.connection.direct import DirectProtocol
+from service.worker.app import WorkerApp
+
+log = logging.getLogger("forecast.worker")
+
+_PR_SET_PDEATHSIG = 1
+# Releases, Redis, logs, connections that are turned away, and room to spare.
+_OTHER_FILES = 500
+# Requests leave little to the garbage collector: the usual 700 objects make it look at what is merely under way.
+_COLLECT_AFTER = 10_000
+# For the last report, which holds what was counted.
+_LAST_WORDS_SECONDS = 1.0
+
+
+class Worker:
+    def __init__(self, orders: messages.Orders, listening: socket.socket, writer: asyncio.StreamWriter) -> None:
+        self._settings = orders.settings
+        self._takes_over = orders.takes_over
+        self._listening = listening
+        self._writer = writer
+        self._app = WorkerApp(orders.settings, orders.endpoints, self._switched)
+        self._started = False
+        self._purges = 0
+        self._purging: set[asyncio.Task[None]] = set()
+        self._server = Server(_uvicorn_config(self._app, orders.settings))
+
+    async def run(self) -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._drain)
+        await self._app.start()
+        if self._takes_over:
+            await self._app.follower.opened.wait()
+        self._started = True
+        self._send_report()
+        try:
+            await self._server.serve(sockets=[self._listening])
+        finally:
+            self._send_report()
+            await self._app.stop()
+
+    async def obey(self, reader: asyncio.StreamReader) -> None:
+        """Reports and purges when asked; ends the process when the supervisor is gone, whatever is under way."""
+        while True:
+            line = await reader.readline()
+            if not line:
+                os._exit(1)
+            if line == messages.REPORT:
+                self._send_report()
+            elif line == messages.PURGE:
+                # aside: a busy worker takes seconds for it, and has to be heard of meanwhile
+                task = asyncio.create_task(self._purge(), name="purge")
+                self._purging.add(task)
+                task.add_done_callback(self._purging.discard)
+
+    async def _purge(self) -> None:
+        for _ in self._app.near.purge():
+            await asyncio.sleep(0)
+        self._purges += 1
+
+    def _switched(self, _: str) -> None:
+        settle()
+        self._send_report()
+
+    def _drain(self) -> None:
+        """Every answer says close from now on; new connections are taken until the supervisor lets in no more."""
+        self._app.gate.draining = True
+        loop, lame_duck = asyncio.get_running_loop(), messages.LameDuck.within(self._settings.drain)
+
+        def accept_the_last() -> None:
+            # A timer of its own: also a process that was stalled accepts before it closes.
+            loop.call_later(lame_duck.accepting, setattr, self._server, "should_exit", True)
+
+        loop.call_later(lame_duck.inviting, accept_the_last)
+
+    def _send_report(self) -> None:
+        if not self._started:
+            return  # a report means: I serve
+        app = self._app
+        release, hang = app.follower.current, app.follower.hang
+        manifest = release.manifest if release else None
+        report = messages.Report(
+            release=manifest.id if manifest else None,
+            release_problem=app.release_problem,
+            published_at=manifest.published_at.timestamp() if manifest else None,
+            illustrative=manifest.illustrative if manifest else False,
+            keys_up=app.keys_store.healthy,
+            cache_up=app.cache_store.healthy,
+            cache_refusal=app.cache_refusal,
+            push_connected=app.push_connected,
+            push_refused=app.push_refused,
+            can_verify=app.verifier.serves_somebody,
+            can_answer=app.lookups.can_answer,
+            keys_problem=app.verifier.problem,
+            usage_problem=app.metering.problem,
+            usage_waits=app.metering.counters.waits,
+            near_bytes=app.near.used_bytes,
+            near_entries=app.near.entries,
+            purges=self._purges,
+            hung=str(hang) if hang else None,
+            hung_seconds=hang.seconds if hang else 0.0,
+            telemetry=app.figures(),
+        )
+        self._writer.write(messages.encode(report))
+
+
+def settle() -> None:
+    """Call when a release has been opened: code and key sets stay; the garbage collector leaves them out from then on.
+
+    Going through them takes it some 80 ms, in which nobody is answered. Here it does so once, for what the release
+    before has left.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
+def _uvicorn_config(app: WorkerApp, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app.gate,
+        http=DirectProtocol,
+        ws="none",
+        interface="asgi3",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=settings.keep_alive,
+        timeout_graceful_shutdown=max(1, round(settings.drain)),
+    )
+
+
+def allow_files(connections: int) -> int:
+    """How many of so many connections can be served: each is a file, and the usual limit of 1,024 is meant for other
+    programs. If connections took them all, no release could be opened, and nobody be answered from one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if hard != resource.RLIM_INFINITY and wanted > hard:
+        connections = min(connections, max(hard - _OTHER_FILES, hard // 4))
+        log.warning("at most %d connections can be served: the limit of open files is %d", connections, hard)
+        wanted = hard
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return connections
+
+
+async def _main(control_socket: socket.socket, listening: socket.socket) -> None:
+    reader, writer = await asyncio.open_connection(sock=control_socket, limit=messages.LINE_LIMIT)
+    orders = msgspec.json.decode(await reader.readline(), type=messages.Orders)
+    logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
+    allowed = allow_files(orders.settings.connections)
+    orders = msgspec.structs.replace(orders, settings=msgspec.structs.replace(orders.settings, connections=allowed))
+    gc.set_threshold(_COLLECT_AFTER)
+    worker = Worker(orders, listening, writer)
+    obeying = asyncio.create_task(worker.obey(reader), name="obey the supervisor")
+    await worker.run()
+    obeying.cancel()
+    writer.close()
+    with contextlib.suppress(OSError, TimeoutError):
+        await asyncio.wait_for(writer.wait_closed(), _LAST_WORDS_SECONDS)
+
+
+def main() -> None:
+    control_fd, listening_fd = (int(argument) for argument in sys.argv[1:3])
+    for number in (signal.SIGINT, signal.SIGHUP):  # where every process gets them: the supervisor says when to drain
+        signal.signal(number, signal.SIG_IGN)
+    parent = os.getppid()
+    # also when this process is too busy, or stopped, to see the control socket close
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+    code = 0
+    try:
+        uvloop.run(_main(socket.socket(fileno=control_fd), socket.socket(fileno=listening_fd)))
+    except Exception:
+        log.exception("the worker failed")
+        code = 1
+    logging.shutdown()
+    os._exit(code)  # an orderly end would wait for threads whose look-ups hang
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""A worker's rates, quotas and usage, wired together, with their beginning and end."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from pathlib import Path
+
+from config.settings import Settings
+from config.sizing import worker_count
+from service.base.tasks import keep_running
+from service.quota.flusher import UsageFlusher
+from service.quota.lease_store import LeaseStore
+from service.quota.quotas import QuotaGuard
+from service.quota.rates import RateLimiter
+from service.quota.report import UsageReport
+from service.quota.spool import Spool
+from service.quota.usage import UsageCounters
+from service.quota.usage_store import UsageStore
+from service.redis.client import RedisStore, open_client
+from service.redis.tasks import end
+from warehouse.files.access import FileAccess
+from warehouse.releases.instances import live
+from warehouse.schema.errors import FilesHang
+
+log = logging.getLogger("forecast.quota")
+
+# Nobody waits for a flush, and one that is slow must not make the key check believe that its store is away.
+_USAGE_TIMEOUT = 1.0
+_COUNT_WORKERS_EVERY = 5.0
+# Counting that never returns is begun again, now and then.
+_FILE_THREADS = 3
+
+
+class Metering:
+    """`cache` keeps the buckets of rates; usage goes to the Redis at `keys_url`."""
+
+    def __init__(self, settings: Settings, keys_url: str, cache: RedisStore) -> None:
+        self._data: Path = settings.data_path
+        self._own_workers = worker_count(settings)
+        self._workers = self._own_workers
+        self._redis = RedisStore("usage store", keys_url, open_client(keys_url, timeout=_USAGE_TIMEOUT))
+        self._counting: asyncio.Task[None] | None = None
+        self._files = FileAccess(_FILE_THREADS)
+        self.counters = UsageCounters()
+        self.store = UsageStore(self._redis)
+        self.report = UsageReport(self._redis)
+        self.quotas = QuotaGuard(self.counters, self.store, lambda: self._workers)
+        self.limiter = RateLimiter(LeaseStore(cache), lambda: self._workers)
+        self._flusher = UsageFlusher(self.counters, self.store, Spool(self._data), self.quotas)
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps usage from being stored though its store answers."""
+        return self._flusher.problem
+
+    async def start(self) -> None:
+        await self._redis.start()
+        self._flusher.start()
+        self._counting = keep_running("count workers", self._count_workers)
+
+    async def stop(self) -> None:
+        """Call when the last request has ended, and before the cache's client is closed."""
+        await end(self._counting)
+        await self.limiter.stop()
+        await self._flusher.stop()
+        await self._redis.stop()
+
+    async def _count_workers(self) -> float:
+        """Of all instances on the data folder: while Redis is away each grants its share of a rate."""
+        with suppress(OSError, FilesHang):
+            records = await self._files.run("counting instances", live, self._data, wait=_COUNT_WORKERS_EVERY)
+            self._workers = max(self._own_workers, sum(len(record.releases) for record in records))
+        return _COUNT_WORKERS_EVERY

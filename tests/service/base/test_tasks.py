@@ -1,0 +1,54 @@
+"""Tasks that live as long as their process."""
+
+import asyncio
+
+import pytest
+
+from service.base import tasks
+from service.base.tasks import failures, keep_running
+from tests.support.waiting import eventually
+
+
+async def test_a_task_outlives_whatever_goes_wrong_in_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each failure is counted, the same one is logged once; a cancellation ends it."""
+    monkeypatch.setattr(tasks, "AFTER_FAILURE_SECONDS", 0.001)
+    calls = 0
+
+    async def act() -> float:
+        nonlocal calls
+        calls += 1
+        if calls <= 5:
+            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+        if calls == 6:
+            raise RuntimeError("another")
+        return 0.001
+
+    before = failures["a watcher"]
+    task = keep_running("a watcher", act)
+    await eventually(lambda: calls > 10)
+    assert failures["a watcher"] - before == 6
+    assert len(caplog.records) == 2
+    assert all("a watcher" in record.getMessage() for record in caplog.records)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_task_that_is_told_to_stop_ends_after_its_call() -> None:
+    """At once, if it is waiting for the next one."""
+    stopping = asyncio.Event()
+    calls = 0
+
+    async def act() -> float:
+        nonlocal calls
+        calls += 1
+        await asyncio.sleep(0)
+        return 3600.0
+
+    task = keep_running("a watcher", act, stopping=stopping)
+    await eventually(lambda: calls == 1)
+    stopping.set()
+    await asyncio.wait_for(task, 30)
+    assert calls == 1

@@ -1,0 +1,85 @@
+"""What a worker counts about itself, and how the counts of many become one."""
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.base.telemetry import (
+    COUNTERS,
+    HISTOGRAMS,
+    LATENCY_BOUNDS,
+    QUERY_LOOKUPS,
+    QUERY_SECONDS,
+    REQUESTS,
+    Histogram,
+    Snapshot,
+    Telemetry,
+)
+
+
+def _counted(telemetry: Telemetry) -> dict[tuple[str, tuple[str, ...]], int]:
+    return {(name, labels): value for name, labels, value in telemetry.snapshot().counters}
+
+
+def test_what_is_counted_is_in_the_snapshot() -> None:
+    """By family and labels."""
+    telemetry = Telemetry()
+    telemetry.count(REQUESTS, "forecast", "200", "answered")
+    telemetry.count(REQUESTS, "forecast", "200", "answered")
+    telemetry.count(REQUESTS, "forecast", "404", "no_matching_records")
+    assert _counted(telemetry) == {
+        ("forecast_requests", ("forecast", "200", "answered")): 2,
+        ("forecast_requests", ("forecast", "404", "no_matching_records")): 1,
+    }
+
+
+def test_what_is_counted_elsewhere_is_set_and_still_adds_up() -> None:
+    """Each report has the sum so far; the supervisor adds those of different workers."""
+    telemetry = Telemetry()
+    for so_far in (3, 7):
+        telemetry.total(REQUESTS, so_far, "forecast", "200", "answered")
+    other = Telemetry()
+    other.total(REQUESTS, 10, "forecast", "200", "answered")
+    telemetry.add(other.snapshot())
+    assert _counted(telemetry) == {("forecast_requests", ("forecast", "200", "answered")): 17}
+
+
+def test_several_are_counted_at_once() -> None:
+    """A query that many look-ups share."""
+    telemetry = Telemetry()
+    telemetry.count(QUERY_LOOKUPS, amount=3)
+    telemetry.count(QUERY_LOOKUPS)
+    assert _counted(telemetry) == {("forecast_warehouse_lookups", ()): 4}
+
+
+@given(st.lists(st.floats(0, 10), max_size=50), st.lists(st.floats(0, 10), max_size=50))
+def test_adding_snapshots_is_observing_everything_in_one_place(one: list[float], other: list[float]) -> None:
+    """The supervisor's sums are those of one worker that did it all; also after a journey as JSON."""
+    first, second, both = Telemetry(), Telemetry(), Telemetry()
+    for part, seconds in ((first, one), (second, other)):
+        for value in seconds:
+            for telemetry in (part, both):
+                telemetry.observe(QUERY_SECONDS, value)
+                telemetry.count(REQUESTS, "forecast", "200", "answered")
+    first.add(msgspec.json.decode(msgspec.json.encode(second.snapshot()), type=Snapshot))
+    assert _counted(first) == _counted(both)
+    sums, whole = first.snapshot().histograms, both.snapshot().histograms
+    assert [histogram.counts for _, _, histogram in sums] == [histogram.counts for _, _, histogram in whole]
+    assert all(
+        abs(a.total - b.total) < 1e-9 * max(1, b.total) for (_, _, a), (_, _, b) in zip(sums, whole, strict=True)
+    )
+
+
+def test_a_bound_belongs_to_the_bucket_below_it() -> None:
+    """As Prometheus means `le`; what exceeds all bounds is counted too."""
+    histogram = Histogram.empty()
+    for seconds in (*LATENCY_BOUNDS, 6.0):
+        histogram.observe(seconds)
+    assert histogram.counts == [1] * (len(LATENCY_BOUNDS) + 1)
+
+
+def test_every_family_has_its_own_name() -> None:
+    """And says what it is."""
+    families = (*COUNTERS, *HISTOGRAMS)
+    assert len({family.name for family in families}) == len(families)
+    assert all(family.name.startswith("forecast_") and family.help.endswith(".") for family in families)

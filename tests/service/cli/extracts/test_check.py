@@ -1,0 +1,172 @@
+"""forecast extracts check: everything that publishing would say, and nothing changes; readable at any width."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from service.reports import terminal
+from tests.service.conftest import Cli
+from tests.support.drops import LOCATIONS, homes, people, write_drop, write_table
+from tests.warehouse.comparisons import compared, figure, places
+from tests.warehouse.helpers import contents
+from warehouse.schema.comparison import Mover
+from warehouse.schema.findings import Finding, Report
+
+LONG = Finding(
+    severity="warning",
+    rule="ignored-column",
+    message=f"column(s) that nothing needs were ignored: {', '.join(f'column_{number}' for number in range(30))}",
+    file="a-rather-long-name-of-a-file-as-warehouses-like-to-make-them-with-a-part-number-00001.snappy.parquet",
+    samples=("36436", "00501"),
+    remedy="check the export, if these were expected, and tell whoever made it what you expected there instead",
+)
+
+
+def printed(width: int, finding: Finding) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, highlight=False, emoji=False)
+    terminal.print_report(console, Report((finding,)))
+    assert isinstance(console.file, io.StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines() if line.strip()]
+
+
+def shown(width: int, comparison: object) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, emoji=False)
+    terminal.print_comparison(console, comparison, "Against it")  # type: ignore[arg-type]
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_good_drop_is_exit_code_0_and_changes_nothing(cli: Cli, drop: Path) -> None:
+    """Not even a data folder comes into being."""
+    done = cli("extracts", "check", str(drop))
+    assert (done.code, done.out) == (0, "")
+    assert done.err.startswith("Good: it could be published; no findings.")
+    assert not cli.data.exists()
+
+
+def test_a_bad_drop_is_exit_code_1_and_changes_nothing(cli: Cli, drop: Path) -> None:
+    cli("extracts", "publish", str(drop))
+    before = contents(cli.data)
+    write_table(drop / "again.parquet", [homes("36436")])
+    done = cli("extracts", "check", str(drop))
+    assert done.code == 1
+    assert done.err.startswith("Refused: 1 error")
+    assert "stays current" in done.err.splitlines()[0]
+    assert contents(cli.data) == before
+
+
+def test_the_same_drop_as_the_current_release_is_said_so(cli: Cli, drop: Path) -> None:
+    cli("extracts", "publish", str(drop))
+    done = cli("extracts", "check", str(drop))
+    assert done.code == 0
+    assert done.err.startswith("Already current: 1 note.")
+
+
+def test_wrong_usage_is_exit_code_2(cli: Cli) -> None:
+    assert cli("extracts", "check").code == 2
+    assert cli("extracts", "check", "--keep", "x").code == 2
+
+
+def test_check_as_json_has_findings_and_comparison(cli: Cli, drop: Path, tmp_path: Path) -> None:
+    release = cli("extracts", "publish", str(drop)).out.strip()
+    other = write_drop(tmp_path / "other", population=[people("36436", 2023, 784)])
+    done = cli("extracts", "check", str(other), "--json")
+    assert (done.code, done.err) == (0, "")
+    assert set(done.json) == {"result", "release", "findings", "comparison", "data_folder"}
+    assert (done.json["result"], done.json["release"]) == ("passed", release)
+    movers = done.json["comparison"]["movers"]
+    assert movers == [{"zip_code": "36436", "figure": "population 2023", "old": 783, "new": 784}]
+    assert [one["rule"] for one in done.json["findings"]] == ["vanished-figure", "changed-figures"]
+
+
+def test_drift_is_an_error_until_it_is_accepted(cli: Cli, drop: Path, tmp_path: Path) -> None:
+    """By check without a reason, because nothing is recorded; by publish only with one."""
+    cli("extracts", "publish", str(drop))
+    less = str(write_drop(tmp_path / "less", locations=LOCATIONS[:-1]))
+    limits = "zip-codes-lost=5%, zip-codes-gained=1, coverage-lost=1, total-drift=1, rows-lost=1"
+    refused = cli("extracts", "check", less, limits=limits)
+    assert refused.code == 1
+    assert "1 of 9 ZIP codes are gone (11.1%, limit 5.0%)" in refused.err
+    accepted = cli("extracts", "check", less, "--accept", "zip-codes-lost", limits=limits)
+    assert accepted.code == 0
+    unexplained = cli("extracts", "publish", less, "--accept", "zip-codes-lost", limits=limits)
+    assert unexplained.code == 2
+    published = cli(
+        "extracts", "publish", less, "--accept", "zip-codes-lost", "--reason", "closed offices", limits=limits
+    )
+    assert published.code == 0
+    assert "accepted: closed offices" in published.err
+    text = cli("extracts", "show").out
+    assert "zip-codes-lost, by " in text
+    assert ": closed offices" in text
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_a_long_finding_wraps_under_its_beginning(width: int) -> None:
+    """Within the width, every line but the first indented alike, the file on a line of its own, no word lost."""
+    lines = printed(width, LONG)
+    assert max(map(len, lines)) <= width
+    indents = {len(line) - len(line.lstrip()) for line in lines[1:]}
+    hanging = min(indents)
+    assert hanging > 0
+    assert indents == {hanging, hanging + 2}  # what to do hangs under its arrow
+    text = " ".join(line.strip() for line in lines)
+    assert LONG.message in text
+    assert (LONG.remedy or "-") in text
+    assert (LONG.file or "-") in "".join(line.strip() for line in lines)
+    assert any(line.strip().startswith("a-rather-long-name") for line in lines)
+    assert "such as 36436, 00501" in text
+
+
+def test_severity_is_a_word_where_there_is_no_colour() -> None:
+    assert printed(100, LONG)[0].startswith("warning  ignored-column")
+    assert printed(60, LONG)[0] == "warning ignored-column"
+
+
+def test_names_that_would_steer_the_terminal_are_shown_escaped() -> None:
+    """A file can be called anything; markup is no markup there, and control characters control nothing."""
+    hostile = Finding(
+        severity="error", rule="not-parquet", message="\x1b[2J\x07[red]x[/red]\nnext\u202e.parquet is none"
+    )
+    text = "\n".join(printed(100, hostile))
+    assert "\\x1b[2J\\x07[red]x[/red]\\nnext\\u202e.parquet is none" in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_only_figures_that_changed_are_listed(width: int) -> None:
+    """One line says how many did not."""
+    changed = figure("population 2023", new_total=1010, changed=3)
+    regrouped = figure("est_total_home_demand_2030", changed=2)  # the same total, made up of others
+    same = [figure(f"population {year}") for year in range(2010, 2020)]
+    movers = (Mover("36436", "population 2023", 100, 110),)
+    text = shown(width, compared(figures=(*same, changed, regrouped), movers=movers, changed_zip_codes=5))
+    assert "population 2023" in text
+    assert "+1.00%" in text
+    assert "est_total_home_demand_2030" in text
+    assert "population 2011" not in text
+    assert "10 figures are the same in every ZIP code." in text
+    assert "+10" in text
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_a_change_that_rounds_to_nothing_is_not_called_none() -> None:
+    moved = figure(old_total=100_000_000, new_total=100_000_001, changed=1)
+    assert "+<0.01%" in shown(100, compared(figures=(moved,)))
+
+
+def test_tables_are_listed_only_where_their_rows_changed() -> None:
+    text = shown(100, compared(rows={"housing": (50, 50), "aliases": (None, 7), "population": (100, 150)}))
+    assert "aliases" in text
+    assert "+50.00%" in text
+    assert "housing" not in text
+
+
+def test_states_are_listed_by_how_many_came_and_went() -> None:
+    lost = {f"{first}{second}": 1 for first in "ABCD" for second in "WXYZ"} | {"TX": 9}
+    text = " ".join(shown(60, places(gained={"AL": 2}, lost=lost)).split())
+    assert "new in AL 2" in text
+    assert "gone from TX 9, AW 1," in text
+    assert "and 5 more states" in text

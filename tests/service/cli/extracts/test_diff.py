@@ -1,0 +1,95 @@
+"""forecast extracts diff, list and retire: releases side by side, and in their order."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.service.conftest import Cli
+from tests.support.drops import LOCATIONS, POPULATION, location, people, write_drop
+
+UNKNOWN = "20261005T090000Z-0123456789ab"
+
+
+@pytest.fixture
+def two(cli: Cli, release: str, tmp_path: Path) -> tuple[str, str]:
+    """Two releases; the second, which is current, has a place more and a figure that differs."""
+    places = [*LOCATIONS, location("36437", "Jackson", "AL")]
+    other = write_drop(tmp_path / "other", locations=places, population=[people("36436", 2023, 784), *POPULATION[1:]])
+    return release, cli("extracts", "publish", str(other)).out.strip()
+
+
+def test_diff_is_summary_first(cli: Cli, two: tuple[str, str]) -> None:
+    old, new = two
+    lines = [line.strip() for line in cli("extracts", "diff", old, new).out.splitlines()]
+    assert lines[0] == f"{old} → {new}"
+    assert lines[1] == "ZIP codes  9 → 10: 1 new, 0 gone, 0 moved or renamed"
+    assert lines[2] == "new in   AL 1"
+    assert lines[3] == "figures    1 ZIP code with other figures"
+    rows = [line.split() for line in lines]
+    assert ["population", "2023", "33,403", "33,404", "+<0.01%", "1"] in rows
+    assert ["36436", "population", "2023", "783", "784", "+1"] in rows
+    assert "6 figures are the same in every ZIP code." in lines
+
+
+def test_diff_is_against_the_current_release_by_default(cli: Cli, two: tuple[str, str]) -> None:
+    old, new = two
+    done = cli("extracts", "diff", old, "--json").json
+    assert (done["old"], done["new"], done["written"]) == (old, new, None)
+    assert done["comparison"]["places"]["gained"] == {"AL": 1}
+    back = cli("extracts", "diff", new, old, "--json").json
+    assert back["comparison"]["places"]["lost"] == {"AL": 1}
+
+
+def test_diff_of_a_release_with_itself_says_that_nothing_changed(cli: Cli, two: tuple[str, str]) -> None:
+    text = cli("extracts", "diff", two[0], two[0]).out
+    assert "0 new, 0 gone, 0 moved or renamed" in text
+    assert "national total" not in text
+    assert "7 figures are the same in every ZIP code." in text
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_diff_writes_every_change_on_request(cli: Cli, two: tuple[str, str], tmp_path: Path, ending: str) -> None:
+    out = tmp_path / f"changes.{ending}"
+    done = cli("extracts", "diff", *two, "--to", str(out))
+    assert done.code == 0
+    assert "1 changed figures written to" in done.out
+    if ending == "csv":
+        assert out.read_text() == "zip_code,figure,old,new\n36436,population 2023,783,784\n"
+    else:
+        rows = pq.read_table(out).to_pylist()
+        assert rows == [{"zip_code": "36436", "figure": "population 2023", "old": 783, "new": 784}]
+
+
+def test_diff_writes_no_other_form(cli: Cli, two: tuple[str, str], tmp_path: Path) -> None:
+    done = cli("extracts", "diff", *two, "--to", str(tmp_path / "changes.xlsx"))
+    assert done.code == 2
+    assert "--to must end in .csv or .parquet" in done.err
+
+
+def test_diff_names_a_release_that_there_is_not(cli: Cli, two: tuple[str, str]) -> None:
+    done = cli("extracts", "diff", UNKNOWN, "--json")
+    assert done.code == 1
+    assert UNKNOWN in done.error()
+
+
+def test_list_says_first_which_release_is_current(cli: Cli, two: tuple[str, str]) -> None:
+    lines = cli("extracts", "list").out.splitlines()
+    assert lines[0] == f"2 releases; current is {two[1]}"
+    assert max(map(len, lines)) <= 100
+
+
+def test_retire_removes_what_is_named_and_nothing_in_use(cli: Cli, two: tuple[str, str], drop: Path) -> None:
+    third = cli("extracts", "publish", str(write_drop(drop, population=[people("36436", 2023, 1)]))).out.strip()
+    for used in (two[1], third):
+        done = cli("extracts", "retire", used)
+        assert done.code == 1
+        assert f"{used} is in use" in done.error()
+    assert cli("extracts", "retire", two[0], "--json").json["retired"] == [two[0]]
+    assert {one["id"] for one in cli("extracts", "list", "--json").json} == {two[1], third}
+    assert cli("extracts", "retire", "--keep", "1").out == "Nothing to retire.\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("--keep", "0"), ("--keep", "2", UNKNOWN)], ids=["neither", "none", "both"])
+def test_retire_takes_names_or_a_number(cli: Cli, arguments: tuple[str, ...]) -> None:
+    assert cli("extracts", "retire", *arguments).code == 2

@@ -1,0 +1,179 @@
+"""forecast extracts: what is printed where, and the exit codes that scripts go by."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.conftest import Cli, Done
+from tests.support.drops import homes, location, people, write_drop
+from warehouse.files.durable import exclusive
+
+
+def published(cli: Cli, drop: Path) -> str:
+    done = cli("extracts", "publish", str(drop))
+    assert done.code == 0, done.err
+    return done.out.strip()
+
+
+def other_drop(folder: Path) -> Path:
+    """The same country with one figure changed."""
+    return write_drop(folder, population=[people("36436", 2023, 784)])
+
+
+def bad_drop(folder: Path) -> Path:
+    """A drop that must be refused: one ZIP code twice."""
+    return write_drop(folder, locations=[location("36436", "Dickinson", "AL")] * 2, housing=[homes("36436")])
+
+
+def current(cli: Cli) -> list[Any]:
+    return [release["id"] for release in cli("extracts", "list", "--json").json if release["current"]]
+
+
+def test_publish_prints_the_release_alone(cli: Cli, drop: Path) -> None:
+    """Standard output is the release's id and nothing else; the findings are for the person."""
+    done = cli("extracts", "publish", str(drop))
+    assert done.code == 0
+    assert [done.out] == [f"{release}\n" for release in current(cli)]
+    assert done.err.startswith("Published: 9 ZIP codes, 7 cities")
+
+
+def test_publish_as_json(cli: Cli, drop: Path) -> None:
+    """The result, the release, every finding, and the instances that did not follow."""
+    done = cli("extracts", "publish", str(drop), "--json")
+    assert done.code == 0
+    assert set(done.json) == {"result", "release", "findings", "comparison", "behind", "retired", "data_folder"}
+    assert done.json["result"] == "published"
+    assert [done.json["release"]] == current(cli)
+    assert done.json["behind"] == []
+    assert done.err == ""
+
+
+def test_the_same_drop_again_is_no_failure(cli: Cli, drop: Path) -> None:
+    """Already current: the same id, exit code 0."""
+    release = published(cli, drop)
+    again = cli("extracts", "publish", str(drop), "--json")
+    assert again.code == 0
+    assert (again.json["result"], again.json["release"]) == ("already_current", release)
+    assert published(cli, drop) == release
+
+
+def test_a_refused_drop_is_exit_code_1_and_changes_nothing(cli: Cli, release: str, tmp_path: Path) -> None:
+    """All findings, in both forms; what was current stays so, and is named."""
+    bad = str(bad_drop(tmp_path / "bad"))
+    text, as_json = cli("extracts", "publish", bad), cli("extracts", "publish", bad, "--json")
+    assert (text.code, as_json.code) == (1, 1)
+    assert text.out == ""
+    assert text.err.startswith("Refused: 1 error")
+    assert f"{release} stays current" in text.err
+    assert as_json.err.startswith("forecast: refused: 1 error")
+    assert (as_json.json["result"], as_json.json["release"]) == ("refused", release)
+    assert {finding["severity"] for finding in as_json.json["findings"]} >= {"error"}
+    assert current(cli) == [release]
+
+
+def test_a_first_drop_that_is_refused_leaves_nothing(cli: Cli, tmp_path: Path) -> None:
+    """There is no release before, and none after."""
+    done = cli("extracts", "publish", str(bad_drop(tmp_path / "bad")), "--json")
+    assert (done.code, done.json["release"]) == (1, None)
+    assert cli("extracts", "list").out == f"No releases yet in {cli.data}: run `forecast extracts publish PATH`.\n"
+    assert cli("extracts", "list", "--json").json == []
+
+
+@pytest.mark.parametrize("given", ["missing", "missing/*.parquet", "empty"])
+def test_publishing_nothing_is_exit_code_1(cli: Cli, tmp_path: Path, given: str) -> None:
+    """A path that is not there, a pattern that matches nothing, a folder without extracts: the line names it."""
+    (tmp_path / "empty").mkdir()
+    done = cli("extracts", "publish", str(tmp_path / given), "--json")
+    assert done.code == 1
+    assert str(tmp_path / given) in done.error()
+
+
+def test_a_file_that_is_no_parquet_is_a_finding(cli: Cli, tmp_path: Path) -> None:
+    """Something else under that name is refused by name."""
+    (tmp_path / "zip_locations.parquet").write_text("zip_code,city_name\n")
+    done = cli("extracts", "publish", str(tmp_path), "--json")
+    assert done.code == 1
+    assert ("not-parquet", "zip_locations.parquet") in {(f["rule"], f.get("file")) for f in done.json["findings"]}
+
+
+@pytest.mark.parametrize("arguments", [("publish", "{drop}"), ("rollback",)], ids=" ".join)
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
+def test_another_publisher_is_exit_code_3(
+    cli: Cli, release: str, drop: Path, arguments: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    """Who comes second is told, and nothing changes."""
+    with exclusive(cli.data / "publish.lock") as held:
+        assert held
+        done = cli("extracts", *(word.format(drop=drop) for word in arguments), *more)
+    assert done.code == 3
+    assert done.error().startswith("another publisher is at work on ")
+    assert bool(done.out) is bool(more)
+    assert current(cli) == [release]
+
+
+def test_list_shows_releases_newest_first(cli: Cli, release: str, tmp_path: Path) -> None:
+    """As JSON with the documented members; as text with what is current and what was before it."""
+    first, second = release, published(cli, other_drop(tmp_path / "other"))
+    listed = cli("extracts", "list", "--json").json
+    assert {release["id"]: release["current"] for release in listed} == {first: False, second: True}
+    members = {
+        "id",
+        "published_at",
+        "current",
+        "illustrative",
+        "zip_codes",
+        "cities",
+        "findings",
+        "origin",
+        "data_folder",
+    }
+    assert {frozenset(release) for release in listed} == {frozenset(members)}
+    table, _, _ = cli("extracts", "list").out.partition("\n\n")[2].partition("\n\n")
+    lines = {line.split()[0]: line.split()[-1] for line in table.splitlines()[1:]}
+    assert lines == {first: "previous", second: "current"}
+
+
+def test_show_tells_what_a_release_is_made_of(cli: Cli, release: str, tmp_path: Path) -> None:
+    """The current one by default, any other by its id, with tables and findings."""
+    first, second = release, published(cli, other_drop(tmp_path / "other"))
+    shown = cli("extracts", "show", "--json").json
+    assert set(shown) == {"current", "switched_by", "manifest", "findings", "data_folder"}
+    assert (shown["current"], shown["manifest"]["id"]) == (True, second)
+    older = cli("extracts", "show", first, "--json").json
+    assert (older["current"], older["manifest"]["id"]) == (False, first)
+    text = cli("extracts", "show", first).out
+    assert text.startswith(first)
+    assert "zip_locations.parquet" in text
+
+
+def test_rollback_goes_back_and_forth(cli: Cli, release: str, tmp_path: Path) -> None:
+    """Without an argument to the release before, twice back to this one; with an id, to that one."""
+    first, second = release, published(cli, other_drop(tmp_path / "other"))
+    assert cli("extracts", "rollback").out == f"{first}\n"
+    assert current(cli) == [first]
+    assert cli("extracts", "rollback", "--json").json == {"release": second, "behind": [], "data_folder": str(cli.data)}
+    assert cli("extracts", "rollback", first).out == f"{first}\n"
+    assert current(cli) == [first]
+
+
+def failed(done: Done) -> str:
+    assert done.code == 1
+    return done.error()
+
+
+def test_there_is_nothing_to_return_to(cli: Cli, drop: Path) -> None:
+    """Without a release, and with a single one, a rollback fails and says why."""
+    assert "nothing was published yet" in failed(cli("extracts", "rollback", "--json"))
+    assert "nothing was published yet" in failed(cli("extracts", "show", "--json"))
+    release = published(cli, drop)
+    assert failed(cli("extracts", "rollback", "--json")) == "there was no release before the current one"
+    assert current(cli) == [release]
+
+
+@pytest.mark.parametrize("command", ["show", "rollback"])
+@pytest.mark.parametrize("unknown", ["20261005T090000Z-0123456789ab", "../staging", ".", "x" * 300])
+def test_an_unknown_release_is_named(cli: Cli, release: str, command: str, unknown: str) -> None:
+    """An id that no release has, or that is none, is a failure that changes nothing and leads nowhere else."""
+    assert unknown in failed(cli("extracts", command, unknown, "--json"))
+    assert current(cli) == [release]

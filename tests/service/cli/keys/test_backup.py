@@ -1,0 +1,239 @@
+"""forecast keys export and import."""
+
+import json
+import os
+import re
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from service.embedded.owner import EmbeddedServers
+from service.keys.names import record_name
+from service.keys.sentinel import SEEN
+from tests.service.conftest import Cli, ids, issue
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "keys.jsonl"
+
+
+def empty(cli: Cli) -> None:
+    with Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys")) as redis:
+        redis.flushall()
+
+
+def test_a_backup_is_private_and_whole(cli: Cli, running: list[int], file: Path) -> None:
+    """One file, for its owner alone; what was there is replaced in one step."""
+    file.write_text("old")
+    file.chmod(0o644)
+    issued = issue(cli)
+    done = cli("keys", "export", str(file), "--json")
+    assert done.json == {"file": str(file), "keys": 1, "lines": 1, "usage": 0, "damaged": []}
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert list(file.parent.iterdir()) == [file]
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["type"] for line in lines] == ["head", "key", "line", "end"]
+    assert issued["key"] not in file.read_text()
+    assert cli("keys", "export", str(file)).err == "1 keys, 1 lines of the audit trail, 0 records of usage.\n"
+
+
+def test_a_backup_can_go_to_standard_output(cli: Cli, running: list[int], file: Path) -> None:
+    """It alone; that is no place for JSON of the command's own."""
+    issue(cli)
+    file.write_text(cli("keys", "export", "-").out)
+    assert cli("keys", "import", str(file)).code == 0
+    done = cli("keys", "export", "-", "--json")
+    assert done.code == 2
+    assert "both need standard output" in done.err
+
+
+def test_what_is_no_regular_file_is_not_replaced(cli: Cli, file: Path) -> None:
+    """A pipe, or /dev/null."""
+    os.mkfifo(file)
+    done = cli("keys", "export", str(file))
+    assert done.code == 2
+    assert "is no regular file" in done.err
+    assert file.is_fifo()
+
+
+def test_a_backup_that_cannot_be_written_leaves_the_old_one(cli: Cli, running: list[int], file: Path) -> None:
+    """A store that was emptied is not backed up over its own backup."""
+    issue(cli)
+    cli("keys", "export", str(file))
+    before = file.read_bytes()
+    empty(cli)
+    done = cli("keys", "export", str(file))
+    assert done.code == 1
+    assert "the key store is empty" in done.error()
+    assert file.read_bytes() == before
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_damaged_record_is_left_out_and_told(cli: Cli, running: list[int], file: Path) -> None:
+    """The others are saved; the exit code says that something is wrong."""
+    issue(cli)
+    with Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys")) as redis:
+        redis.set(record_name("0B1zQmX4ktLw"), "{")
+    done = cli("keys", "export", str(file), "--json")
+    assert done.code == 1
+    assert "left out, damaged: 0B1zQmX4ktLw" in done.err
+    assert done.json["keys"] == 1
+    assert [one["key_id"] for one in done.json["damaged"]] == ["0B1zQmX4ktLw"]
+    assert cli("keys", "import", str(file)).code == 0
+
+
+def test_a_good_backup_is_not_replaced_by_one_that_lacks_records(cli: Cli, running: list[int], file: Path) -> None:
+    """It is what repairs them; another file is written, and --partial says that it may be replaced."""
+    key_id = issue(cli)["key_id"]
+    cli("keys", "export", str(file))
+    good = file.read_bytes()
+    with Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys")) as redis:
+        redis.set(record_name(key_id), "{")
+    done = cli("keys", "export", str(file))
+    assert done.code == 1
+    assert f"left out, damaged: {key_id}" in done.err
+    assert "is kept as it was" in done.err
+    assert file.read_bytes() == good
+    assert list(file.parent.iterdir()) == [file]
+    assert cli("keys", "export", str(file), "--partial").code == 1
+    assert [json.loads(line)["type"] for line in file.read_text().splitlines()] == ["head", "line", "end"]
+
+
+@pytest.mark.parametrize("how", ["-", "a pipe"])
+def test_a_backup_can_come_through_a_pipe(cli: Cli, running: list[int], file: Path, how: str) -> None:
+    """As `export -` sends it; nothing of it is left on the disk."""
+    key_id = issue(cli)["key_id"]
+    backup = cli("keys", "export", "-").out
+    empty(cli)
+    if how == "-":
+        done = cli("keys", "import", "-", typed=backup)
+    else:
+        os.mkfifo(file)
+        writing = threading.Thread(target=file.write_text, args=(backup,))
+        writing.start()
+        done = cli("keys", "import", str(file))
+        writing.join()
+    assert done.code == 0, done.err
+    assert ids(cli) == [key_id]
+
+
+def test_an_import_names_the_keys_that_stay_lost(cli: Cli, running: list[int], file: Path) -> None:
+    """The trail survived and names them, and no record does; a revoked one nobody misses."""
+    issue(cli)
+    cli("keys", "export", str(file))
+    lost, revoked = issue(cli, "[b]late")["key_id"], issue(cli)["key_id"]
+    cli("keys", "revoke", revoked)
+    with Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys")) as redis:
+        redis.delete(*redis.keys("k:*"))
+    for more in (("--dry-run",), ()):
+        assert cli("keys", "import", str(file), "--json", *more).json["lost"] == {lost: "[b]late"}
+    shown = cli("keys", "import", str(file)).out
+    assert "Still lost: 1 keys that the audit trail names." in shown
+    assert f"{lost} [b]late" in shown
+    assert revoked not in shown
+
+
+def test_an_emptied_store_is_restored(cli: Cli, running: list[int], file: Path) -> None:
+    """Issuing is refused until then; afterwards everything is as it was, the revocation included."""
+    kept, revoked = issue(cli)["key_id"], issue(cli)["key_id"]
+    cli("keys", "revoke", revoked)
+    cli("keys", "export", str(file))
+    empty(cli)
+    assert "forecast keys import" in cli("keys", "issue", "--partner", "acme").error()
+    rehearsed = cli("keys", "import", str(file), "--dry-run", "--json").json
+    assert (rehearsed["dry_run"], rehearsed["added"], rehearsed["made_ours"]) == (True, 2, True)
+    assert cli("keys", "list", "--json").json == []
+    done = cli("keys", "import", str(file), "--json").json
+    assert done == {**rehearsed, "dry_run": False}
+    assert ids(cli, "--status", "active") == [kept]
+    assert ids(cli, "--status", "revoked") == [revoked]
+    assert cli("keys", "issue", "--partner", "acme").code == 0
+
+
+def test_an_older_backup_does_not_bring_a_revoked_key_back(cli: Cli, running: list[int], file: Path) -> None:
+    """The trail that is still there knows; the text says so."""
+    key_id = issue(cli)["key_id"]
+    cli("keys", "export", str(file))
+    cli("keys", "revoke", key_id)
+    with Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys")) as redis:
+        redis.delete(record_name(key_id))
+    done = cli("keys", "import", str(file))
+    assert "1 keys added" in done.out
+    assert "1 of them revoked, because an audit trail says so" in done.out
+    assert ids(cli, "--status", "revoked") == [key_id]
+
+
+@pytest.mark.parametrize("command", ["list", "log", "show", "revoke"])
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
+def test_the_loss_of_the_keys_is_told_by_whatever_finds_none(
+    cli: Cli, running: list[int], command: str, more: tuple[str, ...]
+) -> None:
+    """Not that there are none, or nothing was done."""
+    key_id = issue(cli)["key_id"]
+    empty(cli)
+    done = cli("keys", command, *((key_id,) if command in ("show", "revoke") else ()), *more)
+    assert done.code == 1
+    assert "forecast: the key store is empty, but keys were in it before" in done.err
+    assert not re.search(r"No keys|Nothing was done|no key ", done.out + done.err)
+
+
+def test_what_a_foreign_store_holds_is_shown_and_the_loss_told(cli: Cli, running: list[int]) -> None:
+    """It was begun anew by somebody who knew nothing of the keys that were in it."""
+    issue(cli)
+    empty(cli)
+    known = (cli.data / SEEN).read_bytes()
+    (cli.data / SEEN).unlink()
+    issue(cli, "newbie")
+    (cli.data / SEEN).write_bytes(known)
+    for command, word in (("list", "newbie"), ("log", "issued")):
+        done = cli("keys", command)
+        assert done.code == 1
+        assert word in done.out
+        assert "begun anew" in done.err
+
+
+@pytest.mark.parametrize("fault", ["cut off", "edited", "another file", "another pepper"])
+def test_a_wrong_file_is_refused_and_changes_nothing(cli: Cli, running: list[int], file: Path, fault: str) -> None:
+    """Exit code 1 and the reason in one line."""
+    issue(cli)
+    cli("keys", "export", str(file))
+    data = file.read_bytes()
+    match fault:
+        case "cut off":
+            file.write_bytes(data[:-200])
+        case "edited":
+            file.write_bytes(data.replace(b"acme", b"acne"))
+        case "another file":
+            file.write_bytes(b"\0" * 3_000_000)
+        case _:
+            empty(cli)
+            cli.settings["keys_pepper"] = "another pepper altogether"
+    empty(cli)
+    done = cli("keys", "import", str(file), "--json")
+    assert done.code == 1
+    assert {"another file": "is no backup", "another pepper": "another pepper"}.get(
+        fault, "the file is"
+    ) in done.error()
+    assert ids(cli) == []
+
+
+def test_a_file_that_is_not_there_is_wrong_usage(cli: Cli, file: Path) -> None:
+    """It is named."""
+    done = cli("keys", "import", str(file))
+    assert done.code == 2
+    assert str(file) in done.err.replace("\n", "")
+
+
+def test_an_import_mends_a_damaged_sentinel(cli: Cli, running: list[int], file: Path) -> None:
+    """Usage is no obstacle: its generation is noted elsewhere."""
+    issue(cli)
+    assert cli("keys", "export", str(file)).code == 0
+    with Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys")) as redis:
+        redis.set("k:control", b"{\xff")
+    done = cli("keys", "import", str(file))
+    assert done.code == 0, done.err
+    assert len(ids(cli)) == 1

@@ -1,0 +1,215 @@
+"""forecast keys, on embedded servers that are started for one command and stopped after it."""
+
+import re
+from datetime import datetime
+
+import pytest
+
+from service.embedded.runtime import runtime_folder
+from service.keys import form
+from tests.service.conftest import Cli, ids, issue, servers_of
+
+as_json_or_not = pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
+VIEW = {"key_id", "partner", "label", "status", "created_at", "expires_at", "revoked_at", "terms"}
+VIEW |= {"rotated_from", "rotated_to"}
+
+
+def test_a_key_is_printed_alone(cli: Cli) -> None:
+    """Standard output is the key and nothing else, so that a script can take it; the rest is for the person."""
+    done = cli("keys", "issue", "--partner", "acme")
+    assert done.code == 0
+    parts = form.parse(done.out.strip())
+    assert parts is not None
+    assert done.out == f"{done.out.strip()}\n"
+    assert f"Key {parts.key_id} for acme. It is not shown again:" in done.err
+
+
+def test_a_key_as_json_has_the_key_and_what_is_known_of_it(cli: Cli) -> None:
+    """The key itself, and the members that `list` shows too."""
+    issued = issue(cli, "acme", "--label", "batch", "--expires", "90d")
+    assert set(issued) == VIEW | {"key"}
+    parts = form.parse(issued["key"])
+    assert parts is not None
+    assert parts.key_id == issued["key_id"]
+    assert (issued["partner"], issued["label"], issued["status"]) == ("acme", "batch", "active")
+    lifetime = datetime.fromisoformat(issued["expires_at"]) - datetime.fromisoformat(issued["created_at"])
+    assert abs(lifetime.total_seconds() - 90 * 86_400) < 60
+
+
+def test_keys_survive_the_server_that_was_started_for_them(cli: Cli) -> None:
+    """Every command starts the servers that it needs and stops them: nothing runs on, and the keys are there again."""
+    first = issue(cli)["key_id"]
+    assert servers_of(cli.data) == []
+    assert not runtime_folder(cli.data).exists()
+    second = issue(cli)["key_id"]
+    assert set(ids(cli)) == {first, second}
+    assert servers_of(cli.data) == []
+
+
+def test_a_running_server_is_used_and_left_running(cli: Cli, running: list[int]) -> None:
+    """Beside an instance a command uses its servers, starts none and stops none."""
+    key_id = issue(cli)["key_id"]
+    assert ids(cli) == [key_id]
+    assert servers_of(cli.data) == running
+    assert len(running) == 1
+
+
+def test_list_shows_every_key_and_no_secret(cli: Cli, running: list[int]) -> None:
+    """The JSON has the documented members; neither form shows a key or a digest of one."""
+    issued = issue(cli, "acme", "--label", "batch")
+    listed = cli("keys", "list", "--json")
+    assert [set(view) for view in listed.json] == [VIEW]
+    shown = cli("keys", "list")
+    for word in (issued["key_id"], "acme", "batch", "active", "never"):
+        assert word in shown.out
+    assert not re.search(r"[0-9a-f]{64}|phf_live", listed.out + shown.out)
+
+
+def test_list_can_be_narrowed(cli: Cli, running: list[int]) -> None:
+    """By partner, by status, by both; an empty list is no failure."""
+    ours, theirs, revoked = issue(cli)["key_id"], issue(cli, "other")["key_id"], issue(cli)["key_id"]
+    assert cli("keys", "revoke", revoked).code == 0
+    assert ids(cli, "--partner", "other") == [theirs]
+    assert set(ids(cli, "--status", "active")) == {ours, theirs}
+    assert ids(cli, "--partner", "acme", "--status", "revoked") == [revoked]
+    assert ids(cli, "--status", "expired") == []
+    assert cli("keys", "list", "--partner", "nobody").out == "No keys.\n"
+
+
+def test_a_name_is_shown_as_it_was_given(cli: Cli, running: list[int]) -> None:
+    """Brackets and colons in a name are text, not markup."""
+    for name in ("[bold]A[/bold]", "[/]", ":heart:"):
+        assert name in cli("keys", "issue", "--partner", name).err
+        assert name in cli("keys", "list").out
+    key_id = issue(cli, "[/red]")["key_id"]
+    assert cli("keys", "revoke", key_id).out == f"Revoked {key_id} of [/red].\n"
+
+
+def test_a_revoked_key_stays_revoked(cli: Cli, running: list[int]) -> None:
+    """Revoking tells when; doing it again is no failure and keeps the first time."""
+    key_id = issue(cli)["key_id"]
+    first = cli("keys", "revoke", key_id, "--json").json
+    assert set(first) == VIEW
+    assert first["status"] == "revoked"
+    assert cli("keys", "revoke", key_id, "--json").json == first
+
+
+@as_json_or_not
+def test_an_unknown_key_cannot_be_revoked(cli: Cli, running: list[int], more: tuple[str, ...]) -> None:
+    """An id that no key has is a failure that says where to look."""
+    done = cli("keys", "revoke", "0B1zQmX4ktLw", *more)
+    assert done.code == 1
+    assert done.error() == "no key 0B1zQmX4ktLw; `forecast keys list` shows those there are"
+    assert bool(done.out) is bool(more)
+
+
+@as_json_or_not
+@pytest.mark.parametrize("key_id", ["acme", "0B1zQmX4ktL", "0B1zQmX4ktL*", "k:control"])
+def test_what_is_no_id_is_told_before_anything_is_asked(cli: Cli, key_id: str, more: tuple[str, ...]) -> None:
+    """A malformed id never reaches the store."""
+    done = cli("keys", "revoke", key_id, *more)
+    assert done.code == 1
+    assert done.error() == f"{key_id!r} is no key id: `forecast keys list` shows them"
+    assert bool(done.out) is bool(more)
+    assert not cli.data.exists()
+
+
+def test_a_whole_key_is_not_repeated(cli: Cli) -> None:
+    """Who gives a key instead of its id is told the id; the key, or what is left of one, is not printed."""
+    key, parts = form.generate()
+    whole, cut = cli("keys", "revoke", key, "--json"), cli("keys", "revoke", key[:-1], "--json")
+    assert whole.error() == f"this is a whole key; give its id, {parts.key_id}"
+    assert cut.error().startswith("this is no key id")
+    assert parts.secret not in whole.out + whole.err + cut.out + cut.err
+
+
+@as_json_or_not
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("KEY",),
+        ("--KEY",),
+        ("keys", "KEY"),
+        ("keys", "revoke", " KEY"),
+        ("keys", "revoke", "0B1zQmX4ktLw", "KEY"),
+        ("keys", "revoke", "--KEY"),
+        ("keys", "extend", "0B1zQmX4ktLw", "--expires", "KEY"),
+        ("keys", "rotate", "0B1zQmX4ktLw", "--overlap", "KEY"),
+        ("keys", "list", "--status", "KEY"),
+        ("keys", "list", "--area", "KEY"),
+        ("keys", "import", "KEY"),
+        ("keys", "issue", "--partner", "KEY"),
+        ("keys", "issue", "--partner", "acme", "--label", "my KEY"),
+        ("usage", "KEY"),
+        ("usage", "--partner", "KEY"),
+        ("extracts", "show", "KEY"),
+    ],
+    ids=" ".join,
+)
+def test_a_key_is_not_repeated_wherever_it_was_put(
+    cli: Cli, running: list[int], arguments: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    """By no message, click's own included; it is refused all the same."""
+    key, parts = form.generate()
+    done = cli(*(word.replace("KEY", key) for word in arguments), *more)
+    assert done.code in (1, 2)
+    assert done.err
+    assert parts.secret not in done.out + done.err.replace("\n", "")
+
+
+def test_bytes_that_are_no_text_are_written_out_in_a_message(cli: Cli, running: list[int]) -> None:
+    """As the shell passes them on."""
+    done = cli("usage", "--partner", "\udcff", "--json")
+    assert done.code == 1
+    assert done.json["error"]["message"].startswith("no key of partner \\udcff")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--partner", "acme", "--expires", "2020-01-01"), "'2020-01-01' is past"),
+        (("--partner", "acme", "--expires", "soon"), "'soon' is no time: give 90d, 12h or 2027-01-31"),
+        (("--partner", " "), "--partner is empty"),
+        (("--partner", "a\x1b[2J"), "--partner must be printable"),
+        (("--partner", "acme", "--label", "x" * 201), "--label must be printable and at most 200 characters"),
+    ],
+)
+def test_a_key_that_makes_no_sense_is_wrong_usage(cli: Cli, arguments: tuple[str, ...], said: str) -> None:
+    """Exit code 2 and what to write instead, as text and as JSON; nothing is issued."""
+    done = cli("keys", "issue", *arguments, "--json")
+    assert done.code == 2
+    assert said in done.err
+    assert said in done.json["error"]["message"]
+    assert not cli.data.exists()
+
+
+def test_another_pepper_is_refused_until_the_store_is_adopted(cli: Cli, running: list[int]) -> None:
+    """Keys made with one pepper and keys made with another are never mixed, unless an operator says so."""
+    before = issue(cli)["key_id"]
+    cli.settings["keys_pepper"] = "another pepper altogether"
+    refused = cli("keys", "issue", "--partner", "acme", "--json")
+    assert refused.code == 1
+    assert "made with another pepper" in refused.error()
+    assert cli("keys", "adopt-store", "--yes", "--json").json == {"adopted": True}
+    after = issue(cli)["key_id"]
+    assert set(ids(cli)) == {before, after}
+
+
+def test_adopting_is_asked_about(cli: Cli, running: list[int]) -> None:
+    """Without --yes it asks; no, and no answer at all, change nothing."""
+    issue(cli)
+    cli.settings["keys_pepper"] = "another pepper altogether"
+    for typed in ("n\n", ""):
+        done = cli("keys", "adopt-store", typed=typed)
+        assert done.code == 1
+        assert "Aborted!" in done.err
+    assert cli("keys", "issue", "--partner", "acme").code == 1
+    assert cli("keys", "adopt-store", typed="y\n").code == 0
+    assert cli("keys", "issue", "--partner", "acme").code == 0
+
+
+def test_a_short_pepper_is_refused(cli: Cli) -> None:
+    """A pepper that could be guessed is refused, and not repeated."""
+    done = cli("keys", "list", "--json", keys_pepper="hunter2")
+    assert done.code == 1
+    assert done.error() == "FORECAST_KEYS_PEPPER: needs at least 16 characters"

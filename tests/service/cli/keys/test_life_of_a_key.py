@@ -1,0 +1,236 @@
+"""forecast keys rotate, extend, show and log, and the narrower lists."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from redis import Redis
+
+from service.embedded.owner import EmbeddedServers
+from service.keys import form
+from service.keys.names import record_name
+from tests.service.conftest import Cli, ids, issue
+
+UNKNOWN = "0B1zQmX4ktLw"
+CHANGES = [("rotate", "--overlap", "7d"), ("extend", "--expires", "never"), ("change", "--no-rate"), ("show",)]
+
+
+def redis_of(cli: Cli) -> "Redis":
+    return Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys"))
+
+
+def when(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def test_a_key_is_rotated(cli: Cli, running: list[int]) -> None:
+    """The new key alone on standard output; the old one ends with the overlap."""
+    old = issue(cli, "acme", "--label", "batch")["key_id"]
+    done = cli("keys", "rotate", old, "--overlap", "7d")
+    assert done.code == 0, done.err
+    parts = form.parse(done.out.strip())
+    assert parts is not None
+    assert done.out == f"{done.out.strip()}\n"
+    assert f"Key {old} ends " in done.err
+    new = cli("keys", "show", parts.key_id, "--json").json
+    assert (new["partner"], new["label"], new["rotated_from"]) == ("acme", "batch", old)
+    ended = cli("keys", "show", old, "--json").json
+    assert ended["rotated_to"] == parts.key_id
+    assert abs(when(ended["expires_at"]) - datetime.now(UTC) - timedelta(days=7)) < timedelta(minutes=1)
+
+
+def test_a_rotation_as_json_has_the_new_key_and_the_old_one(cli: Cli, running: list[int]) -> None:
+    """With no overlap the old one has ended."""
+    old = issue(cli)["key_id"]
+    done = cli("keys", "rotate", old, "--overlap", "0s", "--expires", "90d", "--json").json
+    assert form.parse(done["key"]) is not None
+    assert (done["rotated_from"], done["status"], done["old"]["key_id"]) == (old, "active", old)
+    assert done["old"]["status"] == "expired"
+    assert when(done["expires_at"]) > datetime.now(UTC) + timedelta(days=89)
+
+
+def test_a_second_rotation_is_refused_while_the_new_key_works(cli: Cli, running: list[int]) -> None:
+    """Exit code 1, and what to do instead."""
+    old = issue(cli)["key_id"]
+    new = cli("keys", "rotate", old, "--overlap", "7d", "--json").json["key_id"]
+    done = cli("keys", "rotate", old, "--overlap", "7d", "--json")
+    assert done.code == 1
+    assert done.error() == f"key {old} was rotated to {new} already: rotate that one, or revoke it first"
+    assert len(ids(cli)) == 2
+
+
+def test_a_key_is_extended(cli: Cli, running: list[int]) -> None:
+    """To a date or for good; the line says from when to when."""
+    key_id = issue(cli, "acme", "--expires", "90d")["key_id"]
+    done = cli("keys", "extend", key_id, "--expires", "2999-01-31")
+    assert done.out.startswith(f"Key {key_id} of acme ends: ")
+    assert done.out.endswith("→ 2999-01-31 00:00 UTC\n")
+    assert cli("keys", "extend", key_id, "--expires", "never", "--json").json["expires_at"] is None
+
+
+def test_a_revoked_key_cannot_be_extended(cli: Cli, running: list[int]) -> None:
+    """Nor anything else."""
+    key_id = issue(cli)["key_id"]
+    assert cli("keys", "revoke", key_id).code == 0
+    for command, *more in CHANGES[:-1]:
+        done = cli("keys", command, key_id, *more)
+        assert done.code == 1
+        assert "is revoked, and stays so" in done.error()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("rotate", UNKNOWN), "Missing option '--overlap'"),
+        (("rotate", UNKNOWN, "--overlap", "soon"), "is no span of time"),
+        (("extend", UNKNOWN), "Missing option '--expires'"),
+        (("extend", UNKNOWN, "--expires", "2020-01-01"), "is past"),
+        (("list", "--limit", "0"), "is not in the range"),
+        (("list", "--expires-within", "soon"), "is no span of time"),
+        (("list", "--area", "nonsense"), "no area 'nonsense'; there are: forecast, projects"),
+        (("log", "--since", "soon"), "is no time"),
+    ],
+)
+def test_what_makes_no_sense_is_wrong_usage(cli: Cli, words: tuple[str, ...], said: str) -> None:
+    """Exit code 2, and nothing is asked of the store."""
+    done = cli("keys", *words, "--json")
+    assert done.code == 2
+    assert said in done.err
+    assert said in done.json["error"]["message"]
+    assert not cli.data.exists()
+
+
+@pytest.mark.parametrize("command", CHANGES, ids=lambda words: words[0])
+def test_an_unknown_key_is_told(cli: Cli, running: list[int], command: tuple[str, ...]) -> None:
+    """By every command that takes an id."""
+    issue(cli)
+    done = cli("keys", command[0], UNKNOWN, *command[1:])
+    assert done.code == 1
+    assert done.error() == f"no key {UNKNOWN}; `forecast keys list` shows those there are"
+
+
+@pytest.mark.parametrize("command", [*CHANGES, ("log",)], ids=lambda words: words[0])
+def test_no_command_takes_a_whole_key(cli: Cli, command: tuple[str, ...]) -> None:
+    """Nor repeats one: other users could read it in the list of processes."""
+    key, parts = form.generate()
+    done = cli("keys", command[0], key, *command[1:])
+    assert done.code == 1
+    assert done.error() == f"this is a whole key; give its id, {parts.key_id}"
+    assert not cli.data.exists()
+
+
+def test_one_key_is_shown(cli: Cli, running: list[int]) -> None:
+    """Everything that is known of it, in words."""
+    issued = issue(cli, "[acme]", "--areas", "forecast", "--rate", "500/s", "--expires", "2999-01-31")
+    shown = cli("keys", "show", issued["key_id"]).out
+    for text in (issued["key_id"], "[acme]", "active", "2999-01-31 00:00 UTC", "forecast", "500/s (burst 500)"):
+        assert text in shown
+    assert issued["key"] not in shown
+
+
+def test_a_list_is_narrowed_further(cli: Cli, running: list[int]) -> None:
+    """By area, by a part of the label, by how soon keys end."""
+    every = issue(cli, "acme", "--label", "Nightly batch")["key_id"]
+    one = issue(cli, "acme", "--areas", "forecast", "--expires", "12h")["key_id"]
+    assert set(ids(cli, "--area", "forecast")) == {every, one}
+    assert ids(cli, "--area", "projects") == [every]
+    assert ids(cli, "--label", "BATCH") == [every]
+    assert ids(cli, "--expires-within", "1d") == [one]
+    assert ids(cli, "--expires-within", "1h") == []
+
+
+def test_a_long_list_shows_the_newest_and_says_how_many_more(cli: Cli, running: list[int]) -> None:
+    """`--limit` says how many; without it scripts get them all."""
+    for _ in range(3):
+        issue(cli)
+    with redis_of(cli) as redis:
+        for number, name in enumerate(redis.keys("k:{*")):
+            record = json.loads(redis.get(name) or b"")
+            record["created_at"] = f"2026-11-0{number + 1}T00:00:00Z"
+            redis.set(name, json.dumps(record))
+    done = cli("keys", "list", "--limit", "2")
+    assert [line.split()[3] for line in done.out.splitlines()[1:3]] == ["2026-11-03", "2026-11-02"]
+    assert done.out.splitlines()[-1] == "1 more: narrow the list, or --limit 3"
+    assert [view["created_at"][:10] for view in cli("keys", "list", "--limit", "2", "--json").json] == [
+        "2026-11-03",
+        "2026-11-02",
+    ]
+    assert len(ids(cli)) == 3
+    assert "more" not in cli("keys", "list").out
+
+
+@pytest.mark.parametrize("more", [(), ("--limit", "5")], ids=["all", "limited"])
+def test_a_damaged_record_does_not_hide_the_others(cli: Cli, running: list[int], more: tuple[str, ...]) -> None:
+    """It is told, as text and as JSON; the exit code says that something is wrong."""
+    key_id = issue(cli)["key_id"]
+    with redis_of(cli) as redis:
+        redis.set(record_name(UNKNOWN), "{")
+    text, as_json = cli("keys", "list", *more), cli("keys", "list", "--json", *more)
+    assert (text.code, as_json.code) == (1, 1)
+    assert key_id in text.out
+    assert f"damaged {UNKNOWN}: " in text.out
+    assert "1 damaged: restore them with `forecast keys import`" in text.err
+    entries = {entry["key_id"]: entry for entry in as_json.json}
+    assert (entries[key_id]["status"], entries[UNKNOWN]["status"]) == ("active", "damaged")
+    assert entries[UNKNOWN]["reason"]
+
+
+def test_keys_of_another_pepper_are_void(cli: Cli, running: list[int]) -> None:
+    """After the store was adopted; a revoked one stays revoked, and none of them is changed."""
+    before, revoked = issue(cli)["key_id"], issue(cli)["key_id"]
+    assert cli("keys", "revoke", revoked).code == 0
+    cli.settings["keys_pepper"] = "another pepper altogether"
+    assert cli("keys", "adopt-store", "--yes").code == 0
+    after = issue(cli)["key_id"]
+    statuses = {view["key_id"]: view["status"] for view in cli("keys", "list", "--json").json}
+    assert statuses == {before: "void", revoked: "revoked", after: "active"}
+    assert ids(cli, "--status", "void") == [before]
+    assert "is void" in cli("keys", "extend", before, "--expires", "never").error()
+    assert cli("keys", "revoke", before).code == 0
+
+
+# --- the audit trail ---------------------------------------------------------------------------------------------
+
+
+def test_the_log_says_who_did_what_newest_first(cli: Cli, running: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all keys, for one, since then; as text and as JSON."""
+    monkeypatch.setenv("SUDO_USER", "grace")
+    first, second = issue(cli, "[acme]")["key_id"], issue(cli, "other")["key_id"]
+    cli("keys", "extend", first, "--expires", "2999-01-31")
+    cli("keys", "revoke", first)
+    told = cli("keys", "log", "--json").json
+    assert [(line["what"], line["key_id"]) for line in told] == [
+        ("revoked", first),
+        ("extended", first),
+        ("issued", second),
+        ("issued", first),
+    ]
+    assert {line["by"].partition("@")[0] for line in told} == {"grace"}
+    assert [line["at"] for line in told] == sorted((line["at"] for line in told), reverse=True)
+    assert [line["what"] for line in cli("keys", "log", second, "--json").json] == ["issued"]
+    assert len(cli("keys", "log", "--since", "1h", "--json").json) == 4
+    assert cli("keys", "log", "--since", "2999-01-01", "--json").json == []
+    assert cli("keys", "log", "--since", "2999-01-01").out == "Nothing was done.\n"
+    assert [line["what"] for line in cli("keys", "log", "--limit", "2", "--json").json] == ["revoked", "extended"]
+    text = cli("keys", "log", first).out
+    for word in ("[acme]", "revoked", "extended", "expires never → 2999-01-31", "grace@"):
+        assert word in text
+
+
+def test_the_log_stream_has_the_same_line(cli: Cli, running: list[int]) -> None:
+    """One line of JSON on standard error, where it is no terminal; the result on standard output stays alone."""
+    done = cli("keys", "issue", "--partner", "acme", "--json")
+    (line,) = [json.loads(text) for text in done.err.splitlines()]
+    assert (line["logger"], line["what"], line["key_id"]) == ("forecast.keys.audit", "issued", done.json["key_id"])
+    assert done.json["key"] not in done.err
+    text = cli("keys", "revoke", line["key_id"], log_format="text")
+    assert f"key {line['key_id']} was revoked by " in text.err
+    assert not text.err.startswith("{")
+
+
+def test_what_changes_nothing_is_not_in_the_log_stream(cli: Cli, running: list[int]) -> None:
+    """Nor is looking."""
+    key_id = issue(cli)["key_id"]
+    cli("keys", "revoke", key_id)
+    for words in (("revoke", key_id), ("list",), ("show", key_id), ("log",)):
+        assert cli("keys", *words).err == ""

@@ -1,0 +1,46 @@
+"""forecast keys where the store is away, hangs, or belongs to another data folder."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from service.embedded.owner import EmbeddedServers
+from service.keys import opening
+from tests.service.conftest import Cli, issue
+
+
+@pytest.mark.parametrize("more", [{}, {"keys_pepper": "a pepper that is long enough"}], ids=["its own", "configured"])
+@pytest.mark.parametrize("command", ["list", "log", "show", "revoke"])
+def test_what_only_looks_leaves_nothing_in_a_data_folder(
+    cli: Cli, short: Path, command: str, more: dict[str, str]
+) -> None:
+    """It may be the wrong one. Whether the store answers or not."""
+    elsewhere = Cli(short / "elsewhere", more)
+    server = EmbeddedServers(elsewhere.data, ("keys",))
+    server.ensure()
+    key_id = issue(elsewhere)["key_id"]
+    arguments = ("keys", command, *((key_id,) if command in ("show", "revoke") else ()))
+    here = {"keys_url": server.url("keys"), **more}
+    done = cli(*arguments, **here)
+    assert key_id in done.out
+    server.stop()
+    assert cli(*arguments, **here).code == 1
+    assert not cli.data.exists()
+
+
+def test_a_store_that_hangs_leaves_open_whether_a_key_was_revoked(
+    cli: Cli, running: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says so, and to run the command again."""
+    key_id = issue(cli)["key_id"]
+    (server,) = running
+    monkeypatch.setattr(opening, "_TIMEOUT_SECONDS", 0.1)
+    os.kill(server, signal.SIGSTOP)
+    try:
+        done = cli("keys", "revoke", key_id, keys_url=EmbeddedServers(cli.data, ("keys",)).url("keys"))
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert done.code == 1
+    assert done.error().endswith("it may have been done: run this again, twice does no harm")

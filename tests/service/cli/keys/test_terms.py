@@ -1,0 +1,100 @@
+"""The terms of keys on the command line: what is given, what is changed, what makes no sense."""
+
+import pytest
+
+from tests.service.conftest import Cli, issue
+
+RATE = {"requests": 500, "seconds": 1, "burst": 100}
+QUOTA = {"requests": 5_000_000, "period": "month"}
+FULL = ("--areas", "forecast", "--rate", "500/s", "--burst", "100", "--quota", "5000000/month")
+
+
+def test_a_key_is_issued_with_its_terms(cli: Cli, running: list[int]) -> None:
+    """As they were given; without options it has none."""
+    assert issue(cli, "acme", *FULL)["terms"] == {"areas": ["forecast"], "rate": RATE, "quota": QUOTA}
+    assert issue(cli)["terms"] == {}
+    assert issue(cli, "acme", "--areas", "projects, forecast,projects")["terms"] == {"areas": ["forecast", "projects"]}
+    warned = issue(cli, "acme", "--quota", "100/day", "--warn-at", "90%")["terms"]
+    assert warned == {"quota": {"requests": 100, "period": "day", "warn_at": 0.9}}
+
+
+def test_terms_are_changed_one_by_one(cli: Cli, running: list[int]) -> None:
+    """What is not named stays."""
+    key_id = issue(cli, "acme", *FULL)["key_id"]
+    for options, terms in (
+        (("--burst", "7"), {"areas": ["forecast"], "rate": {**RATE, "burst": 7}, "quota": QUOTA}),
+        (("--no-rate",), {"areas": ["forecast"], "quota": QUOTA}),
+        (("--warn-at", "50%"), {"areas": ["forecast"], "quota": {**QUOTA, "warn_at": 0.5}}),
+        (
+            ("--all-areas", "--rate", "30/min"),
+            {"rate": {"requests": 30, "seconds": 60, "burst": 1}, "quota": {**QUOTA, "warn_at": 0.5}},
+        ),
+        (("--no-quota", "--no-rate", "--areas", "forecast"), {"areas": ["forecast"]}),
+    ):
+        done = cli("keys", "change", key_id, *options, "--json")
+        assert done.code == 0, done.err
+        assert done.json["terms"] == terms
+        assert cli("keys", "show", key_id, "--json").json["terms"] == terms
+
+
+def test_a_change_says_what_was_and_what_is(cli: Cli, running: list[int]) -> None:
+    """In one line."""
+    key_id = issue(cli, "acme", "--rate", "500/s", "--burst", "100")["key_id"]
+    done = cli("keys", "change", key_id, "--rate", "5/s", "--quota", "100/day")
+    assert done.out == f"Key {key_id} of acme: 500/s (burst 100) → 5/s (burst 5); 100/day (warned at 80%)\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--areas", "forecast,nonsense"), "no area 'nonsense'; there are: forecast, projects"),
+        (("--areas", ""), "no area ''"),
+        (("--rate", "fast"), "write a rate as 500/s, 30/min or 1000/h"),
+        (("--rate", "0/s"), "write a rate as"),
+        (("--rate", "5/s", "--burst", "0"), "0 is not in the range"),
+        (("--quota", "1000/week"), "write a quota as 5000000/month or 100000/day"),
+        (("--quota", "10/day", "--warn-at", "0%"), "write a share as 80%"),
+        (("--quota", "10/day", "--warn-at", "0.8"), "write a share as 80%"),
+    ],
+)
+@pytest.mark.parametrize("command", ["issue", "change"])
+def test_malformed_terms_are_wrong_usage(cli: Cli, command: str, options: tuple[str, ...], said: str) -> None:
+    """Exit code 2 and what to write instead; nothing is asked of the store."""
+    words = ("issue", "--partner", "acme") if command == "issue" else ("change", "0B1zQmX4ktLw")
+    done = cli("keys", *words, *options, "--json")
+    assert done.code == 2
+    assert said in done.err
+    assert said in done.json["error"]["message"]
+    assert not cli.data.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("issue", "--partner", "acme", "--burst", "5"), "--burst needs --rate"),
+        (("issue", "--partner", "acme", "--warn-at", "80%"), "--warn-at needs --quota"),
+        (("change", "0B1zQmX4ktLw"), "nothing to change"),
+        (("change", "0B1zQmX4ktLw", "--no-rate", "--rate", "5/s"), "--no-rate contradicts the other options"),
+        (("change", "0B1zQmX4ktLw", "--no-rate", "--burst", "5"), "--no-rate contradicts the other options"),
+        (("change", "0B1zQmX4ktLw", "--no-quota", "--warn-at", "5%"), "--no-quota contradicts the other options"),
+        (("change", "0B1zQmX4ktLw", "--all-areas", "--areas", "forecast"), "--all-areas contradicts"),
+    ],
+)
+def test_options_that_contradict_each_other_are_wrong_usage(cli: Cli, options: tuple[str, ...], said: str) -> None:
+    """Exit code 2."""
+    done = cli("keys", *options)
+    assert done.code == 2
+    assert said in done.err
+    assert not cli.data.exists()
+
+
+@pytest.mark.parametrize(("option", "lack"), [(("--burst", "5"), "no rate"), (("--warn-at", "50%"), "no quota")])
+def test_what_builds_on_a_limit_that_the_key_lacks_is_refused(
+    cli: Cli, running: list[int], option: tuple[str, ...], lack: str
+) -> None:
+    """Exit code 1, for only the store could tell; nothing is changed."""
+    key_id = issue(cli)["key_id"]
+    done = cli("keys", "change", key_id, *option)
+    assert done.code == 1
+    assert lack in done.error()
+    assert len(cli("keys", "log", key_id, "--json").json) == 1

@@ -1,0 +1,283 @@
+"""forecast usage, on an embedded key store with the usage of three keys."""
+
+import asyncio
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from service.cli.usage import command
+from service.embedded.owner import EmbeddedServers
+from service.keys import form
+from service.quota.names import day_of
+from service.quota.usage import Batch
+from service.quota.usage_store import UsageStore
+from service.redis.client import RedisStore, open_client
+from tests.service.conftest import Cli
+from tests.support.waiting import eventually
+
+COLUMNS = [
+    "key_id",
+    "partner",
+    "label",
+    "area",
+    "date",
+    "answered",
+    "answered_empty",
+    "not_modified",
+    "not_found",
+    "rejected",
+    "billable",
+]
+FIFTH, SIXTH = day_of(date(2026, 10, 5)), day_of(date(2026, 10, 6))
+
+
+@dataclass(frozen=True)
+class Site:
+    """acme has two keys, other one; a fourth key's record is gone."""
+
+    cli: Cli
+    url: str
+    acme: str
+    batch: str
+    other: str
+
+    def usage(self, *arguments: str) -> list[dict[str, str]]:
+        done = self.cli("usage", *arguments, "--format", "csv")
+        assert (done.code, done.err) == (0, "")
+        assert done.out.splitlines()[0].split(",") == COLUMNS
+        return list(csv.DictReader(io.StringIO(done.out)))
+
+    def command(self, *words: str) -> None:
+        async def run() -> None:
+            client = open_client(self.url, timeout=3)
+            await client.execute_command(*words)  # type: ignore[no-untyped-call]
+            await client.aclose(close_connection_pool=True)
+
+        asyncio.run(run())
+
+
+async def _store(url: str, batches: list[tuple[str, Batch]]) -> None:
+    redis = RedisStore("key store", url, open_client(url, timeout=3))
+    await UsageStore(redis).add("w", batches, SIXTH)
+    await redis.stop()
+
+
+def _issue(cli: Cli, partner: str, label: str) -> str:
+    key_id: str = cli("keys", "issue", "--partner", partner, "--label", label, "--json").json["key_id"]
+    return key_id
+
+
+@pytest.fixture
+def site(cli: Cli) -> Iterator[Site]:
+    servers = EmbeddedServers(cli.data, ("keys",))
+    servers.ensure()
+    acme, batch, other = _issue(cli, "acme", "web"), _issue(cli, "acme", "[b]atch"), _issue(cli, "other", "")
+    batches = [
+        (
+            acme,
+            Batch(
+                1,
+                (
+                    (FIFTH, "forecast", "answered", 1000),
+                    (FIFTH, "forecast", "answered_empty", 20),
+                    (FIFTH, "forecast", "not_modified", 300),
+                    (FIFTH, "forecast", "not_found", 4),
+                    (FIFTH, "forecast", "rejected", 5),
+                    (SIXTH, "forecast", "answered", 7),
+                ),
+            ),
+        ),
+        (batch, Batch(1, ((FIFTH, "projects", "answered", 11),))),
+        (other, Batch(1, ((FIFTH, "forecast", "rejected", 1),))),
+        ("000000000000", Batch(1, ((FIFTH, "forecast", "answered", 2),))),
+    ]
+    asyncio.run(_store(servers.url("keys"), batches))
+    yield Site(cli, servers.url("keys"), acme, batch, other)
+    servers.stop()
+
+
+def test_usage_is_listed_by_partner_key_and_day(site: Site) -> None:
+    """Every outcome in its column; usage whose key is gone comes first, without a name."""
+    rows = site.usage("--month", "2026-10")
+    found = [(row["partner"], row["key_id"], row["area"], row["date"], row["billable"]) for row in rows]
+    assert found[0] == ("", "000000000000", "forecast", "2026-10-05", "2")
+    assert found[-1] == ("other", site.other, "forecast", "2026-10-05", "0")
+    ours = [("acme", site.acme, "forecast", "2026-10-05", "1320"), ("acme", site.acme, "forecast", "2026-10-06", "7")]
+    theirs = [("acme", site.batch, "projects", "2026-10-05", "11")]
+    assert found[1:-1] == (ours + theirs if site.acme < site.batch else theirs + ours)
+    [first] = [row for row in rows if (row["key_id"], row["date"]) == (site.acme, "2026-10-05")]
+    assert [first[name] for name in COLUMNS[5:10]] == ["1000", "20", "300", "4", "5"]
+    assert first["label"] == "web"
+
+
+def test_usage_can_be_narrowed(site: Site) -> None:
+    """By day, by range, by partner, by key."""
+    assert {row["date"] for row in site.usage("--day", "2026-10-06")} == {"2026-10-06"}
+    assert len(site.usage("--from", "2026-10-05", "--to", "2026-10-06")) == 5
+    assert {row["key_id"] for row in site.usage("--month", "2026-10", "--partner", "acme")} == {site.acme, site.batch}
+    assert [row["key_id"] for row in site.usage("--month", "2026-10", "--key", site.other)] == [site.other]
+
+
+@pytest.mark.parametrize("arguments", [("--format", "json"), ("--json",)], ids=["format", "json"])
+def test_json_has_the_same_rows(site: Site, arguments: tuple[str, ...]) -> None:
+    """Numbers as numbers."""
+    done = site.cli("usage", "--month", "2026-10", *arguments)
+    assert [list(row) for row in done.json] == [COLUMNS] * 5
+    assert [{name: str(value) for name, value in row.items()} for row in done.json] == site.usage("--month", "2026-10")
+
+
+def test_parquet_has_the_same_rows(site: Site, tmp_path: Path) -> None:
+    """Dates as dates."""
+    path = tmp_path / "usage.parquet"
+    done = site.cli("usage", "--month", "2026-10", "--format", "parquet", "--out", str(path))
+    assert (done.code, done.out) == (0, "")
+    rows = pq.read_table(path).to_pylist()
+    assert {type(row["date"]) for row in rows} == {date}
+    assert [{name: str(value) for name, value in row.items()} for row in rows] == site.usage("--month", "2026-10")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["usage.parquet"]
+
+
+def test_a_table_has_totals(site: Site) -> None:
+    """By partner and key, and of all; a label is text and no markup."""
+    done = site.cli("usage", "--month", "2026-10")
+    lines = [line.split() for line in done.out.splitlines()]
+    assert ["acme", site.acme, "web", "1,007", "20", "300", "4", "5", "1,327"] in lines
+    assert ["acme", site.batch, "[b]atch", "11", "0", "0", "0", "0", "11"] in lines
+    assert lines[-1] == ["total", "1,020", "20", "300", "4", "6", "1,340"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "table", "parquet"])
+def test_an_empty_month_is_no_failure(site: Site, tmp_path: Path, kind: str) -> None:
+    """Its header is there, and nothing else."""
+    out = ("--out", str(tmp_path / "out")) if kind == "parquet" else ()
+    done = site.cli("usage", "--month", "2025-01", "--format", kind, *out)
+    assert (done.code, done.err) == (0, "")
+    if kind == "csv":
+        assert done.out == ",".join(COLUMNS) + "\n"
+    elif kind == "json":
+        assert done.json == []
+    elif kind == "table":
+        assert done.out.splitlines()[-1].split() == ["total", "0", "0", "0", "0", "0", "0"]
+    else:
+        table = pq.read_table(tmp_path / "out")
+        assert (table.num_rows, table.column_names) == (0, COLUMNS)
+
+
+def test_a_damaged_record_is_named_and_the_rest_reported(site: Site) -> None:
+    """With exit code 1: a bill that is silently too low is a loss."""
+    site.command("HSET", f"u:{{{site.acme}}}:2026-10", "05:forecast:answered", "many")
+    done = site.cli("usage", "--month", "2026-10", "--format", "csv")
+    assert done.code == 1
+    assert f"u:{{{site.acme}}}:2026-10 05:forecast:answered: holds b'many'" in done.err
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert len(rows) == 5
+
+
+def test_usage_of_a_key_with_a_damaged_record_is_not_left_out(site: Site) -> None:
+    """Nobody knows whose it is: no bill is made before that is mended. A damaged key without usage is no matter."""
+    site.command("SET", "k:{111111111111}", "{")
+    assert len(site.usage("--month", "2026-10", "--partner", "acme")) > 0
+    site.command("SET", f"k:{{{site.acme}}}", "{")
+    for more in ((), ("--partner", "other")):
+        done = site.cli("usage", "--month", "2026-10", "--format", "csv", *more)
+        assert (done.code, done.out) == (1, "")
+        assert f"the record of key {site.acme} is damaged" in done.err
+
+
+def test_an_emptied_key_store_is_not_an_empty_month(site: Site, tmp_path: Path) -> None:
+    """Nor does it replace the file of an earlier one."""
+    path = tmp_path / "usage.csv"
+    path.write_text("earlier")
+    site.command("FLUSHALL")
+    done = site.cli("usage", "--month", "2026-10", "--format", "csv", "--out", str(path))
+    assert done.code == 1
+    assert "restore its backup" in done.error()
+    assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("usage.csv", "earlier")]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_a_partner_is_no_formula(site: Site, kind: str) -> None:
+    """Spreadsheets would run it when a bill is opened; in JSON a text is a text."""
+    name, label = '=HYPERLINK("http://example.com")', "-1+1"
+    key_id = _issue(site.cli, name, label)
+    asyncio.run(_store(site.url, [(key_id, Batch(1, ((FIFTH, "forecast", "answered", 1),)))]))
+    arguments = ("usage", "--month", "2026-10", "--key", key_id, "--format", kind)
+    done = site.cli(*arguments)
+    [row] = list(csv.DictReader(io.StringIO(done.out))) if kind == "csv" else done.json
+    quote = "'" if kind == "csv" else ""
+    assert (row["partner"], row["label"]) == (quote + name, quote + label)
+
+
+def test_a_partner_that_is_no_text_is_unknown(site: Site) -> None:
+    """Arguments are bytes: what is no UTF-8 is told in JSON as well."""
+    done = site.cli("usage", "--partner", "\udcff", "--json")
+    assert (done.code, done.error()) == (1, r"no key of partner \udcff; `forecast keys list` shows those there are")
+
+
+def test_the_last_month_there_is_is_empty(site: Site) -> None:
+    assert site.usage("--month", "9999-12") == []
+
+
+def test_unknown_keys_and_partners_are_told(site: Site) -> None:
+    """They are likelier a slip than an empty month."""
+    for arguments, said in (
+        (("--key", "0B1zQmX4ktLw"), "no key 0B1zQmX4ktLw; `forecast keys list` shows those there are"),
+        (("--partner", "nobody"), "no key of partner nobody; `forecast keys list` shows those there are"),
+        (("--key", site.other, "--partner", "acme"), f"key {site.other} is not acme's: leave out --partner or --key"),
+    ):
+        done = site.cli("usage", *arguments, "--json")
+        assert (done.code, done.error()) == (1, said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--month", "2026-13"), "'2026-13' is no month: write 2026-10"),
+        (("--day", "5"), "'5' is no day: write 2026-10-05"),
+        (("--month", "2026-10", "--day", "2026-10-05"), "give one of --month, --day, and --from with --to"),
+        (("--out", "usage.csv"), "--format csv --out usage.csv"),
+        (("--format", "parquet"), "--out usage.parquet"),
+        (("--format", "csv", "--out", "missing/usage.csv"), "there is no folder missing"),
+        (("--format", "csv", "--json"), "--json and --format csv exclude each other"),
+        (("--format", "xml"), "'xml' is not one of"),
+    ],
+)
+def test_wrong_usage_is_told_before_anything_is_asked(cli: Cli, arguments: tuple[str, ...], said: str) -> None:
+    """Exit code 2, and what to write; no server is started for it."""
+    done = cli("usage", *arguments)
+    assert done.code == 2
+    assert said in " ".join(done.err.split())
+    assert not cli.data.exists()
+
+
+def test_a_whole_key_is_not_repeated(cli: Cli) -> None:
+    """Who gives a key instead of its id is told the id; what is no id is told so, and nothing is asked for either."""
+    key, parts = form.generate()
+    whole, cut = cli("usage", "--key", key, "--json"), cli("usage", "--key", key[:-1], "--json")
+    assert whole.error() == f"this is a whole key; give its id, {parts.key_id}"
+    assert cut.error().startswith("this is no key id")
+    assert parts.secret not in whole.out + whole.err + cut.out + cut.err
+    assert cli("usage", "--key", "acme").error() == "'acme' is no key id: `forecast keys list` shows them"
+    assert not cli.data.exists()
+
+
+def test_a_terminal_is_told_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it takes long; and nothing of that goes to standard output."""
+    shown = io.StringIO()
+    monkeypatch.setattr(command, "stderr", lambda: Console(file=shown, force_terminal=True))
+    monkeypatch.setattr(command, "_QUIET_SECONDS", 0.0)
+    with command._progress() as tell:
+        tell(2000)
+        asyncio.run(eventually(lambda: "reading usage: 2,000 rows" in shown.getvalue()))
+    shown.truncate(0)
+    monkeypatch.setattr(command, "_QUIET_SECONDS", 60.0)
+    with command._progress() as tell:
+        tell(2000)
+    assert "reading" not in shown.getvalue()

@@ -1,0 +1,61 @@
+"""Months and days as people type them."""
+
+from datetime import UTC, date, datetime
+
+import click
+import pytest
+
+from service.cli.usage.periods import Day, Days, Month, days_of, month_with
+
+OCTOBER = Days(date(2026, 10, 1), date(2026, 10, 31))
+
+
+@pytest.mark.parametrize("text", ["2026-13", "2026-1", "2026", "october", "2026-10-01", "", "0000-01"])
+def test_what_is_no_month_is_told_with_an_example(text: str) -> None:
+    """As wrong usage."""
+    with pytest.raises(click.BadParameter, match="write 2026-10"):
+        Month().convert(text, None, None)
+
+
+@pytest.mark.parametrize("text", ["2026-02-30", "20261005", "2026-10", "today", "2026-10-05T00:00"])
+def test_what_is_no_day_is_told_with_an_example(text: str) -> None:
+    """As wrong usage."""
+    with pytest.raises(click.BadParameter, match="write 2026-10-05"):
+        Day().convert(text, None, None)
+
+
+def test_a_month_has_all_its_days() -> None:
+    """A leap year's February too, and December."""
+    assert Month().convert("2026-10", None, None) == OCTOBER
+    assert Month().convert("2028-02", None, None).last == date(2028, 2, 29)
+    assert month_with(date(2026, 12, 24)) == Days(date(2026, 12, 1), date(2026, 12, 31))
+
+
+def test_the_last_month_there_is_is_a_month() -> None:
+    """Though nothing comes after it."""
+    december = Days(date(9999, 12, 1), date(9999, 12, 31))
+    assert Month().convert("9999-12", None, None) == december
+    assert days_of(None, None, date(9999, 12, 5), None) == Days(date(9999, 12, 5), december.last)
+
+
+def test_the_days_that_options_mean() -> None:
+    """Half a range ends where its month does."""
+    fifth, last = date(2026, 10, 5), date(2026, 11, 3)
+    assert days_of(OCTOBER, None, None, None) == OCTOBER
+    assert days_of(None, fifth, None, None) == Days(fifth, fifth)
+    assert days_of(None, None, fifth, last) == Days(fifth, last)
+    assert days_of(None, None, fifth, None) == Days(fifth, OCTOBER.last)
+    assert days_of(None, None, None, fifth) == Days(OCTOBER.first, fifth)
+    assert days_of(None, None, None, None) == month_with(datetime.now(UTC).date())
+
+
+def test_options_that_exclude_each_other_are_wrong_usage() -> None:
+    """And a range that runs backwards, or over everything."""
+    fifth = date(2026, 10, 5)
+    for month, day, first in ((OCTOBER, fifth, None), (OCTOBER, None, fifth), (None, fifth, fifth)):
+        with pytest.raises(click.UsageError, match="give one of"):
+            days_of(month, day, first, None)
+    with pytest.raises(click.UsageError, match="exchange them"):
+        days_of(None, None, fifth, date(2026, 10, 4))
+    with pytest.raises(click.UsageError, match="ten years"):
+        days_of(None, None, date(1, 1, 1), fifth)

@@ -1,0 +1,206 @@
+"""What a connection may cost, in size and time; what exceeds it is refused in the contract's form."""
+
+import asyncio
+import contextlib
+import select
+import socket
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from config.settings import Settings
+from service.edge.admission import limits
+from service.edge.connection.deadlines import TimedProtocol
+from tests.support.problems import refused
+from tests.support.served import FORECAST, Served, served
+from tests.support.wire import Wire, drip
+
+GOOD = f"{FORECAST}?zip_code=36436"
+SHORT = 0.3
+
+
+@pytest.fixture
+def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is 10 s; its effect is the same sooner."""
+    monkeypatch.setattr(limits, "HEAD_SECONDS", SHORT)
+
+
+@pytest.fixture
+def wire(worker: Served) -> Iterator[Wire]:
+    with worker.wire() as opened:
+        yield opened
+
+
+def test_the_limits_are_those_that_the_contract_documents() -> None:
+    """8 KiB of address, 16 KiB and 100 of headers, 10 s."""
+    assert limits.MOST_URL_BYTES == 8 * 1024
+    assert (limits.MOST_HEADER_BYTES, limits.MOST_HEADERS) == (16 * 1024, 100)
+    assert limits.HEAD_SECONDS == 10
+
+
+# --- sizes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [20_000, 5_000_000], ids=["20 KB", "5 MB"])
+def test_a_large_header_is_a_431_that_reaches_its_sender(worker: Served, wire: Wire, size: int) -> None:
+    """Also while it still sends: a connection reset at once would take the answer with it."""
+    wire.send(worker.head(GOOD, X_Large="x" * size))
+    refused(wire, 431, "headers_too_large")
+
+
+def test_a_header_that_never_ends_is_a_431_before_it_does(worker: Served, wire: Wire) -> None:
+    """What cannot be complete any more within the limit is not waited for."""
+    wire.send(worker.head(GOOD)[:-2] + "X-Endless: ")
+    for _ in range(8):
+        wire.send("x" * 8192)
+    refused(wire, 431, "headers_too_large")
+
+
+@pytest.mark.parametrize("others", [99, 200])
+def test_many_headers_are_a_431(worker: Served, wire: Wire, others: int) -> None:
+    """One too many, and far too many; host and key are two."""
+    wire.send(worker.head(GOOD, **{f"X-{number}": "x" for number in range(others)}))
+    refused(wire, 431, "headers_too_large")
+
+
+def test_a_hundred_headers_are_answered(worker: Served, wire: Wire) -> None:
+    """The limit itself is allowed: host, key and 98 others."""
+    assert wire.send(worker.head(GOOD, **{f"X-{number}": "x" for number in range(98)})).answer().status == 200
+
+
+@pytest.mark.parametrize("size", [8 * 1024 + 1, 100_000])
+def test_a_long_address_is_a_414(worker: Served, wire: Wire, size: int) -> None:
+    """Whether it arrives in one piece or not."""
+    wire.send(worker.head(GOOD.ljust(size, "&")))
+    refused(wire, 414, "uri_too_long")
+
+
+def test_an_address_of_eight_kibibytes_is_answered(worker: Served, wire: Wire) -> None:
+    """The limit itself is allowed."""
+    assert wire.send(worker.head(GOOD.ljust(8 * 1024, "&"))).answer().status == 200
+
+
+# --- time --------------------------------------------------------------------------------------------------------
+
+
+def test_a_silent_connection_is_closed(worker: Served, short_patience: None) -> None:
+    """Without an answer, since nothing was asked."""
+    with worker.wire() as wire:
+        assert wire.closes()
+
+
+def test_an_unfinished_head_is_a_408(worker: Served, short_patience: None) -> None:
+    """With the first request of a connection."""
+    with worker.wire() as wire:
+        wire.send(worker.head(GOOD)[:-2])
+        refused(wire, 408, "request_timeout")
+
+
+def test_an_unfinished_head_is_a_408_also_later(worker: Served, short_patience: None) -> None:
+    """With a later request of a connection."""
+    with worker.wire() as wire:
+        assert wire.send(worker.head(GOOD)).answer().status == 200
+        wire.send("GET ")
+        refused(wire, 408, "request_timeout")
+
+
+def test_dripping_headers_win_no_time(worker: Served, short_patience: None) -> None:
+    """The limit is on the whole head: a byte now and then does not renew it."""
+    with worker.wire() as wire:
+        wire.send(worker.head(GOOD)[:-2])
+        assert drip(wire, b"X-Drip: x\r\n", SHORT / 6, 4) < 3 * SHORT
+
+
+@pytest.mark.parametrize("served_before", [False, True])
+def test_dripping_blank_lines_win_no_time(worker: Served, short_patience: None, served_before: bool) -> None:
+    """They are allowed before a request, and are none."""
+    with worker.wire() as wire:
+        if served_before:
+            wire.send(worker.head(GOOD)).answer()
+        assert drip(wire, b"\r\n", SHORT / 6, 4) < 3 * SHORT
+
+
+def test_a_dripping_body_wins_no_time(worker: Served, short_patience: None) -> None:
+    """It was refused long before its end."""
+    with worker.wire() as wire:
+        wire.send(worker.head(GOOD, Transfer_Encoding="chunked")).answer()
+        assert drip(wire, b"1\r\nx\r\n", SHORT / 6, 4) < 3 * SHORT
+
+
+def test_an_idle_connection_stays_open_for_the_next_request(worker: Served, wire: Wire, short_patience: None) -> None:
+    """The limit is on a request's head, not on the pause between two."""
+    assert wire.send(worker.head(GOOD)).answer().status == 200
+    assert wire.is_open(2 * SHORT)
+    assert wire.send(worker.head(GOOD)).answer().status == 200
+
+
+# --- connections and readers -------------------------------------------------------------------------------------
+
+
+def test_more_connections_than_the_limit_are_told_to_come_back(settings: Settings) -> None:
+    """With a 503 and Retry-After on the first request; those that were there go on, and a free place is taken."""
+    with served(msgspec.structs.replace(settings, connections=2)) as worker:
+        with worker.wire() as first, worker.wire() as second:
+            for wire in (first, second):
+                assert wire.send(worker.head(GOOD)).answer().status == 200
+            with worker.wire() as third:
+                answer = refused(third.send(worker.head(GOOD)), 503, "unavailable")
+                assert answer.header("retry-after") == "1"
+            assert first.send(worker.head(GOOD)).answer().status == 200
+        with worker.wire() as later:
+            assert later.send(worker.head(GOOD)).answer().status == 200
+
+
+def test_a_flood_of_connections_is_reset_beyond_those_that_can_be_told(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Silent ones would hold an open file each until their time is over, and others need files too."""
+    monkeypatch.setattr(limits, "MOST_TURNED_AWAY", 1)
+    with served(msgspec.structs.replace(settings, connections=1)) as worker, worker.wire() as first:
+        assert first.send(worker.head(GOOD)).answer().status == 200
+        with worker.wire() as second:
+            second.send("G")
+            with pytest.raises(ConnectionResetError), worker.wire() as third:
+                third.closes()
+            refused(second.send(worker.head(GOOD)[1:]), 503, "unavailable")
+        assert first.send(worker.head(GOOD)).answer().status == 200
+
+
+def test_a_reader_that_takes_nothing_is_let_go(worker: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks for more than the network holds, and reads none of it; nobody else notices."""
+    monkeypatch.setattr(limits, "READ_SECONDS", SHORT)
+    asked = worker.head(f"{FORECAST}?city_name=springfield&state_code=IL").encode()
+    with socket.create_connection(("127.0.0.1", worker.port), timeout=1) as slow:
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            for _ in range(10):
+                slow.sendall(asked * 1000)
+        assert worker.ask(GOOD).status == 200
+        reset = select.poll()
+        reset.register(slow, 0)  # errors and hang-ups are always told
+        assert reset.poll(10_000)
+
+
+@pytest.mark.parametrize(
+    "last", ["", "Connection: close\r\n", "Transfer-Encoding: none\r\n"], ids=["idle", "last", "bad"]
+)
+def test_a_reader_that_leaves_a_little_is_let_go_when_its_connection_is_closed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    """A closed connection waits for its reader, and what is left may be too little for the server to pause."""
+    monkeypatch.setattr(limits, "READ_SECONDS", SHORT)
+    begin = TimedProtocol.connection_made
+
+    def connection_made(protocol: TimedProtocol, transport: asyncio.Transport) -> None:
+        begin(protocol, transport)
+        transport.set_write_buffer_limits(high=1 << 30)  # all of what is asked for is a little
+
+    monkeypatch.setattr(TimedProtocol, "connection_made", connection_made)
+    with served(msgspec.structs.replace(settings, keep_alive=1)) as worker:
+        head = worker.head(f"{FORECAST}?city_name=springfield&state_code=IL")
+        with socket.create_connection(("127.0.0.1", worker.port), timeout=5) as slow:
+            slow.sendall(head.encode() * 10_000 + (head[:-2] + last + "\r\n").encode())
+            assert worker.ask(GOOD).status == 200
+            reset = select.poll()
+            reset.register(slow, 0)
+            assert reset.poll(8_000)

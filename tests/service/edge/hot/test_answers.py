@@ -1,0 +1,573 @@
+"""The direct answer is the ordinary one, byte for byte, whatever is asked and however it arrives."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+import redis.asyncio
+import uvicorn
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from config.settings import Settings
+from service.base import telemetry
+from service.base.terms import Rate, Terms
+from service.cache.key import CacheKey
+from service.cache.read_through import _LINGER_SECONDS as LINGER
+from service.cache.shared import Found
+from service.edge.gate import Gate
+from service.keys.record import ApiKey
+from service.keys.store import KeyStore
+from service.redis.breaker import FAILURES_TO_OPEN
+from service.worker import main as worker_module
+from tests.support.connection import Connection
+from tests.support.drops import people, write_drop
+from tests.support.served import FORECAST, Served, served, with_keys
+from tests.warehouse.helpers import NO_LIMITS
+from warehouse.publishing.publish import Options, publish
+from warehouse.releases.catalog import Catalog
+
+SPRINGFIELD = f"{FORECAST}?city_name=springfield&state_code=IL"  # large enough for gzip
+TARGETS = (f"{FORECAST}?zip_code=36436", f"{FORECAST}?zip_code=09001", SPRINGFIELD, f"{FORECAST}?zip_code=36436&x=%FF")
+OTHERS = (f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=1", "/v1/", "/nowhere", f"{FORECAST}/?zip_code=36436")
+VARYING = (
+    (re.compile(rb"\r\nx-request-id: [^\r]*"), b"\r\nx-request-id: I"),
+    (re.compile(rb'"request_id":"[^"]*"'), b'"request_id":"I"'),
+    (re.compile(rb"(\r\nratelimit: [^\r]*)"), b"\r\nratelimit: R"),
+    (re.compile(rb"\r\ncache-status: [^\r]*"), b"\r\ncache-status: C"),
+)
+
+Run = Callable[[Callable[[], Awaitable[Any]]], Any]
+
+
+class Both:
+    """The same worker, asked with and without direct answers."""
+
+    def __init__(self, running: Served, keys: dict[str, str], tier: str) -> None:
+        self.running = running
+        self.tier = tier
+        self.keys = keys
+        app = running.app
+        self.direct = app.gate
+        self.ordinary = app._build_gate(msgspec.structs.replace(app._settings, direct_answers=False))
+        assert self.direct.hot is not None
+        assert self.ordinary.hot is None
+
+    @property
+    def answered(self) -> int:
+        return self.running.app.hot.answered
+
+    def config(self, gate: Gate) -> uvicorn.Config:
+        made = worker_module._uvicorn_config(SimpleNamespace(gate=gate), self.running.app._settings)  # type: ignore[arg-type]
+        made.load()
+        return made
+
+    async def _sent(self, gate: Gate, chunks: list[bytes], paused: tuple[int, ...]) -> bytes:
+        connection = Connection(gate, self.config(gate))
+        for number, chunk in enumerate(chunks):
+            if number in paused:
+                connection.protocol.pause_writing()
+            await connection.feed(chunk)
+            if number in paused:
+                await asyncio.sleep(0)
+                connection.protocol.resume_writing()
+            await connection.settle()
+        return connection.end()
+
+    def compare(self, chunks: list[bytes], paused: tuple[int, ...] = ()) -> bytes:
+        """What both say; fails where they differ in anything that may not vary."""
+
+        async def ask() -> tuple[bytes, bytes]:
+            return await self._sent(self.direct, chunks, paused), await self._sent(self.ordinary, chunks, paused)
+
+        direct, ordinary = self.running.run(ask)
+        assert normalised(direct) == normalised(ordinary), chunks
+        return bytes(direct)
+
+
+def normalised(answers: bytes) -> bytes:
+    for pattern, constant in VARYING:
+        answers = pattern.sub(constant, answers)
+    return answers
+
+
+@pytest.fixture(scope="module", params=["near", "shared"])
+def both(settings: Settings, request: pytest.FixtureRequest) -> Iterator[Both]:
+    """Answers from the near cache, or from the shared one, where there is no other."""
+    near_cache_bytes = settings.near_cache_bytes if request.param == "near" else 0
+    with served(msgspec.structs.replace(settings, near_cache_bytes=near_cache_bytes)) as running:
+
+        async def issue(store: KeyStore) -> dict[str, str]:
+            terms = {
+                "free": Terms(),
+                "limited": Terms(rate=Rate(100_000, 1, 100_000)),
+                "other": Terms(areas=("projects",)),
+                "slow": Terms(rate=Rate(1, 3600, 1)),
+            }
+            return {name: (await store.issue("acme", "", None, one))[0] for name, one in terms.items()}
+
+        async def run() -> dict[str, str]:
+            return await with_keys(settings.keys_url, Path(settings.data_dir), issue)
+
+        made = Both(running, running.run(run), request.param)
+        for key in made.keys.values():
+            for target in (*TARGETS, *TARGETS):
+                running.ask(target, key=key)
+        yield made
+
+
+def request(target: str, key: str, *lines: str, method: str = "GET", version: str = "1.1") -> bytes:
+    head = [f"{method} {target} HTTP/{version}", "Host: forecast.test", f"x-api-key: {key}", *lines]
+    return "\r\n".join([*head, "", ""]).encode("latin-1")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("coding", ["", "gzip", "gzip;q=0", "br, *;q=0.1"])
+def test_a_hot_answer_is_direct_and_the_same(both: Both, target: str, coding: str) -> None:
+    """In either coding, and as a 304 for its own validator."""
+    before = both.answered
+    lines = [f"Accept-Encoding: {coding}"] if coding else []
+    answer = both.compare([request(target, both.keys["free"], *lines)])
+    etag = re.search(rb"\r\netag: ([^\r]+)", answer)
+    assert etag is not None
+    again = both.compare([request(target, both.keys["free"], *lines, f"If-None-Match: {etag[1].decode()}")])
+    assert again.startswith(b"HTTP/1.1 304 ")
+    assert both.answered == before + 2
+
+
+def test_a_request_cut_at_any_offset_is_answered_the_same(both: Both) -> None:
+    whole = request(SPRINGFIELD, both.keys["free"], "Accept-Encoding: gzip", "X-Request-Id: abc")
+    before = both.answered
+    for offset in range(1, len(whole)):
+        both.compare([whole[:offset], whole[offset:]])
+    # the parser, which puts it together, waits for nobody
+    assert both.answered == before + (len(whole) - 1 if both.tier == "near" else 0)
+
+
+def test_pipelined_requests_are_answered_in_their_order(both: Both) -> None:
+    """Direct ones among ordinary ones: a hot answer never overtakes what came before it."""
+    key = both.keys["free"]
+    hot, cold = request(TARGETS[0], key), request(f"{FORECAST}?zip_code=99999", key)
+    for order in ((hot, hot, hot), (hot, cold, hot), (cold, hot, hot), (cold, cold, hot), (hot, cold, cold, hot)):
+        answer = both.compare([b"".join(order)])
+        codes = re.findall(rb"HTTP/1.1 (\d+) ", answer)
+        assert codes == [b"200" if one is hot else b"404" for one in order]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("Connection: close", "Connection: upgrade", "Expect: 100-continue", "Content-Length: 0", "TE: trailers"),
+        *(
+            "Upgrade: websocket",
+            "Host: other.test",
+            "x-api-key: again",
+            "X-Request-Id: two",
+            "Connection: keep-alive, x",
+        ),
+    ],
+)
+def test_whatever_is_out_of_the_ordinary_takes_the_ordinary_way(both: Both, line: str) -> None:
+    """And has the answer that it had before."""
+    before = both.answered
+    both.compare([request(TARGETS[0], both.keys["free"], "X-Request-Id: one", line)])
+    assert both.answered == before
+
+
+def test_a_draining_worker_answers_nothing_directly(both: Both) -> None:
+    """Every answer has to say that it is the last."""
+    before = both.answered
+    both.direct.draining = both.ordinary.draining = True
+    try:
+        assert b"\r\nconnection: close\r\n" in both.compare([request(TARGETS[0], both.keys["free"])])
+    finally:
+        both.direct.draining = both.ordinary.draining = False
+    assert both.answered == before
+
+
+def test_a_direct_answer_counts_as_the_ordinary_one_does(both: Both) -> None:
+    """In metrics and usage."""
+    app = both.running.app
+
+    def counted() -> list[int]:
+        app.figures()
+        return [
+            app.telemetry.counter(telemetry.REQUESTS, "forecast", "200", "answered").value,
+            app.telemetry.counter(telemetry.KEY_CHECKS, "accepted").value,
+            app.telemetry.counter(telemetry.LOOKUPS, both.tier, "hit").value,
+            sum(app.telemetry.histogram(telemetry.REQUEST_SECONDS, "forecast").counts),
+        ]
+
+    before = counted()
+    both.compare([request(TARGETS[0], both.keys["limited"])])
+    assert counted() == [value + 2 for value in before]
+
+
+def test_a_key_that_is_revoked_is_answered_directly_no_more(both: Both, settings: Settings) -> None:
+    """Though its connection showed it before."""
+
+    async def issue(store: KeyStore) -> tuple[str, ApiKey]:
+        return await store.issue("acme", "", None)
+
+    async def run() -> bytes:
+        key, record = await with_keys(settings.keys_url, Path(settings.data_dir), issue)
+        connection = Connection(both.direct, both.config(both.direct))
+        for _ in range(2):
+            await connection.feed(request(TARGETS[0], key))
+            await asyncio.sleep(0.05)
+        await with_keys(settings.keys_url, Path(settings.data_dir), lambda store: store.revoke(record.key_id))
+        both.running.app.verifier.invalidate(f"k:{{{record.key_id}}}")
+        await connection.feed(request(TARGETS[0], key))
+        for _ in range(200):
+            if b"HTTP/1.1 401" in connection.transport.written:
+                break
+            await asyncio.sleep(0.01)
+        return connection.end()
+
+    assert re.findall(rb"HTTP/1.1 (\d+) ", both.running.run(run)) == [b"200", b"200", b"401"]
+
+
+def test_a_key_that_is_verified_later_is_answered_directly_on_the_same_connection(
+    both: Both, settings: Settings
+) -> None:
+    """Its first request takes the ordinary way, which verifies it."""
+
+    async def issue(store: KeyStore) -> tuple[str, ApiKey]:
+        return await store.issue("acme", "", None)
+
+    async def run() -> int:
+        key, _ = await with_keys(settings.keys_url, Path(settings.data_dir), issue)
+        connection = Connection(both.direct, both.config(both.direct))
+        for _ in range(3):
+            await connection.feed(request(TARGETS[0], key))
+            await connection.settle()
+        before = both.answered
+        await connection.feed(request(TARGETS[0], key))
+        await connection.settle()
+        assert connection.end().count(b"HTTP/1.1 200 ") == 4
+        return before
+
+    before = both.running.run(run)
+    assert both.answered == before + 1
+
+
+def test_a_key_that_was_forgotten_is_answered_directly_again_on_the_same_connection(both: Both) -> None:
+    """As when two look-ups of it were under way at once, and the later one took the place of the other."""
+    hot, verifier = request(TARGETS[0], both.keys["free"]), both.running.app.verifier
+
+    async def run() -> list[int]:
+        connection = Connection(both.direct, both.config(both.direct))
+        counts = [both.answered]
+        for forgets in (False, True, False):
+            if forgets:
+                known = verifier.recall(both.keys["free"])
+                assert known is not None
+                verifier._forget(known)
+            await connection.feed(hot)
+            await connection.settle()
+            counts.append(both.answered)
+        assert connection.end().count(b"HTTP/1.1 200 ") == 3
+        return [after - before for before, after in pairwise(counts)]
+
+    assert both.running.run(run) == [1, 0, 1]
+
+
+def test_a_host_that_is_none_is_refused_though_the_one_before_was_good(both: Both) -> None:
+    good = request(TARGETS[0], both.keys["free"])
+    answer = both.compare([good, good.replace(b"forecast.test", b"a b")])
+    assert re.findall(rb"HTTP/1.1 (\d+) ", answer) == [b"200", b"400"]
+
+
+def test_nothing_is_written_to_a_reader_that_pauses(both: Both) -> None:
+    """What it holds already is enough; the answer comes when it goes on."""
+
+    async def run() -> tuple[bytes, bytes]:
+        connection = Connection(both.direct, both.config(both.direct))
+        connection.protocol.pause_writing()
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        await asyncio.sleep(0.02)
+        paused = connection.transport.written
+        connection.protocol.resume_writing()
+        await connection.settle()
+        return paused, connection.end()
+
+    paused, answer = both.running.run(run)
+    assert paused == b""
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_connection_is_closed_when_it_was_silent_for_as_long_as_it_may(both: Both) -> None:
+    """Counted from its last answer, not from its first."""
+
+    async def run() -> tuple[bool, bool]:
+        connection = Connection(both.direct, both.config(both.direct))
+        connection.protocol.timeout_keep_alive = 1
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        await asyncio.sleep(0.6)
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        await asyncio.sleep(0.6)
+        early = connection.transport.closing
+        for _ in range(300):
+            if connection.transport.closing:
+                break
+            await asyncio.sleep(0.01)
+        return early, connection.transport.closing
+
+    assert both.running.run(run) == (False, True)
+
+
+def test_after_a_switch_the_next_answer_is_of_the_new_release(settings: Settings, tmp_path: Path) -> None:
+    """However hot the old one was."""
+    data = tmp_path / "data"
+    options = Options(limits=NO_LIMITS)
+    assert publish(Catalog(data), [str(write_drop(tmp_path / "first"))], options).result == "published"
+    with served(msgspec.structs.replace(settings, data_dir=str(data))) as running:
+        for _ in range(3):
+            assert b'"tot_population":783' in running.ask(TARGETS[0]).body
+        assert running.app.hot.answered > 0
+        newer = write_drop(tmp_path / "second", population=[people("36436", 2023, 9)])
+        manifest = publish(Catalog(data), [str(newer)], options).manifest
+        assert manifest is not None
+        running.wait_for(manifest.id)
+        answer = running.ask(TARGETS[0])
+        assert answer.header("x-data-release") == manifest.id
+        assert b'"tot_population":9' in answer.body
+
+
+# --- while the shared cache is asked -----------------------------------------------------------------------------
+
+
+of_shared = pytest.mark.parametrize("both", ["shared"], indirect=True)
+
+
+@of_shared
+def test_what_arrives_meanwhile_waits_for_its_turn(both: Both) -> None:
+    """And nothing more is read."""
+    key = both.keys["free"]
+
+    async def run() -> tuple[bytes, bool, bytes]:
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(TARGETS[0], key))
+        connection.protocol.data_received(request(f"{FORECAST}?zip_code=99999", key))
+        connection.protocol.data_received(request(TARGETS[1], key) + request(TARGETS[2], key))
+        before, reading = connection.transport.written, connection.transport.reading
+        await connection.settle()
+        assert connection.transport.reading
+        return before, reading, connection.end()
+
+    before, reading, answers = both.running.run(run)
+    assert (before, reading) == (b"", False)
+    assert re.findall(rb"HTTP/1.1 (\d+) ", answers) == [b"200", b"404", b"200", b"200"]
+
+
+@of_shared
+def test_a_caller_that_goes_away_meanwhile_is_told_nothing(both: Both) -> None:
+    async def run() -> bytes:
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        connection.transport.closing = True
+        connection.protocol.connection_lost(None)
+        await connection.settle()
+        return connection.transport.written
+
+    assert both.running.run(run) == b""
+
+
+@of_shared
+def test_a_worker_that_stops_meanwhile_answers_first(both: Both) -> None:
+    async def run() -> bytes:
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        connection.protocol.shutdown()
+        connection.protocol._close_if_idle()
+        assert not connection.transport.closing
+        await connection.settle()
+        connection.protocol._close_if_idle()
+        assert connection.transport.closing
+        return connection.end()
+
+    assert both.running.run(run).startswith(b"HTTP/1.1 200 ")
+
+
+@of_shared
+def test_a_worker_that_drains_meanwhile_says_that_the_answer_is_the_last(both: Both) -> None:
+    """As the ordinary way does, which it takes then; counted once."""
+    before = both.answered
+
+    async def run() -> bytes:
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        both.direct.draining = True
+        try:
+            await connection.settle()
+        finally:
+            both.direct.draining = False
+        return connection.end()
+
+    answer = both.running.run(run)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"\r\nconnection: close\r\n" in answer
+    assert both.answered == before
+
+
+@of_shared
+def test_a_release_that_is_switched_meanwhile_takes_the_ordinary_way(both: Both) -> None:
+    """Which answers from the newer one."""
+    hot = both.running.app.hot
+    before = both.answered
+
+    async def run() -> bytes:
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        release = hot._release
+        hot.switched("newer")
+        await connection.settle()
+        assert release is not None
+        hot.switched(release)
+        return connection.end()
+
+    assert both.running.run(run).startswith(b"HTTP/1.1 200 ")
+    assert both.answered == before
+
+
+@of_shared
+def test_what_the_shared_cache_lost_is_made_again(both: Both, settings: Settings) -> None:
+    """In the ordinary way, with a token taken once; then it is there again."""
+    before = both.answered
+
+    async def run() -> list[bytes]:
+        await asyncio.sleep(3 * LINGER)  # until no fill of earlier tests answers any more, which is not stored again
+        async with redis.asyncio.from_url(settings.cache_url) as client:
+            await client.delete(*[name async for name in client.scan_iter("c:*")])
+        answers = []
+        for _ in range(2):
+            connection = Connection(both.direct, both.config(both.direct))
+            await connection.feed(request(TARGETS[0], both.keys["limited"]))
+            await connection.settle()
+            await asyncio.sleep(0.05)
+            answers.append(connection.end())
+        return answers
+
+    first, second = both.running.run(run)
+    assert b"cache-status: forecast; fwd=uri-miss; detail=warehouse" in first
+    assert b"cache-status: forecast; hit; detail=shared" in second
+    assert both.answered <= before + 1
+
+
+@pytest.fixture
+def looked_for(both: Both, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the shared cache is asked for from now on."""
+    asked: list[str] = []
+    shared = both.running.app._shared
+    ask = shared.ask
+
+    def noted(key: CacheKey, found: Found) -> None:
+        asked.append(key.name)
+        ask(key, found)
+
+    monkeypatch.setattr(shared, "ask", noted)
+    return asked
+
+
+@of_shared
+@pytest.mark.parametrize("name", ["other", "slow"])
+def test_nothing_is_looked_for_on_behalf_of_a_key_that_would_not_be_let_pass(
+    both: Both, name: str, looked_for: list[str]
+) -> None:
+    """What it may not have, or has had too much of, costs no look-up: the ordinary way decides that first."""
+    both.running.ask(TARGETS[0], key=both.keys[name])
+    looked_for.clear()
+    assert both.running.ask(TARGETS[0], key=both.keys[name]).status == {"other": 403, "slow": 429}[name]
+    assert looked_for == []
+
+
+@of_shared
+def test_while_the_shared_cache_is_away_nobody_is_held_for_it(both: Both, looked_for: list[str]) -> None:
+    """The ordinary way, which can do without, asks once more anyway."""
+    store = both.running.app.cache_store
+
+    async def run() -> bool:
+        for _ in range(FAILURES_TO_OPEN):
+            store.failed(OSError("gone"), answered=False)
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        held = connection.protocol._asked is not None
+        await connection.settle()
+        store.succeeded()
+        assert connection.end().startswith(b"HTTP/1.1 200 ")
+        return held
+
+    assert not both.running.run(run)
+    assert len(looked_for) == 1
+
+
+async def _trailed(both: Both) -> int:
+    """How many header lines a connection keeps of a request with endless trailers."""
+    connection = Connection(both.direct, both.config(both.direct))
+    await connection.feed(request(TARGETS[0], both.keys["free"], "Transfer-Encoding: chunked") + b"0\r\n")
+    for number in range(50):
+        await connection.feed(b"".join(b"X-%d-%d: y\r\n" % (number, line) for line in range(100)))
+    await connection.settle()
+    kept = len(connection.protocol._received)
+    connection.end()
+    return kept
+
+
+def test_trailers_without_end_are_not_kept(both: Both) -> None:
+    """They come behind a body that nobody wants, where no limit on heads looks any more."""
+    assert both.running.run(lambda: _trailed(both)) <= 100
+
+
+# --- anything at all ---------------------------------------------------------------------------------------------
+
+LINES = st.sampled_from(
+    [
+        *("Accept-Encoding: gzip", "Accept-Encoding: identity", "accept-encoding: gzip;q=0.5, *;q=0", "ACCEPT: */*"),
+        *(
+            "If-None-Match: *",
+            'If-None-Match: "x", W/"y"',
+            "If-None-Match:",
+            "X-Request-Id: a.b-c_d",
+            "X-Request-Id: a b",
+        ),
+        *(
+            "Connection: keep-alive",
+            "Connection: Keep-Alive",
+            "Connection: close",
+            "Content-Length: 0",
+            "Host: x",
+            "Host: ",
+        ),
+        *("Expect: 100-continue", "Upgrade: h2c", "traceparent: 00-1-1-01", "x-forwarded-for: 1.1.1.1", "Cookie: a=b"),
+        *("x-api-key: nobody", "Transfer-Encoding: identity", "X-Bad Header: 1", "X-Long: " + "y" * 3000, ": none"),
+    ]
+)
+REQUESTS = st.tuples(
+    st.sampled_from(["GET", "GET", "GET", "HEAD", "POST", "get"]),
+    st.sampled_from([*TARGETS, *TARGETS, *OTHERS]),
+    st.sampled_from(["1.1", "1.1", "1.1", "1.0"]),
+    st.sampled_from(["free", "free", "limited", "other", "nobody"]),
+    st.lists(LINES, max_size=4),
+    st.sampled_from(["", "", "", "", "body", "\r\n"]),
+)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(REQUESTS, min_size=1, max_size=4), st.lists(st.integers(0, 2000), max_size=5), st.data())
+def test_whatever_is_sent_both_ways_answer_the_same(both: Both, asked: list[Any], cuts: list[int], data: Any) -> None:
+    """Methods, versions, headers, bodies, bad syntax, cut anywhere, with readers that pause."""
+    stream = b"".join(
+        request(target, both.keys.get(key, "nobody"), *lines, method=method, version=version) + behind.encode()
+        for method, target, version, key, lines, behind in asked
+    )
+    places = sorted({cut % (len(stream) + 1) for cut in cuts})
+    edges = [0, *places, len(stream)]
+    chunks = [stream[start:end] for start, end in pairwise(edges) if end > start]
+    paused = tuple(data.draw(st.lists(st.integers(0, len(chunks) - 1), max_size=2)))
+    both.compare(chunks, paused)

@@ -1,0 +1,230 @@
+"""Heads that are read without the parser say what the parser says; whatever else there is, is the parser's."""
+
+import httptools
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.edge.admission import limits
+from service.edge.hot import heads
+from service.edge.hot.heads import Asked, Fields, HeadReader, as_head, request_line
+
+LINE = request_line(b"/v1/x?zip_code=36436")
+FIELDS = {
+    "presented": b"x-api-key",
+    "host": b"host",
+    "request_id": b"x-request-id",
+    "accept_encoding": b"accept-encoding",
+    "if_none_match": b"if-none-match",
+    "connection": b"connection",
+}
+
+
+class Parsed:
+    """What the real parser makes of a chunk."""
+
+    def __init__(self, chunk: bytes) -> None:
+        self.urls: list[bytes] = []
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.ended = 0
+        self.refused = False
+        self._parser = httptools.HttpRequestParser(self)
+        try:
+            self._parser.feed_data(chunk)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self.refused = True
+
+    def on_url(self, url: bytes) -> None:
+        self.urls.append(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value))
+
+    def on_message_complete(self) -> None:
+        self.ended += 1
+
+    def is_one_plain_get(self) -> bool:
+        parser = self._parser
+        return (
+            not self.refused
+            and self.ended == 1
+            and len(self.urls) == 1
+            and parser.get_method() == b"GET"
+            and parser.get_http_version() == "1.1"
+            and parser.should_keep_alive()
+            and not parser.should_upgrade()
+        )
+
+
+def head(*lines: bytes) -> bytes:
+    return b"\r\n".join([LINE, *lines, b"", b""])
+
+
+def assert_as_parsed(asked: Asked, chunk: bytes) -> None:
+    """Every value that matters is there once and the same; nothing that changes what a request is."""
+    parsed = Parsed(chunk)
+    assert parsed.is_one_plain_get(), chunk
+    assert len(parsed.headers) <= limits.MOST_HEADERS
+    names = [name for name, _ in parsed.headers]
+    for field, name in FIELDS.items():
+        sent = [value for key, value in parsed.headers if key == name]
+        assert sent == ([] if getattr(asked, field) is None else [getattr(asked, field)]), (field, chunk)
+    for name in (b"content-length", b"transfer-encoding", b"expect", b"upgrade", b"te", b"trailer"):
+        assert name not in names
+
+
+def both_read(reader: HeadReader, chunk: bytes) -> bool:
+    """Whether `reader` reads it, and then as the parser does. Only heads with a known request line are read."""
+    end = chunk.find(b"\r\n")
+    asked = reader.read(chunk, end) if chunk[:end] == LINE else None
+    if asked is None:
+        return False
+    assert_as_parsed(asked, chunk)
+    if reader.news is not None:
+        reader.learn()
+    return True
+
+
+USUAL = (b"Host: forecast.test", b"x-api-key: phf_abc", b"User-Agent: x/1 (y; z)", b"Accept: */*")
+
+
+def test_heads_like_the_ones_before_are_read_as_a_whole() -> None:
+    """The same lines, and others of which the values differ; the request id is the one of its own head."""
+    reader = HeadReader(Fields())
+    for number in range(5):
+        chunk = head(*USUAL, b"X-Request-Id: r%d" % number, b"traceparent: 00-%d" % number)
+        assert both_read(reader, chunk)
+        asked = reader.read(chunk, len(LINE))
+        assert asked is not None
+        assert asked.request_id == b"r%d" % number
+    assert reader.news is None
+    # what was learned does not stick to heads that lack it
+    asked = reader.read(head(*USUAL), len(LINE))
+    assert asked is not None
+    assert asked.request_id is None
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (*USUAL, b"Connection: close"),
+        (*USUAL, b"Content-Length: 0"),
+        (*USUAL, b"Transfer-Encoding: chunked"),
+        (*USUAL, b"Proxy-Connection: close"),
+        (*USUAL, b"Expect: 100-continue"),
+        (*USUAL, b"host: again"),
+        (*USUAL, b" folded"),
+        (*USUAL, b"No-Colon"),
+        (*USUAL, b"Host"),
+        (*USUAL, b"Space : x"),
+        (*USUAL, b"x: \x00"),
+        (*USUAL, b"x: a\rb"),
+        (*USUAL, b"x: a\nb: c"),
+        (*USUAL, b"x: \xe4"),
+        (*USUAL, b"x:y"),
+        (*USUAL, b"", b"GET / HTTP/1.1", b"Host: x"),
+        (),
+    ],
+    ids=repr,
+)
+def test_whatever_is_not_plain_is_left_to_the_parser(lines: tuple[bytes, ...]) -> None:
+    """Also behind what was learned."""
+    reader = HeadReader(Fields())
+    assert reader.read(head(*lines), len(LINE)) is None
+    for number in range(3):
+        assert both_read(reader, head(*USUAL, b"x: %d" % number))
+    assert reader.read(head(*lines), len(LINE)) is None
+
+
+@pytest.mark.parametrize("behind", [b"x", b"\r\n", b"GET / HTTP/1.1\r\n\r\n"])
+def test_a_chunk_with_something_behind_its_head_is_left_to_the_parser(behind: bytes) -> None:
+    reader = HeadReader(Fields())
+    for _ in range(3):
+        assert both_read(reader, head(*USUAL))
+    assert reader.read(head(*USUAL) + behind, len(LINE)) is None
+    assert reader.read(head(*USUAL)[:-1], len(LINE)) is None
+
+
+def test_limits_hold_for_heads_like_the_last_one() -> None:
+    """In number and in size."""
+    reader = HeadReader(Fields())
+    many = [b"x-%d: y" % number for number in range(limits.MOST_HEADERS - len(USUAL))]
+    for _ in range(3):
+        assert both_read(reader, head(*USUAL, *many))
+    assert reader.read(head(*USUAL, *many, b"one: more"), len(LINE)) is None
+    other = HeadReader(Fields())
+    for number in range(3):
+        assert both_read(other, head(*USUAL, b"x: %d" % number))
+    assert other.read(head(*USUAL, b"x: " + b"y" * limits.MOST_HEADER_BYTES), len(LINE)) is None
+
+
+def test_names_that_nobody_knows_are_remembered_in_a_bounded_number() -> None:
+    fields = Fields()
+    for number in range(5_000):
+        assert fields.of(b"x-%d" % number) == ""
+    assert len(fields._known) <= 1_000
+    assert fields.of(b"CONTENT-length") == "unusual"
+
+
+def test_what_the_parser_read_is_a_head_again() -> None:
+    chunk = head(*USUAL)
+    parsed = Parsed(chunk)
+    assert as_head(parsed.urls[0], parsed.headers).lower() == chunk.lower()
+
+
+NAMES = st.sampled_from(
+    [
+        *FIELDS.values(),
+        b"Host",
+        b"X-API-Key",
+        b"Accept",
+        b"traceparent",
+        b"TE",
+        b"Content-Length",
+        b"x y",
+        b"",
+        b"Upgrade",
+    ]
+)
+VALUES = st.one_of(
+    st.sampled_from([b"keep-alive", b"close", b"a", b"0", b"", b" a", b"a ", b"\ta", b"websocket", b"a, b"]),
+    st.binary(max_size=4),
+)
+LINES = st.one_of(
+    st.tuples(NAMES, st.sampled_from([b": ", b": ", b": ", b":", b" : ", b""]), VALUES).map(b"".join),
+    st.sampled_from(USUAL),
+)
+HEADS = st.lists(LINES, max_size=5).map(lambda lines: head(*USUAL[:2], *lines))
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.lists(HEADS, min_size=1, max_size=6), st.data())
+def test_whatever_is_read_the_parser_reads_the_same(heads: list[bytes], data: st.DataObject) -> None:
+    """One connection, any heads after any others, also with bytes changed, added or cut off."""
+    reader = HeadReader(Fields())
+    for chunk in heads:
+        place = data.draw(st.integers(len(LINE), len(chunk)))
+        changed = data.draw(st.sampled_from([b"", b"\r", b"\n", b"\r\n", b"\x00", b"\x7f", b":", b" ", b"x"]))
+        both_read(reader, chunk)
+        both_read(reader, chunk[:place] + changed + chunk[place + data.draw(st.integers(0, 2)) :])
+        both_read(reader, chunk)
+
+
+def test_names_too_long_to_be_worth_it_are_not_learned() -> None:
+    """A matcher takes time and memory in proportion to its names, far more than reading them anew."""
+    before = heads._matcher.cache_info().misses
+    for long in ((b"x" * 5_000,), tuple(b"x-%030d" % number for number in range(90))):
+        reader = HeadReader(Fields())
+        for number in range(5):
+            assert both_read(reader, head(*USUAL, *(name + b": %d" % number for name in long)))
+    assert heads._matcher.cache_info().misses == before
+
+
+def test_names_that_nobody_uses_do_not_fill_the_memory() -> None:
+    """They are read before the key is looked at."""
+    fields = Fields()
+    for number in range(2_000):
+        assert fields.of(b"x-%d-" % number + b"y" * 15_000) == ""
+    assert sum(map(len, fields._known)) < 200_000
+    assert fields.of(b"x-%s" % (b"y" * 15_000)) == ""
+    assert fields.of(b"x " + b"y" * 15_000) == "unusual"

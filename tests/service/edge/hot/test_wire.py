@@ -1,0 +1,43 @@
+"""Heads that are made once are those that the ordinary way writes."""
+
+import pytest
+
+from service.cache.entry import CacheEntry
+from service.cache.read_through import Fetched, Tier
+from service.edge.hot.wire import HeadMaker
+from service.http.caching import CachePolicy
+from service.http.head import RequestHead
+
+POLICY = CachePolicy(60)
+SMALL, LARGE = CacheEntry.of(b"{}"), CacheEntry.of(b'{"total_results":1}' * 100)
+
+
+def ordinary(release: str, entry: CacheEntry, accepted: bytes, tier: Tier = "near") -> tuple[bytes, ...]:
+    """Of a 200, of a 304, both with the name of what comes next, and the ETag."""
+    head = RequestHead("", 0.0, accept_encoding=accepted)
+    whole = POLICY.answer(head, Fetched(entry, tier, bypassed=False), release, "answered")
+    head.if_none_match = etag = dict(whole.headers)[b"etag"]
+    not_modified = POLICY.answer(head, Fetched(entry, tier, bypassed=False), release, "answered")
+    assert (whole.status, not_modified.status) == (200, 304)
+    lines = (
+        b"".join(b"%b: %b\r\n" % field for field in reply.fields()) + b"x-request-id: "
+        for reply in (whole, not_modified)
+    )
+    return (*lines, etag)
+
+
+@pytest.mark.parametrize("entry", [SMALL, LARGE, CacheEntry.of(b"")], ids=["small", "large", "empty"])
+@pytest.mark.parametrize("tier", ["near", "shared"])
+def test_heads_are_those_of_the_ordinary_way(entry: CacheEntry, tier: Tier) -> None:
+    """Of every release and coding, whatever was asked for before."""
+    heads = HeadMaker(POLICY, tier).all_of
+    for release in ("r1", "r2", "r1"):
+        plain, gzip = ordinary(release, entry, b"", tier), ordinary(release, entry, b"gzip", tier)
+        assert heads(release, entry) == ((plain, gzip) if entry.gzipped else (plain,))
+
+
+def test_entries_have_their_own_heads() -> None:
+    """Nothing of one is left in the template."""
+    heads = HeadMaker(POLICY, "near").all_of
+    heads("r1", LARGE)
+    assert heads("r1", SMALL) == (ordinary("r1", SMALL, b""),)

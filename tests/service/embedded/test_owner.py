@@ -1,0 +1,289 @@
+"""The embedded servers: started if nobody runs them, used if somebody does, never somebody else's."""
+
+import os
+import shutil
+import socket
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from config.settings import Settings, SettingsError
+from service.embedded import owner, runtime
+from service.embedded.owner import ROLES, EmbeddedServers, borrowed, resolved, wanted
+from service.embedded.runtime import EmbeddedError, answers_ping, runtime_folder, server_program
+from tests.contract.conftest import DEBIAN
+from tests.support.waiting import until
+
+
+@pytest.fixture
+def data(short_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A data folder whose sockets are in a folder of the tests'."""
+    runtime = short_folder / "run"
+    runtime.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    yield tmp_path / "data"
+    shutil.rmtree(runtime)
+
+
+@pytest.fixture
+def servers(data: Path) -> Iterator[EmbeddedServers]:
+    made = EmbeddedServers(data, ROLES)
+    made.ensure()
+    yield made
+    made.stop()
+
+
+def ask(servers: EmbeddedServers, role: owner.Role, *words: str) -> object:
+    with Redis.from_url(servers.url(role)) as client:
+        return client.execute_command(*words)
+
+
+def test_both_servers_answer_on_private_sockets_alone(servers: EmbeddedServers, data: Path) -> None:
+    """No port; nobody else may enter the folders."""
+    for role in ROLES:
+        assert ask(servers, role, "PING") is True
+        assert _configuration(servers, role)["port"] == "0"
+    for folder in (runtime_folder(data), data / "embedded" / "keys"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert servers.owned
+
+
+def test_keys_survive_and_the_cache_does_not(servers: EmbeddedServers, data: Path) -> None:
+    """One is the truth, the other is not."""
+    for role in ROLES:
+        ask(servers, role, "SET", "x", "1")
+    servers.stop()
+    again = EmbeddedServers(data, ROLES)
+    again.ensure()
+    try:
+        assert ask(again, "keys", "GET", "x") == b"1"
+        assert ask(again, "cache", "GET", "x") is None
+    finally:
+        again.stop()
+
+
+def test_the_keys_are_never_evicted_and_the_cache_is_bounded(servers: EmbeddedServers) -> None:
+    """As their configurations promise."""
+    info = {role: _configuration(servers, role) for role in ROLES}
+    assert (info["keys"]["maxmemory-policy"], info["keys"]["appendfsync"]) == ("noeviction", "always")
+    assert info["cache"]["maxmemory-policy"] == "allkeys-lfu"
+    assert int(info["cache"]["maxmemory"]) > 0
+
+
+def _configuration(servers: EmbeddedServers, role: owner.Role) -> dict[str, str]:
+    with Redis.from_url(servers.url(role), decode_responses=True) as client:
+        return dict(client.config_get("*"))
+
+
+def test_a_second_process_uses_the_servers_of_the_first(servers: EmbeddedServers, data: Path) -> None:
+    """And leaves them running."""
+    second = EmbeddedServers(data, ROLES)
+    second.ensure()
+    assert not second.owned
+    second.stop()
+    assert ask(servers, "keys", "PING") is True
+
+
+def test_a_killed_server_is_started_again_by_its_owner(servers: EmbeddedServers) -> None:
+    """With its keys; nothing is started while all run."""
+    ask(servers, "keys", "SET", "x", "1")
+    assert servers.tend() == []
+    servers._processes["keys"].kill()
+    servers._processes["keys"].wait()
+    assert servers.tend() == ["keys"]
+    until(lambda: answers_ping(servers._socket("keys")))
+    assert ask(servers, "keys", "GET", "x") == b"1"
+
+
+def test_stopping_leaves_nothing_behind(servers: EmbeddedServers, data: Path) -> None:
+    """No process, no socket, no lock."""
+    folder = runtime_folder(data)
+    processes = list(servers._processes.values())
+    servers.stop()
+    assert all(process.poll() is not None for process in processes)
+    assert not folder.exists()
+    assert not servers.owned
+
+
+def test_no_role_needs_no_server(data: Path) -> None:
+    """Nothing is started or written."""
+    nothing = EmbeddedServers(data, ())
+    nothing.ensure()
+    assert nothing.tend() == []
+    nothing.stop()
+    assert not data.exists()
+
+
+def test_a_server_that_does_not_start_is_an_error_that_names_its_log(data: Path) -> None:
+    """Not a wait without end."""
+    broken = data / "embedded" / "keys" / "appendonlydir"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("not a folder")
+    servers = EmbeddedServers(data, ("keys",))
+    with pytest.raises(EmbeddedError, match=r"server\.log"):
+        servers.ensure()
+    servers.stop()
+
+
+def test_a_data_folder_that_cannot_be_written_is_an_error(data: Path) -> None:
+    """That names it."""
+    data.write_text("a file")
+    with pytest.raises(EmbeddedError, match="cannot write the data folder"):
+        EmbeddedServers(data, ROLES).ensure()
+
+
+def test_a_command_borrows_servers_and_stops_what_it_started(data: Path) -> None:
+    """Only those it needs; other URLs are as they were set."""
+    settings = Settings(data_dir=str(data), cache_url="redis://cache.test/0")
+    with borrowed(settings) as urls:
+        assert urls["cache"] == "redis://cache.test/0"
+        with Redis.from_url(urls["keys"]) as client:
+            assert client.ping()
+    assert not runtime_folder(data).exists()
+
+
+def test_embedded_is_refused_where_the_installation_says_so(data: Path) -> None:
+    """A forgotten URL in a container is an error, not an empty key store."""
+    settings = Settings(data_dir=str(data), embedded_allowed=False, cache_url="redis://cache.test/0")
+    with pytest.raises(SettingsError, match="FORECAST_KEYS_URL must be set"):
+        wanted(settings)
+    assert wanted(Settings(data_dir=str(data))) == ROLES
+
+
+def test_urls_that_are_set_are_kept(data: Path) -> None:
+    """`embedded` becomes the socket, all else stays."""
+    settings = Settings(data_dir=str(data), keys_url="redis://keys.test/0")
+    urls = resolved(settings, EmbeddedServers(data, ("cache",)))
+    assert urls["keys"] == "redis://keys.test/0"
+    assert urls["cache"].startswith("unix:///")
+
+
+def test_a_socket_path_that_is_too_long_is_an_error_that_says_what_to_do(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system would cut it, or fail without a reason."""
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
+    with pytest.raises(EmbeddedError, match="XDG_RUNTIME_DIR"):
+        EmbeddedServers(data, ROLES).url("keys")
+
+
+_NOBODY = 65534
+
+
+def plant(planted: str, folder: Path) -> None:
+    """What another user could leave at `folder`."""
+    match planted:
+        case "open folder":
+            folder.mkdir()
+            folder.chmod(0o755)
+        case "file":
+            folder.write_text("")
+        case "link":
+            folder.symlink_to(folder.parent)
+        case "dangling link":
+            folder.symlink_to(folder.parent / "none")
+        case "another user's":
+            if os.getuid():
+                pytest.skip("only root can give a folder away")
+            folder.mkdir(mode=0o700)
+            os.chown(folder, _NOBODY, _NOBODY)
+
+
+def unplant(folder: Path) -> None:
+    folder.rmdir() if folder.is_dir() and not folder.is_symlink() else folder.unlink()
+
+
+PLANTED = ["open folder", "file", "link", "dangling link", "another user's"]
+
+
+@pytest.mark.parametrize("runtime", ["XDG_RUNTIME_DIR", "temporary folder"])
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_planted_folder_is_refused(
+    planted: str, runtime: str, data: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody may write to the temporary folder: what lies there already could hold somebody else's server, also for
+    root."""
+    if runtime == "temporary folder":
+        monkeypatch.delenv("XDG_RUNTIME_DIR")
+        monkeypatch.setattr("tempfile.gettempdir", lambda: str(short_folder))
+    folder = runtime_folder(data)
+    plant(planted, folder)
+    try:
+        with pytest.raises(EmbeddedError, match=f"{folder} .*remove it"):
+            EmbeddedServers(data, ROLES)
+    finally:
+        unplant(folder)
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_folder_that_is_planted_at_the_last_moment_is_refused(planted: str, data: Path) -> None:
+    """Between the first look and the making of it. No server is started there."""
+    servers = EmbeddedServers(data, ROLES)
+    plant(planted, runtime_folder(data))
+    try:
+        with pytest.raises(EmbeddedError, match="remove it"):
+            servers.ensure()
+        assert not servers._processes
+    finally:
+        unplant(servers._own_runtime)
+        servers.stop()
+
+
+def test_a_folder_in_which_others_can_rename_is_not_used(
+    data: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A runtime folder without a sticky bit that all may write: the temporary folder is, if that is any better."""
+    open_to_all = short_folder / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(open_to_all))
+    assert runtime_folder(data).parent == Path(tempfile.gettempdir())
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(open_to_all))
+    with pytest.raises(EmbeddedError, match=f"{open_to_all}.*XDG_RUNTIME_DIR"):
+        runtime_folder(data)
+    open_to_all.rmdir()
+
+
+def test_what_the_lock_names_is_believed_only_where_its_writer_owns_it(
+    servers: EmbeddedServers, data: Path, short_folder: Path
+) -> None:
+    """Root uses servers that the service's user runs, and not those of anybody else."""
+    if os.getuid():
+        pytest.skip("only root can give a folder away")
+    others = short_folder / "others"
+    others.mkdir(mode=0o700)
+    lock = data / "embedded.lock"
+    lock.write_text(str(others))
+    os.chown(others, _NOBODY, _NOBODY)
+    second = EmbeddedServers(data, ROLES)
+    assert second._runtime == second._own_runtime
+    os.chown(lock, _NOBODY, _NOBODY)
+    assert second._runtime == others
+    others.rmdir()
+
+
+def test_a_server_on_the_path_is_used_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And without either, the error says what to install."""
+    monkeypatch.setattr(runtime, "find_spec", lambda _: None)
+    found = shutil.which("valkey-server") or shutil.which(DEBIAN)
+    if found is None:
+        pytest.skip(f"neither valkey-server nor {DEBIAN} is on the PATH")
+    assert server_program() == found
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(EmbeddedError, match="pip install"):
+        server_program()
+
+
+def test_what_is_no_server_does_not_answer(short_folder: Path) -> None:
+    """A socket on which nobody listens, and none at all."""
+    path = short_folder / "silent"
+    assert not answers_ping(str(path))
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+        assert not answers_ping(str(path))

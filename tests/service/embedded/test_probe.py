@@ -1,0 +1,104 @@
+"""Is there a Redis at this URL? A mistake is told when an instance starts, an outage is waited for."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from service.embedded import probe
+from service.embedded.probe import check_answers_redis
+from tests.support.valkey import ValkeyProcess
+
+
+@contextmanager
+def answering(reply: bytes) -> Iterator[int]:
+    """A server that says `reply` to whatever it is told; with an empty one it says nothing."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return  # the test is over
+                with connection, suppress(ConnectionError):
+                    while connection.recv(4096):
+                        if reply:
+                            connection.sendall(reply)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+
+
+def test_a_redis_that_answers_is_fine(valkey: ValkeyProcess) -> None:
+    """Nothing to say."""
+    assert check_answers_redis(valkey.url) is None
+
+
+def test_a_server_that_is_away_is_no_mistake(tmp_path: Path) -> None:
+    """The instance starts degraded and waits for it."""
+    assert check_answers_redis(f"unix://{tmp_path}/none") is None
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        assert check_answers_redis(f"redis://127.0.0.1:{bound.getsockname()[1]}/0") is None
+
+
+def test_a_server_that_says_nothing_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stalled is a kind of away."""
+    monkeypatch.setattr(probe, "_SECONDS", 0.1)
+    with answering(b"") as port:
+        assert check_answers_redis(f"redis://127.0.0.1:{port}/0") is None
+
+
+@pytest.mark.parametrize("reply", [b"-LOADING Redis is loading the dataset in memory\r\n"])
+def test_a_server_that_is_starting_is_no_mistake(reply: bytes) -> None:
+    """It will be there in a moment."""
+    with answering(reply) as port:
+        assert check_answers_redis(f"redis://127.0.0.1:{port}/0") is None
+
+
+def test_another_protocol_is_a_mistake() -> None:
+    """The port of a web server, for example."""
+    with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
+        problem = check_answers_redis(f"redis://127.0.0.1:{port}/0")
+    assert problem is not None
+    assert "does not speak Redis's protocol" in problem
+
+
+def test_an_answer_without_a_status_line_is_a_mistake_too() -> None:
+    """As some web servers give to a line that they do not understand."""
+    with answering(b"<!DOCTYPE HTML>\n<html>") as port:
+        problem = check_answers_redis(f"redis://127.0.0.1:{port}/0")
+    assert problem is not None
+
+
+def test_wrong_credentials_are_a_mistake_that_shows_none_of_them(short_folder: Path) -> None:
+    """Missing, or not right."""
+    server = ValkeyProcess(short_folder / "locked").start()
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(server.socket))
+            connection.sendall(b"CONFIG SET requirepass right\r\n")
+            assert connection.recv(100) == b"+OK\r\n"
+        for url in (server.url, f"unix://:wrong-secret@{server.socket}"):
+            problem = check_answers_redis(url)
+            assert problem is not None
+            assert "credentials" in problem
+            assert "wrong-secret" not in problem
+        assert check_answers_redis(f"unix://:right@{server.socket}") is None
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "127.0.0.1:6379", "redis://h:port/0"])
+def test_what_is_no_redis_url_is_a_mistake(url: str) -> None:
+    """Whatever stands there."""
+    assert "no Redis URL" in (check_answers_redis(url) or "")

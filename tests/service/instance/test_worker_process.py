@@ -1,0 +1,40 @@
+"""A worker as the supervisor sees it; the test is the process."""
+
+import asyncio
+import socket
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+
+from service.base import messages
+from service.instance.worker_process import WorkerProcess
+from tests.service.operators.test_state import WELL
+
+
+async def test_a_purge_has_ended_when_the_worker_says_so() -> None:
+    """Not with a report from before it: one that was asked for earlier, or that tells of a switch."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    orders: Any = {}
+    process: Any = SimpleNamespace(pid=1, send_signal=lambda _: None)
+    heard: asyncio.Queue[None] = asyncio.Queue()
+    worker = WorkerProcess(process, ours, orders, lambda: heard.put_nowait(None))
+    reader, writer = await asyncio.open_connection(sock=theirs)
+    await reader.readline()
+
+    async def report(purges: int) -> None:
+        writer.write(messages.encode(msgspec.structs.replace(WELL, purges=purges)))
+        await heard.get()
+
+    await report(3)
+    purging = asyncio.create_task(worker.purge())
+    assert await reader.readline() == messages.PURGE
+    assert await reader.readline() == messages.REPORT
+    await report(3)
+    assert await asyncio.wait_for(reader.readline(), 5) == messages.REPORT  # it asks again
+    assert not purging.done()
+    await report(4)
+    await asyncio.wait_for(purging, 5)
+    writer.close()
+    await worker._listening

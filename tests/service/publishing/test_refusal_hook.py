@@ -1,0 +1,87 @@
+"""The command that a refused drop runs."""
+
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from service.publishing.inbox import Stopped
+from service.publishing.inbox_status import read_status
+from tests.support.inbox import BAD, Site, stop
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def python(program: str, *arguments: str) -> str:
+    quoted = " ".join(f"'{argument}'" for argument in arguments)
+    return f'{sys.executable} -c "{program}" {quoted}'
+
+
+def test_a_refusal_runs_the_command(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the drop's name and paths in its environment, none of our secrets, and no shell to misread anything."""
+    told = tmp_path / "told"
+    monkeypatch.setenv("FORECAST_KEYS_PEPPER", "hunter2")
+    monkeypatch.setenv("FORECAST_INBOX_ON_REFUSAL_FILE", "x")
+    program = "import os, sys, json; open(sys.argv[1], 'w').write(json.dumps([sys.argv[2], dict(os.environ)]))"
+    site.command = python(program, str(told), "$HOME; *")
+    site.put("bad; rm -rf *")
+    site.answers = [BAD]
+    site.watcher().once()
+    argument, environ = msgspec.json.decode(told.read_bytes())
+    (home,) = (site.inbox / "quarantine").iterdir()
+    assert argument == "$HOME; *"
+    assert environ["DROP_NAME"] == "bad; rm -rf *"
+    assert environ["DROP_PATH"] == str(home / "bad; rm -rf *")
+    assert environ["DROP_REPORT"] == str(home / "report.json")
+    assert not {"FORECAST_KEYS_PEPPER", "FORECAST_INBOX_ON_REFUSAL_FILE"} & set(environ)
+    assert read_status(site.data).untold is None
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (python("raise SystemExit(3)"), "it ended with exit code 3"),
+        (python("import os; os.kill(os.getpid(), 9)"), "it ended with signal 9"),
+        ("/no/such/command --token hunter2", "it cannot be run: No such file or directory"),
+    ],
+)
+def test_a_command_that_fails_harms_nothing(site: Site, command: str, said: str) -> None:
+    """It is told without the command, which may name a token; the next drop is published."""
+    site.command = command
+    site.put("bad")
+    site.answers = [BAD]
+    site.watcher().once()
+    assert (site.kinds()[-1], said in site.events[-1].message) == ("command_failed", True)
+    assert "hunter2" not in site.events[-1].message
+    site.put("good")
+    assert site.watcher().once()
+
+
+def test_a_command_has_little_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it is ended, with what it started."""
+    monkeypatch.setattr("service.publishing.refusal_hook.MOST_SECONDS", 0.2)
+    site.command = "sh -c 'sleep 600'"
+    site.put("bad")
+    site.answers = [BAD]
+    site.watcher().once()
+    assert "did not end within 0.2 s" in site.events[-1].message
+
+
+def test_a_command_that_did_not_come_to_its_end_is_run_by_the_next_watcher(site: Site, tmp_path: Path) -> None:
+    """Nobody misses a refusal because the watcher died just then."""
+    told = tmp_path / "told"
+    site.command = python("import sys; open(sys.argv[1], 'a').write('told')", str(told))
+    site.put("bad")
+    site.answers = [BAD]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("service.publishing.inbox.run_command", lambda *_: stop())
+        with pytest.raises(Stopped):
+            site.watcher().once()
+    assert not told.exists()
+    for _ in range(2):
+        site.watcher().once()
+    assert told.read_text() == "told"

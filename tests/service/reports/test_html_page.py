@@ -1,0 +1,209 @@
+"""The report of a check as a page: all that was found, charts of what drifted, and nothing from elsewhere."""
+
+import re
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree.ElementTree import fromstring
+
+import pytest
+
+from service.reports import html_page
+from tests.service.conftest import Cli
+from tests.support.drops import location, people, write_drop
+from tests.warehouse.comparisons import compared, figure, places
+from warehouse.publishing.publish import Outcome
+from warehouse.schema.comparison import Comparison, Mover
+from warehouse.schema.findings import Finding, report
+
+AT = datetime(2026, 10, 5, 9, 30, tzinfo=UTC)
+EVIL = "<script>alert('x')</script>&\"'"
+ERROR = Finding(
+    severity="error",
+    rule="duplicate-key",
+    message="2 rows of housing share their zip_code",
+    table="housing",
+    file="zip_housing.parquet",
+    column="zip_code",
+    count=12345,
+    samples=("36436 in zip_housing.parquet row 1",),
+    remedy="one row for each; was a file dropped twice?",
+)
+DRIFTED = compared(
+    rows={"aliases": (None, 7), "population": (1234, 5678)},
+    figures=(
+        figure("population 2023", new_total=1100, changed=3),
+        figure("population 2010"),
+        figure("tot_home_available_2021", new_total=None, new_count=0, lost=100),
+    ),
+    movers=(Mover("36436", "population 2023", 100, 310),),
+    changed_zip_codes=77,
+)
+VOID = {"meta", "br", "wbr", "img", "input", "link", "hr"}
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page: elements, attributes, text; and that all of them are closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page(*findings: Finding, comparison: Comparison | None = None, drop: str = "drops/2026-10") -> str:
+    result = report(findings, comparison)
+    outcome = Outcome(result="refused" if result.refused else "passed", report=result, manifest=None)
+    return html_page.render(outcome, drop, AT)
+
+
+def rows_of(text: str) -> list[str]:
+    """The rows of all tables, as text with single spaces."""
+    rows = re.findall(r"<tr.*?</tr>", text, re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]*>", " ", row.replace("<wbr>", "")).split()) for row in rows]
+
+
+def test_the_headline_says_whether_the_drop_is_good() -> None:
+    good, bad = Page(page()).text, Page(page(ERROR)).text
+    assert "Good: it could be published; no findings." in good
+    assert "Refused: 1 error; nothing is published." in bad
+    for text in (good, bad):
+        assert "drops/2026-10" in text
+        assert "2026-10-05 09:30 UTC" in text
+
+
+def test_a_finding_is_shown_whole() -> None:
+    """Severity in words, rule, message, samples, what to do, where, and how many."""
+    (row,) = [row for row in rows_of(page(ERROR)) if "duplicate-key" in row]
+    for part in (*ERROR.samples, ERROR.rule, ERROR.message, ERROR.remedy, ERROR.file, ERROR.column, "Error", "12,345"):
+        assert part is not None
+        assert part in row
+
+
+def test_what_was_accepted_is_shown_with_the_reason() -> None:
+    finding = Finding(severity="warning", rule="total-drift", message="more", remedy="no longer", accepted="new census")
+    text = Page(page(finding)).text
+    assert "Accepted: new census" in text
+    assert "no longer" not in text
+
+
+def test_what_drifted_is_charted_and_in_tables() -> None:
+    text = page(comparison=DRIFTED)
+    rows = rows_of(text)
+    assert "population 2023 1,000 1,100 +10.00% 3" in rows
+    assert "tot_home_available_2021 1,000 - 100" in rows
+    assert "36436 population 2023 100 310 +210" in rows
+    assert "aliases - 7" in rows
+    assert "population 1,234 5,678 +360.13%" in rows
+    assert not any(row.startswith("population 2010") for row in rows)
+    assert "1 figure is the same in every ZIP code." in text
+    assert "77 ZIP codes with other figures" in text
+    assert text.count("<svg") == 2
+    assert "No ZIP code came or went." in text
+
+
+def test_places_that_came_and_went_have_a_chart() -> None:
+    text = page(comparison=places(gained={"AL": 2}, lost={"NY": 1}, gained_samples=("36437", "36438")))
+    assert "ZIP codes by state" in text
+    assert "Gained, such as: 36437, 36438" in Page(text).text
+    assert "No ZIP code came or went." not in text
+
+
+def test_without_a_comparison_the_page_says_why() -> None:
+    text = page(ERROR)
+    assert "Not compared: there is no release like it to compare with" in text
+    assert "<svg" not in text
+
+
+def test_nothing_runs_and_nothing_is_loaded_from_elsewhere() -> None:
+    """No scripts, no styles, images or fonts by address; and a browser is told to refuse them."""
+    text = page(ERROR, comparison=DRIFTED)
+    read = Page(text)
+    assert not {"script", "link", "img", "iframe", "object", "base", "form", "a"} & set(read.tags)
+    assert not {name for name, _ in read.attributes if name.startswith("on") or name in ("src", "href", "action")}
+    assert set(re.findall(r"https?://[^\"' ]+", text)) == {"http://www.w3.org/2000/svg"}
+    assert set(re.findall(r"url\(([^)]*)\)", text)) <= {"#hatched"}
+    assert "@import" not in text
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in read.attributes
+
+
+@pytest.mark.parametrize("member", ["rule", "message", "table", "file", "column", "remedy", "accepted", "sample"])
+def test_names_from_a_drop_are_text_wherever_they_stand(member: str) -> None:
+    given = {"samples": (EVIL,)} if member == "sample" else {member: EVIL}
+    base = {"severity": "warning", "rule": "foreign-file", "message": "a file"}
+    read = Page(page(Finding(**{**base, **given})))  # type: ignore[arg-type]
+    assert "script" not in read.tags
+    assert EVIL in read.text
+
+
+def test_names_of_drop_states_tables_and_figures_are_text() -> None:
+    comparison = compared(rows={EVIL: (1, 2)}, figures=(figure(EVIL, changed=1),), movers=(Mover(EVIL, EVIL, 1, 2),))
+    for text in (page(comparison=comparison, drop=EVIL), page(comparison=places(lost={EVIL: 3}, lost_samples=(EVIL,)))):
+        read = Page(text)
+        assert "script" not in read.tags
+        assert EVIL in read.text
+
+
+def test_what_cannot_be_printed_is_shown_escaped() -> None:
+    """A file's name need not even be text; the page must be writable all the same."""
+    text = page(Finding(severity="warning", rule="foreign-file", message="a\x00b\x1b\udcff\u202e.txt"))
+    assert "a\\x00b\\x1b\\udcff\\u202e.txt" in text
+    assert text.encode()
+
+
+def test_charts_are_well_formed_titled_and_tables_captioned() -> None:
+    text = page(ERROR, comparison=compared(**{**given(DRIFTED), "places": places(lost={"AL": 1}).places}))
+    charts = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert len(charts) == 3
+    for chart in charts:
+        assert fromstring(chart).findtext("{http://www.w3.org/2000/svg}title")
+    assert text.count("<figcaption>") == 3
+    assert text.count("<caption>") == text.count("<table") == 4
+    assert re.findall(r"<th(?! scope)[ >]", text) == []
+    assert '<html lang="en">' in text
+
+
+def given(comparison: Comparison) -> dict[str, object]:
+    return {name: getattr(comparison, name) for name in comparison.__struct_fields__}
+
+
+def test_check_writes_the_page_beside_what_it_prints(cli: Cli, drop: Path, tmp_path: Path) -> None:
+    """Also of a drop that is refused."""
+    cli("extracts", "publish", str(drop))
+    places = [location("36436", "<b>Dickinson</b>", "AL")]
+    other = write_drop(tmp_path / "other", locations=places, population=[people("36436", 2023, -1)])
+    out = tmp_path / "report.html"
+    done = cli("extracts", "check", str(other), "--html", str(out))
+    assert done.code == 1
+    text = out.read_text()
+    assert "Refused" in text
+    assert "out-of-range" in text
+    assert str(other) in Page(text).text
+    assert "<b>" not in text
+
+
+def test_a_page_that_cannot_be_written_is_one_line(cli: Cli, drop: Path, tmp_path: Path) -> None:
+    done = cli("extracts", "check", str(drop), "--html", str(tmp_path / "nowhere" / "report.html"))
+    assert done.code == 1
+    assert "cannot write" in done.error()

@@ -1,0 +1,218 @@
+"""What changes from the current release is held against limits; what exceeds one needs somebody's word."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.support.drops import LOCATIONS, POPULATION, homes, location, people, write_drop
+from tests.warehouse.comparisons import UNCHANGED, compared, figure, places
+from tests.warehouse.helpers import ATTRIBUTION, NO_LIMITS, errors, finding
+from tests.warehouse.helpers import publish as publish_unlimited
+from tests.warehouse.publishing.test_publish_partial import illustrative
+from warehouse.compare.drift import drift_findings
+from warehouse.drops.intake import read
+from warehouse.publishing import publish as publisher
+from warehouse.publishing.publish import Options, Outcome
+from warehouse.releases.catalog import Catalog
+from warehouse.rules.all import Limits
+from warehouse.rules.drift import DRIFT_RULES
+from warehouse.schema.comparison import Comparison, Mover, Records
+from warehouse.schema.errors import WarehouseError
+from warehouse.schema.findings import Acceptance
+
+ACCEPTED = Acceptance(
+    rules=("zip-codes-lost",),
+    reason="closed post offices",
+    by="ann@here",
+    at=datetime(2026, 10, 5, 9, tzinfo=UTC),
+)
+
+# For each limited rule: a comparison that reaches its limit, and one that is just above.
+AT_AND_ABOVE: dict[str, tuple[Comparison, Comparison]] = {
+    "zip-codes-lost": (places(lost={"AL": 1, "NY": 1}), places(lost={"AL": 2, "NY": 1}, lost_samples=("36436",))),
+    "zip-codes-gained": (places(gained={"AL": 5}), places(gained={"AL": 3, "NY": 3}, gained_samples=("36437",))),
+    "coverage-lost": (
+        compared(figures=(figure(lost=5, new_count=95),)),
+        compared(figures=(figure(lost=6, new_count=94),)),
+    ),
+    "total-drift": (compared(figures=(figure(new_total=1050),)), compared(figures=(figure(new_total=1051),))),
+    "records-lost": (
+        compared(records={"development_projects": Records(old_count=100, gained=0, lost=20, changed=90)}),
+        compared(records={"development_projects": Records(old_count=100, gained=99, lost=21, changed=0)}),
+    ),
+    "rows-lost": (compared(rows={"aliases": (100, 80)}), compared(rows={"aliases": (100, 79)})),
+}
+
+
+def fired(comparison: Comparison, limits: dict[str, float] | None = None) -> list[str]:
+    found = drift_findings(comparison, Limits(limits))
+    return [one.rule for one in found if one.rule != "changed-figures"]
+
+
+def publish(catalog: Catalog, drop: Path, acceptance: Acceptance | None = None, **limits: float) -> Outcome:
+    """With no limit but the given ones; underscores stand for the hyphens of rules."""
+    named = {name.replace("_", "-"): limit for name, limit in limits.items()}
+    options = Options(attribution=ATTRIBUTION, limits=NO_LIMITS | named, acceptance=acceptance)
+    return publisher.publish(catalog, [str(drop)], options, reader=read)
+
+
+def without_some_places(folder: Path) -> Path:
+    return write_drop(folder, locations=LOCATIONS[:-3])
+
+
+def test_every_limited_rule_is_tried_here() -> None:
+    assert set(AT_AND_ABOVE) == {rule.name for rule in DRIFT_RULES if rule.limit is not None}
+
+
+@pytest.mark.parametrize("rule", AT_AND_ABOVE)
+def test_a_rule_fires_above_its_limit_and_not_at_it(rule: str) -> None:
+    at, above = AT_AND_ABOVE[rule]
+    assert fired(at) == []
+    assert fired(above) == [rule]
+
+
+@pytest.mark.parametrize("rule", AT_AND_ABOVE)
+def test_a_limit_can_be_set(rule: str) -> None:
+    """Wider or narrower than the rule's own."""
+    at, above = AT_AND_ABOVE[rule]
+    assert fired(above, {rule: 0.5}) == []
+    assert fired(at, {rule: 0.01}) == [rule]
+
+
+def test_a_limit_that_no_rule_has_is_refused() -> None:
+    with pytest.raises(WarehouseError, match=r"no limit is called zip-code-lost: there are .*zip-codes-lost"):
+        Limits({"zip-code-lost": 0.5})
+
+
+def test_a_total_that_falls_drifts_as_one_that_rises() -> None:
+    assert fired(compared(figures=(figure(new_total=950),))) == []
+    assert fired(compared(figures=(figure(new_total=949),))) == ["total-drift"]
+
+
+def test_lost_places_are_named_with_their_share_and_the_limit() -> None:
+    found = drift_findings(AT_AND_ABOVE["zip-codes-lost"][1], Limits())[0]
+    assert found.message == "3 of 100 ZIP codes are gone (3.0%, limit 2.0%)"
+    assert (found.severity, found.table, found.column, found.count) == ("error", "locations", "zip_code", 3)
+    assert found.samples == ("36436",)
+    assert found.remedy == "if it is meant, publish with --accept zip-codes-lost --reason TEXT"
+
+
+def test_one_drifting_total_is_told_with_those_who_moved_most() -> None:
+    movers = (Mover("36436", "population 2023", 100, 300), Mover("00501", "population 2010", 1, 2))
+    comparison = compared(figures=(figure(new_total=1200), figure("population 2010")), movers=movers)
+    found = drift_findings(comparison, Limits())[0]
+    assert found.message == "the national total of population 2023 goes from 1,000 to 1,200 (+20.0%, limit 5.0%)"
+    assert (found.table, found.column, found.samples) == ("population", "population 2023", ("36436: 100 to 300",))
+
+
+def test_many_drifting_figures_are_one_finding_worst_first() -> None:
+    """A state that is lost takes every year along; ten equal errors would hide the eleventh."""
+    years = [figure(f"population {year}", new_total=1000 + year - 1900, lost=year - 2000) for year in range(2010, 2020)]
+    coverage, totals, _ = drift_findings(compared(figures=tuple(years)), Limits())
+    assert (coverage.rule, coverage.count, totals.rule, totals.count) == ("coverage-lost", 10, "total-drift", 10)
+    assert coverage.message == "10 figures lost more than 5.0% of their ZIP codes"
+    assert coverage.samples[0] == "population 2019: 19 of 100 (19.0%)"
+    assert totals.message == "the national totals of 10 figures move by more than 5.0%"
+    assert totals.samples[0] == "population 2019: 1,000 to 1,119 (+11.9%)"
+    assert len(totals.samples) == 5
+
+
+def test_a_figure_that_is_gone_altogether_is_a_warning_and_no_drift() -> None:
+    gone = figure("population 2009", new_total=None, new_count=0, lost=100)
+    assert fired(compared(figures=(gone,))) == ["vanished-figure"]
+    found = drift_findings(compared(figures=(gone,)), Limits())[0]
+    assert (found.severity, found.samples) == ("warning", ("population 2009",))
+
+
+def test_a_figure_that_is_new_is_no_drift() -> None:
+    assert fired(compared(figures=(figure(old_total=None, old_count=0, gained=100),))) == []
+
+
+def test_a_table_that_is_withdrawn_or_new_lost_no_rows() -> None:
+    """Withdrawing has a finding of its own."""
+    assert fired(compared(rows={"aliases": (100, None), "development_projects": (None, 5)})) == []
+
+
+def test_what_changed_at_all_is_always_told_in_one_line() -> None:
+    comparison = compared(places=msgspec.structs.replace(UNCHANGED.places, changed=2), changed_zip_codes=7)
+    (found,) = drift_findings(comparison, Limits())
+    assert (found.rule, found.severity, found.count) == ("changed-figures", "info", 7)
+    assert found.message == (
+        "against the current release: 0 ZIP codes new, 0 gone, 2 moved or renamed, 7 with other figures"
+    )
+
+
+def test_drift_beyond_a_limit_refuses_the_drop(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
+    first = publish_unlimited(catalog, drop)
+    outcome = publish(catalog, without_some_places(tmp_path / "less"), zip_codes_lost=0.3)
+    assert errors(outcome) == ["zip-codes-lost"]
+    assert finding(outcome, "zip-codes-lost").samples == ("09001", "58601", "63366")
+    assert outcome.manifest == first.manifest == catalog.current()
+
+
+def test_accepted_drift_is_a_warning_with_its_reason(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
+    """And the manifest records which rules, why, who and when."""
+    publish_unlimited(catalog, drop)
+    outcome = publish(catalog, without_some_places(tmp_path / "less"), ACCEPTED, zip_codes_lost=0.3)
+    assert outcome.result == "published"
+    found = finding(outcome, "zip-codes-lost")
+    assert (found.severity, found.accepted) == ("warning", "closed post offices")
+    assert catalog.current().acceptance == ACCEPTED
+    kept = finding(catalog.findings(catalog.current().id), "zip-codes-lost")
+    assert (kept.severity, kept.accepted) == ("warning", "closed post offices")
+
+
+def test_accepting_one_rule_lets_no_other_through(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
+    publish_unlimited(catalog, drop)
+    less = write_drop(tmp_path / "less", locations=LOCATIONS[:-3], population=[people("36436", 2023, 9)])
+    outcome = publish(catalog, less, ACCEPTED, zip_codes_lost=0.3, total_drift=0.5)
+    assert errors(outcome) == ["total-drift"]
+    assert catalog.current().acceptance is None
+
+
+@pytest.mark.parametrize("rule", ["duplicate-key", "nothing", "vanished-figure"])
+def test_only_rules_that_say_so_can_be_accepted(catalog: Catalog, drop: Path, rule: str) -> None:
+    with pytest.raises(WarehouseError, match=f"{rule} cannot be accepted: only .*total-drift"):
+        publish(catalog, drop, msgspec.structs.replace(ACCEPTED, rules=(rule,)))
+
+
+def test_a_missing_housing_figure_is_published_as_null_when_accepted(catalog: Catalog, tmp_path: Path) -> None:
+    """And only then."""
+    short = [{name: value for name, value in homes("36436").items() if name != "tot_home_available_2021"}]
+    drop = write_drop(tmp_path / "short", housing=short)
+    assert errors(publish(catalog, drop)) == ["missing-figure"]
+    accepted = msgspec.structs.replace(ACCEPTED, rules=("missing-figure",))
+    outcome = publish(catalog, drop, accepted)
+    assert outcome.result == "published"
+    assert finding(outcome, "missing-figure").severity == "warning"
+
+
+def test_vanished_years_are_the_first_warning_and_need_no_override(
+    catalog: Catalog, drop: Path, tmp_path: Path
+) -> None:
+    """Before warnings that files and rows brought earlier."""
+    publish_unlimited(catalog, drop)
+    kept = [row for row in POPULATION if row["year"] != 2010]
+    less = write_drop(tmp_path / "less", population=[*kept, people("17270", 2023, 1)], aliases=None)
+    outcome = publisher.publish(
+        catalog, [str(less)], Options(limits=NO_LIMITS | {"total-drift": 0.05}, attribution=ATTRIBUTION), reader=read
+    )
+    assert outcome.result == "published"
+    rules = [one.rule for one in outcome.report.findings if one.severity == "warning"]
+    assert rules == ["vanished-figure", "orphan-rows"]
+    assert "population 2010" in outcome.report.findings[0].message
+
+
+def test_illustrative_releases_are_never_compared_with(catalog: Catalog, tmp_path: Path) -> None:
+    """Neither a real drop with made-up figures, nor the other way round."""
+    other = write_drop(tmp_path / "real", locations=[location("36436", "Dickinson", "AL")])
+    for drop in (illustrative(tmp_path / "demo"), other, illustrative(tmp_path / "demo2")):
+        outcome = publisher.publish(catalog, [str(drop)], Options(attribution=ATTRIBUTION), reader=read)
+        assert outcome.result == "published"
+        assert outcome.report.comparison is None
+
+
+def test_a_first_release_is_compared_with_nothing(catalog: Catalog, drop: Path) -> None:
+    assert publish(catalog, drop, total_drift=0.0).report.comparison is None

@@ -1,0 +1,196 @@
+"""Which files a delivery brings, and what is said of the rest."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.drops import HOUSING, write_drop, write_table
+from tests.warehouse.helpers import finding
+from warehouse.drops.collection import Drop, collect
+from warehouse.schema.errors import DropError
+from warehouse.schema.findings import report
+
+
+def labels(drop: Drop) -> list[str]:
+    return [file.label for file in drop.files]
+
+
+def test_a_folder_brings_all_its_parquet_files_in_every_depth(tmp_path: Path) -> None:
+    """Unloads put part files into folders of their own."""
+    write_table(tmp_path / "b.parquet", HOUSING)
+    write_table(tmp_path / "parts" / "deep" / "a.parquet", HOUSING)
+    assert labels(collect([str(tmp_path)])) == ["b.parquet", "parts/deep/a.parquet"]
+
+
+def test_a_file_counts_by_what_it_holds_not_by_its_name(tmp_path: Path) -> None:
+    """Some unloads write part files without an extension."""
+    write_table(tmp_path / "data_0_0_0", HOUSING)
+    assert labels(collect([str(tmp_path)])) == ["data_0_0_0"]
+
+
+def test_a_file_given_twice_is_taken_once(tmp_path: Path) -> None:
+    """A folder beside a glob into it must not look like duplicate rows."""
+    write_table(tmp_path / "a.parquet", HOUSING)
+    assert labels(collect([str(tmp_path), str(tmp_path / "*.parquet"), str(tmp_path / "a.parquet")])) == ["a.parquet"]
+
+
+def test_a_glob_brings_what_it_matches(tmp_path: Path) -> None:
+    write_drop(tmp_path)
+    found = collect([str(tmp_path / "zip_*ion.parquet")])
+    assert labels(found) == ["zip_population.parquet"]
+
+
+@pytest.mark.parametrize(
+    "name", ["a[1]*?.parquet", "it's.parquet", "two words.parquet", "größe–é.parquet", '"x".parquet']
+)
+def test_a_path_that_exists_is_never_taken_for_a_glob(tmp_path: Path, name: str) -> None:
+    write_table(tmp_path / name, HOUSING)
+    assert labels(collect([str(tmp_path / name)])) == [name]
+
+
+@pytest.mark.parametrize("glob", ["", "*", "**"])
+def test_what_writers_leave_beside_the_data_is_passed_over_and_listed(tmp_path: Path, glob: str) -> None:
+    """Also if a glob hits it, because a shell's `drop/*` does."""
+    write_table(tmp_path / "a.parquet", HOUSING)
+    write_table(tmp_path / "_temporary" / "b.parquet", HOUSING)
+    for name in ("_SUCCESS", ".a.parquet.crc", "a.parquet.crc"):
+        (tmp_path / name).write_bytes(b"")
+    found = collect([f"{tmp_path}/{glob}"])
+    assert labels(found) == ["a.parquet"]
+    note = finding(report(list(found.findings)), "ignored-file")
+    assert note.severity == "info"
+    listed = {sample.rstrip("/") for sample in note.samples}
+    assert {"_SUCCESS", "_temporary", "a.parquet.crc"} <= listed
+
+
+def test_a_deep_glob_does_not_reach_into_ignored_folders(tmp_path: Path) -> None:
+    """What an unload has not committed yet is not part of the drop."""
+    write_table(tmp_path / "a.parquet", HOUSING)
+    write_table(tmp_path / "_temporary" / "0" / "b.parquet", HOUSING)
+    assert labels(collect([f"{tmp_path}/**/*.parquet"])) == ["a.parquet"]
+
+
+def test_files_named_one_by_one_may_be_ignored_ones_too(tmp_path: Path) -> None:
+    """A shell expands its globs itself."""
+    write_table(tmp_path / "a.parquet", HOUSING)
+    (tmp_path / "_SUCCESS").write_bytes(b"")
+    found = collect([str(tmp_path / "_SUCCESS"), str(tmp_path / "a.parquet")])
+    assert labels(found) == ["a.parquet"]
+    assert [one.severity for one in found.findings] == ["info"]
+
+
+def test_a_path_that_does_not_exist_is_named() -> None:
+    with pytest.raises(DropError, match="no/such/drop: no such file or folder"):
+        collect(["no/such/drop"])
+
+
+def test_a_glob_that_matches_nothing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DropError, match=r"\*\.parquet: no such file or folder"):
+        collect([str(tmp_path / "*.parquet")])
+
+
+def test_a_path_that_no_file_can_have_is_an_error_of_the_drop() -> None:
+    with pytest.raises(DropError):
+        collect(["a\0b"])
+
+
+def test_a_folder_without_parquet_says_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "_SUCCESS").write_bytes(b"")
+    with pytest.raises(DropError, match=r"no Parquet file in .*passed over: _SUCCESS"):
+        collect([str(tmp_path)])
+
+
+def test_text_beside_the_data_is_passed_over_with_a_warning(tmp_path: Path) -> None:
+    write_table(tmp_path / "a.parquet", HOUSING)
+    (tmp_path / "README.md").write_text("figures of October")
+    found = collect([str(tmp_path)])
+    assert labels(found) == ["a.parquet"]
+    warning = finding(report(list(found.findings)), "foreign-file")
+    assert (warning.severity, warning.file) == ("warning", "README.md")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(b"", "is empty"), (b"zip_code,year\n36436,2023\n", "is not Parquet"), (b"PA", "is not Parquet")],
+)
+def test_what_is_called_parquet_and_is_not_is_an_error(tmp_path: Path, content: bytes, says: str) -> None:
+    (tmp_path / "a.parquet").write_bytes(content)
+    found = finding(report(list(collect([str(tmp_path)]).findings)), "not-parquet")
+    assert (found.severity, found.file) == ("error", "a.parquet")
+    assert says in found.message
+
+
+@pytest.mark.parametrize("left", [4, 8, 11, 0.25, 0.5, 0.75, -1])
+def test_a_truncated_file_is_an_error_wherever_it_breaks_off(tmp_path: Path, left: float) -> None:
+    path = write_table(tmp_path / "a.parquet", HOUSING)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * left) if 0 < left < 1 else int(left)])
+    found = finding(report(list(collect([str(tmp_path)]).findings)), "truncated-file")
+    assert (found.severity, found.file) == ("error", "a.parquet")
+
+
+def test_a_link_out_of_the_drop_is_an_error(tmp_path: Path) -> None:
+    """Both a file and a folder could bring what nobody meant to publish."""
+    write_table(tmp_path / "elsewhere" / "a.parquet", HOUSING)
+    folder = tmp_path / "drop"
+    write_table(folder / "b.parquet", HOUSING)
+    (folder / "file.parquet").symlink_to(tmp_path / "elsewhere" / "a.parquet")
+    (folder / "folder").symlink_to(tmp_path / "elsewhere")
+    found = collect([str(folder)])
+    assert labels(found) == ["b.parquet"]
+    assert {(one.rule, one.severity, one.file) for one in found.findings} == {
+        ("link-out-of-drop", "error", "file.parquet"),
+        ("link-out-of-drop", "error", "folder"),
+    }
+
+
+def test_a_link_inside_the_drop_is_the_file_it_leads_to(tmp_path: Path) -> None:
+    write_table(tmp_path / "a.parquet", HOUSING)
+    (tmp_path / "b.parquet").symlink_to("a.parquet")
+    found = collect([str(tmp_path)])
+    assert labels(found) == ["a.parquet"]
+    assert not found.findings
+
+
+def test_links_that_lead_nowhere_are_errors_of_their_files(tmp_path: Path) -> None:
+    (tmp_path / "gone.parquet").symlink_to(tmp_path / "missing")
+    (tmp_path / "loop.parquet").symlink_to("loop.parquet")
+    found = collect([str(tmp_path)])
+    assert {(one.rule, one.file) for one in found.findings} == {
+        ("unreadable-file", "gone.parquet"),
+        ("unreadable-file", "loop.parquet"),
+    }
+
+
+def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.parquet")
+    assert finding(report(list(collect([str(tmp_path)]).findings)), "unreadable-file").file == "a.parquet"
+
+
+def test_key_value_folders_are_columns(tmp_path: Path) -> None:
+    """Their values are unescaped, and the folder of NULL is no value."""
+    write_table(tmp_path / "Year=2023" / "state=N%20Y" / "city=__HIVE_DEFAULT_PARTITION__" / "a.parquet", HOUSING)
+    (file,) = collect([str(tmp_path)]).files
+    assert file.partitions == {"year": "2023", "state": "N Y", "city": ""}
+
+
+@pytest.mark.parametrize("given", ["year=2023", "year=2023/a.parquet", "*/*.parquet"])
+def test_key_value_folders_count_however_the_file_was_given(tmp_path: Path, given: str) -> None:
+    write_table(tmp_path / "year=2023" / "a.parquet", HOUSING)
+    (file,) = collect([str(tmp_path / given)]).files
+    assert file.partitions == {"year": "2023"}
+
+
+def test_key_value_folders_further_above_the_drop_do_not_count(tmp_path: Path) -> None:
+    write_table(tmp_path / "year=2023" / "drop" / "a.parquet", HOUSING)
+    (file,) = collect([str(tmp_path / "year=2023" / "drop")]).files
+    assert file.partitions == {}
+
+
+def test_files_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+    """Findings name files, so no two may have one name."""
+    write_table(tmp_path / "one" / "part-0.parquet", HOUSING)
+    write_table(tmp_path / "two" / "part-0.parquet", HOUSING)
+    found = labels(collect([str(tmp_path / "one"), str(tmp_path / "two")]))
+    assert found == [str(tmp_path / "one" / "part-0.parquet"), str(tmp_path / "two" / "part-0.parquet")]

@@ -1,0 +1,418 @@
+"""Files made to hurt, and files that broke: each is refused with a finding that names it, or published as it is."""
+
+import os
+import shutil
+import struct
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.drops import (
+    HOUSING,
+    LOCATIONS,
+    POPULATION,
+    Rows,
+    homes,
+    location,
+    people,
+    project,
+    write_drop,
+    write_table,
+)
+from tests.warehouse.helpers import NO_LIMITS, examine
+from tests.warehouse.helpers import errors as refusals
+from warehouse.drops import intake
+from warehouse.drops.collection import collect
+from warehouse.drops.intake import Read, Request
+from warehouse.drops.reader import read_apart
+from warehouse.schema.findings import Finding
+from warehouse.schema.shown import plain
+
+Make = Callable[[Path], Path]
+
+
+def asked(drop: Path, limits: dict[str, float] = NO_LIMITS) -> Request:
+    out = Path(f"{drop}.out") / "tables"
+    out.mkdir(parents=True, exist_ok=True)
+    return Request(paths=(str(drop),), out=str(out), before=None, limits=limits)
+
+
+def read_here(drop: Path) -> Read:
+    return intake.read(asked(drop))
+
+
+def apart(drop: Path) -> Read:
+    return read_apart(asked(drop), lambda _: None, seconds=60)
+
+
+def errors(read: Read) -> list[Finding]:
+    assert (read.failure, read.no_drop) == (None, None)
+    return [found for found in read.findings if found.severity == "error"]
+
+
+def only(read: Read, rule: str) -> Finding:
+    """The one finding of `rule` among the errors; others may follow from it."""
+    (found,) = [error for error in errors(read) if error.rule == rule]
+    return found
+
+
+# ---- broken files ----
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, list[tuple[Any, ...]]]:
+    """A file with a checksum on every page, its bytes, and what it holds."""
+    path = tmp_path_factory.mktemp("small") / "zip_housing.parquet"
+    write_table(path, HOUSING, write_page_checksum=True)
+    return path, path.read_bytes(), examine(path).rows("housing", *HOUSING[0])
+
+
+_FUZZ = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,  # what crashes the library would crash the tests: in real life it is a process of its own
+)
+
+
+@_FUZZ
+@given(share=st.floats(0, 1, exclude_max=True))
+def test_a_file_truncated_anywhere_is_refused(small: tuple[Path, bytes, list[tuple[Any, ...]]], share: float) -> None:
+    path, whole, _ = small
+    path.write_bytes(whole[: int(len(whole) * share)])
+    drop = collect([str(path)])
+    assert [(one.rule in ("truncated-file", "not-parquet"), one.severity) for one in drop.findings] == [(True, "error")]
+    assert drop.files == ()
+
+
+@_FUZZ
+@given(share=st.floats(0, 1, exclude_max=True), flip=st.integers(1, 255))
+def test_a_byte_changed_in_a_page_is_refused_or_changes_nothing(
+    small: tuple[Path, bytes, list[tuple[Any, ...]]], share: float, flip: int
+) -> None:
+    """Every page has a checksum here, which covers all but its header."""
+    path, whole, held = small
+    footer = struct.unpack("<i", whole[-8:-4])[0]
+    changed = bytearray(whole)
+    changed[4 + int((len(whole) - 12 - footer) * share)] ^= flip
+    path.write_bytes(changed)
+    found = examine(path)
+    assert refusals(found.report) or found.rows("housing", *HOUSING[0]) == held
+
+
+@_FUZZ
+@given(share=st.floats(0, 1, exclude_max=True), flip=st.integers(1, 255))
+def test_a_byte_changed_anywhere_is_never_more_than_a_finding(
+    small: tuple[Path, bytes, list[tuple[Any, ...]]], share: float, flip: int
+) -> None:
+    """No traceback, and no row is lost without one. The footer has no checksum: a name may change there, or a place."""
+    path, whole, _ = small
+    changed = bytearray(whole)
+    changed[int(len(whole) * share)] ^= flip
+    path.write_bytes(changed)
+    drop = collect([str(path)])
+    if drop.files:
+        found = examine(path)
+        assert refusals(found.report) or len(found.rows("housing", "zip_code")) == len(HOUSING)
+    else:
+        assert [one.severity for one in drop.findings] == ["error"]
+
+
+def test_a_file_of_noise_between_the_markers_is_refused(tmp_path: Path) -> None:
+    drop = write_drop(tmp_path / "drop")
+    path = drop / "zip_housing.parquet"
+    for noise in (bytes(1000), os.urandom(1000), b"\xff" * 1000):
+        for length in (0, 4, 900, 1 << 30, (1 << 31) - 1):
+            path.write_bytes(b"PAR1" + noise + struct.pack("<i", length) + b"PAR1")
+            assert only(read_here(drop), "unreadable-file").file == path.name
+
+
+# ---- more than there seems ----
+
+
+def repeated(path: Path, rows: int, groups: int) -> Path:
+    """One row many times over, which a dictionary and run lengths make tiny."""
+    table = pa.Table.from_pylist([homes("36436")])
+    group = table.take(pa.repeat(pa.scalar(0), rows))
+    with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
+        for _ in range(groups):
+            writer.write_table(group, row_group_size=rows)
+    return path
+
+
+def test_a_billion_equal_rows_in_a_small_file_are_refused_unread(tmp_path: Path) -> None:
+    """In many parts: what all of them claim is added up before any is read."""
+    drop = write_drop(tmp_path / "drop")
+    part = repeated(drop / "part-000.parquet", 500_000, 100)
+    assert part.stat().st_size < 2 << 20
+    for number in range(1, 21):
+        shutil.copy(part, drop / f"part-{number:03}.parquet")
+    found = only(apart(drop), "too-many-rows")
+    assert "1,050,000," in found.message
+    assert found.samples[0] == "part-000.parquet: 50,000,000 rows"
+
+
+def test_row_groups_that_hold_more_than_the_footer_says_count_as_well(tmp_path: Path) -> None:
+    """A footer that says one row is no way past the limit."""
+    drop = write_drop(tmp_path / "drop")
+    path = repeated(drop / "zip_housing.parquet", 1_000, 3)
+    data = path.read_bytes()
+    length = struct.unpack("<i", data[-8:-4])[0]
+    footer = data[-8 - length : -8].replace(b"\x16\xf0\x2e", b"\x16\x02", 1)  # 3,000 rows become one
+    path.write_bytes(data[: -8 - length] + footer + struct.pack("<i", len(footer)) + b"PAR1")
+    assert pq.read_metadata(path).num_rows == 1
+    read = intake.read(asked(drop, {**NO_LIMITS, "too-many-rows": 2_000}))
+    assert only(read, "too-many-rows").samples[0] == "zip_housing.parquet: 3,000 rows"
+
+
+def texts(path: Path, rows: int, length: int) -> Path:
+    """Pages of almost nothing that are `rows` times `length` bytes when they are unpacked."""
+    table = [location(f"{number:05}", "Dickinson", "AL", county_name="\0" * length) for number in range(rows)]
+    return write_table(path, table, compression="zstd", use_dictionary=False)
+
+
+def test_pages_that_unpack_to_hundreds_of_megabytes_are_refused_in_bounded_memory(tmp_path: Path) -> None:
+    drop = write_drop(tmp_path / "drop", locations=None)
+    path = texts(drop / "zip_locations.parquet", 8_000, 40_000)
+    assert path.stat().st_size < 1 << 20
+    (found,) = [error for error in errors(apart(drop)) if error.rule in ("unreadable-value", "reader-failed")]
+    assert found.table == "locations"
+
+
+def test_a_value_of_a_hundred_megabytes_is_refused_with_its_row(tmp_path: Path) -> None:
+    """And is not repeated in the finding."""
+    rows: Rows = [location("36436", "a" * 100_000_000, "AL"), *LOCATIONS[1:]]
+    drop = write_drop(tmp_path / "drop", locations=rows)
+    found = only(apart(drop), "unreadable-value")
+    assert (found.table, found.column, len(found.samples)) == ("locations", "city_name", 1)
+    assert found.samples[0].startswith("row 1: aaa")
+    assert len(found.samples[0]) < 100
+
+
+def test_text_of_ten_thousand_characters_is_the_longest(tmp_path: Path) -> None:
+    for length, refused in ((10_000, False), (10_001, True)):
+        drop = write_drop(tmp_path / str(length), projects=[project("p1", project_name="é" * length)])
+        assert bool(errors(read_here(drop))) == refused
+
+
+def test_a_column_chunk_that_claims_gigabytes_is_refused(tmp_path: Path) -> None:
+    """Each number of the footer in turn becomes two billion: sizes, offsets, counts."""
+    drop = write_drop(tmp_path / "drop")
+    path = write_table(drop / "zip_housing.parquet", HOUSING, compression="none", use_dictionary=False)
+    whole = path.read_bytes()
+    length = struct.unpack("<i", whole[-8:-4])[0]
+    chunk = pq.read_metadata(path).row_group(0).column(1)
+    for number in (chunk.total_compressed_size, chunk.data_page_offset):
+        zigzag = bytes([number << 1 & 0x7F | 0x80, number << 1 >> 7])
+        footer = whole[-8 - length : -8].replace(zigzag, b"\xfe\xff\xff\xff\x0f")
+        assert footer != whole[-8 - length : -8]
+        path.write_bytes(whole[: -8 - length] + footer + struct.pack("<i", len(footer)) + b"PAR1")
+        read = apart(drop)
+        assert errors(read) or read.tables["housing"].rows == len(HOUSING)
+
+
+def many_columns(path: Path) -> Path:
+    own = pa.Table.from_pylist(list(HOUSING))
+    return written(path, pa.table({**dict(zip(own.column_names, own.columns, strict=True)), **_many(10_000)}))
+
+
+def _many(number: int) -> dict[str, Any]:
+    return {f"column {index} of many": pa.array([index, None]) for index in range(number)}
+
+
+def large_footer(path: Path) -> Path:
+    return written(path, pa.Table.from_pylist(list(HOUSING)).replace_schema_metadata({"k": "v" * (16 << 20)}))
+
+
+def nested(path: Path, depth: int = 40) -> Path:
+    values = pa.array([1, 2], pa.int8())
+    for _ in range(depth):
+        values = pa.StructArray.from_arrays([values], ["x"])
+    return written(path, pa.Table.from_pylist(list(HOUSING)).append_column("deep", values))
+
+
+def written(path: Path, table: pa.Table) -> Path:
+    pq.write_table(table, path)
+    return path
+
+
+@pytest.mark.parametrize("make", [many_columns, large_footer, nested])
+def test_what_nobody_needs_does_no_harm_however_much_there_is(tmp_path: Path, make: Make) -> None:
+    """Ten thousand columns, a footer of many megabytes, a type in a type in a type."""
+    drop = write_drop(tmp_path / "drop")
+    make(drop / "zip_housing.parquet")
+    read = apart(drop)
+    assert not errors(read)
+    assert read.tables["housing"].rows == len(HOUSING)
+    assert all(len(found.message) <= 1000 for found in read.findings)
+
+
+@pytest.mark.parametrize("depth", [200, 3000])
+def test_types_nested_beyond_reason_are_refused(tmp_path: Path, depth: int) -> None:
+    """Where a stack would end, the reader's ends, and nobody else's."""
+    drop = write_drop(tmp_path / "drop")
+    nested(drop / "zip_housing.parquet", depth)
+    assert {error.rule for error in errors(apart(drop))} & {"unreadable-file", "reader-failed"}
+
+
+def test_ten_thousand_columns_of_years_are_one_finding(tmp_path: Path) -> None:
+    """Those that can be are read; that a year cannot be is said once, not once for each."""
+    years = {f"tot_fx_pop_{year:04}": pa.array([1]) for year in (*range(1000), 2030, *range(3000, 9999))}
+    drop = write_drop(tmp_path / "drop")
+    written(drop / "zip_population.parquet", pa.table({"zip_code": pa.array(["36436"]), **years}))
+    found = only(apart(drop), "out-of-range")
+    assert (found.count, found.samples[0]) == (7999, "tot_fx_pop_0000")
+
+
+# ---- values ----
+
+
+def figures(kind: pa.DataType, figure: Any) -> Make:
+    return lambda folder: write_table(
+        folder / "zip_population.parquet", [people("36436", 2023, figure)], {"tot_population": kind}
+    )
+
+
+def day(kind: pa.DataType, value: Any) -> Make:
+    return lambda folder: write_table(
+        folder / "projects.parquet", [project("p1", start_date=value)], {"start_date": kind}
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "column"),
+    [
+        (figures(pa.uint64(), 2**64 - 1), "tot_population"),
+        (figures(pa.decimal128(38, 0), 10**37), "tot_population"),
+        (figures(pa.decimal128(38, 0), -(10**37)), "tot_population"),
+        (figures(pa.float64(), 1e300), "tot_population"),
+        (figures(pa.string(), "9" * 400), "tot_population"),
+        (day(pa.date32(), 2**31 - 1), "start_date"),
+        (day(pa.date32(), -(2**31) + 1), "start_date"),
+        (day(pa.timestamp("us"), 2**63 - 1), "start_date"),
+        (day(pa.timestamp("s"), 10**12), "start_date"),
+        (day(pa.string(), "infinity"), "start_date"),
+        (day(pa.string(), "12345-06-07"), "start_date"),
+    ],
+)
+def test_numbers_and_days_beyond_all_bounds_are_refused_with_their_row(tmp_path: Path, make: Make, column: str) -> None:
+    drop = write_drop(tmp_path / "drop")
+    make(drop)
+    (found,) = errors(read_here(drop))
+    assert (found.rule, found.column, len(found.samples)) == ("unreadable-value", column, 1)
+    assert found.samples[0].startswith("row 1: ")
+
+
+def test_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    drop = write_drop(tmp_path / "drop")
+    rows = [location("36436", b"Do\xf1a Ana", "AL"), *LOCATIONS[1:]]  # type: ignore[arg-type]
+    encoded = [{**row, "city_name": row["city_name"] if row is rows[0] else row["city_name"].encode()} for row in rows]
+    write_table(drop / "zip_locations.parquet", encoded, {"city_name": pa.binary()})
+    assert errors(read_here(drop))[0].file == "zip_locations.parquet"
+
+
+# ---- names ----
+
+_HOSTILE = "x\x1b]0;owned\x07\x1b[2J\n\u202e"
+
+
+def test_no_name_or_value_commands_a_terminal(tmp_path: Path) -> None:
+    """Names of files, folders, columns and cities, values that cannot be read, sources in a footer."""
+    drop = write_drop(tmp_path / "drop", population=None)
+    row = {**people("36436", 2023, 1), _HOSTILE: 1, "tot_population": _HOSTILE}
+    write_table(
+        drop / f"year={_HOSTILE}" / f"{_HOSTILE}.parquet", [row], {_HOSTILE: pa.int8(), "tot_population": pa.string()}
+    )
+    (drop / f"{_HOSTILE}.txt").write_text(_HOSTILE)
+    (drop / f"_{_HOSTILE}").write_text("")
+    (drop / f"{_HOSTILE}2.parquet").write_text(_HOSTILE)
+    table = pa.Table.from_pylist(list(HOUSING)).replace_schema_metadata({"forecast.attribution": _HOSTILE})
+    written(drop / "zip_housing.parquet", table)
+    read = read_here(drop)
+    assert {"unreadable-value", "not-parquet"} <= {error.rule for error in errors(read)}
+    said = [text for found in read.findings for text in (found.message, found.file or "", *found.samples)]
+    said += [*read.attribution, *(file for info in read.tables.values() for file in info.files)]
+    assert sum("\\x1b" in text for text in said) >= 8
+    assert [text for text in said if plain(text) != text] == []
+
+
+def test_a_name_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    """File names are any bytes; findings, JSON and DuckDB want text."""
+    drop = write_drop(tmp_path / "drop")
+    (drop / "zip_housing.parquet").rename(drop / os.fsdecode(b"\xff\xfe.parquet"))
+    found = only(read_here(drop), "unreadable-file")
+    assert (found.file, "not UTF-8" in found.message) == ("\\xff\\xfe.parquet", True)
+
+
+# ---- files that are not what they were ----
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    """Here it is replaced by another good one, which no other check would notice."""
+    drop = write_drop(tmp_path / "drop")
+    path = drop / "zip_housing.parquet"
+
+    def replace(step: str) -> None:
+        if step == "reading zip_population.parquet":
+            write_table(path, [homes("36436", tot_home_available_2023=1)])
+
+    found = only(intake.read(asked(drop), replace), "changed-file")
+    assert found.file == path.name
+
+
+@pytest.mark.parametrize("step", ["reading zip_city_aliases.parquet", "validating"])
+def test_a_file_that_goes_away_while_it_is_read_is_never_more_than_a_finding(tmp_path: Path, step: str) -> None:
+    drop = write_drop(tmp_path / "drop")
+
+    def remove(now: str) -> None:
+        if now == step:
+            (drop / "zip_housing.parquet").unlink()
+
+    found = errors(intake.read(asked(drop), remove))
+    assert bool(found) == (step != "validating"), "what has been read needs no file any more"
+
+
+def test_a_pipe_that_takes_a_files_place_holds_nobody_up(tmp_path: Path) -> None:
+    """It was a file when it was looked at; opening what it is now would wait for ever."""
+    drop = write_drop(tmp_path / "drop", housing=None)
+    path = write_table(drop / "zip_housing.parquet", HOUSING)
+    swapped = threading.Event()
+
+    def swap(_: str) -> None:
+        if not swapped.is_set():
+            swapped.set()
+            path.unlink()
+            os.mkfifo(path)
+
+    # its first step comes before it reads housing
+    assert errors(read_apart(asked(drop), swap, seconds=2))
+    assert swapped.is_set()
+
+
+def test_devices_and_sockets_are_no_files(tmp_path: Path) -> None:
+    drop = write_drop(tmp_path / "drop", housing=None)
+    (drop / "zip_housing.parquet").symlink_to("/dev/zero")
+    (drop / "pipe.parquet").unlink(missing_ok=True)
+    os.mkfifo(drop / "pipe.parquet")
+    found = {(error.rule, error.file) for error in errors(apart(drop))}
+    assert {("link-out-of-drop", "zip_housing.parquet"), ("unreadable-file", "pipe.parquet")} <= found
+
+
+def test_a_device_given_by_its_name_is_no_file() -> None:
+    found = [(one.rule, one.severity) for one in collect(["/dev/zero"]).findings]
+    assert found == [("unreadable-file", "error")]
+
+
+@pytest.mark.parametrize("link", ["../secret", "../../../../../../etc/passwd", "sub/../../secret/a.parquet"])
+def test_no_link_leads_out_of_a_drop(tmp_path: Path, link: str) -> None:
+    write_table(tmp_path / "secret" / "a.parquet", POPULATION)
+    drop = write_drop(tmp_path / "drop")
+    (drop / "sub").mkdir()
+    (drop / "link.parquet").symlink_to(link)
+    assert only(read_here(drop), "link-out-of-drop").file == "link.parquet"

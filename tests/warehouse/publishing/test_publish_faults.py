@@ -1,0 +1,141 @@
+"""Whatever goes wrong, nothing is half-done."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.drops import (
+    LOCATIONS,
+    homes,
+    people,
+    write_drop,
+    write_table,
+)
+from tests.warehouse.helpers import contents, entries, errors, publish
+from warehouse.files.durable import exclusive
+from warehouse.publishing.publish import roll_back
+from warehouse.releases.catalog import Catalog
+from warehouse.schema.errors import BusyError, CatalogError, DropError
+
+
+def test_a_refused_drop_changes_nothing(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
+    """Not the pointer, not the release, and no staging stays behind."""
+    first = publish(catalog, drop)
+    before = contents(catalog.data)
+    outcome = publish(catalog, write_drop(tmp_path / "bad", population=[people("36436", 2023, -1)]))
+    assert (outcome.result, errors(outcome)) == ("refused", ["out-of-range"])
+    assert outcome.manifest == first.manifest
+    assert contents(catalog.data) == before
+    assert list(catalog.staging.iterdir()) == []
+
+
+def test_a_refused_first_drop_leaves_nothing_published(catalog: Catalog, tmp_path: Path) -> None:
+    outcome = publish(catalog, write_drop(tmp_path / "bad", population=[people("36436", 2023, -1)]))
+    assert (outcome.result, outcome.manifest) == ("refused", None)
+    assert contents(catalog.data) == {}
+
+
+@pytest.mark.parametrize("left", [0, 3, 40, 0.5, 0.9, -5])
+def test_a_truncated_file_is_refused(catalog: Catalog, drop: Path, left: float) -> None:
+    path = drop / "zip_housing.parquet"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * left) if 0 < left < 1 else int(left)])
+    assert publish(catalog, drop).result == "refused"
+    assert catalog.pointer() is None
+
+
+def test_a_drop_that_is_not_there_changes_nothing(catalog: Catalog, tmp_path: Path) -> None:
+    with pytest.raises(DropError):
+        publish(catalog, tmp_path / "nothing")
+    assert not catalog.data.exists()
+
+
+def test_a_second_publisher_is_told(catalog: Catalog, drop: Path) -> None:
+    publish(catalog, drop)
+    before = contents(catalog.data)
+    with exclusive(catalog.data / "publish.lock") as held:
+        assert held
+        with pytest.raises(BusyError, match="another publisher"):
+            publish(catalog, drop)
+        with pytest.raises(BusyError):
+            roll_back(catalog)
+    assert contents(catalog.data) == before
+
+
+def test_a_publisher_in_another_process_is_told(catalog: Catalog, drop: Path) -> None:
+    """The lock belongs to the process, and goes with it."""
+    publish(catalog, drop)
+    holder = (
+        "import fcntl, sys; lock = open(sys.argv[1]); fcntl.flock(lock, fcntl.LOCK_EX); "
+        "print(flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", holder, str(catalog.data / "publish.lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with pytest.raises(BusyError):
+            publish(catalog, drop)
+        process.kill()
+    assert publish(catalog, drop).result == "already_current"
+
+
+def test_what_a_crashed_publisher_left_is_cleared(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
+    """Half a release, spilled data, a link, and a pointer that was not renamed any more."""
+    half = catalog.staging / "release" / "tables"
+    half.mkdir(parents=True)
+    (half / "locations.parquet").write_bytes(b"PAR1")
+    (catalog.staging / "duckdb_temp_storage-0.tmp").write_bytes(b"x")
+    (catalog.staging / "link").symlink_to(tmp_path)
+    (catalog.data / ".current.json.4711.new").write_bytes(b"{")
+    assert publish(catalog, drop).result == "published"
+    assert list(catalog.staging.iterdir()) == []
+    there = {path.name for path in catalog.data.iterdir()}
+    assert there == {"current.json", ".current.json.spare", "publish.lock", "releases", "staging"}
+    assert drop.exists()
+
+
+@pytest.mark.parametrize("step", ["write_tables", "build"])
+def test_an_interrupted_publish_leaves_the_release_before(
+    catalog: Catalog, drop: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str
+) -> None:
+    """Whatever ends it, even Ctrl-C."""
+    publish(catalog, drop)
+    before = contents(catalog.data)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    changed = write_drop(tmp_path / "changed", population=[people("36436", 2023, 1)])
+    with monkeypatch.context() as patch:
+        patch.setattr(f"warehouse.publishing.build.{step}", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            publish(catalog, changed)
+    assert contents(catalog.data) == before
+    assert publish(catalog, changed).result == "published"
+
+
+def test_a_data_folder_that_cannot_be_written_is_named(tmp_path: Path, drop: Path) -> None:
+    (tmp_path / "data").write_text("a file")
+    with pytest.raises(CatalogError, match="cannot write the data folder"):
+        publish(Catalog(tmp_path / "data"), drop)
+
+
+@pytest.mark.parametrize(
+    "name", ["it's", "a*b", "a?b", "a[b]c", "two words", "größe–é", '"quoted"', "semi;colon", "{x}", "zip_code=99999"]
+)
+def test_data_folders_may_have_any_name(tmp_path: Path, name: str) -> None:
+    """Carried tables too; and a folder key=value above ours is no column of any table."""
+    catalog = Catalog(tmp_path / name / "data")
+    publish(catalog, write_drop(tmp_path / "drop"))
+    outcome = publish(catalog, write_table(tmp_path / "h.parquet", [homes("36436", tot_home_available_2023=9)]))
+    assert outcome.result == "published"
+    served = entries(catalog)
+    assert list(served) == sorted(row["zip_code"] for row in LOCATIONS)
+    assert served["36436"]["housing"]["tot_home_available_2023"] == 9
+
+
+def test_a_relative_data_folder_publishes(tmp_path: Path, drop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert publish(Catalog(Path("data")), drop).result == "published"

@@ -1,0 +1,148 @@
+"""Every rule there is can fire: a rule that cannot protects nobody, however well it is documented."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.drops import (
+    ALIASES,
+    HOUSING,
+    LOCATIONS,
+    POPULATION,
+    alias,
+    homes,
+    location,
+    people,
+    project,
+    wide_people,
+    write_drop,
+    write_table,
+)
+from tests.warehouse.bad_drops import BAD_DROPS
+from tests.warehouse.helpers import NO_LIMITS, finding
+from tests.warehouse.helpers import publish as publish_good
+from tests.warehouse.spoiling import add, file, good_drop, only
+from warehouse.drops.intake import read
+from warehouse.drops.reader import read_apart
+from warehouse.publishing.publish import Options, Outcome, check, publish
+from warehouse.releases.catalog import Catalog
+from warehouse.rules.all import RULES
+from warehouse.rules.all import found as fired
+from warehouse.schema.errors import DropError
+
+AT = "36436"
+FX = wide_people(AT, TOT_CENSUS_POP_2010=531, TOT_CENSUS_POP_2023=783, TOT_FX_POP_2023=790)
+
+# What a good drop can hold besides, by the rule that tells of it.
+NOTED: dict[str, Callable[[Path], object]] = {
+    "ignored-file": file("_SUCCESS", b""),
+    "foreign-file": file("README.txt", b"exported on Monday"),
+    "ignored-column": only("zip_housing", [{**row, "updated_at": "today"} for row in HOUSING]),
+    "not-in-v1": only("zip_housing", [{**row, "tot_home_available_2024": "1"} for row in HOUSING]),
+    "year-in-both": only("zip_population", [FX]),
+    "orphan-rows": add("zip_housing", homes("17270")),
+    "empty-figure": add("zip_population", people(AT, 2020, None)),
+    "blank-alias": add("zip_city_aliases", {**alias(AT, "", "AL"), "city_name": None}),
+    "empty-column": only("zip_housing", [homes(AT, tot_home_available_2020=None)]),
+    "unknown-figure": add("development_projects", project("A-2", total_units=-1)),
+    "unmapped-status": add("development_projects", project("A-2", status="Plan check")),
+    "unplaced-project": add("development_projects", {**project("A-2"), "zip_code": None, "city_name": None}),
+    "zip-without-location": add("development_projects", project("A-2", zip_code="99999")),
+    "other-state": add("development_projects", project("A-2", state_code="ND")),
+    "implausible-project": add("development_projects", project("A-2", affordable_units=13)),
+    "confusable-cities": add("zip_locations", location("36437", "DICKINSON", "AL")),
+    "vanished-figure": only("zip_population", [row for row in POPULATION if row["year"] != 2010]),
+    "carried-table": lambda folder: (folder / "zip_housing.parquet").unlink(),
+    "changed-figures": lambda _: None,
+}
+# Found only where there is no release before, where a table is withdrawn, or after everything was validated.
+ELSEWHERE = {"missing-table", "dropped-table", "not-warmed", "warmed-elsewhere", "warming-off", "overtaken"}
+
+
+def test_every_rule_is_fired_by_a_drop_in_these_tables() -> None:
+    assert {bad.rule for bad in BAD_DROPS} | set(NOTED) | ELSEWHERE == set(RULES)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    folder = tmp_path_factory.mktemp("served")
+    catalog = Catalog(folder / "data")
+    assert publish_good(catalog, good_drop(folder / "drop")).result == "published"
+    return catalog
+
+
+def checked(catalog: Catalog, drop: Path, *withdrawn: str) -> Outcome:
+    return check(catalog, [str(drop)], Options(limits=NO_LIMITS, withdrawn=withdrawn), reader=read)
+
+
+@pytest.mark.parametrize("rule", NOTED)
+def test_what_is_worth_knowing_is_told_and_stops_nothing(served: Catalog, tmp_path: Path, rule: str) -> None:
+    drop = good_drop(tmp_path / "drop")
+    NOTED[rule](drop)
+    outcome = checked(served, drop)
+    assert outcome.result in ("passed", "already_current")
+    assert finding(outcome, rule).severity == RULES[rule].severity != "error"
+
+
+def test_a_foreign_file_may_have_any_name(served: Catalog, tmp_path: Path) -> None:
+    """Also one that is no text: it is passed over like others, by a name that can be shown."""
+    drop = good_drop(tmp_path / "drop")
+    (drop / os.fsdecode(b"M\xe4rz.txt")).write_bytes(b"exported in March")
+    outcome = check(served, [str(drop)], Options(), reader=read_apart)
+    assert outcome.result == "already_current"
+    assert finding(outcome, "foreign-file").file == "M\\xe4rz.txt"
+
+
+def test_a_path_that_is_no_text_is_refused_in_one_line(served: Catalog, tmp_path: Path) -> None:
+    drop = good_drop(tmp_path / "drop").rename(tmp_path / os.fsdecode(b"M\xe4rz"))
+    with pytest.raises(DropError, match="the path is not UTF-8"):
+        check(served, [str(drop)], Options(), reader=read_apart)
+
+
+def test_a_table_that_nobody_has_is_missing(catalog: Catalog, tmp_path: Path) -> None:
+    outcome = checked(catalog, write_drop(tmp_path, population=None))
+    assert outcome.result == "refused"
+    found = finding(outcome, "missing-table")
+    assert (found.severity, found.table) == ("error", "population")
+    assert found.remedy == "add the file with zip_code, year, tot_population, ..."
+
+
+def test_a_withdrawn_table_is_told(served: Catalog, tmp_path: Path) -> None:
+    write_table(tmp_path / "zip_locations.parquet", LOCATIONS)
+    found = finding(checked(served, tmp_path, "aliases"), "dropped-table")
+    assert (found.severity, found.table) == ("warning", "aliases")
+
+
+def test_a_cache_that_could_not_be_warmed_is_a_warning_and_the_release_live(catalog: Catalog, drop: Path) -> None:
+    told = [fired("not-warmed", "the cache is away")]
+    outcome = publish(catalog, [str(drop)], Options(limits=NO_LIMITS), warm=lambda *_: told, reader=read)
+    assert outcome.result == "published"
+    found = finding(outcome, "not-warmed")
+    assert (found.severity, found.message) == ("warning", "the cache is away")
+    assert found in catalog.findings(catalog.current().id).findings, "kept with the release"
+    assert catalog.current().findings["warning"] == 1
+
+
+def test_rules_have_what_their_reader_needs() -> None:
+    """A sentence each; errors say what to do; whatever has a limit says how it can be let through, or raised."""
+    for rule in RULES.values():
+        assert rule.about.endswith("."), rule.name
+        if rule.severity == "error" and rule.name not in REMEDY_IN_THE_FINDING:
+            assert rule.remedy, rule.name
+        if rule.limit is not None:
+            assert rule.override or "raise the limit" in (rule.remedy or ""), rule.name
+
+
+# These word it by what is missing.
+REMEDY_IN_THE_FINDING = {"missing-column", "missing-table"}
+
+
+def test_aliases_stay_when_a_drop_does_not_bring_them(served: Catalog, tmp_path: Path) -> None:
+    """What is carried over is named with the release that it comes from."""
+    drop = write_drop(tmp_path, aliases=None)
+    found = finding(checked(served, drop), "carried-table")
+    assert served.current().id in found.message
+    assert "aliases" in found.message
+    assert len(ALIASES) == served.current().tables["aliases"].rows

@@ -1,0 +1,43 @@
+"""Nothing that a stranger wrote commands a terminal, hides itself, or fills a report."""
+
+import msgspec
+import pytest
+
+from warehouse.schema.findings import Finding
+from warehouse.schema.shown import MOST_CHARACTERS, plain, plain_struct
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("\x1b[2Jfigures", "\\x1b[2Jfigures"),
+        ("two\nlines\r\tand a tab", "two\\nlines\\r\\tand a tab"),
+        ("\x9b31mred", "\\x9b31mred"),
+        ("txt\u202egnp", "txt\\u202egnp"),
+        ("half \udcff", "half \\udcff"),
+        ("line\u2028separator", "line\\u2028separator"),
+        ("\x00\x7f", "\\x00\\x7f"),
+    ],
+)
+def test_what_is_unfit_to_be_shown_is_escaped(written: str, shown: str) -> None:
+    assert plain(written) == shown
+
+
+@pytest.mark.parametrize("text", ["", "Doña Ana", "größe–é", "[bold]x[/]", "日本", "C:\\new", "👍"])
+def test_all_other_text_stays_as_it_is(text: str) -> None:
+    assert plain(text) == text
+
+
+@pytest.mark.parametrize("text", ["a" * 100_000, "\x1b" * 100_000])
+def test_long_text_is_cut_and_says_so(text: str) -> None:
+    """Also where escapes make it longer; cut once, it stays as it is."""
+    cut = plain(text)
+    assert (len(cut), cut[-1]) == (MOST_CHARACTERS, "…")
+    assert plain(cut) == cut
+
+
+def test_all_text_of_a_struct_becomes_plain_and_nothing_else_changes() -> None:
+    finding = Finding(severity="error", rule="not-parquet", message="\x1b", file="\n", samples=("\r", "x"), count=3)
+    escaped = Finding(severity="error", rule="not-parquet", message="\\x1b", file="\\n", samples=("\\r", "x"), count=3)
+    assert plain_struct(finding) == escaped
+    assert msgspec.json.encode(plain_struct(escaped)) == msgspec.json.encode(escaped)

@@ -1,0 +1,1 @@
+"""One release against another."""

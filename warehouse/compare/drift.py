@@ -1,0 +1,169 @@
+"""Holds a comparison with the current release against the limits of the drift rules."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from warehouse.rules.all import Limits, found
+from warehouse.schema.comparison import Comparison, FigureChange
+from warehouse.schema.findings import Finding
+from warehouse.schema.tables import TABLES
+
+# Tables without figures and ids, so that losing many rows is told by their number alone.
+_COUNTED = tuple(table.name for table in TABLES if not table.needed and not table.has_ids)
+
+
+def drift_findings(comparison: Comparison, limits: Limits) -> list[Finding]:
+    """What came, went or moved beyond the limits, and in one line what changed at all."""
+    return [
+        *_vanished(comparison),
+        *_places(comparison, limits),
+        *_coverage(comparison, limits),
+        *_totals(comparison, limits),
+        *_rows(comparison, limits),
+        *_records(comparison, limits),
+        _summary(comparison),
+    ]
+
+
+def _vanished(comparison: Comparison) -> Iterator[Finding]:
+    gone = [change.figure for change in comparison.figures if change.old_count and not change.new_count]
+    if gone:
+        yield found(
+            "vanished-figure",
+            f"{len(gone)} figure(s) that the current release has are gone: {', '.join(gone)}",
+            count=len(gone),
+            samples=tuple(gone[:5]),
+        )
+
+
+def _places(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+    places = comparison.places
+    if not places.old_count:
+        return
+    for rule, by_state, samples in (
+        ("zip-codes-lost", places.lost, places.lost_samples),
+        ("zip-codes-gained", places.gained, places.gained_samples),
+    ):
+        number = sum(by_state.values())
+        share = number / places.old_count
+        if share > limits[rule]:
+            verb = "gone" if rule == "zip-codes-lost" else "new"
+            yield found(
+                rule,
+                f"{number:,} of {places.old_count:,} ZIP codes are {verb} ({share:.1%}, limit {limits[rule]:.1%})",
+                table="locations",
+                column="zip_code",
+                count=number,
+                samples=samples,
+            )
+
+
+def _coverage(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+    limit = limits["coverage-lost"]
+    both = [change for change in comparison.figures if change.old_count and change.new_count]
+    shares = {change: change.lost / change.old_count for change in both}
+    beyond = _worst_first(shares, limit)
+    if len(beyond) == 1:
+        change = beyond[0]
+        yield _of_one(
+            "coverage-lost",
+            change,
+            f"{change.lost:,} of {change.old_count:,} ZIP codes lost their {change.figure} "
+            f"({shares[change]:.1%}, limit {limit:.1%})",
+            count=change.lost,
+        )
+    elif beyond:
+        yield found(
+            "coverage-lost",
+            f"{len(beyond)} figures lost more than {limit:.1%} of their ZIP codes",
+            count=len(beyond),
+            samples=tuple(
+                f"{change.figure}: {change.lost:,} of {change.old_count:,} ({shares[change]:.1%})"
+                for change in beyond[:5]
+            ),
+        )
+
+
+def _totals(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+    limit = limits["total-drift"]
+    drifts = {change: change.drift for change in comparison.figures if change.drift is not None}
+    beyond = _worst_first(drifts, limit)
+    if len(beyond) == 1:
+        change = beyond[0]
+        yield _of_one(
+            "total-drift",
+            change,
+            f"the national total of {change.figure} goes from {change.old_total:,} to {change.new_total:,} "
+            f"({drifts[change]:+.1%}, limit {limit:.1%})",
+            samples=_movers_of(comparison, change),
+        )
+    elif beyond:
+        yield found(
+            "total-drift",
+            f"the national totals of {len(beyond)} figures move by more than {limit:.1%}",
+            count=len(beyond),
+            samples=tuple(
+                f"{change.figure}: {change.old_total:,} to {change.new_total:,} ({drifts[change]:+.1%})"
+                for change in beyond[:5]
+            ),
+        )
+
+
+def _worst_first(shares: Mapping[FigureChange, float], limit: float) -> list[FigureChange]:
+    """The figures beyond the limit. They make one finding together: a state that is lost takes every year along."""
+    beyond = [change for change, share in shares.items() if abs(share) > limit]
+    return sorted(beyond, key=lambda change: -abs(shares[change]))
+
+
+def _of_one(rule: str, change: FigureChange, message: str, **members: Any) -> Finding:
+    table = "population" if change.figure.startswith("population ") else "housing"
+    return found(rule, message, table=table, column=change.figure, **members)
+
+
+def _movers_of(comparison: Comparison, change: FigureChange) -> tuple[str, ...]:
+    movers = [mover for mover in comparison.movers if mover.figure == change.figure]
+    return tuple(f"{mover.zip_code}: {mover.old:,} to {mover.new:,}" for mover in movers[:5])
+
+
+def _rows(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+    for name in _COUNTED:
+        old, new = comparison.rows.get(name, (None, None))
+        if old and new is not None and (old - new) / old > limits["rows-lost"]:
+            share = (old - new) / old
+            yield found(
+                "rows-lost",
+                f"{name} goes from {old:,} to {new:,} rows ({-share:+.1%}, limit {limits['rows-lost']:.1%})",
+                table=name,
+                count=old - new,
+            )
+
+
+def _records(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+    limit = limits["records-lost"]
+    for name, records in comparison.records.items():
+        share = records.lost / records.old_count if records.old_count else 0
+        if share > limit:
+            yield found(
+                "records-lost",
+                f"{records.lost:,} of {records.old_count:,} records of {name} would be gone "
+                f"({share:.1%}, limit {limit:.1%})",
+                table=name,
+                count=records.lost,
+                samples=records.lost_samples,
+            )
+
+
+def _summary(comparison: Comparison) -> Finding:
+    places = comparison.places
+    gained, lost = sum(places.gained.values()), sum(places.lost.values())
+    records = (
+        f"; {name}: {one.gained:,} new, {one.lost:,} gone, {one.changed:,} with other values"
+        for name, one in comparison.records.items()
+        if one.gained or one.lost or one.changed
+    )
+    return found(
+        "changed-figures",
+        f"against the current release: {gained:,} ZIP codes new, {lost:,} gone, {places.changed:,} moved or renamed, "
+        f"{comparison.changed_zip_codes:,} with other figures{''.join(records)}",
+        count=comparison.changed_zip_codes,
+    )

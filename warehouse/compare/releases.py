@@ -1,0 +1,166 @@
+"""Two releases side by side: what was gained, lost and changed, and by how much.
+
+Publishing holds a drop against the current release with it (drift.py), and `diff` shows it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from warehouse import sql
+from warehouse.publishing.build import table_file
+from warehouse.releases.catalog import Catalog
+from warehouse.schema.comparison import Comparison, FigureChange, Mover, Places, Records
+from warehouse.schema.errors import CatalogError
+from warehouse.schema.tables import HOUSING_FIGURES, TABLES
+
+_MOVERS = 10
+_SAMPLES = 5
+
+
+def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> Comparison:
+    """What changed from the normalised tables in folder `old` to those in `new`."""
+    pair_figures(connection, old, new)
+    figures = tuple(
+        FigureChange(
+            figure=figure,
+            old_total=old_total,
+            new_total=new_total,
+            old_count=old_count,
+            new_count=new_count,
+            changed=changed,
+            gained=gained,
+            lost=lost,
+        )
+        for figure, old_total, new_total, old_count, new_count, changed, gained, lost in connection.execute(
+            sql.statement("figure_totals")
+        ).fetchall()
+    )
+    movers = connection.execute(sql.statement("largest_movers"), [_MOVERS]).fetchall()
+    return Comparison(
+        rows=_rows(connection, old, new),
+        places=_places(connection, old, new),
+        figures=figures,
+        movers=tuple(Mover(*row) for row in movers),
+        changed_zip_codes=_number(connection, sql.statement("changed_zip_codes")),
+        records=_records(connection, old, new),
+    )
+
+
+def compare_releases(catalog: Catalog, old: str, new: str) -> Comparison:
+    """What changed from release `old` to release `new`. Raises CatalogError if one is unknown or damaged."""
+    folders = _table_folders(catalog, old, new)
+    with _reading(old, new) as connection:
+        return compare(connection, *folders)
+
+
+def write_release_changes(catalog: Catalog, old: str, new: str, out: Path) -> int:
+    """Writes every figure that differs into `out`; returns how many. Raises CatalogError, also if it cannot write."""
+    folders = _table_folders(catalog, old, new)
+    with _reading(old, new) as connection:
+        return write_changes(connection, *folders, out)
+
+
+def _table_folders(catalog: Catalog, old: str, new: str) -> tuple[Path, Path]:
+    old_folder, new_folder = (catalog.folder(catalog.manifest(release).id) / "tables" for release in (old, new))
+    return old_folder, new_folder
+
+
+@contextmanager
+def _reading(old: str, new: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    try:
+        with duckdb.connect() as connection:
+            yield connection
+    except duckdb.Error as error:
+        raise CatalogError(f"{old} and {new} cannot be compared: {str(error).strip().splitlines()[0]}") from None
+
+
+def write_changes(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, out: Path) -> int:
+    """Writes every figure that differs into `out`, CSV or Parquet by its ending; returns how many there are."""
+    pair_figures(connection, old, new)
+    form = "csv" if out.suffix.lower() == ".csv" else "parquet"
+    text = sql.statement("write_changed_figures", path=sql.quoted(str(out)), form=form)
+    return _number(connection, text)
+
+
+def pair_figures(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> None:
+    """Leaves the temporary table `paired_figures` behind: every figure of both, side by side."""
+    for view, folder in (("old_figures", old), ("new_figures", new)):
+        text = sql.statement(
+            "figures_view",
+            view=view,
+            population=sql.rows_of(table_file(folder, "population")),
+            housing=sql.rows_of(table_file(folder, "housing")),
+            figures=", ".join(HOUSING_FIGURES),
+        )
+        connection.execute(text)
+    connection.execute(sql.statement("paired_figures"))
+
+
+def _places(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> Places:
+    before, after = (sql.rows_of(table_file(folder, "locations")) for folder in (old, new))
+    by_state = connection.execute(sql.statement("locations_gained_and_lost", old=before, new=after)).fetchall()
+    return Places(
+        old_count=_number(connection, sql.statement("count_rows", rows=before)),
+        new_count=_number(connection, sql.statement("count_rows", rows=after)),
+        gained={state: gained for state, gained, _ in by_state if gained},
+        lost={state: lost for state, _, lost in by_state if lost},
+        gained_samples=_samples(connection, after, before),
+        lost_samples=_samples(connection, before, after),
+        changed=_number(connection, sql.statement("locations_changed", old=before, new=after)),
+    )
+
+
+def _samples(connection: duckdb.DuckDBPyConnection, one: str, other: str) -> tuple[str, ...]:
+    rows = connection.execute(sql.statement("location_samples", one=one, other=other), [_SAMPLES]).fetchall()
+    return tuple(row[0] for row in rows)
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dict[str, tuple[int | None, int | None]]:
+    names = sorted({path.stem for folder in (old, new) for path in folder.glob("*.parquet")})
+    return {name: (_count(connection, old, name), _count(connection, new, name)) for name in names}
+
+
+def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dict[str, Records]:
+    found = {}
+    for table in TABLES:
+        before, after = (table_file(folder, table.name) for folder in (old, new))
+        if not table.has_ids or not before.exists() or not after.exists():
+            continue
+        text = sql.statement(
+            "records_changed",
+            id=table.key[0],
+            columns=", ".join(table.column_names),
+            old=_servable(table.name, old),
+            new=_servable(table.name, new),
+        )
+        ((count, gained, lost, changed, samples),) = connection.execute(text).fetchall()
+        found[table.name] = Records(
+            old_count=count,
+            gained=gained,
+            lost=lost,
+            changed=changed,
+            lost_samples=tuple(samples),
+        )
+    return found
+
+
+def _servable(name: str, folder: Path) -> str:
+    """What to select from for the rows of a table that answers can show."""
+    rows, locations = (sql.rows_of(table_file(folder, one)) for one in (name, "locations"))
+    if f"servable_{name}" not in sql.statements():
+        return rows
+    city = sql.statement("named_city", value="p.city_name")
+    return sql.statement(f"servable_{name}", rows=rows, locations=locations, city=city)
+
+
+def _count(connection: duckdb.DuckDBPyConnection, folder: Path, name: str) -> int | None:
+    path = table_file(folder, name)
+    return _number(connection, sql.statement("count_rows", rows=sql.rows_of(path))) if path.exists() else None
+
+
+def _number(connection: duckdb.DuckDBPyConnection, text: str) -> int:
+    row = connection.execute(text).fetchone()
+    return int(row[0]) if row else 0

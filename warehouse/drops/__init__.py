@@ -1,0 +1,1 @@
+"""What arrives: recognise, collect, stage and validate it, in a limited process."""

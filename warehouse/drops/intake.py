@@ -1,0 +1,226 @@
+"""Reads a drop: collect, recognise, stage, validate, and write its tables in our own form.
+
+Raw files are only ever read here, and here in a process of its own (reader.py), limited in memory and time: whatever a
+hostile or broken file does, it does not do it to anybody else.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import duckdb
+import msgspec
+
+from config import resources
+from warehouse import sql
+from warehouse.drops.collection import Drop, DropFile, collect
+from warehouse.drops.recognition import recognise
+from warehouse.drops.staging import stage, staged_name
+from warehouse.drops.validation import validate
+from warehouse.files.room import Room, room_for
+from warehouse.publishing import build
+from warehouse.releases.catalog import TableInfo
+from warehouse.rules.all import Limits, found
+from warehouse.schema.errors import DropError
+from warehouse.schema.findings import Finding
+from warehouse.schema.shown import MOST_LINES, plain_struct
+from warehouse.schema.tables import LOCATIONS, TABLES, Table
+
+_MEMORY = 512 << 20
+
+Progress = Callable[[str], None]
+
+
+class Before(msgspec.Struct, frozen=True):
+    """The current release, as far as reading a drop needs it: its id, its tables, and where they lie."""
+
+    release: str
+    illustrative: bool
+    folder: str
+    tables: tuple[str, ...]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """`out` is an empty folder for the tables; `withdrawn` are tables that shall not be kept from `before`."""
+
+    paths: tuple[str, ...]
+    out: str
+    before: Before | None
+    withdrawn: tuple[str, ...] = ()
+    limits: dict[str, float] = {}
+
+
+class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """What a drop holds. `kept` names the tables that stay as they are in the release before.
+
+    `no_drop` is why there was nothing to read; `failure` why the tables could not be written. In both cases nothing
+    else is filled in.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    tables: dict[str, TableInfo] = {}
+    kept: tuple[str, ...] = ()
+    illustrative: bool = False
+    attribution: tuple[str, ...] = ()
+    no_drop: str | None = None
+    failure: str | None = None
+
+
+def read(request: Request, progress: Progress = lambda _: None) -> Read:
+    """Everything that there is to know about a drop; never raises for what is wrong with it."""
+    done: Read = plain_struct(_read_or_fail(request, progress))
+    return done
+
+
+def _read_or_fail(request: Request, progress: Progress) -> Read:
+    try:
+        drop = collect(request.paths)
+    except DropError as error:
+        return Read(no_drop=str(error))
+    out = Path(request.out)
+    try:
+        room = room_for((file.path for file in drop.files), out)
+    except OSError as error:
+        return Read(failure=f"{out} cannot be read: {error.strerror}")
+    with duckdb.connect() as connection:
+        try:
+            _limit(connection, out, room)
+            return _read(connection, request, drop, room, progress)
+        except duckdb.Error as error:
+            excess = room.excess(error, out.parent)
+            if excess is not None:
+                return _failed(excess)
+            if isinstance(error, duckdb.OutOfMemoryException):
+                return Read(failure=f"the drop cannot be read: {room.lack()}")
+            if isinstance(error, duckdb.IOException):  # of what is wrong with the drop's own files each is a finding
+                return Read(failure=f"the tables cannot be written: {sql.reason(error)}")
+            return _failed(f"failed ({sql.reason(error)})")
+
+
+def _failed(what: str) -> Read:
+    return Read(findings=(found("reader-failed", f"reading the drop {what}"),))
+
+
+def _read(connection: duckdb.DuckDBPyConnection, request: Request, drop: Drop, room: Room, progress: Progress) -> Read:
+    seen = {file.label: _fingerprint(file) for file in drop.files}
+    excess = _too_many_rows(connection, drop, Limits(request.limits)["too-many-rows"])
+    if excess is not None:
+        return Read(findings=(*drop.findings, excess))
+    recognised = recognise(connection, drop)
+    marks = build.marks(connection, recognised.extracts)
+    illustrative = bool(marks[build.ILLUSTRATIVE_MARK])
+    # made-up figures are never mixed with real ones, nor compared with them
+    before = request.before if request.before and request.before.illustrative == illustrative else None
+    tables, findings = stage(connection, recognised.extracts, progress, room)
+    findings = [*recognised.findings, *findings, *_changed(drop.files, seen)]
+    broken = {finding.table for finding in findings if finding.severity == "error"}
+    kept = _kept(before, tables, request.withdrawn)
+    findings += _about_tables(tables, kept, broken, before, request.withdrawn)
+    progress("validating")
+    locations = _locations(tables, kept, before)
+    findings += validate(connection, tables, locations, broken)
+    out = Path(request.out)
+    writable = _writable(tables, locations)
+    infos = build.write_tables(connection, out, writable, recognised.extracts, locations or "", progress)
+    lines = (line for mark in marks[build.ATTRIBUTION_MARK] for line in mark.split("|") if line)
+    return Read(
+        findings=tuple(findings),
+        tables=infos,
+        kept=kept,
+        illustrative=illustrative,
+        attribution=tuple(dict.fromkeys(lines))[:MOST_LINES],
+    )
+
+
+def _limit(connection: duckdb.DuckDBPyConnection, out: Path, room: Room) -> None:
+    text = sql.statement(
+        "limit_publisher",
+        memory=str(_MEMORY),
+        spill=str(room.most),
+        threads=str(resources.processors()),
+        folder=sql.quoted(str(out.parent)),
+    )
+    connection.execute(text)
+
+
+def _too_many_rows(connection: duckdb.DuckDBPyConnection, drop: Drop, limit: float) -> Finding | None:
+    """A small file can hold a billion equal rows: what files claim is added up before any of them is read."""
+    claims: dict[str, int] = {}
+    for file in drop.files:
+        try:
+            text = sql.statement("claimed_rows", file=f"'{sql.quoted(sql.pattern(file.path))}'")
+            ((rows,),) = connection.execute(text).fetchall()
+        except duckdb.Error:
+            continue  # whoever recognises it says what is wrong with it
+        claims[file.label] = int(rows)
+    total = sum(claims.values())
+    if total <= limit:
+        return None
+    largest = sorted(claims.items(), key=lambda claim: -claim[1])[:5]
+    return found(
+        "too-many-rows",
+        f"the drop claims {total:,} rows; at most {limit:,.0f} are read",
+        file=largest[0][0],
+        count=total,
+        samples=tuple(f"{label}: {rows:,} rows" for label, rows in largest),
+    )
+
+
+def _fingerprint(file: DropFile) -> tuple[int, int, int]:
+    try:
+        status = file.path.stat()
+    except OSError:
+        return (0, 0, 0)
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _changed(files: Iterable[DropFile], seen: dict[str, tuple[int, int, int]]) -> list[Finding]:
+    changed = [file for file in files if _fingerprint(file) != seen[file.label]]
+    return [found("changed-file", f"{file.label} changed while it was read", file=file.label) for file in changed]
+
+
+def _kept(before: Before | None, tables: list[Table], withdrawn: tuple[str, ...]) -> tuple[str, ...]:
+    brought = {table.name for table in tables}
+    return tuple(name for name in (before.tables if before else ()) if name not in brought and name not in withdrawn)
+
+
+def _locations(tables: list[Table], kept: tuple[str, ...], before: Before | None) -> str | None:
+    """SQL that the locations in effect can be read from: the drop's own, else those of the release before."""
+    if LOCATIONS in tables:
+        return staged_name(LOCATIONS)
+    if before is not None and LOCATIONS.name in kept:
+        return sql.rows_of(build.table_file(Path(before.folder), LOCATIONS.name))
+    return None
+
+
+def _writable(tables: list[Table], locations: str | None) -> list[Table]:
+    """Without locations, nothing that belongs to one can be told from what does not."""
+    return [table for table in tables if locations or not table.of_locations]
+
+
+def _about_tables(
+    tables: list[Table],
+    kept: tuple[str, ...],
+    broken: set[str | None],
+    before: Before | None,
+    withdrawn: tuple[str, ...],
+) -> list[Finding]:
+    """Tables that a release needs and nobody has; tables that stay; tables that go."""
+    have = {table.name for table in tables} | set(kept)
+    notes = [
+        found(
+            "missing-table",
+            f"the drop has no {table.name}, and there is no release to keep it from",
+            table=table.name,
+            remedy=f"add the file with {', '.join(table.column_names[:3])}, ...",
+        )
+        for table in TABLES
+        if table.needed and table.name not in have | broken
+    ]
+    staying = sorted(set(kept) - broken)
+    if staying and before is not None:
+        message = f"not in the drop, kept from {before.release}: {', '.join(staying)}"
+        notes.append(found("carried-table", message, count=len(staying)))
+    gone = [name for name in withdrawn if before is not None and name in before.tables and name not in have]
+    return notes + [
+        found("dropped-table", f"{name} is withdrawn: the release will not have it", table=name) for name in gone
+    ]

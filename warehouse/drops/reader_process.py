@@ -1,0 +1,50 @@
+"""The program that reads a drop (reader.py starts it): ``python -m warehouse.drops.reader_process MEMORY PARENT``.
+
+The request comes on standard input, as MessagePack, which knows infinite limits; steps and, last, the outcome go to
+standard output, a line of JSON each.
+"""
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+
+_MOST_FILE_BYTES = 16 << 30
+_MOST_OPEN_FILES = 1024
+_PR_SET_PDEATHSIG = 1
+
+
+def limit(memory: int) -> None:
+    for what, most in (
+        (resource.RLIMIT_DATA, memory),
+        (resource.RLIMIT_FSIZE, _MOST_FILE_BYTES),
+        (resource.RLIMIT_NOFILE, _MOST_OPEN_FILES),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        _, given = resource.getrlimit(what)
+        resource.setrlimit(what, (most if given == resource.RLIM_INFINITY else min(most, given), given))
+
+
+def belong_to(parent: int) -> None:
+    """Whoever is killed cannot end its reader; what that reads is of no use to anybody else."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it was quicker
+        os._exit(1)
+    for number in (signal.SIGTERM, signal.SIGINT):  # meant for the parent, when all processes are sent them
+        signal.signal(number, signal.SIG_IGN)
+
+
+def main() -> None:
+    memory, parent = map(int, sys.argv[1:])
+    belong_to(parent)
+    limit(memory)
+    # only now, because it takes a third of a second in which the parent may end
+    from warehouse.drops.reader import answer
+
+    answer(sys.stdin.buffer, sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""Which table each file of a drop is, by its columns, and in which shape."""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Literal
+
+import duckdb
+import msgspec
+
+from warehouse import sql
+from warehouse.drops.collection import Drop, DropFile
+from warehouse.rules.all import found
+from warehouse.schema.findings import Finding
+from warehouse.schema.tables import HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION, TABLES, WIDE_POPULATION, Table
+
+_HOUSING_FIGURE = re.compile(r"(tot_home_available|est_total_home_demand)_[0-9]{4}")
+_HEADERLESS = re.compile(r"_?col_?[0-9]+")
+
+
+class Extract(msgspec.Struct, frozen=True):
+    """One file recognised as (a part of) a table.
+
+    `columns` maps lower-case column names to the file's own spelling and DuckDB type; `years` is empty in the long
+    shape, else the year columns of a wide population table by year.
+    """
+
+    file: DropFile
+    table: Table
+    columns: dict[str, tuple[str, str]]
+    years: dict[int, str] = {}
+
+    @property
+    def used(self) -> set[str]:
+        """The columns that are read, by lower-case name."""
+        return {*self.table.column_names, *self.years.values()} & set(self.columns)
+
+    @property
+    def shape(self) -> Literal["long", "wide"]:
+        return "wide" if self.years else "long"
+
+
+class Recognised(msgspec.Struct, frozen=True):
+    extracts: tuple[Extract, ...]
+    findings: tuple[Finding, ...]
+
+
+def recognise(connection: duckdb.DuckDBPyConnection, drop: Drop) -> Recognised:
+    """Every file of `drop` with the table it is; a file that is none is an error that names the nearest."""
+    extracts: list[Extract] = []
+    findings: list[Finding] = list(drop.findings)
+    for file in drop.files:
+        try:
+            columns, twice = _columns(connection, file)
+        except duckdb.Error as error:
+            findings.append(_unreadable(file.label, sql.reason(error)))
+            continue
+        extract, problem = _match(file, columns)
+        if problem is not None:
+            findings.append(problem)
+        if extract is not None and (ambiguous := sorted(twice & extract.used)):
+            findings.append(_ambiguous(extract, ambiguous))
+        elif extract is not None:
+            extracts.append(extract)
+            findings.extend(_notes(extract))
+    return Recognised(tuple(extracts), tuple(findings))
+
+
+def _columns(connection: duckdb.DuckDBPyConnection, file: DropFile) -> tuple[dict[str, tuple[str, str]], set[str]]:
+    """The columns by lower-case name, and which of these names the file has more than once."""
+    pattern = sql.pattern(file.path)
+    written = {name for (name,) in connection.execute(sql.statement("column_names"), [pattern]).fetchall()}
+    columns: dict[str, tuple[str, str]] = {}
+    twice: set[str] = set()
+    for name, kind, *_ in connection.execute(sql.statement("describe_extract"), [pattern]).fetchall():
+        # of two that only their case tells apart, the description shows the second as name_1
+        known = (name if name in written else name.rpartition("_")[0]).strip().lower()
+        if known in columns:
+            twice.add(known)
+        columns.setdefault(known, (name, kind))
+    # a folder named key=value stands for a text column that the file itself does not have
+    for key in file.partitions:
+        columns.setdefault(key, ("", "PARTITION"))
+    return columns, twice
+
+
+def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract | None, Finding | None]:
+    years = _year_columns(columns)
+    own = [name for name, (_, kind) in columns.items() if kind != "PARTITION"]
+    if all(_HEADERLESS.fullmatch(name) for name in own):
+        message = f"{file.label} has no column names ({', '.join(own[:3])}, ...)"
+        return None, found("unrecognised-file", message, file=file.label)
+    table = max(TABLES, key=lambda table: _rank(table, columns, years))
+    score = _score(table, columns, years)
+    long = {"year", "tot_population"} <= set(columns)
+    wide = years if table is POPULATION and not long else {}
+    missing = _missing(table, columns, years)
+    if not missing:
+        return Extract(file, table, columns, wide), None
+    if table is HOUSING and set(missing) < set(HOUSING_FIGURES):
+        return Extract(file, table, columns, wide), _missing_figure(file, missing)
+    rule = "missing-column" if score >= 0.5 else "unrecognised-file"
+    message = (
+        f"{file.label} looks like {table.name} but lacks {_listed(missing)}"
+        if rule == "missing-column"
+        else f"{file.label} matches no table; the nearest is {table.name}, of which it lacks {_listed(missing)}"
+    )
+    return None, found(
+        rule,
+        message,
+        table=table.name,
+        file=file.label,
+        column=missing[0] if len(missing) == 1 else None,
+        count=len(missing),
+        samples=tuple(f"has {name}" for name in list(columns)[:5]),
+        remedy=_similar(missing, set(columns) - set(table.column_names)),
+    )
+
+
+def _rank(table: Table, columns: Iterable[str], years: dict[int, str]) -> tuple[bool, float, int]:
+    """The best match is the largest. Exports of figures carry location columns too, so figures decide before those."""
+    have = _present(columns, table, years)
+    figures = [name for name in table.distinctive if name in have]
+    beyond = table is not LOCATIONS and len(figures) > 1
+    return beyond, _score(table, columns, years), len(table.columns)
+
+
+def _present(columns: Iterable[str], table: Table, years: dict[int, str]) -> set[str]:
+    return {*columns, "year", "tot_population"} if table is POPULATION and years else set(columns)
+
+
+def _score(table: Table, columns: Iterable[str], years: dict[int, str]) -> float:
+    """Share of the table's columns that are there, 0 to 1, distinctive ones counted twice."""
+    have = _present(columns, table, years)
+    matched = sum(name in have for name in (*table.column_names, *table.distinctive))
+    return matched / (len(table.columns) + len(table.distinctive))
+
+
+def _missing(table: Table, columns: Iterable[str], years: dict[int, str]) -> list[str]:
+    have = _present(columns, table, years)
+    return [name for name in table.column_names if name not in have]
+
+
+def _year_columns(columns: Iterable[str]) -> dict[int, str]:
+    """Year to column of a wide population table; a counted year takes precedence over a forecast of it."""
+    years: dict[int, str] = {}
+    for name in sorted(columns, reverse=True):  # tot_fx... before tot_census..., which overwrites it
+        match = WIDE_POPULATION.fullmatch(name)
+        if match:
+            years[int(match[2])] = name
+    return dict(sorted(years.items()))
+
+
+def _notes(extract: Extract) -> list[Finding]:
+    used = extract.used
+    all_years = [name for name in extract.columns if WIDE_POPULATION.fullmatch(name)]
+    shadowed = [name for name in all_years if extract.years and name not in used]
+    unnamed = [name for name in extract.columns if extract.table is HOUSING and _is_unnamed_figure(name)]
+    ignored = [name for name in extract.columns if name not in used and name not in (*shadowed, *unnamed)]
+    notes = []
+    if unnamed:
+        notes.append(
+            found(
+                "not-in-v1",
+                f"figure(s) that answers of v1 do not name were ignored: {', '.join(unnamed)}",
+                table=extract.table.name,
+                file=extract.file.label,
+                count=len(unnamed),
+            )
+        )
+    if shadowed:
+        notes.append(
+            found(
+                "year-in-both",
+                f"{len(shadowed)} year(s) are there as CENSUS and as FX; the CENSUS column was taken",
+                table=extract.table.name,
+                file=extract.file.label,
+                count=len(shadowed),
+                samples=tuple(shadowed[:5]),
+            )
+        )
+    if ignored:
+        notes.append(
+            found(
+                "ignored-column",
+                f"column(s) that nothing needs were ignored: {', '.join(ignored)}",
+                table=extract.table.name,
+                file=extract.file.label,
+                count=len(ignored),
+            )
+        )
+    return notes
+
+
+def _is_unnamed_figure(name: str) -> bool:
+    return _HOUSING_FIGURE.fullmatch(name) is not None and name not in HOUSING_FIGURES
+
+
+def _listed(names: list[str]) -> str:
+    return f"column {names[0]}" if len(names) == 1 else f"columns {', '.join(names)}"
+
+
+def _missing_figure(file: DropFile, missing: list[str]) -> Finding:
+    message = f"{file.label} looks like housing but lacks {_listed(missing)}, which answers name"
+    return found("missing-figure", message, table=HOUSING.name, file=file.label, column=missing[0], count=len(missing))
+
+
+def _similar(missing: list[str], columns: Iterable[str]) -> str:
+    have = sorted(columns)
+    hints = [f"{name}: is it {close[0]}?" for name in missing if (close := get_close_matches(name, have, n=1))]
+    return "; ".join(["export the missing columns under these names", *hints])
+
+
+def _ambiguous(extract: Extract, names: list[str]) -> Finding:
+    return found(
+        "ambiguous-column",
+        f"{extract.file.label} has {_listed(names)} more than once, told apart by case or spaces alone",
+        table=extract.table.name,
+        file=extract.file.label,
+        column=names[0],
+        count=len(names),
+    )
+
+
+def _unreadable(label: str, reason: str) -> Finding:
+    return found("unreadable-file", f"{label} cannot be read as Parquet: {reason}", file=label)

@@ -1,0 +1,213 @@
+"""Reads raw extracts into staged tables: our columns and types, with what could not be converted kept as text.
+
+Each file is converted by its own types, so that parts which disagree never decide for one another: an INTEGER part
+beside a VARCHAR part still gives ``00501``.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import duckdb
+
+from warehouse import sql
+from warehouse.drops import parquet_pages
+from warehouse.drops.recognition import Extract
+from warehouse.files.room import Room, says_full
+from warehouse.rules.all import found
+from warehouse.schema.findings import Finding
+from warehouse.schema.tables import POPULATION, Kind, Table
+
+_ANY_ROOM = Room(free=0, most=0, ordinary=0)
+_YEAR = POPULATION.column("year")
+_FIRST_YEAR, _LAST_YEAR = int(_YEAR.minimum or 0), int(_YEAR.maximum or 9999)
+
+_FAMILIES = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "whole"),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "whole"),
+    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), "fraction"),
+    **dict.fromkeys(("VARCHAR", "ENUM", "PARTITION"), "text"),
+    **dict.fromkeys(("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NS"), "date"),
+}
+
+# (what the column means, family of what the file holds) -> macro of staging.sql; what is not here is unreadable.
+_CONVERSIONS: dict[tuple[Kind, str], str] = {
+    ("zip", "text"): "digits_of_text",
+    ("zip", "whole"): "digits_of_whole",
+    ("zip", "fraction"): "digits_of_fraction",
+    ("fips", "text"): "digits_of_text",
+    ("fips", "whole"): "digits_of_whole",
+    ("fips", "fraction"): "digits_of_fraction",
+    ("state", "text"): "state_of_text",
+    ("text", "text"): "short_text",
+    ("text", "whole"): "short_text",
+    ("integer", "whole"): "whole_of_whole",
+    ("integer", "fraction"): "whole_of_fraction",
+    ("integer", "text"): "whole_of_text",
+    ("real", "whole"): "real_of_number",
+    ("real", "fraction"): "real_of_number",
+    ("real", "text"): "real_of_text",
+    ("date", "date"): "date_of_any",
+    ("date", "text"): "date_of_any",
+}
+
+_SQL_TYPES: dict[Kind, str] = {
+    "zip": "VARCHAR",
+    "fips": "VARCHAR",
+    "state": "VARCHAR",
+    "text": "VARCHAR",
+    "integer": "BIGINT",
+    "real": "DOUBLE",
+    "date": "DATE",
+}
+
+
+def staged_name(table: Table) -> str:
+    return f"staged_{table.name}"
+
+
+def stage(
+    connection: duckdb.DuckDBPyConnection,
+    extracts: Iterable[Extract],
+    progress: Callable[[str], None] = lambda _: None,
+    room: Room = _ANY_ROOM,
+) -> tuple[list[Table], list[Finding]]:
+    """Stages every extract; returns the tables that the drop brings, and a finding for each file that broke off."""
+    connection.execute(sql.statement("conversions"))
+    connection.execute(sql.statement("distrust_statistics"))
+    tables: dict[str, Table] = {}
+    findings: list[Finding] = []
+    for extract in extracts:
+        if extract.table.name not in tables:
+            tables[extract.table.name] = extract.table
+            connection.execute(
+                sql.statement("create_staged", staged=staged_name(extract.table), columns=_definition(extract.table))
+            )
+        progress(f"reading {extract.file.label}")
+        damage = parquet_pages.fault(extract.file.path, _read_columns(extract))
+        if damage is not None:
+            findings.append(_broken(extract, damage, "is damaged"))
+            continue
+        try:
+            _insert(connection, extract)
+        except duckdb.OutOfMemoryException as error:
+            excess = room.excess(error, Path())
+            if excess is None:
+                raise
+            findings.append(_too_large(extract, excess))
+        except duckdb.Error as error:
+            if says_full(error):
+                raise  # which is no fault of the file that was read when it became full
+            findings.append(_broken(extract, sql.reason(error)))
+        findings.extend(_impossible_years(extract))
+    connection.execute(sql.statement("trust_statistics"))
+    return list(tables.values()), findings
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, extract: Extract) -> None:
+    if not extract.years:
+        sources = {name: _source(extract, name) for name in extract.table.column_names}
+        _insert_part(connection, extract, sources, "true")
+        return
+    for year, column in _possible(extract.years).items():
+        figure = _source(extract, column)
+        sources = {
+            "zip_code": _source(extract, "zip_code"),
+            "year": (str(year), "INTEGER"),
+            "tot_population": figure,
+        }
+        # an empty cell of a wide table is a year without a figure, no row
+        _insert_part(connection, extract, sources, _present(*figure), origin=f" in {column}")
+
+
+def _insert_part(
+    connection: duckdb.DuckDBPyConnection,
+    extract: Extract,
+    sources: dict[str, tuple[str, str]],
+    condition: str,
+    origin: str = "",
+) -> None:
+    """`origin` is added to a figure that cannot be read, where its column's name alone does not tell which it was."""
+    table = extract.table
+    numbered = "file_row_number" not in extract.columns  # DuckDB refuses to add its own beside that of the file
+    values = {column.name: _converted(column.kind, *sources[column.name]) for column in table.columns}
+    unreadable = [
+        f"CASE WHEN {_present(*sources[name])} AND {value} IS NULL "
+        f"THEN left({sources[name][0]}::VARCHAR, 60) || '{origin if name == 'tot_population' else ''}' END"
+        for name, value in values.items()
+    ]
+    connection.execute(
+        sql.statement(
+            "stage_extract",
+            staged=staged_name(table),
+            values=", ".join(values.values()),
+            unreadable=", ".join(unreadable),
+            condition=condition,
+            row="file_row_number + 1" if numbered else "row_number() OVER ()",
+            numbered=str(numbered).lower(),
+        ),
+        [extract.file.label, sql.pattern(extract.file.path)],
+    )
+
+
+def _source(extract: Extract, name: str) -> tuple[str, str]:
+    """SQL expression and type of a column of the file; a partition folder's value is a text literal."""
+    # a figure that the whole file lacks is NULL in every row, if that was accepted
+    own, kind = extract.columns.get(name, ("NULL", ""))
+    if not kind:
+        return "NULL::VARCHAR", "VARCHAR"
+    if kind == "PARTITION":
+        literal = extract.file.partitions.get(name, "").replace("'", "''")
+        return f"'{literal}'::VARCHAR", kind
+    quoted = own.replace('"', '""')
+    return f'"{quoted}"', kind
+
+
+def _family(held: str) -> str:
+    """What a DuckDB type is to us; lists, structs and the rest are nothing that we read."""
+    return "other" if held.endswith("]") else _FAMILIES.get(held.partition("(")[0], "other")
+
+
+def _converted(kind: Kind, expression: str, held: str) -> str:
+    macro = _CONVERSIONS.get((kind, _family(held)))
+    return f"{macro}({expression})" if macro else f"NULL::{_SQL_TYPES[kind]}"
+
+
+def _present(expression: str, held: str) -> str:
+    """Whether there is a value at all: blank text is none."""
+    return f"clean_text({expression}) IS NOT NULL" if _family(held) == "text" else f"{expression} IS NOT NULL"
+
+
+def _definition(table: Table) -> str:
+    own = [f"{column.name} {_SQL_TYPES[column.kind]}" for column in table.columns]
+    unreadable = [f"_unreadable_{column.name} VARCHAR" for column in table.columns]
+    return ", ".join([*own, *unreadable, "_file VARCHAR", "_row BIGINT"])
+
+
+def _read_columns(extract: Extract) -> list[str]:
+    """As the file spells them."""
+    return [own for own, kind in map(extract.columns.__getitem__, sorted(extract.used)) if kind != "PARTITION"]
+
+
+def _possible(years: dict[int, str]) -> dict[int, str]:
+    return {year: column for year, column in years.items() if _FIRST_YEAR <= year <= _LAST_YEAR}
+
+
+def _impossible_years(extract: Extract) -> list[Finding]:
+    """Not read row by row: a column is one mistake, and there can be ten thousand of them."""
+    possible = _possible(extract.years)
+    columns = [column for year, column in extract.years.items() if year not in possible]
+    if not columns:
+        return []
+    message = f"{len(columns):,} column(s) of {extract.file.label} are of years outside {_FIRST_YEAR} to {_LAST_YEAR}"
+    found_in = {"table": extract.table.name, "file": extract.file.label, "column": columns[0]}
+    return [found("out-of-range", message, count=len(columns), samples=tuple(columns[:5]), **found_in)]
+
+
+def _broken(extract: Extract, reason: str, how: str = "breaks off while it is read") -> Finding:
+    message = f"{extract.file.label} {how}: {reason}"
+    return found("unreadable-file", message, table=extract.table.name, file=extract.file.label)
+
+
+def _too_large(extract: Extract, excess: str) -> Finding:
+    message = f"reading {extract.file.label} {excess}"
+    return found("reader-failed", message, table=extract.table.name, file=extract.file.label)

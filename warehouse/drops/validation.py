@@ -1,0 +1,122 @@
+"""What is wrong with a staged drop. All rules run; all findings are reported at once."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+
+import duckdb
+
+from warehouse import sql
+from warehouse.drops.staging import staged_name
+from warehouse.places.names import fold_city
+from warehouse.rules.all import found
+from warehouse.rules.rows import MEANINGS, ROW_RULES
+from warehouse.rules.rule import Rule
+from warehouse.schema.findings import Finding
+from warehouse.schema.tables import LOCATIONS, Column, Table
+
+
+def validate(
+    connection: duckdb.DuckDBPyConnection,
+    tables: Sequence[Table],
+    locations: str | None,
+    broken: Collection[str | None] = (),
+) -> list[Finding]:
+    """Findings on the staged `tables`.
+
+    `locations` is the SQL name of the locations in effect: the drop's own, or those of the release before.
+    """
+    findings: list[Finding] = []
+    for table in tables:
+        if not _rows(connection, table):
+            findings += [] if table.name in broken else [_empty(table)]
+            continue
+        for rule in ROW_RULES:
+            if rule.statement is None or (locations is None and "{locations}" in sql.statements()[rule.statement].text):
+                continue
+            for column in rule.concerns(table):
+                findings.extend(_apply(connection, rule, table, column, locations or ""))
+    if LOCATIONS in tables:
+        findings.extend(_confusable_cities(connection, staged_name(LOCATIONS)))
+    return findings
+
+
+def _apply(
+    connection: duckdb.DuckDBPyConnection, rule: Rule, table: Table, column: Column | None, locations: str
+) -> Iterator[Finding]:
+    minimum = column.minimum if column and column.minimum is not None else -1e18
+    # what a source writes for "unknown" is no offence
+    floor = -1e18 if column and column.unknown_below is not None else minimum
+    maximum = column.maximum if column and column.maximum is not None else 1e18
+    name = column.name if column else ""
+    text = sql.statement(
+        rule.statement or "",
+        staged=staged_name(table),
+        column=name,
+        identity=_identity(table, name),
+        key=", ".join(table.key),
+        known=" AND ".join(f"{part} IS NOT NULL" for part in table.key),
+        described=" || ' ' || ".join(table.key),
+        minimum=repr(floor),
+        maximum=repr(maximum),
+        bound=str(column.unknown_below if column and column.unknown_below is not None else 0),
+        locations=locations,
+        city=sql.statement("named_city", value="city_name"),
+        folded=sql.statement("folded_text", value=name),
+        words=", ".join(f"'{sql.quoted(word)}'" for word in (column.meanings if column else ())),
+    )
+    for file, count, samples in connection.execute(text).fetchall():
+        yield found(
+            rule.name,
+            rule.message.format(
+                count=f"{count:,}",
+                table=table.name,
+                column=name,
+                key=" and ".join(table.key),
+                meaning=MEANINGS[column.kind] if column else "",
+                minimum=_shown(minimum),
+                maximum=_shown(maximum),
+            ),
+            table=table.name,
+            file=file,
+            column=name or None,
+            count=int(count),
+            samples=tuple(str(sample) for sample in samples),
+        )
+
+
+def _shown(bound: float) -> str:
+    return f"{bound:,.0f}" if abs(bound) >= 10_000 else f"{bound:.0f}"  # 1900 is a year
+
+
+def _identity(table: Table, column: str) -> str:
+    """SQL text that tells whose row it is, for the samples."""
+    parts = [f"coalesce(' ' || {key}::VARCHAR, '')" for key in table.key if key != column]
+    return " || ".join(parts) or "''"
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, table: Table) -> int:
+    row = connection.execute(sql.statement("count_staged", staged=staged_name(table))).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _empty(table: Table) -> Finding:
+    return found("empty-table", f"{table.name} has no row in any of its files", table=table.name)
+
+
+def _confusable_cities(connection: duckdb.DuckDBPyConnection, locations: str) -> list[Finding]:
+    spellings: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for state, city in connection.execute(sql.statement("distinct_cities", locations=locations)).fetchall():
+        spellings[state, fold_city(city)].append(city)
+    confusable = [f"{state}: {', '.join(cities)}" for (state, _), cities in spellings.items() if len(cities) > 1]
+    if not confusable:
+        return []
+    return [
+        found(
+            "confusable-cities",
+            f"{len(confusable)} group(s) of cities answer to the same query, because their names fold alike",
+            table=LOCATIONS.name,
+            column="city_name",
+            count=len(confusable),
+            samples=tuple(confusable[:5]),
+        )
+    ]

@@ -1,0 +1,137 @@
+"""Access to files whose file system may hang: in threads that nobody waits for, not even the end of the process."""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from warehouse.schema.errors import FilesHang
+
+# Nothing that is asked for here takes longer on a file system that works, unless the caller says so.
+USUAL_SECONDS = 2.0
+# With more than one thread: a call that hangs for so long may never return, and the file system be back.
+_AGAIN_SECONDS = 30.0
+
+T = TypeVar("T")
+
+
+class Hang(msgspec.Struct, frozen=True):
+    """`what` hangs, by now for `seconds`."""
+
+    what: str
+    seconds: float
+
+    def __str__(self) -> str:
+        since = datetime.fromtimestamp(time.time() - self.seconds, UTC)
+        return f"{self.what} since {since:%Y-%m-%dT%H:%M:%SZ}"
+
+
+class _Call(msgspec.Struct, eq=False):
+    what: str
+    began: float
+    usual: float
+
+
+class FileAccess:
+    """Of one owner, who makes one call at a time, from one event loop. At most `threads` of its calls hang at once."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self._threads = threads
+        self._calls: list[_Call] = []
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call has not returned yet."""
+        return bool(self._calls)
+
+    @property
+    def hang(self) -> Hang | None:
+        """What takes longer than usual now."""
+        if not self._calls:
+            return None
+        newest = self._calls[-1]
+        seconds = time.monotonic() - newest.began
+        return Hang(f"{newest.what} hangs", seconds) if seconds > newest.usual else None
+
+    async def run(
+        self,
+        what: str,
+        call: Callable[..., T],
+        *arguments: Any,
+        usual: float = USUAL_SECONDS,
+        wait: float | None = None,
+    ) -> T:
+        """The result of `call`; `what` names it to operators, who hear of it after `usual` seconds.
+
+        Raises:
+            FilesHang: if an earlier call has not returned, or this one has not within `wait` seconds. It goes on then.
+        """
+        if self._calls and not self._may_try_again():
+            raise FilesHang(f"{self._calls[-1].what} hangs")
+        loop = asyncio.get_running_loop()
+        result: asyncio.Future[T] = loop.create_future()
+        under_way = _Call(what, time.monotonic(), usual)
+        self._calls.append(under_way)
+
+        def ended(value: Any, error: BaseException | None) -> None:
+            self._calls.remove(under_way)
+            if result.done():
+                return  # nobody waits any more
+            if error is None:
+                result.set_result(value)
+            else:
+                result.set_exception(error)
+
+        _in_thread(lambda *outcome: _tell(loop, ended, *outcome), call, *arguments)
+        done, _ = await asyncio.wait([result], timeout=wait)
+        if not done:
+            result.cancel()
+            raise FilesHang(f"{what} hangs")
+        return result.result()
+
+    def _may_try_again(self) -> bool:
+        return len(self._calls) < self._threads and time.monotonic() - self._calls[-1].began > _AGAIN_SECONDS
+
+
+def within(seconds: float, call: Callable[..., object], *arguments: Any) -> bool:
+    """Whether `call` returned in time; for those who have no event loop. Raises what it raises."""
+    raised: list[BaseException] = []
+    returned = threading.Event()
+
+    def ended(_: object, error: BaseException | None) -> None:
+        raised.extend([] if error is None else [error])
+        returned.set()
+
+    _in_thread(ended, call, *arguments)
+    in_time = returned.wait(seconds)
+    if raised:
+        raise raised[0]
+    return in_time
+
+
+def _in_thread(ended: Callable[[Any, BaseException | None], None], call: Callable[..., Any], *arguments: Any) -> None:
+    def work() -> None:
+        try:
+            value = call(*arguments)
+        except BaseException as error:  # whoever waits gets it
+            ended(None, error)
+        else:
+            ended(value, None)
+
+    # a daemon: the interpreter waits for others at its end
+    threading.Thread(target=work, name="files", daemon=True).start()
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop,
+    ended: Callable[[Any, BaseException | None], None],
+    value: Any,
+    error: BaseException | None,
+) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+        loop.call_soon_threadsafe(ended, value, error)

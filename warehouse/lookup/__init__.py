@@ -1,0 +1,1 @@
+"""Look-ups in the files of a release: DuckDB, batching, deadlines."""

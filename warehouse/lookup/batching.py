@@ -1,0 +1,130 @@
+"""Which look-ups wait, and which of them the next statement answers. Used from one event loop."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from warehouse.lookup.lookups import Lookup
+from warehouse.schema.errors import LookupFailure
+
+# Measured: from some 100 scattered keys on, a statement reads every row group and costs the same for 512; a look-up
+# that waits for it waits some 15 ms. Larger ones would gain little and hold up the others.
+MOST_KEYS = 512
+
+
+class Request(msgspec.Struct, eq=False):
+    """Somebody waits for `answer` until `deadline` (as time.monotonic() has it): entries, or without `keys` rows.
+
+    `parameters` are those of a look-up that is not by key. One that is `alone` shares no statement.
+    """
+
+    lookup: Lookup
+    answer: asyncio.Future[list[Any]]
+    deadline: float
+    keys: tuple[str, ...]
+    parameters: tuple[Any, ...] = ()
+    alone: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Answered, past its deadline, or its caller has gone."""
+        return self.answer.done()
+
+    def give(self, found: list[Any]) -> None:
+        if not self.answer.done():
+            self.answer.set_result(found)
+
+    def fail(self, error: BaseException) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+    def pick(self, entries: Mapping[str, bytes]) -> None:
+        """Gives the entries of its keys, in their order; half of them are no answer."""
+        found = [entries[key] for key in self.keys if key in entries]
+        if len(found) == len(self.keys):
+            self.give(found)
+        else:
+            self.fail(LookupFailure(f"{len(self.keys)} entries asked for, {len(found)} found"))
+
+
+class Waiting:
+    """First come, first served: the oldest is always among those that are taken next, and nobody is passed by one of
+    the same look-up. A request counts as many keys as it has."""
+
+    def __init__(self) -> None:
+        self._requests: OrderedDict[Request, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether others can join the statement of the oldest, which there must be."""
+        oldest = next(iter(self._requests))
+        return bool(oldest.keys) and not oldest.alone
+
+    def add(self, request: Request) -> None:
+        self._requests[request] = None
+
+    def discard(self, request: Request) -> None:
+        self._requests.pop(request, None)
+
+    def put_back(self, requests: Iterable[Request]) -> None:
+        """In front of all others, in this order."""
+        for request in reversed(list(requests)):
+            self._requests[request] = None
+            self._requests.move_to_end(request, last=False)
+
+    def take(self) -> list[Request]:
+        """The requests of one statement: the oldest, and those behind it that can share. At least one must wait."""
+        oldest = next(iter(self._requests))
+        taken = self._sharing(oldest) if self.may_grow else [oldest]
+        for request in taken:
+            del self._requests[request]
+        return taken
+
+    def take_all(self) -> list[Request]:
+        taken = list(self._requests)
+        self._requests.clear()
+        return taken
+
+    def _sharing(self, oldest: Request) -> list[Request]:
+        taken: list[Request] = []
+        room = max(MOST_KEYS, len(oldest.keys))
+        for request in self._requests:
+            if request.lookup is not oldest.lookup or not request.keys or request.alone:
+                continue
+            room -= len(request.keys)
+            if room < 0:
+                break
+            taken.append(request)
+        return taken
+
+
+def statement_of(requests: Sequence[Request]) -> tuple[str, tuple[Any, ...]]:
+    """Text and parameters that answer requests that were taken together; keys that several ask for are there once."""
+    first = requests[0]
+    if not first.keys:
+        return first.lookup.text, first.parameters
+    return first.lookup.by_keys(sorted({key for request in requests for key in request.keys}))
+
+
+def answer(requests: Sequence[Request], rows: list[tuple[Any, ...]]) -> None:
+    """Gives everybody its part of what their statement found."""
+    if not requests[0].keys:
+        requests[0].give(rows)
+        return
+    entries = dict(rows)
+    for request in requests:
+        request.pick(entries)
+
+
+def singly(requests: Iterable[Request]) -> list[Request]:
+    """Those that still wait, to be asked again each alone."""
+    again = [request for request in requests if not request.over]
+    for request in again:
+        request.alone = True
+    return again

@@ -1,0 +1,220 @@
+"""The key set of an area in a release: every ZIP code and folded city name, held in memory.
+
+It decides what a query matches before any cache or file is asked, so an unknown name costs nothing and made-up names
+cannot grow anything.
+"""
+
+import random
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+
+import msgspec
+
+from warehouse.places.names import fold_city, strip_state
+
+
+class Match(msgspec.Struct, frozen=True):
+    """What a query means in one release. `query` is its canonical form: equal forms have equal answers.
+
+    `keys` find its entries.
+    """
+
+    query: str
+    keys: tuple[str, ...]
+
+
+class UnknownZip(msgspec.Struct, frozen=True):
+    zip_code: str
+
+
+class OtherCity(msgspec.Struct, frozen=True):
+    """The ZIP code is there, but not in the city or state asked for; `city` is where it is ("Dickinson, AL")."""
+
+    zip_code: str
+    city: str
+
+
+class UnknownCity(msgspec.Struct, frozen=True):
+    """`similar`: up to three cities of the state whose names begin alike; `states`: where else the name occurs."""
+
+    city_name: str
+    state_code: str
+    similar: tuple[str, ...]
+    states: tuple[str, ...]
+
+
+NoMatch = UnknownZip | OtherCity | UnknownCity
+
+
+# By state, then by folded name: ascending ZIP codes.
+Names = dict[str, dict[str, tuple[str, ...]]]
+
+
+# Members that were added later have defaults: releases of earlier versions must still open.
+class Zip(msgspec.Struct, frozen=True, array_like=True):
+    city: str
+    state_code: str
+    has_figures: bool
+    records: int = 1
+
+
+class Group(msgspec.Struct, frozen=True, array_like=True):
+    city: str
+    records: int
+
+
+class Stored(msgspec.Struct, frozen=True, array_like=True):
+    zips: dict[str, Zip]
+    cities: Names
+    aliases: Names
+    postal: Names = {}
+    groups: dict[str, Group] = {}
+
+
+class KeySet:
+    """Immutable. A name means what the first of three knows by it: the area's own cities, postal cities, aliases.
+
+    A group is a set of entries that are kept together, because they are no union of ZIP codes: a city of the area's
+    own, or its part of a ZIP code that it shares with another.
+    """
+
+    def __init__(self, stored: Stored) -> None:
+        self._stored = stored
+        self._zips = stored.zips
+        self._groups = stored.groups
+        self._elsewhere = _other_states(stored) if stored.groups else {}
+        self._levels = tuple(names for names in (stored.cities, stored.postal, stored.aliases) if names)
+        cities: dict[str, set[str]] = defaultdict(set)
+        for level in (stored.cities, stored.postal):
+            for state, names in level.items():
+                cities[state].update(names)
+        self._names = {state: sorted(names) for state, names in cities.items()}
+        self._states: dict[str, list[str]] = defaultdict(list)
+        for state in sorted(self._names):
+            for name in self._names[state]:
+                self._states[name].append(state)
+
+    @classmethod
+    def decoded(cls, data: bytes) -> "KeySet":
+        """Raises msgspec.DecodeError if `data` is no key set."""
+        try:
+            return cls(msgspec.msgpack.decode(data, type=Stored))
+        except UnicodeDecodeError as error:
+            raise msgspec.DecodeError(str(error)) from None
+
+    def encoded(self) -> bytes:
+        return msgspec.msgpack.encode(self._stored)
+
+    @property
+    def zip_count(self) -> int:
+        return len(self._zips)
+
+    @property
+    def city_count(self) -> int:
+        return sum(len(cities) for cities in self._stored.cities.values())
+
+    def some(self, most: int) -> list[Match]:
+        """ZIP codes at random."""
+        zips = random.sample(list(self._zips), min(most, len(self._zips)))
+        return [Match(f"zip:{zip_code}", (zip_code,)) for zip_code in zips]
+
+    def matches(self) -> Iterator[Match]:
+        """Every canonical query that there is, each once: ZIP codes, cities, then aliases that no city hides."""
+        for zip_code in self._zips:
+            yield Match(f"zip:{zip_code}", (zip_code,))
+        for state in sorted(set().union(*self._levels)):
+            names: dict[str, tuple[str, ...]] = {}
+            for level in reversed(self._levels):
+                names |= level.get(state, {})
+            for name, zip_codes in names.items():
+                yield self._city(state, name, zip_codes)
+
+    def has_figures(self, keys: tuple[str, ...]) -> bool:
+        return any(self._zips[zip_code].has_figures for zip_code in keys)
+
+    def records(self, keys: tuple[str, ...]) -> int:
+        """How many records the area has under `keys` together."""
+        return sum((self._groups.get(key) or self._zips[key]).records for key in keys)
+
+    def resolve(self, zip_code: str | None, city_name: str | None, state_code: str | None) -> Match | NoMatch:
+        """What the parameters match together. Either `zip_code`, or `city_name` and `state_code`, must be given."""
+        if zip_code is not None:
+            return self._resolve_zip(zip_code, city_name, state_code)
+        if city_name is None or state_code is None:
+            raise ValueError("neither a ZIP code nor a city and state")
+        return self._resolve_city(city_name, state_code)
+
+    def _resolve_zip(self, zip_code: str, city_name: str | None, state_code: str | None) -> Match | NoMatch:
+        known = self._zips.get(zip_code)
+        if known is None:
+            return UnknownZip(zip_code)
+        if city_name is not None and state_code is not None:
+            name = fold_city(strip_state(city_name, state_code))
+            if self._groups and zip_code in self._stored.cities.get(state_code, {}).get(name, ()):
+                return self._part(zip_code, city_query(state_code, name))
+            inside = any(zip_code in level.get(state_code, {}).get(name, ()) for level in self._levels)
+        else:
+            inside = state_code in (None, known.state_code, *self._elsewhere.get(zip_code, ()))
+        return Match(f"zip:{zip_code}", (zip_code,)) if inside else OtherCity(zip_code, known.city)
+
+    def _resolve_city(self, city_name: str, state_code: str) -> Match | NoMatch:
+        name = fold_city(strip_state(city_name, state_code))
+        found = self._named(state_code, name)
+        if found is not None:
+            return found
+        return UnknownCity(city_name, state_code, self._similar(name, state_code), tuple(self._states.get(name, ())))
+
+    def _part(self, zip_code: str, city: str) -> Match:
+        """The part of a ZIP code that lies in a city of the area's own."""
+        query = part_query(zip_code, city)
+        return Match(query, (query if query in self._groups else zip_code,))
+
+    def _named(self, state_code: str, name: str) -> Match | None:
+        for level in self._levels:
+            zip_codes = level.get(state_code, {}).get(name)
+            if zip_codes is not None:
+                return self._city(state_code, name, zip_codes)
+        return None
+
+    def _city(self, state_code: str, name: str, zip_codes: tuple[str, ...]) -> Match:
+        query = city_query(state_code, name)
+        return Match(query, (query,) if query in self._groups else zip_codes)
+
+    def _label(self, match: Match) -> str:
+        """How answers print the city."""
+        key = match.keys[0]
+        return self._groups[key].city if key in self._groups else self._zips[key].city
+
+    def _similar(self, name: str, state_code: str) -> tuple[str, ...]:
+        names = self._names.get(state_code, [])
+        for length in (6, 4, 3):
+            prefix = name[:length]
+            if len(prefix) < length:
+                continue
+            start = bisect_left(names, prefix)
+            alike = [candidate for candidate in names[start : start + 3] if candidate.startswith(prefix)]
+            if alike:
+                found = (self._named(state_code, candidate) for candidate in alike)
+                return tuple(self._label(match) for match in found if match is not None)
+        return ()
+
+
+def _other_states(stored: Stored) -> dict[str, set[str]]:
+    """States that a city of the area's own puts a ZIP code into, beside the one that it is in."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for state, cities in stored.cities.items():
+        for zip_code in {zip_code for zip_codes in cities.values() for zip_code in zip_codes}:
+            if stored.zips[zip_code].state_code != state:
+                found[zip_code].add(state)
+    return found
+
+
+def part_query(zip_code: str, city: str) -> str:
+    """The canonical query for what lies in a ZIP code and in a city; `city` is that of the city."""
+    return f"zip:{zip_code}+{city}"
+
+
+def city_query(state_code: str, folded: str) -> str:
+    """The canonical query for a city."""
+    return f"city:{state_code}:{folded}"

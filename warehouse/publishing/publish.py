@@ -1,0 +1,263 @@
+"""A drop becomes the current release: read, compare, build, warm, switch. Or it is refused, whole."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import duckdb
+import msgspec
+
+from config import resources
+from warehouse import sql
+from warehouse.compare.drift import drift_findings
+from warehouse.compare.releases import compare
+from warehouse.drops.collection import check_paths
+from warehouse.drops.intake import Before, Progress, Read, Request
+from warehouse.drops.reader import Reader, read_apart
+from warehouse.files.room import Room, room_for, with_remedy
+from warehouse.publishing import build
+from warehouse.releases.catalog import Catalog, Manifest, Origin, TableInfo
+from warehouse.rules.all import Limits, check_overrides, found
+from warehouse.schema.comparison import Comparison
+from warehouse.schema.errors import CatalogError, DropError, NoReleaseError
+from warehouse.schema.findings import Acceptance, Finding, Report, accept, report
+from warehouse.schema.tables import TABLES, table
+
+_MEMORY = 512 << 20
+
+Warm = Callable[[Path, Manifest, Progress], Sequence[Finding]]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How to publish. `attribution` is for extracts that name no sources; `withdrawn` are tables to leave out; `origin`
+    is kept in the manifest."""
+
+    attribution: tuple[str, ...] = ()
+    limits: dict[str, float] = {}
+    withdrawn: tuple[str, ...] = ()
+    acceptance: Acceptance | None = None
+    origin: Origin | None = None
+
+    def check(self) -> None:
+        """Raises WarehouseError where a limit, an accepted rule or a withdrawn table does not exist."""
+        Limits(self.limits)
+        check_overrides(self.acceptance.rules if self.acceptance else ())
+        optional = [one.name for one in TABLES if not one.needed]
+        for name in self.withdrawn:
+            if name not in optional:
+                raise DropError(f"{name} cannot be withdrawn: only {', '.join(optional)} can")
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """`manifest` is that of the release that is current now, None if there is none. `passed`: checked, and good."""
+
+    result: Literal["published", "already_current", "refused", "passed"]
+    report: Report
+    manifest: Manifest | None
+
+
+def publish(
+    catalog: Catalog,
+    paths: Sequence[str],
+    options: Options = Options(),  # noqa: B008 - frozen
+    progress: Progress = lambda _: None,
+    *,
+    warm: Warm | None = None,
+    reader: Reader = read_apart,
+) -> Outcome:
+    """Publishes the drop at `paths`, or refuses it and leaves everything as it was.
+
+    `warm` is called with the next release before it becomes current; what it returns belongs to the report.
+
+    Raises:
+        DropError: if the paths bring no Parquet file.
+        BusyError: if another publisher is at work.
+        CatalogError: if the data folder cannot be written.
+    """
+    options.check()
+    check_paths(paths)
+    with catalog.publishing() as staged:
+        return _Publication(catalog, staged, options, progress, reader).run(paths, warm)
+
+
+def check(
+    catalog: Catalog,
+    paths: Sequence[str],
+    options: Options = Options(),  # noqa: B008 - frozen
+    progress: Progress = lambda _: None,
+    *,
+    reader: Reader = read_apart,
+) -> Outcome:
+    """Everything that publishing would say, without publishing. Raises as `publish`, except BusyError."""
+    options.check()
+    check_paths(paths)
+    with catalog.examining() as staged:
+        return _Publication(catalog, staged, options, progress, reader).examine(paths)[0]
+
+
+class _Publication:
+    """One drop on its way."""
+
+    def __init__(self, catalog: Catalog, staged: Path, options: Options, progress: Progress, reader: Reader) -> None:
+        self._catalog = catalog
+        self._staged = staged
+        self._tables = staged / "tables"
+        self._tables.mkdir()
+        self._options = options
+        self._limits = Limits(options.limits)
+        self._progress = progress
+        self._reader = reader
+
+    def run(self, paths: Sequence[str], warm: Warm | None) -> Outcome:
+        outcome, contents = self.examine(paths)
+        if outcome.result != "passed":
+            return outcome
+        self._progress("encoding entries")
+        room = room_for(self._tables.iterdir(), self._staged)
+        try:
+            with self._connection(room) as connection:
+                options = self._options
+                manifest = build.build(
+                    connection, self._tables, self._staged, contents, outcome.report, options.acceptance, options.origin
+                )
+        except (duckdb.Error, OSError) as error:
+            excess = room.excess(error, self._staged)
+            if excess is None:
+                raise CatalogError(with_remedy(f"the release cannot be built: {sql.reason(error)}")) from None
+            findings = (found("reader-failed", f"building the release {excess}"), *outcome.report.findings)
+            return msgspec.structs.replace(
+                outcome, result="refused", report=report(findings, outcome.report.comparison)
+            )
+        summary = outcome.report
+        told = warm(self._staged, manifest, self._progress) if warm else ()
+        if told:
+            summary = report([*told, *summary.findings], summary.comparison)
+            manifest = build.report_again(self._staged, manifest, summary)
+        self._catalog.adopt(self._staged, manifest)
+        self._progress("switching")
+        self._catalog.switch(manifest.id, self._options.origin.by if self._options.origin else None)
+        return Outcome(result="published", report=summary, manifest=manifest)
+
+    def examine(self, paths: Sequence[str]) -> tuple[Outcome, build.Contents]:
+        """Reads the drop and holds it against the current release; `passed` if it may be published."""
+        current = self._current()
+        read = self._read(paths, current)
+        before = current if current and current.illustrative == read.illustrative else None
+        attribution = read.attribution or self._options.attribution
+        room = room_for(self._tables.iterdir(), self._staged)
+        with self._connection(room) as connection:
+            tables = read.tables | self._carry(connection, before, read.kept)
+            contents = build.Contents(tables, attribution, read.illustrative)
+            comparison, excess = self._compare(connection, before, tables, room)
+        findings = [*read.findings, *excess, *(drift_findings(comparison, self._limits) if comparison else ())]
+        summary = report(accept(findings, self._options.acceptance), comparison)
+        if summary.refused:
+            return Outcome(result="refused", report=summary, manifest=current), contents
+        if before and before.id.endswith(f"-{contents.digest}"):
+            return Outcome(result="already_current", report=summary, manifest=before), contents
+        return Outcome(result="passed", report=summary, manifest=current), contents
+
+    def _read(self, paths: Sequence[str], current: Manifest | None) -> Read:
+        before = None
+        if current is not None:
+            folder = str(self._catalog.folder(current.id) / "tables")
+            before = Before(current.id, current.illustrative, folder, tuple(sorted(current.tables)))
+        request = Request(
+            paths=tuple(paths),
+            out=str(self._tables),
+            before=before,
+            withdrawn=self._options.withdrawn,
+            limits=self._options.limits,
+        )
+        read = self._reader(request, self._progress)
+        if read.no_drop is not None:
+            raise DropError(read.no_drop)
+        if read.failure is not None:
+            raise CatalogError(with_remedy(read.failure))
+        return read
+
+    def _current(self) -> Manifest | None:
+        try:
+            return self._catalog.current()
+        except NoReleaseError:
+            return None
+
+    def _carry(
+        self, connection: duckdb.DuckDBPyConnection, before: Manifest | None, kept: Sequence[str]
+    ) -> dict[str, TableInfo]:
+        """Copies the tables that the drop does not bring from the release before.
+
+        Raises:
+            CatalogError: if one of them is not what was published.
+        """
+        carried = {}
+        for name in kept if before else ():
+            assert before is not None  # noqa: S101 - nothing is kept from nothing
+            info = before.tables[name]
+            source = build.table_file(self._catalog.folder(before.id) / "tables", name)
+            copy = build.table_file(self._tables, name)
+            try:
+                shutil.copyfile(source, copy)
+                intact = build.content_of(connection, table(name), copy) == (info.rows, info.checksum)
+            except (FileNotFoundError, duckdb.Error):
+                intact = False
+            if not intact:
+                raise CatalogError(f"{source} is damaged: publish a drop that brings {name}, or roll back")
+            carried[name] = msgspec.structs.replace(info, carried_from=info.carried_from or before.id)
+        return carried
+
+    def _compare(
+        self, connection: duckdb.DuckDBPyConnection, before: Manifest | None, tables: dict[str, TableInfo], room: Room
+    ) -> tuple[Comparison | None, list[Finding]]:
+        """Against the current release, if the drop has what there is to compare; a finding if that takes too much."""
+        needed = {one.name for one in TABLES if one.needed}
+        if before is None or not needed <= set(tables):
+            return None, []
+        self._progress("comparing")
+        try:
+            return compare(connection, self._catalog.folder(before.id) / "tables", self._tables), []
+        except duckdb.Error as error:
+            excess = room.excess(error, self._staged)
+            if excess is not None:
+                return None, [found("reader-failed", f"comparing the drop with {before.id} {excess}")]
+            where = self._catalog.folder(before.id)
+            raise CatalogError(with_remedy(f"{where} cannot be compared with: {sql.reason(error)}")) from None
+
+    def _connection(self, room: Room) -> duckdb.DuckDBPyConnection:
+        connection = duckdb.connect()
+        connection.execute(
+            sql.statement(
+                "limit_publisher",
+                memory=str(_MEMORY),
+                spill=str(room.most),
+                threads=str(resources.processors()),
+                folder=sql.quoted(str(self._staged.parent)),
+            )
+        )
+        return connection
+
+
+def roll_back(catalog: Catalog, release: str | None = None, by: str | None = None) -> Manifest:
+    """Makes `release`, or the one that was current before this one, current again, for `by`.
+
+    Raises:
+        CatalogError: if there is no such release, or it is damaged.
+        BusyError: if a publisher is at work.
+    """
+    with catalog.changing():
+        manifest = catalog.manifest(release or _previous(catalog))
+        catalog.verify(manifest)
+        catalog.switch(manifest.id, by)
+        return manifest
+
+
+def _previous(catalog: Catalog) -> str:
+    pointer = catalog.pointer()
+    if pointer is None:
+        raise NoReleaseError(
+            f"nothing was published yet in {catalog.data.absolute()}, so there is nothing to return to"
+        )
+    if pointer.previous is None:
+        raise CatalogError("there was no release before the current one")
+    return pointer.previous

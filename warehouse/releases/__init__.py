@@ -1,0 +1,1 @@
+"""Releases on disk: the catalog, the instances that use them, and their end."""

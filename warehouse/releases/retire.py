@@ -1,0 +1,53 @@
+"""Old releases go, those in use never: the current one, the one before it, and what any live instance serves."""
+
+import shutil
+from collections.abc import Sequence
+
+from warehouse.releases.catalog import Catalog
+from warehouse.releases.instances import live
+from warehouse.schema.errors import CatalogError
+
+
+def in_use(catalog: Catalog) -> set[str]:
+    """Releases that must stay."""
+    pointer = catalog.pointer()
+    named = {pointer.release, pointer.previous} if pointer else set()
+    served = {release for record in live(catalog.data) for release in record.releases}
+    return {release for release in named | served if release is not None}
+
+
+def retire(catalog: Catalog, releases: Sequence[str]) -> list[str]:
+    """Removes the given releases.
+
+    Raises:
+        CatalogError: if one does not exist or is in use; then none is removed.
+        BusyError: if a publisher is at work.
+    """
+    releases = list(dict.fromkeys(releases))
+    with catalog.changing():
+        used = in_use(catalog)
+        for release in releases:
+            if not catalog.has(release):
+                raise CatalogError(
+                    f"no release {release} in {catalog.data.absolute()}; `forecast extracts list` shows those there are"
+                )
+            if release in used:
+                raise CatalogError(f"{release} is in use: current, the one to roll back to, or served by an instance")
+        return _remove(catalog, releases)
+
+
+def retire_all_but(catalog: Catalog, keep: int) -> list[str]:
+    """Removes all but the `keep` newest releases and those in use. Raises BusyError if a publisher is at work."""
+    with catalog.changing():
+        used = in_use(catalog)
+        surplus = catalog.names()[keep:]
+        return _remove(catalog, [release for release in surplus if release not in used])
+
+
+def _remove(catalog: Catalog, releases: Sequence[str]) -> list[str]:
+    for release in releases:
+        # renamed first, so that no half-removed release is ever found under its name
+        grave = catalog.staging / f"retired-{release}"
+        catalog.folder(release).rename(grave)
+        shutil.rmtree(grave)
+    return list(releases)

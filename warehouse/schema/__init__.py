@@ -1,0 +1,1 @@
+"""Tables, their columns and words, findings and errors."""
