@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from service.keys.form import masked
+from service.base.masking import masked
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _COLOURS = {"DEBUG": "\x1b[2m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[31m"}

@@ -9,13 +9,20 @@ import msgspec
 
 from config.settings import Settings
 from service.base.telemetry import Snapshot
-from service.worker.app import Endpoints
 
 # Lines to a worker: say how you are; empty your near cache.
 REPORT, PURGE = b"report\n", b"purge\n"
 # A snapshot with every combination of labels stays far below this.
 LINE_LIMIT = 8 << 20
 _LAME_DUCK_SECONDS = 1.0
+
+
+class Endpoints(msgspec.Struct, frozen=True):
+    """Where the two Redis are, `embedded` resolved to real addresses; `pepper` as obtained."""
+
+    keys_url: str
+    cache_url: str
+    pepper: bytes
 
 
 class Orders(msgspec.Struct, frozen=True):

@@ -10,23 +10,22 @@ import click
 import msgspec
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from config import loading
 from config.loading import Loaded
 from config.settings import PREFIX, Settings, SettingsError
 from service.base import interruption
+from service.base.masking import masked
 from service.embedded.runtime import EmbeddedError
-from service.keys.form import masked
 from service.keys.store import KeyStoreError
 from service.redis.client import StoreUnavailable
+from service.reports.tables import WIDTH
 from warehouse.schema.errors import BusyError, WarehouseError
 
 P = ParamSpec("P")
 
 FAILED = 1
 LOST = 3
-WIDTH = 100
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 
@@ -68,13 +67,6 @@ def data_folder_member(settings: Settings) -> dict[str, str]:
 def tell_data_folder(settings: Settings) -> None:
     """The same for a person; many a surprise is a shell with another FORECAST_DATA_DIR."""
     stderr().print(f"[dim]data folder {escape(shown(str(settings.data_path.absolute())))}[/dim]", soft_wrap=True)
-
-
-def table(*columns: str, numeric: tuple[str, ...] = ()) -> Table:
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        made.add_column(column, justify="right" if column in numeric else "left", overflow="fold")
-    return made
 
 
 def reports_errors(command: Callable[P, None]) -> Callable[P, None]:

@@ -15,7 +15,7 @@ from config.settings import Settings
 from config.sizing import worker_count
 from config.urls import address
 from service.base import tasks
-from service.base.messages import Orders
+from service.base.messages import Endpoints, Orders
 from service.base.signals import stop_signals
 from service.base.sockets import StartError, bind, url_of
 from service.base.tasks import keep_running
@@ -35,7 +35,6 @@ from service.operators.listener import OperatorsListener
 from service.operators.state import InstanceState, WorkerState
 from service.publishing.inbox_status import Status, shown_status
 from service.redis.tasks import end
-from service.worker.app import Endpoints
 from warehouse.files.access import FileAccess, within
 from warehouse.releases.instances import InstanceFile, InstanceRecord
 from warehouse.schema.errors import CatalogError, FilesHang

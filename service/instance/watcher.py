@@ -1,6 +1,7 @@
-"""The process that watches the inbox of an instance: ``python -m service.instance.watcher <control fd>``, started by `serve`.
+"""The process that watches an instance's inbox: ``python -m service.instance.watcher <control fd>``.
 
 It reads raw drops, so it is no serving process (Decision 8), and publishes as the command line does.
+The supervisor starts it.
 """
 
 import ctypes
@@ -14,9 +15,9 @@ import threading
 import msgspec
 
 from service.base import logs
-from service.cli.extracts.watch import make_watcher, stoppable
 from service.instance.watcher_process import Problem, WatchOrders
 from service.publishing.inbox_events import log_event
+from service.publishing.watching import make_watcher, stoppable
 
 _PR_SET_PDEATHSIG = 1
 

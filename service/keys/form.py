@@ -12,7 +12,8 @@ from zlib import crc32
 
 import msgspec
 
-PREFIX = "phf_live"
+from service.base.masking import PREFIX
+
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 12
 _SECRET_BITS = 256
@@ -21,8 +22,6 @@ _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
 _FORM = re.compile(
     f"{PREFIX}_([0-9A-Za-z]{{{_ID_LENGTH}}})_([0-9A-Za-z]{{{_SECRET_LENGTH}}})_([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
 )
-_LIKE_ONE = re.compile(f"{PREFIX}_[0-9A-Za-z_]+")
-_MASKED = f"{PREFIX}_********"
 LENGTH = len(PREFIX) + 3 + _ID_LENGTH + _SECRET_LENGTH + _CHECKSUM_LENGTH
 
 
@@ -54,11 +53,6 @@ def parse(presented: str) -> PresentedKey | None:
 
 def is_key_id(text: str) -> bool:
     return len(text) == _ID_LENGTH and all(character in _ALPHABET for character in text)
-
-
-def masked(text: str) -> str:
-    """`text` without anything that looks like a key, or a part of one: it may be good, and pasted by mistake."""
-    return _LIKE_ONE.sub(_MASKED, text)
 
 
 def digest(secret: str, pepper: bytes) -> str:

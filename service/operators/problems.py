@@ -1,8 +1,8 @@
 """Errors as operators see them: the same members as partners', with codes of their own."""
 
+from service.base.masking import masked
 from service.http.errors import ApiError, error_reply
 from service.http.reply import Header, Reply
-from service.keys.form import masked
 
 # code -> (status, what to do)
 CODES: dict[str, tuple[int, str]] = {

@@ -69,7 +69,7 @@ def options_of(
 
 
 def publish_and_wait(settings: Settings, paths: Sequence[str], options: Options, progress: Progress) -> Published:
-    """Publishes, waits for the live instances, and retires what is surplus. Raises as `warehouse.publishing.publish.publish`."""
+    """Publishes, waits for the live instances, and retires what is surplus. Raises as `publish`."""
     catalog = Catalog(settings.data_path)
     previous = _current(catalog)
 

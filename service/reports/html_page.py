@@ -28,7 +28,7 @@ def _key(kind: str) -> str:
 
 def render(outcome: Outcome, drop: str, at: datetime | None = None) -> str:
     """The page on what `outcome` says of `drop`, checked at `at` (now)."""
-    template = resources.files("service.cli").joinpath("report.html").read_text(encoding="utf-8")
+    template = resources.files("service.reports").joinpath("html_page.html").read_text(encoding="utf-8")
     said = wording.verdict(outcome)
     comparison = outcome.report.comparison
     return Template(template).substitute(

@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.output import table
 from service.reports import html_page, wording
+from service.reports.tables import table
 from service.reports.wording import visible
 from warehouse.files.durable import write_atomically
 from warehouse.publishing.publish import Outcome

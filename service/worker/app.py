@@ -5,11 +5,10 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import msgspec
-
 from config.settings import Settings
 from config.sizing import lookup_memory, near_cache_bytes
 from service.base import tasks
+from service.base.messages import Endpoints
 from service.base.tasks import keep_running
 from service.base.telemetry import (
     DIRECT,
@@ -61,14 +60,6 @@ log = logging.getLogger("forecast.worker")
 _WATCH_SECONDS = 0.5
 _AREA_NAMES = frozenset(area.name for area in AREAS)
 _OTHER_PATHS = {"/v1": "index", "/v1/openapi.json": "openapi", USAGE_PATH: "usage"}
-
-
-class Endpoints(msgspec.Struct, frozen=True):
-    """Where the two Redis are, `embedded` resolved to real addresses; `pepper` as obtained."""
-
-    keys_url: str
-    cache_url: str
-    pepper: bytes
 
 
 class WorkerApp:

@@ -13,12 +13,13 @@ from urllib.parse import quote_plus
 import uvloop
 
 from config.settings import Settings
+from service.base.messages import Endpoints
 from service.base.server import Server
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore, open_client
 from service.worker import main
-from service.worker.app import Endpoints, WorkerApp
+from service.worker.app import WorkerApp
 from tests.support.waiting import eventually
 from tests.support.wire import Answer, Wire
 

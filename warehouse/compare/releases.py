@@ -10,8 +10,8 @@ from pathlib import Path
 import duckdb
 
 from warehouse import sql
-from warehouse.publishing.build import table_file
 from warehouse.releases.catalog import Catalog
+from warehouse.releases.tables import table_file
 from warehouse.schema.comparison import Comparison, FigureChange, Mover, Places, Records
 from warehouse.schema.errors import CatalogError
 from warehouse.schema.tables import HOUSING_FIGURES, TABLES

@@ -16,9 +16,10 @@ from warehouse.drops.collection import Drop, DropFile, collect
 from warehouse.drops.recognition import recognise
 from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate
+from warehouse.drops.writing import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK, marks, write_tables
 from warehouse.files.room import Room, room_for
-from warehouse.publishing import build
 from warehouse.releases.catalog import TableInfo
+from warehouse.releases.tables import table_file
 from warehouse.rules.all import Limits, found
 from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
@@ -106,8 +107,8 @@ def _read(connection: duckdb.DuckDBPyConnection, request: Request, drop: Drop, r
     if excess is not None:
         return Read(findings=(*drop.findings, excess))
     recognised = recognise(connection, drop)
-    marks = build.marks(connection, recognised.extracts)
-    illustrative = bool(marks[build.ILLUSTRATIVE_MARK])
+    said = marks(connection, recognised.extracts)
+    illustrative = bool(said[ILLUSTRATIVE_MARK])
     # made-up figures are never mixed with real ones, nor compared with them
     before = request.before if request.before and request.before.illustrative == illustrative else None
     tables, findings = stage(connection, recognised.extracts, progress, room)
@@ -120,8 +121,8 @@ def _read(connection: duckdb.DuckDBPyConnection, request: Request, drop: Drop, r
     findings += validate(connection, tables, locations, broken)
     out = Path(request.out)
     writable = _writable(tables, locations)
-    infos = build.write_tables(connection, out, writable, recognised.extracts, locations or "", progress)
-    lines = (line for mark in marks[build.ATTRIBUTION_MARK] for line in mark.split("|") if line)
+    infos = write_tables(connection, out, writable, recognised.extracts, locations or "", progress)
+    lines = (line for mark in said[ATTRIBUTION_MARK] for line in mark.split("|") if line)
     return Read(
         findings=tuple(findings),
         tables=infos,
@@ -188,7 +189,7 @@ def _locations(tables: list[Table], kept: tuple[str, ...], before: Before | None
     if LOCATIONS in tables:
         return staged_name(LOCATIONS)
     if before is not None and LOCATIONS.name in kept:
-        return sql.rows_of(build.table_file(Path(before.folder), LOCATIONS.name))
+        return sql.rows_of(table_file(Path(before.folder), LOCATIONS.name))
     return None
 
 

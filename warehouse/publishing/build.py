@@ -1,6 +1,5 @@
 """Builds the files of a release from staged tables, and tells what they hold: checksums, digest, manifest."""
 
-from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -8,17 +7,10 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-from warehouse import sql
 from warehouse.areas.all import AREAS
-from warehouse.drops.recognition import Extract
 from warehouse.files.durable import checksum
 from warehouse.releases.catalog import BUILDER_VERSION, FINDINGS, FileInfo, Manifest, Origin, TableInfo
 from warehouse.schema.findings import SEVERITIES, Acceptance, Report
-from warehouse.schema.tables import Table
-
-# Written by whoever makes up figures, into the Parquet footer of every file, so that the mark travels with them.
-ILLUSTRATIVE_MARK = b"forecast.illustrative"
-ATTRIBUTION_MARK = b"forecast.attribution"
 
 
 class Contents(msgspec.Struct, frozen=True):
@@ -33,41 +25,6 @@ class Contents(msgspec.Struct, frozen=True):
         tables = [(name, info.rows, info.checksum) for name, info in sorted(self.tables.items())]
         encoded = msgspec.json.encode((BUILDER_VERSION, self.illustrative, tables))
         return blake2b(encoded, digest_size=6).hexdigest()
-
-
-def write_tables(
-    connection: duckdb.DuckDBPyConnection,
-    folder: Path,
-    tables: Sequence[Table],
-    extracts: Sequence[Extract],
-    locations: str,
-    progress: Callable[[str], None],
-) -> dict[str, TableInfo]:
-    """Writes staged tables into `folder`; `locations` is the SQL that those in effect are read from."""
-    infos = {}
-    for table in tables:
-        progress(f"writing {table.name}")
-        path = table_file(folder, table.name)
-        columns = ", ".join(table.column_names)
-        into = sql.quoted(str(path))
-        connection.execute(sql.statement(f"write_{table.name}", columns=columns, path=into, locations=locations))
-        rows, content = content_of(connection, table, path)
-        files = tuple(extract.file.label for extract in extracts if extract.table is table)
-        infos[table.name] = TableInfo(rows=rows, checksum=content, files=files)
-    return infos
-
-
-def table_file(folder: Path, name: str) -> Path:
-    return folder / f"{name}.parquet"
-
-
-def content_of(connection: duckdb.DuckDBPyConnection, table: Table, path: Path) -> tuple[int, str]:
-    """Rows and content checksum of a table of a release."""
-    # with its length before each value, no value can pass for the end of one and the beginning of the next
-    values = (f"coalesce(length({name}::VARCHAR) || ':' || {name}::VARCHAR, '-')" for name in table.column_names)
-    text = sql.statement("checksum_table", row=" || ".join(values), file=sql.rows_of(path))
-    ((rows, content),) = connection.execute(text).fetchall()
-    return int(rows), str(content)
 
 
 def build(
@@ -116,20 +73,6 @@ def _write_findings(out: Path, report: Report) -> None:
 
 def _counts(report: Report) -> dict[str, int]:
     return {severity: report.count(severity) for severity in SEVERITIES}
-
-
-def marks(connection: duckdb.DuckDBPyConnection, extracts: Sequence[Extract]) -> Mapping[bytes, tuple[str, ...]]:
-    """What the files say about themselves in their footers, by mark, each value once."""
-    found: dict[bytes, dict[str, None]] = {ILLUSTRATIVE_MARK: {}, ATTRIBUTION_MARK: {}}
-    for extract in extracts:
-        try:
-            rows = connection.execute(sql.statement("footer_marks"), [sql.pattern(extract.file.path)]).fetchall()
-        except duckdb.Error:
-            continue  # it went away, or broke: whoever reads its rows says so
-        for key, value in rows:
-            if key in found and value:
-                found[key][value.decode(errors="replace")] = None
-    return {mark: tuple(values) for mark, values in found.items()}
 
 
 def _file_info(path: Path) -> FileInfo:

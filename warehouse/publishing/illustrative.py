@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warehouse.publishing.build import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK
+from warehouse.drops.writing import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK
 from warehouse.publishing.illustrative_places import Place, read_places
 
 COUNTED_YEARS = range(2010, 2025)

@@ -18,6 +18,7 @@ from warehouse.drops.reader import Reader, read_apart
 from warehouse.files.room import Room, room_for, with_remedy
 from warehouse.publishing import build
 from warehouse.releases.catalog import Catalog, Manifest, Origin, TableInfo
+from warehouse.releases.tables import content_of, table_file
 from warehouse.rules.all import Limits, check_overrides, found
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.errors import CatalogError, DropError, NoReleaseError
@@ -195,11 +196,11 @@ class _Publication:
         for name in kept if before else ():
             assert before is not None  # noqa: S101 - nothing is kept from nothing
             info = before.tables[name]
-            source = build.table_file(self._catalog.folder(before.id) / "tables", name)
-            copy = build.table_file(self._tables, name)
+            source = table_file(self._catalog.folder(before.id) / "tables", name)
+            copy = table_file(self._tables, name)
             try:
                 shutil.copyfile(source, copy)
-                intact = build.content_of(connection, table(name), copy) == (info.rows, info.checksum)
+                intact = content_of(connection, table(name), copy) == (info.rows, info.checksum)
             except (FileNotFoundError, duckdb.Error):
                 intact = False
             if not intact:

@@ -27,11 +27,11 @@ from service.cli.output import (
     reports_errors,
     stderr,
     stdout,
-    table,
     tell_data_folder,
 )
 from service.publishing.publisher import Published, options_of, origin_of, publish_and_wait
 from service.reports import terminal
+from service.reports.tables import table
 from warehouse.publishing.publish import Options, Outcome, check
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all import RULES, Limits

@@ -1,26 +1,14 @@
 """forecast extracts watch, and what it shares with the watcher that `serve` runs."""
 
-import io
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from types import FrameType
 
 import click
 import msgspec
-from rich.console import Console
 
-from config.settings import Settings
-from service.base import interruption, logs
-from service.base.signals import stop_signals
-from service.cli.output import FAILED, WIDTH, load_settings, reports_errors
-from service.publishing.inbox import Means, Stopped, Watcher
+from service.base import logs
+from service.cli.output import FAILED, load_settings, reports_errors
 from service.publishing.inbox_events import Event, log_event
-from service.publishing.inbox_folders import Inbox
-from service.reports import terminal
-from warehouse.publishing.publish import Outcome
+from service.publishing.watching import make_watcher, stoppable
 
 
 @click.command()
@@ -58,45 +46,3 @@ def watch(folder: str | None, once: bool, as_json: bool) -> None:
             watcher.watch()
         elif not watcher.once():
             sys.exit(FAILED)
-
-
-def make_watcher(
-    settings: Settings,
-    folder: str,
-    tell: Callable[[Event], None],
-    on_problem: Callable[[str | None], None] = lambda _: None,
-    *,
-    once: bool = False,
-) -> Watcher:
-    inbox = Inbox(Path(folder), marker=settings.inbox_marker, quiet=settings.inbox_quiet, by_age=once)
-    return Watcher(settings, inbox, Means(tell=tell, text_of=report_text, on_problem=on_problem))
-
-
-def report_text(outcome: Outcome) -> str:
-    """What `publish` prints about a drop, without colours."""
-    console = Console(file=io.StringIO(), width=WIDTH, highlight=False, emoji=False, color_system=None)
-    terminal.print_outcome(console, outcome)
-    text: str = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO above
-    return text
-
-
-@contextmanager
-def stoppable(tell: Callable[[Event], None]) -> Iterator[None]:
-    """SIGTERM, SIGINT and SIGHUP abandon what is under way: it is whole at every point, and taken up next time."""
-    numbers = stop_signals()
-
-    def stop(number: int, _: FrameType | None) -> None:
-        interruption.note(number)
-        for again in numbers:
-            signal.signal(again, signal.SIG_IGN)  # once is enough; a second one must not disturb the tidying up
-        raise Stopped(signal.Signals(number).name)
-
-    before = {number: signal.signal(number, stop) for number in numbers}
-    try:
-        yield
-    except Stopped as stopped:
-        tell(Event(event="stopped", message=f"stopped by {stopped}; a drop that was under way is taken up next time"))
-    finally:
-        interruption.forget()
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -8,6 +8,7 @@ import click
 import msgspec
 from rich.markup import escape
 
+from service.base.masking import masked
 from service.cli.durations import NEVER, FutureTime, Span
 from service.cli.keys.backup import export, import_
 from service.cli.keys.log import log
@@ -17,7 +18,6 @@ from service.cli.keys.terms import Dropped, Given, editor, terms_options
 from service.cli.output import fail, json_option, reports_errors, stderr, stdout
 from service.keys import changes
 from service.keys.adopting import adopt
-from service.keys.form import masked
 from service.keys.record import KeyView
 
 

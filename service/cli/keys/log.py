@@ -9,11 +9,12 @@ from rich.markup import escape
 
 from service.cli.durations import PastTime
 from service.cli.keys.opened import ROWS, JsonArray, checked_id, day, described, limit_option, tell_loss, with_store
-from service.cli.output import json_option, reports_errors, stdout, table
+from service.cli.output import json_option, reports_errors, stdout
 from service.keys import audit
 from service.keys.audit import Change, Line
 from service.keys.record import State
 from service.keys.store import KeyStore
+from service.reports.tables import table
 
 
 @click.command()

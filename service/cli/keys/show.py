@@ -23,10 +23,11 @@ from service.cli.keys.opened import (
     with_store,
 )
 from service.cli.keys.terms import one_area
-from service.cli.output import FAILED, json_option, print_json, reports_errors, stdout, table
+from service.cli.output import FAILED, json_option, print_json, reports_errors, stdout
 from service.keys.listing import every_key
 from service.keys.record import Damaged, KeyView
 from service.keys.store import KeyStore
+from service.reports.tables import table
 
 _COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "void": "magenta"}
 

@@ -11,7 +11,7 @@ import msgspec
 from rich.console import Console
 from rich.markup import escape
 
-from service.cli.output import table
+from service.reports.tables import table
 from warehouse.schema.tabular import Kind, ParquetRows
 
 Format = Literal["table", "csv", "json", "parquet"]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from service.base.messages import Endpoints
 from service.instance import store_checks
 from service.instance.store_checks import StoreChecks
-from service.worker.app import Endpoints
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
 

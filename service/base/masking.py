@@ -1,0 +1,12 @@
+"""Keys are masked wherever text is shown or logged: one may be pasted by mistake."""
+
+import re
+
+PREFIX = "phf_live"
+_LIKE_ONE = re.compile(f"{PREFIX}_[0-9A-Za-z_]+")
+_MASKED = f"{PREFIX}_********"
+
+
+def masked(text: str) -> str:
+    """`text` without anything that looks like a key, or a part of one: it may be good, and pasted by mistake."""
+    return _LIKE_ONE.sub(_MASKED, text)

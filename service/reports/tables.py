@@ -1,0 +1,13 @@
+"""Tables as reports and commands print them."""
+
+from rich.table import Table
+
+# Columns of a page: wide enough for a table in a pipe.
+WIDTH = 100
+
+
+def table(*columns: str, numeric: tuple[str, ...] = ()) -> Table:
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, justify="right" if column in numeric else "left", overflow="fold")
+    return made
