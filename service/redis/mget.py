@@ -10,12 +10,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from time import monotonic
 
+import hiredis
 from redis.asyncio import Redis
 
-# Below a gigabyte, and larger than any answer.
-_MOST_DIGITS = 9
-# An error's text is the longest line there is.
-_MOST_LINE_BYTES = 4096
+# Far more than the largest answers that one command can ask for.
+_MOST_REPLY_BYTES = 128 << 20
+# Characters of a reply that makes no sense, in the log.
+_MOST_SHOWN = 40
 
 Values = list[bytes | None]
 # Told the values, or why there are none.
@@ -32,6 +33,10 @@ class MgetError(Exception):
 
 class _NonsenseError(Exception):
     """What arrived is not what was asked for."""
+
+
+class _Refusal(Exception):  # noqa: N818 - a reply of Redis; nobody raises it
+    """Redis answered with an error."""
 
 
 class _Command:
@@ -57,9 +62,8 @@ class MgetConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._commands: deque[_Command] = deque()
         self._alarm: asyncio.TimerHandle | None = None
-        self._buffer = b""
-        self._at = 0
-        self._values: Values | None = None  # of the reply that is arriving
+        self._reader = _reader()
+        self._unread = 0  # bytes of the reply that is arriving
 
     def ask(self, names: Sequence[str], told: Told) -> None:
         """At least one name, all in ASCII. `told` is called once, not before this returns. It may not raise."""
@@ -68,6 +72,8 @@ class MgetConnection(asyncio.Protocol):
             return
         words = "".join([f"${len(name)}\r\n{name}\r\n" for name in names])  # ASCII: as many bytes as characters
         command = f"*{len(names) + 1}\r\n$4\r\nMGET\r\n{words}".encode("ascii")
+        if not self._commands:
+            self._reader = _reader()  # the beginning of a reply that nobody asked for is not to be that of the next
         self._commands.append(_Command(len(names), monotonic(), told))
         self._transport.write(command)
         if self._alarm is None:
@@ -79,74 +85,35 @@ class MgetConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if not self.is_open:
             return
-        self._buffer = self._buffer[self._at :] + data if self._at < len(self._buffer) else data
-        self._at = 0
+        self._unread += len(data)
+        self._reader.feed(data)
         try:
-            while self._at < len(self._buffer) and self._read():
-                pass
+            if not self._commands:
+                raise _NonsenseError("nothing was asked for")
+            while (reply := self._reader.gets()) is not False:
+                self._unread = 0
+                self._read(reply)
+            if self._unread > _MOST_REPLY_BYTES:
+                raise _NonsenseError("it does not end")
         except _NonsenseError as error:
             self._end(f"a reply that makes no sense: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(str(exc) if exc else "the connection was closed")
 
-    def _read(self) -> bool:
-        """Whether a whole reply was read, and told."""
-        if self._values is None:
-            if not self._commands:
-                raise _NonsenseError("nothing was asked for")
-            line = self._line()
-            if line is None:
-                return False
-            if line[:1] == b"-":
-                self._tell(MgetError(line[1:].decode(errors="replace"), answered=True))
-                return True
-            if line != b"*%d" % self._commands[0].count:
-                raise _NonsenseError(repr(line[:40]))
-            self._values = []
-        while len(self._values) < self._commands[0].count:
-            if not self._read_value(self._values):
-                return False
-        values, self._values = self._values, None
-        self._tell(values)
-        return True
-
-    def _read_value(self, values: Values) -> bool:
-        """Whether the next value was there, whole."""
-        buffer, at = self._buffer, self._at
-        end = self._end_of_line()
-        if end < 0:
-            return False
-        digits = buffer[at + 1 : end]  # int() alone would take signs, spaces and underscores
-        if digits == b"-1" and buffer.startswith(b"$", at):
-            values.append(None)
-            self._at = end + 2
-            return True
-        if not (buffer.startswith(b"$", at) and digits.isdigit() and len(digits) <= _MOST_DIGITS):
-            raise _NonsenseError(repr(buffer[at:end][:40]))
-        start, end = end + 2, end + 2 + int(digits)
-        if len(buffer) < end + 2:
-            return False
-        if not buffer.startswith(b"\r\n", end):
-            raise _NonsenseError("a value that is longer than its length")
-        values.append(buffer[start:end])
-        self._at = end + 2
-        return True
-
-    def _line(self) -> bytes | None:
-        end = self._end_of_line()
-        if end < 0:
-            return None
-        line = self._buffer[self._at : end]
-        self._at = end + 2
-        return line
-
-    def _end_of_line(self) -> int:
-        """-1 if it has not arrived."""
-        end = self._buffer.find(b"\r\n", self._at)
-        if end < 0 and len(self._buffer) - self._at > _MOST_LINE_BYTES:
-            raise _NonsenseError("a line without an end")
-        return end
+    def _read(self, reply: object) -> None:
+        if not self._commands:
+            raise _NonsenseError("nothing was asked for")
+        if isinstance(reply, _Refusal):
+            self._tell(MgetError(str(reply), answered=True))
+            return
+        # exact types: a number is no value, and what is pushed is no reply
+        if type(reply) is not list or len(reply) != self._commands[0].count:
+            raise _NonsenseError(repr(reply)[:_MOST_SHOWN])
+        for value in reply:
+            if value is not None and type(value) is not bytes:
+                raise _NonsenseError(repr(value)[:_MOST_SHOWN])
+        self._tell(reply)
 
     def _tell(self, values: Values | MgetError) -> None:
         told = self._commands.popleft().told
@@ -171,6 +138,10 @@ class MgetConnection(asyncio.Protocol):
         self._transport.abort()
         while self._commands:
             self._tell(MgetError(reason))
+
+
+def _reader() -> hiredis.Reader:
+    return hiredis.Reader(protocolError=_NonsenseError, replyError=_Refusal)
 
 
 async def open_mget(client: Redis) -> MgetConnection | None:
