@@ -251,3 +251,28 @@ def _files() -> list[Path]:
     folders = ("service", "warehouse", "config", "tests", "docs")
     inside = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in kinds]
     return sorted([*inside, *(file for file in ROOT.glob("*") if file.is_file() and file.suffix in kinds)])
+
+
+def test_every_room_is_in_the_tree_and_nothing_else_is() -> None:
+    """The folders that hold code are the rooms; a newcomer reads one line for each."""
+    text = (ROOT / "CONTRIBUTING.md").read_text().partition("## The rooms")[2].partition("## ")[0]
+    told = set()
+    top = ""
+    for line in text.splitlines():
+        name = line.strip().partition(" ")[0]
+        if line[:1].isalpha():
+            top = name
+        elif line.startswith("  ") and name.endswith("/"):
+            told.add(top + name)
+    tops = ("service", "warehouse")
+    there = {f"{path.parent.relative_to(ROOT)}/" for one in tops for path in (ROOT / one).glob("*/__init__.py")}
+    there |= {f"{path.parent.relative_to(ROOT)}/" for path in (ROOT / "service/edge").glob("*/__init__.py")}
+    assert told == there
+
+
+def test_every_path_that_contributing_names_exists() -> None:
+    """A module that moves takes its row along."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = re.findall(r"`((?:service|warehouse|config|tests|docs)/[\w./-]*)`", text)
+    assert len(named) > 50
+    assert [path for path in named if not (ROOT / path).exists()] == []
