@@ -5,6 +5,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -16,11 +17,11 @@ from rich.markup import escape
 from service.cli.keys.opened import ROWS, changing, minute, print_done, with_store
 from service.cli.output import FAILED, json_option, print_json, reports_errors, stderr, stdout
 from service.keys import backup
-from service.keys.backup import Dump
+from service.keys.backup import Dump, Head
 from service.keys.record import Control
 from service.keys.record import Damaged as DamagedKey
 from service.keys.restore import Restore, Restored
-from service.keys.store import KeyStore, KeyStoreError
+from service.keys.store import ForeignStoreError, KeyStore, KeyStoreError
 from service.quota.backup import UsageDump, UsageRecord
 from service.quota.report import Damaged as DamagedUsage
 from service.quota.restore import RestoredUsage, restore_usage
@@ -98,12 +99,11 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
     async def run(store: KeyStore) -> Restored:
         with _seekable(file) as stream:
             head = backup.check(_lines(stream), store.pepper, _usage.decode)
-            _, control = await store.sentinel()  # a damaged one is mended
+            begun = await _begun(store, head)
 
             async def bring_usage() -> None:
                 nonlocal usage
                 records = (_usage.decode(raw) for raw in backup.read_usage(_lines(stream)))
-                begun = None if control is None else control.since
                 usage = await restore_usage(store.redis, begun, records, dry_run=dry_run)
 
             restore = Restore(store, head, lambda: _lines(stream), dry_run=dry_run, before_ours=bring_usage)
@@ -119,6 +119,19 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
         click.echo(f"forecast: damaged, and nothing was added to it: {damaged.detail}", err=True)
     if usage.damaged:
         sys.exit(FAILED)
+
+
+async def _begun(store: KeyStore, head: Head) -> datetime | None:
+    """The moment that tells this store from others, None if it was emptied. Raises StoreUnavailable.
+
+    One whose sentinel is damaged may have its usage still: it is taken for the store of the backup, as it becomes by
+    the import. For another, all that the backup has would be added to what is there, and billed twice.
+    """
+    try:
+        control = await store.control()
+    except ForeignStoreError:
+        return head.control.since
+    return None if control is None else control.since
 
 
 def _tell(done: Restored, usage: RestoredUsage, *, dry_run: bool) -> None:

@@ -11,8 +11,9 @@ import pytest
 from redis import Redis
 
 from service.embedded.owner import EmbeddedServers
-from service.keys.names import record_name
+from service.keys.names import CONTROL, record_name
 from service.keys.sentinel import SEEN
+from service.quota.names import GENERATION
 from tests.service.conftest import Cli, ids, issue
 
 
@@ -152,6 +153,29 @@ def test_an_emptied_store_is_restored(cli: Cli, running: list[int], file: Path) 
     assert ids(cli, "--status", "active") == [kept]
     assert ids(cli, "--status", "revoked") == [revoked]
     assert cli("keys", "issue", "--partner", "acme").code == 0
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_damaged_sentinel_is_mended_and_no_usage_counts_twice(
+    cli: Cli, running: list[int], file: Path, noted: bool
+) -> None:
+    """Also where the store does not say any more which generation its counts are of, as an older copy would not."""
+    key_id = cli("keys", "issue", "--partner", "acme", "--json").json["key_id"]
+    with Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys")) as client:
+        client.hset(
+            f"u:{{{key_id}}}:2026-10", mapping={"05:forecast:answered": 7, "05:*:billable": 7, "*:*:billable": 7}
+        )
+        assert cli("keys", "export", str(file)).code == 0
+        if not noted:
+            client.delete(GENERATION)
+        client.set(CONTROL, b"\xff")
+        assert CONTROL in cli("keys", "issue", "--partner", "acme").error()
+        for _ in range(2):
+            done = cli("keys", "import", str(file), "--json")
+            assert (done.code, done.json["usage"]) == (0, 0), done.err
+            (row,) = cli("usage", "--month", "2026-10", "--json").json
+            assert row["billable"] == 7
+        assert client.hget(f"u:{{{key_id}}}:2026-10", "*:*:billable") == b"7"
 
 
 def test_an_older_backup_does_not_bring_a_revoked_key_back(cli: Cli, running: list[int], file: Path) -> None:
