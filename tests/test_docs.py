@@ -117,7 +117,8 @@ def test_commands_that_are_shown_can_be_typed(page: Path, monkeypatch: pytest.Mo
             if isinstance(parameter, click.Option) and parameter.prompt:  # asked for at a terminal
                 monkeypatch.setattr(parameter, "prompt", None)
                 monkeypatch.setattr(parameter, "callback", None)
-        command.make_context(name, rest)
+        # the command keeps the help option that it is first asked for
+        command.make_context(name, rest, help_option_names=["-h", "--help"])
 
 
 @by_page
