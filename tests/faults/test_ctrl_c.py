@@ -153,6 +153,20 @@ def test_ctrl_c_within_a_query_is_no_error_of_it(folder: Path, module: str, name
     assert state(folder) == before
 
 
+def test_ctrl_c_that_a_library_loses_comes_again(folder: Path) -> None:
+    """As within a finalizer, or where native code clears an error that is none of its own."""
+    lost = (
+        "try:\n        import time\n        while True: time.sleep(0.01)\n    except KeyboardInterrupt: pass\n    with"
+    )
+    program = _SLOW.format(module="publish", name="compare").replace("with", lost, 1)
+    process = start(folder, sys.executable, "-c", program, "extracts", "check", "drop-1")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "slow\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err) == (130, "forecast: interrupted\n")
+
+
 def test_ctrl_c_after_the_switch_says_what_is_current(folder: Path) -> None:
     """The release is live, whatever else was still to be done."""
     program = _SLOW.format(module="instances", name="live")  # it waits for the instances
