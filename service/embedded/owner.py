@@ -14,12 +14,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
+from config.processes import die_with_parent
 from config.settings import Settings, SettingsError
 from config.urls import EMBEDDED
 from service.embedded.runtime import (
     EmbeddedError,
     answers_ping,
-    die_with_parent,
     is_private,
     make_private,
     runtime_folder,
@@ -48,6 +48,10 @@ def wanted(settings: Settings) -> tuple[Role, ...]:
         names = " and ".join(f"FORECAST_{role.upper()}_URL" for role in roles)
         raise SettingsError(f"{names} must be set: this installation does not run embedded servers")
     return roles
+
+
+def _die_with_parent() -> None:
+    die_with_parent(signal.SIGTERM)  # in order: it saves what it has
 
 
 class EmbeddedServers:
@@ -161,7 +165,7 @@ class EmbeddedServers:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=die_with_parent,  # one thread at this point, and prctl only
+            preexec_fn=_die_with_parent,  # one thread at this point, and prctl only
             start_new_session=True,  # Ctrl-C is for us; we stop them in order
         )
 

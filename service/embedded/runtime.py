@@ -1,10 +1,8 @@
 """What embedded servers need of a machine: a program, a private folder for sockets, an end with their parent."""
 
-import ctypes
 import os
 import platform
 import shutil
-import signal
 import socket
 import stat
 import sys
@@ -12,8 +10,6 @@ import tempfile
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
-
-_PR_SET_PDEATHSIG = 1
 
 
 class EmbeddedError(Exception):
@@ -116,8 +112,3 @@ def answers_ping(path: str) -> bool:
             return connection.recv(16).startswith(b"+PONG")
     except OSError:
         return False
-
-
-def die_with_parent() -> None:
-    # the signal comes when the starting *thread* ends, so servers are started from the main one
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -4,22 +4,19 @@ It reads raw drops, so it is no serving process (Decision 8), and publishes as t
 The supervisor starts it.
 """
 
-import ctypes
 import logging
 import os
-import signal
 import socket
 import sys
 import threading
 
 import msgspec
 
+from config.processes import belong_to
 from service.base import logs
 from service.instance.watcher_process import Problem, WatchOrders
 from service.publishing.inbox_events import log_event
 from service.publishing.watching import make_watcher, stoppable
-
-_PR_SET_PDEATHSIG = 1
 
 
 def _end_with(supervisor: socket.socket) -> None:
@@ -51,11 +48,7 @@ def _watch(control: socket.socket) -> None:
 
 
 def main() -> None:
-    parent = os.getppid()
-    # also when this process is too busy, or stopped, to see the control socket close
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit(1)
+    belong_to(os.getppid())
     _watch(socket.socket(fileno=int(sys.argv[1])))
     logging.shutdown()
     os._exit(0)  # the thread that listens cannot be ended, and libraries complain of it at an orderly end

@@ -4,13 +4,12 @@ import asyncio
 import contextlib
 import logging
 import signal
-import socket
 import subprocess
-import sys
 
 import msgspec
 
 from config.settings import Settings
+from service.instance.children import ended, start_child
 
 log = logging.getLogger("forecast.supervisor")
 
@@ -20,7 +19,6 @@ _LONGEST_BACKOFF = 5.0
 _SETTLED_SECONDS = 10.0
 # It abandons what is under way, so it needs no longer than tidying up does.
 _STOP_SECONDS = 3.0
-_POLL_SECONDS = 0.02
 
 
 class WatchOrders(msgspec.Struct, frozen=True):
@@ -87,17 +85,8 @@ class WatcherProcess:
 
     async def _run(self) -> str:
         """One process, from its start to its end; says how it ended."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            process = subprocess.Popen(  # noqa: S603, ASYNC220 - ourselves; starting it takes no time worth a thread
-                [sys.executable, "-m", "service.instance.watcher", str(theirs.fileno())],
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the supervisor
-            )
-        self._process = process
-        ours.setblocking(False)
-        reader, writer = await asyncio.open_connection(sock=ours)
+        self._process, control_socket = start_child("service.instance.watcher")
+        reader, writer = await asyncio.open_connection(sock=control_socket)
         self.problem = None
         try:
             writer.write(self._orders)
@@ -107,8 +96,6 @@ class WatcherProcess:
             self.signal(signal.SIGKILL)  # gone already, or not to be understood any more
         finally:
             writer.close()
-        # as for a worker (worker_process.py): one that hangs in the kernel is not waited for in a thread
-        while (status := process.poll()) is None:  # noqa: ASYNC110 - nothing tells of it
-            await asyncio.sleep(_POLL_SECONDS)
+        status = await ended(self._process)
         self._process = None
-        return f"signal {-status}" if status < 0 else f"exit code {status}"
+        return status

@@ -6,21 +6,19 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from service.base import messages
+from service.instance.children import ended, start_child
 
 # Longer than any request may take and any switch of releases does.
 _STUCK_SECONDS = 15.0
 _FRESH_SECONDS = 0.5
 # A full near cache goes in some 500 turns of a loop that serves others meanwhile.
 _PURGE_SECONDS = 5.0
-# Between the close of its socket and its end.
-_POLL_SECONDS = 0.02
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -46,24 +44,13 @@ class WorkerProcess:
     @classmethod
     def start(cls, orders: messages.Orders, listening: socket.socket, on_report: Callable[[], None]) -> "WorkerProcess":
         """Call from the main thread: a worker dies with the thread that started it."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
-                [sys.executable, "-m", "service.worker.main", str(theirs.fileno()), str(listening.fileno())],
-                pass_fds=(theirs.fileno(), listening.fileno()),
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the supervisor, which drains
-            )
-        ours.setblocking(False)
-        return cls(process, ours, orders, on_report)
+        process, control_socket = start_child("service.worker.main", listening.fileno())
+        return cls(process, control_socket, orders, on_report)
 
     async def ended(self) -> str:
         """Waits for the end of the process; says how it ended."""
         await self._listening
-        # not in a thread: one that hangs in the kernel ends when its file system lets go, and nobody waits for that
-        while (status := self._process.poll()) is None:  # noqa: ASYNC110 - nothing tells of it
-            await asyncio.sleep(_POLL_SECONDS)
-        return f"signal {-status}" if status < 0 else f"exit code {status}"
+        return await ended(self._process)
 
     def signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):

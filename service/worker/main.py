@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ctypes
 import gc
 import logging
 import os
@@ -15,6 +14,7 @@ import msgspec
 import uvicorn
 import uvloop
 
+from config.processes import belong_to
 from config.settings import Settings
 from service.base import logs, messages
 from service.base.server import Server
@@ -23,7 +23,6 @@ from service.worker.app import WorkerApp
 
 log = logging.getLogger("forecast.worker")
 
-_PR_SET_PDEATHSIG = 1
 # Releases, Redis, logs, connections that are turned away, and room to spare.
 _OTHER_FILES = 500
 # Requests leave little to the garbage collector: the usual 700 objects make it look at what is merely under way.
@@ -183,11 +182,7 @@ def main() -> None:
     control_fd, listening_fd = (int(argument) for argument in sys.argv[1:3])
     for number in (signal.SIGINT, signal.SIGHUP):  # where every process gets them: the supervisor says when to drain
         signal.signal(number, signal.SIG_IGN)
-    parent = os.getppid()
-    # also when this process is too busy, or stopped, to see the control socket close
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit(1)
+    belong_to(os.getppid())
     code = 0
     try:
         uvloop.run(_main(socket.socket(fileno=control_fd), socket.socket(fileno=listening_fd)))

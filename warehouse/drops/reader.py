@@ -117,7 +117,7 @@ def _command(memory: int) -> list[str]:
 def _environment() -> dict[str, str]:
     """Ours without our secrets, which a file that takes over its reader must not find."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("FORECAST_")}
-    path = [str(Path(__file__).resolve().parents[1]), *filter(None, [own.get("PYTHONPATH")])]
+    path = [str(Path(__file__).resolve().parents[2]), *filter(None, [own.get("PYTHONPATH")])]
     # the pools of pyarrow's own would reserve what the limit on memory counts
     return {**own, "PYTHONPATH": os.pathsep.join(path), "ARROW_DEFAULT_MEMORY_POOL": "system"}
 

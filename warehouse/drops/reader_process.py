@@ -4,15 +4,14 @@ The request comes on standard input, as MessagePack, which knows infinite limits
 standard output, a line of JSON each.
 """
 
-import ctypes
-import os
 import resource
 import signal
 import sys
 
+from config.processes import belong_to
+
 _MOST_FILE_BYTES = 16 << 30
 _MOST_OPEN_FILES = 1024
-_PR_SET_PDEATHSIG = 1
 
 
 def limit(memory: int) -> None:
@@ -26,19 +25,11 @@ def limit(memory: int) -> None:
         resource.setrlimit(what, (most if given == resource.RLIM_INFINITY else min(most, given), given))
 
 
-def belong_to(parent: int) -> None:
-    """Whoever is killed cannot end its reader; what that reads is of no use to anybody else."""
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it was quicker
-        os._exit(1)
-    for number in (signal.SIGTERM, signal.SIGINT):  # meant for the parent, when all processes are sent them
-        signal.signal(number, signal.SIG_IGN)
-
-
 def main() -> None:
     memory, parent = map(int, sys.argv[1:])
-    belong_to(parent)
+    belong_to(parent)  # which, when it is killed, cannot end its reader
+    for number in (signal.SIGTERM, signal.SIGINT):  # meant for the parent, when all processes are sent them
+        signal.signal(number, signal.SIG_IGN)
     limit(memory)
     # only now, because it takes a third of a second in which the parent may end
     from warehouse.drops.reader import answer

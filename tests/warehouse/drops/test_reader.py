@@ -244,3 +244,9 @@ def test_the_limits_are_the_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     assert held[resource.RLIMIT_NOFILE] == (100, 100)
     assert held[resource.RLIMIT_CORE] == (0, -1)
     assert held[resource.RLIMIT_FSIZE][0] > 0
+
+
+def test_a_reader_finds_our_modules_wherever_it_is_started() -> None:
+    """It is started without the folder that this process was started in."""
+    first = reader._environment()["PYTHONPATH"].split(os.pathsep)[0]
+    assert (Path(first) / "warehouse" / "drops" / "reader_process.py").is_file()
