@@ -7,7 +7,7 @@ keep the order of their requests.
 import logging
 from collections.abc import Callable
 from time import monotonic
-from typing import Any
+from typing import Any, assert_never
 
 from service.edge.connection.pipelining import END_OF_HEAD
 from service.edge.connection.protocol import LimitedProtocol
@@ -15,7 +15,7 @@ from service.edge.gate import Gate
 from service.edge.hot import heads
 from service.edge.hot.answers import HotAnswers
 from service.edge.hot.remembered import Caller
-from service.edge.hot.waiting import Answer, Holder
+from service.edge.hot.waiting import Answered, Holder, Outcome, Unanswered
 
 log = logging.getLogger("forecast.access")
 
@@ -71,23 +71,23 @@ class DirectProtocol(LimitedProtocol):
             or self._is_one_too_many
         ):
             return False
-        answer = hot.answer(head, caller, self.server_state.default_headers, now, holder)
-        if answer is None:
-            return False
-        if answer == "later":
-            self._asked = head
-        else:
-            self.transport.write(answer)
-            self._active_at = now
-            if self._idle_alarm is None:
-                self._watch_idle(self.timeout_keep_alive)
+        outcome = hot.answer(head, caller, self.server_state.default_headers, now, holder)
+        match outcome:
+            case Answered():
+                self._write_answer(outcome.data, now)
+            case Unanswered.WAITING:
+                self._asked = head
+            case Unanswered.FOR_ROUTER:
+                return False
+            case _:
+                assert_never(outcome)
         if self._alarm is not None:
             self._disarm()
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
         return True
 
-    def told(self, make: Callable[[], Answer]) -> None:
+    def told(self, make: Callable[[], Outcome]) -> None:
         """The request that was asked for can be answered, or has to be in the ordinary way.
 
         After a defect the connection is closed, as the loop does when something arrives: no alarm is set meanwhile, and
@@ -99,20 +99,26 @@ class DirectProtocol(LimitedProtocol):
             log.exception("a request that waited could not be answered")
             self._close()
 
-    def _answer_asked(self, make: Callable[[], Answer]) -> None:
+    def _answer_asked(self, make: Callable[[], Outcome]) -> None:
         asked, self._asked = self._asked, None
         if asked is None or self.transport.is_closing():
             return  # nobody is there to whom it would count
-        answer = make() if not self.app.draining else None
-        if answer == "later":
-            self._asked = asked
-        elif answer is not None:
-            self.transport.write(answer)
-            self._active_at = monotonic()
-            if self._idle_alarm is None:
-                self._watch_idle(self.timeout_keep_alive)
-        else:
-            self._was_looked_at = True
-            self._parse(asked)
+        outcome = make() if not self.app.draining else Unanswered.FOR_ROUTER
+        match outcome:
+            case Answered():
+                self._write_answer(outcome.data, monotonic())
+            case Unanswered.WAITING:
+                self._asked = asked
+            case Unanswered.FOR_ROUTER:
+                self._was_looked_at = True
+                self._parse(asked)
+            case _:
+                assert_never(outcome)
         if self._held:
             self._go_on()
+
+    def _write_answer(self, data: bytes, now: float) -> None:
+        self.transport.write(data)
+        self._active_at = now
+        if self._idle_alarm is None:
+            self._watch_idle(self.timeout_keep_alive)

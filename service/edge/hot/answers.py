@@ -8,7 +8,6 @@ is not known to be good at this moment, a limit that is reached, an answer that 
 from collections.abc import Callable
 from functools import lru_cache
 from time import monotonic
-from typing import Literal
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
@@ -19,7 +18,7 @@ from service.cache.sieve import Node, Sieve
 from service.edge.admission.admission import Allowance, Meter
 from service.edge.hot import heads
 from service.edge.hot.remembered import Caller, Target
-from service.edge.hot.waiting import Answer, Holder, Waiting
+from service.edge.hot.waiting import FOR_ROUTER, WAITING, Answered, HeldRequest, Holder, Outcome
 from service.edge.hot.wire import Heads, Tiers
 from service.http.caching import accepts_gzip, matches
 from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
@@ -74,36 +73,38 @@ class HotAnswers:
             line = heads.request_line(url)
             self._targets.put(line, Target(area, kept, self._telemetry), len(line) + _OVERHEAD_BYTES)
 
-    def answer(self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None) -> Answer:
-        """The whole answer as it travels, counted; None if the request has to take the ordinary way.
+    def answer(self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None) -> Outcome:
+        """The answer, there and then if it can be.
 
         `head` is what arrived, from its request line on; `dates` are the server's own headers; `now` is in monotonic
-        seconds. "later": somebody is asked; until `holder` is told nothing else may be asked for this caller.
+        seconds. While a request is waiting, until `holder` is told, nothing else may be asked for this caller.
         """
         end = head.find(b"\r\n")
         node = self._find_target(head[:end])
         if node is None or node.value.release != self._release:
-            return None
+            return FOR_ROUTER
         node.visited = True
         target: Target = node.value
         node = self._find_near(target.digest)
         reader = caller.reader
         asked = reader.usually if head[end:] == reader.usual else reader.read(head, end)
         if asked is None:
-            return None
+            return FOR_ROUTER
         if node is None:
-            return self._ask_shared(Waiting(target, caller, asked, dates, now, holder)) if holder is not None else None
+            if holder is None:
+                return FOR_ROUTER
+            return self._ask_shared(HeldRequest(target, caller, asked, dates, now, holder))
         if asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
         known = caller.known
         if known is None:
-            return None
+            return FOR_ROUTER
         key = known.key if now < known.good_before else self._good_key(caller, asked, now)
         allowance = self._meter.admit(key, target.area, now) if key is not None else None
         if allowance is None:
             if key is None or holder is None:
-                return None
-            waiting, kept = Waiting(target, caller, asked, dates, now, holder), node
+                return FOR_ROUTER
+            waiting, kept = HeldRequest(target, caller, asked, dates, now, holder), node
             return self._ask_for_token(waiting, key, now, lambda allowance: self._from_near(waiting, kept, allowance))
         if reader.news is not None:
             reader.learn()
@@ -111,43 +112,43 @@ class HotAnswers:
         self.near += 1
         return self._written(target, node.value.heads, node.value.entry, asked, allowance, dates, now)
 
-    def _from_near(self, waiting: Waiting, node: Node, allowance: Allowance) -> bytes:
+    def _from_near(self, waiting: HeldRequest, node: Node, allowance: Allowance) -> Answered:
         node.visited = True
         self.near += 1
         return self._answered(waiting, node.value.heads, node.value.entry, allowance)
 
-    def _ask_shared(self, waiting: Waiting) -> Answer:
+    def _ask_shared(self, waiting: HeldRequest) -> Outcome:
         shared, target, now = self._tiers.shared, waiting.target, waiting.began
         key = self._good_key(waiting.caller, waiting.asked, now) if not shared.is_away else None
         if key is None or not self._meter.may_admit(key, target.area, now):
-            return None
+            return FOR_ROUTER
         generation = self._tiers.near.generation
 
         def found(_outcome: Lookup, entry: CacheEntry | None) -> None:
             waiting.holder.told(lambda: self._found(waiting, entry, generation))
 
         shared.ask(target.key, found)
-        return "later"
+        return WAITING
 
-    def _found(self, waiting: Waiting, entry: CacheEntry | None, generation: int) -> Answer:
+    def _found(self, waiting: HeldRequest, entry: CacheEntry | None, generation: int) -> Outcome:
         """The answer with what the shared cache had. Whatever is not simply there the ordinary way asks for again, and
         makes."""
         target, now = waiting.target, monotonic()
         if entry is None or target.release != self._release:
-            return None
+            return FOR_ROUTER
         key = self._good_key(waiting.caller, waiting.asked, now)
         if key is None:
-            return None
+            return FOR_ROUTER
 
-        def finish(allowance: Allowance) -> bytes:
+        def finish(allowance: Allowance) -> Answered:
             return self._from_shared(waiting, entry, generation, allowance, now)
 
         allowance = self._meter.admit(key, target.area, now)
         return finish(allowance) if allowance is not None else self._ask_for_token(waiting, key, now, finish)
 
     def _from_shared(
-        self, waiting: Waiting, entry: CacheEntry, generation: int, allowance: Allowance, found_at: float
-    ) -> bytes:
+        self, waiting: HeldRequest, entry: CacheEntry, generation: int, allowance: Allowance, found_at: float
+    ) -> Answered:
         tiers, target = self._tiers, waiting.target
         self.shared += 1
         tiers.near.misses += 1
@@ -158,31 +159,31 @@ class HotAnswers:
         heads = tiers.heads.all_of(target.release, entry, gzip=waiting.asked.accept_encoding is not None)
         return self._answered(waiting, heads, entry, allowance)
 
-    def _answered(self, waiting: Waiting, heads: Heads, entry: CacheEntry, allowance: Allowance) -> bytes:
+    def _answered(self, waiting: HeldRequest, heads: Heads, entry: CacheEntry, allowance: Allowance) -> Answered:
         if waiting.caller.reader.news is not None:
             waiting.caller.reader.learn()
         return self._written(waiting.target, heads, entry, waiting.asked, allowance, waiting.dates, waiting.began)
 
     def _ask_for_token(
-        self, waiting: Waiting, key: ApiKey, now: float, finish: Callable[[Allowance], bytes]
-    ) -> Literal["later"] | None:
+        self, waiting: HeldRequest, key: ApiKey, now: float, finish: Callable[[Allowance], Answered]
+    ) -> Outcome:
         """Where very many come at once, waiting in the ordinary way takes the worker so long that what it has leased
         is worth nothing when it gets to it; then all of them would wait, for ever."""
 
         def told(allowance: Allowance | None) -> None:
             waiting.holder.told(lambda: self._with_token(waiting, key, allowance, finish))
 
-        return "later" if self._meter.ask(key, waiting.target.area, now, told) else None
+        return WAITING if self._meter.ask(key, waiting.target.area, now, told) else FOR_ROUTER
 
     def _with_token(
-        self, waiting: Waiting, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], bytes]
-    ) -> bytes | None:
+        self, waiting: HeldRequest, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], Answered]
+    ) -> Outcome:
         if (
             allowance is None
             or waiting.target.release != self._release
             or self._good_key(waiting.caller, waiting.asked, monotonic()) != key
         ):
-            return None
+            return FOR_ROUTER
         return finish(allowance)
 
     def _good_key(self, caller: Caller, asked: heads.Asked, now: float) -> ApiKey | None:
@@ -202,7 +203,7 @@ class HotAnswers:
         allowance: Allowance,
         dates: Headers,
         began: float,
-    ) -> bytes:
+    ) -> Answered:
         """From here on it is answered: a token of the key's rate may have been taken."""
         if asked.accept_encoding is not None and entry.gzipped and _accepts_gzip(asked.accept_encoding):
             (lines, not_modified, etag), body = heads[1], entry.gzipped
@@ -233,7 +234,7 @@ class HotAnswers:
             histogram.total += seconds
         else:
             target.seconds.observe(seconds)
-        return b"".join((ok, lines, request_id, allowance.tail, body))
+        return Answered(b"".join((ok, lines, request_id, allowance.tail, body)))
 
     def _look_at(self, caller: Caller, asked: heads.Asked) -> None:
         """At a host and a key that the connection did not show before: they are known if both are good."""

@@ -1,7 +1,8 @@
 """A request that can be answered directly once somebody else has told something: the shared cache, or the rates."""
 
 from collections.abc import Callable
-from typing import Literal, Protocol
+from enum import Enum
+from typing import Protocol
 
 import msgspec
 
@@ -9,20 +10,37 @@ from service.edge.hot.heads import Asked
 from service.edge.hot.remembered import Caller, Target
 from service.http.reply import Header
 
-# The whole answer as it travels; or the holder is told later; or None, if the request has to take the ordinary way.
-Answer = bytes | Literal["later"] | None
+
+class Answered(msgspec.Struct, frozen=True, gc=False):
+    """The whole answer as it travels. It has been counted."""
+
+    data: bytes
+
+
+class Unanswered(Enum):
+    """What becomes of a request that is not answered there and then."""
+
+    WAITING = "somebody else was asked, and the holder is told later"
+    FOR_ROUTER = "the router path has to answer it"
+
+
+WAITING, FOR_ROUTER = Unanswered.WAITING, Unanswered.FOR_ROUTER
+Outcome = Answered | Unanswered
 
 
 class Holder(Protocol):
     """Who waits for an answer, and asks nothing else meanwhile."""
 
-    def told(self, make: Callable[[], Answer]) -> None:
+    def told(self, make: Callable[[], Outcome]) -> None:
         """`make` makes the answer, there and then. Called in a later turn."""
         ...
 
 
-class Waiting(msgspec.Struct, frozen=True):
-    """`began` is in monotonic seconds; `dates` are the server's own headers."""
+class HeldRequest(msgspec.Struct, frozen=True):
+    """A hot request while the shared cache or the rates are asked for its sake.
+
+    `began` is in monotonic seconds; `dates` are the server's own headers.
+    """
 
     target: Target
     caller: Caller
