@@ -16,8 +16,8 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from warehouse.areas import forecast
-from warehouse.publishing.publish import roll_back
 from warehouse.releases.catalog import Catalog
+from warehouse.releases.rollback import roll_back
 
 _CONNECTIONS = 32
 _PATH = "/v1/population-housing-forecast"

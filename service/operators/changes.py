@@ -14,7 +14,7 @@ from service.keys import form
 from service.keys.opening import open_key_store
 from service.keys.record import KeyView
 from service.keys.store import ForeignStoreError, KeyStore, KeyStoreError, NoSuchKeyError
-from service.publishing.publisher import RolledBack, roll_back_and_wait
+from service.publishing.rollback import RolledBack, roll_back_and_wait
 from service.redis.client import StoreUnavailable
 from warehouse.files.access import FileAccess
 from warehouse.schema.errors import BusyError, CatalogError, FilesHang, NoSuchReleaseError

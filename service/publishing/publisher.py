@@ -11,8 +11,9 @@ import msgspec
 
 from config.settings import Settings
 from service.base.whoami import whoami
+from service.publishing.rollback import SERVED_WITHIN_SECONDS
 from service.publishing.warming import warm_release
-from warehouse.publishing.publish import Options, Outcome, publish, roll_back
+from warehouse.publishing.publish import Options, Outcome, publish
 from warehouse.releases.catalog import Catalog, Manifest, Origin
 from warehouse.releases.instances import InstanceRecord, wait_until_served
 from warehouse.releases.retire import retire_all_but
@@ -20,7 +21,6 @@ from warehouse.schema.errors import WarehouseError
 from warehouse.schema.findings import Acceptance, Finding
 from warehouse.schema.shown import plain
 
-SERVED_WITHIN_SECONDS = 2.0
 _MOST_PATHS = 20
 
 Progress = Callable[[str], None]
@@ -32,13 +32,6 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     behind: tuple[InstanceRecord, ...] = ()
     retired: tuple[str, ...] = ()
-
-
-class RolledBack(msgspec.Struct, frozen=True):
-    """`release` is current again. `behind`: live instances that do not serve it yet."""
-
-    release: str
-    behind: tuple[InstanceRecord, ...]
 
 
 def origin_of(paths: Sequence[str], via: Literal["command", "inbox", "demo"]) -> Origin:
@@ -87,17 +80,6 @@ def publish_and_wait(settings: Settings, paths: Sequence[str], options: Options,
         except WarehouseError:
             retired = []  # another publisher was quicker, and retires as well
     return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))
-
-
-def roll_back_and_wait(data: Path, release: str | None, by: str) -> RolledBack:
-    """Makes `release`, or the one before the current, current for `by`, and waits for the live instances.
-
-    Raises:
-        CatalogError: if there is no such release, or it is damaged.
-        BusyError: if a publisher is at work.
-    """
-    manifest = roll_back(Catalog(data), release, by)
-    return RolledBack(manifest.id, tuple(wait_until_served(data, manifest.id, SERVED_WITHIN_SECONDS)))
 
 
 def _current(catalog: Catalog) -> str | None:

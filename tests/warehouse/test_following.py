@@ -14,8 +14,8 @@ from warehouse import following
 from warehouse.areas import forecast
 from warehouse.following import OpenRelease, ReleaseFollower
 from warehouse.places.keyset import Match
-from warehouse.publishing.publish import roll_back
 from warehouse.releases.catalog import Catalog
+from warehouse.releases.rollback import roll_back
 from warehouse.schema.errors import LookupFailure
 
 Publish = Callable[[int], str]

@@ -14,10 +14,10 @@ from config import resources
 from warehouse import sql
 from warehouse.drops.collection import Drop, DropFile, collect
 from warehouse.drops.recognition import recognise
+from warehouse.drops.room import Room, room_for
 from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate
 from warehouse.drops.writing import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK, marks, write_tables
-from warehouse.files.room import Room, room_for
 from warehouse.releases.catalog import TableInfo
 from warehouse.releases.tables import table_file
 from warehouse.rules.all import Limits, found

@@ -12,7 +12,8 @@ import duckdb
 from warehouse import sql
 from warehouse.drops import parquet_pages
 from warehouse.drops.recognition import Extract
-from warehouse.files.room import Room, says_full
+from warehouse.drops.room import Room
+from warehouse.files.full_disk import says_full
 from warehouse.rules.all import found
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import POPULATION, Kind, Table

@@ -15,7 +15,8 @@ from warehouse.compare.releases import compare
 from warehouse.drops.collection import check_paths
 from warehouse.drops.intake import Before, Progress, Read, Request
 from warehouse.drops.reader import Reader, read_apart
-from warehouse.files.room import Room, room_for, with_remedy
+from warehouse.drops.room import Room, room_for
+from warehouse.files.full_disk import with_remedy
 from warehouse.publishing import build
 from warehouse.releases.catalog import Catalog, Manifest, Origin, TableInfo
 from warehouse.releases.tables import content_of, table_file
@@ -237,28 +238,3 @@ class _Publication:
             )
         )
         return connection
-
-
-def roll_back(catalog: Catalog, release: str | None = None, by: str | None = None) -> Manifest:
-    """Makes `release`, or the one that was current before this one, current again, for `by`.
-
-    Raises:
-        CatalogError: if there is no such release, or it is damaged.
-        BusyError: if a publisher is at work.
-    """
-    with catalog.changing():
-        manifest = catalog.manifest(release or _previous(catalog))
-        catalog.verify(manifest)
-        catalog.switch(manifest.id, by)
-        return manifest
-
-
-def _previous(catalog: Catalog) -> str:
-    pointer = catalog.pointer()
-    if pointer is None:
-        raise NoReleaseError(
-            f"nothing was published yet in {catalog.data.absolute()}, so there is nothing to return to"
-        )
-    if pointer.previous is None:
-        raise CatalogError("there was no release before the current one")
-    return pointer.previous

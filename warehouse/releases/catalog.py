@@ -26,8 +26,8 @@ from warehouse.files.durable import (
     sync,
     sync_tree,
 )
+from warehouse.files.full_disk import with_remedy
 from warehouse.files.reading import read_struct
-from warehouse.files.room import with_remedy
 from warehouse.schema.errors import BusyError, CatalogError, NoReleaseError, NoSuchReleaseError
 from warehouse.schema.findings import Acceptance, Report
 

@@ -20,7 +20,7 @@ from service.cli.output import (
     stdout,
     tell_data_folder,
 )
-from service.publishing.publisher import SERVED_WITHIN_SECONDS, roll_back_and_wait
+from service.publishing.rollback import SERVED_WITHIN_SECONDS, roll_back_and_wait
 from service.reports import terminal
 from warehouse.compare.releases import compare_releases, write_release_changes
 from warehouse.releases.catalog import Catalog, Manifest

@@ -15,8 +15,8 @@ from tests.support.drops import (
 )
 from tests.warehouse.helpers import contents, entries, errors, publish
 from warehouse.files.durable import exclusive
-from warehouse.publishing.publish import roll_back
 from warehouse.releases.catalog import Catalog
+from warehouse.releases.rollback import roll_back
 from warehouse.schema.errors import BusyError, CatalogError, DropError
 
 

@@ -10,10 +10,10 @@ from tests.support.disks import mounted
 from tests.support.drops import people, write_drop
 from tests.support.instance import environment, forecast
 from tests.warehouse.helpers import publish
-from warehouse.publishing.publish import roll_back
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.instances import InstanceFile, live
 from warehouse.releases.retire import retire_all_but
+from warehouse.releases.rollback import roll_back
 from warehouse.schema.errors import CatalogError, InboxError
 
 

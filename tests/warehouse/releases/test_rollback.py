@@ -9,8 +9,8 @@ from tests.support.drops import (
     write_drop,
 )
 from tests.warehouse.helpers import contents, flip_byte, publish
-from warehouse.publishing.publish import roll_back
 from warehouse.releases.catalog import Catalog
+from warehouse.releases.rollback import roll_back
 from warehouse.schema.errors import CatalogError, NoReleaseError
 
 OTHER_POPULATION = [people("36436", 2021, 5)]

@@ -10,7 +10,8 @@ from tests.support.drops import people, write_drop, write_swelling
 from tests.warehouse.helpers import NO_LIMITS
 from warehouse.drops import intake
 from warehouse.drops.intake import Read, Request, read
-from warehouse.files.room import room_for, with_remedy
+from warehouse.drops.room import room_for
+from warehouse.files.full_disk import with_remedy
 from warehouse.publishing.publish import Options, check, publish
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import CatalogError

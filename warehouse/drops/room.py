@@ -1,4 +1,4 @@
-"""Disk space: what a drop may take of it, whose fault it is if that is not enough, and what makes room."""
+"""Disk space: what a drop may take of it, and whose fault it is if that is not enough."""
 
 import errno
 import os
@@ -9,24 +9,14 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-# EFBIG is the reader's own limit on the size of a file.
-_FULL = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+from warehouse.files.full_disk import says_full
+
 # For the key store, usage, the pointer and records, which may be on the same disk.
 _RESERVE = 256 << 20
 _MOST = 8 << 30
 # What reading and building an ordinary drop takes is a small part of this; one made to hurt takes any multiple.
 _ORDINARY = 64 << 20
 _ORDINARY_RATIO = 20
-_REMEDY = "`forecast extracts retire --keep N` removes old releases, and works on a full disk"
-
-
-def says_full(error: Exception | str) -> bool:
-    return any(full in str(error) for full in _FULL)
-
-
-def with_remedy(message: str) -> str:
-    """`message`, and what makes room if it says that a disk is full."""
-    return f"{message}; {_REMEDY}" if says_full(message) else message
 
 
 class Room(msgspec.Struct, frozen=True):
