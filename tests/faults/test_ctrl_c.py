@@ -132,10 +132,10 @@ def test_ctrl_c_is_one_line_whenever_it_comes(folder: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("module", "name", "words"),
     [
-        ("publish", "compare", ("publish", "drop-1")),
-        ("publish", "compare", ("check", "drop-1", "--json")),
-        ("compare", "compare", ("diff", "{old}")),
-        ("build", "build", ("publish", "drop-1")),
+        ("publishing.publish", "compare", ("publish", "drop-1")),
+        ("publishing.publish", "compare", ("check", "drop-1", "--json")),
+        ("compare.releases", "compare", ("diff", "{old}")),
+        ("publishing.build", "build", ("publish", "drop-1")),
     ],
 )
 def test_ctrl_c_within_a_query_is_no_error_of_it(folder: Path, module: str, name: str, words: tuple[str, ...]) -> None:
@@ -158,7 +158,7 @@ def test_ctrl_c_that_a_library_loses_comes_again(folder: Path) -> None:
     lost = (
         "try:\n        import time\n        while True: time.sleep(0.01)\n    except KeyboardInterrupt: pass\n    with"
     )
-    program = _SLOW.format(module="publish", name="compare").replace("with", lost, 1)
+    program = _SLOW.format(module="publishing.publish", name="compare").replace("with", lost, 1)
     process = start(folder, sys.executable, "-c", program, "extracts", "check", "drop-1")
     assert process.stdout is not None
     assert process.stdout.readline() == "slow\n"
@@ -169,7 +169,7 @@ def test_ctrl_c_that_a_library_loses_comes_again(folder: Path) -> None:
 
 def test_ctrl_c_after_the_switch_says_what_is_current(folder: Path) -> None:
     """The release is live, whatever else was still to be done."""
-    program = _SLOW.format(module="instances", name="live")  # it waits for the instances
+    program = _SLOW.format(module="releases.instances", name="live")  # it waits for the instances
     process = start(folder, sys.executable, "-c", program, "extracts", "rollback")
     assert process.stdout is not None
     assert process.stdout.readline() == "slow\n"
@@ -185,7 +185,7 @@ def test_a_watcher_that_is_stopped_within_a_query_stops(folder: Path, number: in
     (folder / "drop-1").rename(folder / "inbox" / "drop-1")
     (folder / "inbox" / "drop-1" / "_SUCCESS").touch()
     before = state(folder)
-    program = _SLOW.format(module="publish", name="compare")
+    program = _SLOW.format(module="publishing.publish", name="compare")
     process = start(folder, sys.executable, "-c", program, "extracts", "watch", "inbox", "--json")
     assert process.stdout is not None
     for line in process.stdout:

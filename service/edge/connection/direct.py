@@ -15,7 +15,7 @@ from service.edge.gate import Gate
 from service.edge.hot import heads
 from service.edge.hot.answers import HotAnswers
 from service.edge.hot.remembered import Caller
-from service.edge.hot.waiting import Answered, Holder, Outcome, Unanswered
+from service.edge.hot.waiting import Holder, Outcome, Unanswered
 
 log = logging.getLogger("forecast.access")
 
@@ -73,8 +73,8 @@ class DirectProtocol(LimitedProtocol):
             return False
         outcome = hot.answer(head, caller, self.server_state.default_headers, now, holder)
         match outcome:
-            case Answered():
-                self._write_answer(outcome.data, now)
+            case bytes():
+                self._write_answer(outcome, now)
             case Unanswered.WAITING:
                 self._asked = head
             case Unanswered.FOR_ROUTER:
@@ -105,8 +105,8 @@ class DirectProtocol(LimitedProtocol):
             return  # nobody is there to whom it would count
         outcome = make() if not self.app.draining else Unanswered.FOR_ROUTER
         match outcome:
-            case Answered():
-                self._write_answer(outcome.data, monotonic())
+            case bytes():
+                self._write_answer(outcome, monotonic())
             case Unanswered.WAITING:
                 self._asked = asked
             case Unanswered.FOR_ROUTER:

@@ -18,7 +18,7 @@ from service.cache.sieve import Node, Sieve
 from service.edge.admission.admission import Allowance, Meter
 from service.edge.hot import heads
 from service.edge.hot.remembered import Caller, Target
-from service.edge.hot.waiting import FOR_ROUTER, WAITING, Answered, HeldRequest, Holder, Outcome
+from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, Outcome
 from service.edge.hot.wire import Heads, Tiers
 from service.http.caching import accepts_gzip, matches
 from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
@@ -112,7 +112,7 @@ class HotAnswers:
         self.near += 1
         return self._written(target, node.value.heads, node.value.entry, asked, allowance, dates, now)
 
-    def _from_near(self, waiting: HeldRequest, node: Node, allowance: Allowance) -> Answered:
+    def _from_near(self, waiting: HeldRequest, node: Node, allowance: Allowance) -> bytes:
         node.visited = True
         self.near += 1
         return self._answered(waiting, node.value.heads, node.value.entry, allowance)
@@ -140,7 +140,7 @@ class HotAnswers:
         if key is None:
             return FOR_ROUTER
 
-        def finish(allowance: Allowance) -> Answered:
+        def finish(allowance: Allowance) -> bytes:
             return self._from_shared(waiting, entry, generation, allowance, now)
 
         allowance = self._meter.admit(key, target.area, now)
@@ -148,7 +148,7 @@ class HotAnswers:
 
     def _from_shared(
         self, waiting: HeldRequest, entry: CacheEntry, generation: int, allowance: Allowance, found_at: float
-    ) -> Answered:
+    ) -> bytes:
         tiers, target = self._tiers, waiting.target
         self.shared += 1
         tiers.near.misses += 1
@@ -159,13 +159,13 @@ class HotAnswers:
         heads = tiers.heads.all_of(target.release, entry, gzip=waiting.asked.accept_encoding is not None)
         return self._answered(waiting, heads, entry, allowance)
 
-    def _answered(self, waiting: HeldRequest, heads: Heads, entry: CacheEntry, allowance: Allowance) -> Answered:
+    def _answered(self, waiting: HeldRequest, heads: Heads, entry: CacheEntry, allowance: Allowance) -> bytes:
         if waiting.caller.reader.news is not None:
             waiting.caller.reader.learn()
         return self._written(waiting.target, heads, entry, waiting.asked, allowance, waiting.dates, waiting.began)
 
     def _ask_for_token(
-        self, waiting: HeldRequest, key: ApiKey, now: float, finish: Callable[[Allowance], Answered]
+        self, waiting: HeldRequest, key: ApiKey, now: float, finish: Callable[[Allowance], bytes]
     ) -> Outcome:
         """Where very many come at once, waiting in the ordinary way takes the worker so long that what it has leased
         is worth nothing when it gets to it; then all of them would wait, for ever."""
@@ -176,7 +176,7 @@ class HotAnswers:
         return WAITING if self._meter.ask(key, waiting.target.area, now, told) else FOR_ROUTER
 
     def _with_token(
-        self, waiting: HeldRequest, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], Answered]
+        self, waiting: HeldRequest, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], bytes]
     ) -> Outcome:
         if (
             allowance is None
@@ -203,7 +203,7 @@ class HotAnswers:
         allowance: Allowance,
         dates: Headers,
         began: float,
-    ) -> Answered:
+    ) -> bytes:
         """From here on it is answered: a token of the key's rate may have been taken."""
         if asked.accept_encoding is not None and entry.gzipped and _accepts_gzip(asked.accept_encoding):
             (lines, not_modified, etag), body = heads[1], entry.gzipped
@@ -234,7 +234,7 @@ class HotAnswers:
             histogram.total += seconds
         else:
             target.seconds.observe(seconds)
-        return Answered(b"".join((ok, lines, request_id, allowance.tail, body)))
+        return b"".join((ok, lines, request_id, allowance.tail, body))
 
     def _look_at(self, caller: Caller, asked: heads.Asked) -> None:
         """At a host and a key that the connection did not show before: they are known if both are good."""
