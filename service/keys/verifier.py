@@ -22,7 +22,7 @@ from service.keys.names import key_id_of
 from service.keys.record import ApiKey, Control, DamagedRecordError
 from service.keys.store import ForeignStoreError, KeyStore
 from service.keys.verdict import INVALID, Accepted, Rejected, Unknown, Verdict
-from service.redis.client import StoreUnavailable
+from service.redis.client import StoreRefused, StoreUnavailable
 
 log = logging.getLogger("forecast.keys")
 
@@ -134,6 +134,8 @@ class KeyVerifier:
             self._believe(await self._store.control())
         except ForeignStoreError as error:
             self._alarm(str(error))
+        except StoreRefused as error:  # it is there, and no key can be judged by it
+            self._alarm(f"{error}; no key can be judged until it may be read")
         except StoreUnavailable as error:
             log.debug("the key store was not looked at: %s", error)
 

@@ -70,7 +70,7 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     foreign = any(report.keys_problem for report in reports)
     yield _gauge(
         "forecast_key_store_foreign",
-        "1 if the key store lost its keys, has another pepper's, or its sentinel is damaged.",
+        "1 if the key store lost its keys, has another pepper's, its sentinel is damaged, or it refuses to be read.",
         foreign,
     )
     stuck = any(report.usage_problem for report in reports)

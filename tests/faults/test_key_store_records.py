@@ -172,3 +172,19 @@ def test_commands_tell_a_damaged_sentinel_and_a_damaged_trail_and_still_show_key
     store.rename("a:audit", "a:audit-damaged")
     assert forecast(published.env, "keys", "adopt-store", "--yes").returncode == 0
     assert json.loads(forecast(published.env, "keys", "show", key_id, "--json").stdout)["status"] == "revoked"
+
+
+def test_a_key_store_that_refuses_to_be_read_makes_every_worker_unavailable(
+    published: Site, short: Path, store: "redis.Redis"
+) -> None:
+    """It answers, so it is not away; but nobody can be told good by it."""
+    with serving(published.env, short / "serve.log") as instance:
+        until(lambda: is_ready(instance))
+        try:
+            store.acl_setuser("default", enabled=True, nopass=True, commands=["-get", "-mget"])
+            until(lambda: is_unavailable(instance, "no permissions"))
+            assert instance.zip_code(published.key).status_code == 503
+        finally:
+            store.acl_setuser("default", enabled=True, nopass=True, commands=["+get", "+mget"])
+        until(lambda: is_ready(instance))
+        assert instance.zip_code(published.key).status_code == 200
