@@ -9,7 +9,7 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import InvalidResponse, OutOfMemoryError, ReadOnlyError, RedisError
+from redis.exceptions import InvalidResponse, NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from config.urls import mask_url
@@ -170,6 +170,8 @@ class RedisStore:
 
 def told(error: Exception) -> str:
     """An error that a server answered with, for operators."""
+    if isinstance(error, NoPermissionError):
+        return f"{_reason(error)} (SECURITY.md lists the rights that its user needs)"
     return _REFUSALS.get(refusal_of(error)) or _reason(error)
 
 

@@ -180,3 +180,10 @@ def test_a_url_that_is_none_is_an_error_at_once() -> None:
     """When the instance starts, not with the first request."""
     with pytest.raises(ValueError, match="Redis URL"):
         open_client("http://example.test", timeout=BUDGET)
+
+
+async def test_who_lacks_a_right_is_told_where_the_rights_are(store: RedisStore) -> None:
+    """An upgrade may need more of them: what worked yesterday is refused then."""
+    await store.call(lambda client: client.acl_setuser("default", commands=["-set"]))
+    with pytest.raises(StoreUnavailable, match=r"no permissions .*SECURITY\.md"):
+        await store.call(lambda client: client.set("a", "b"))
