@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from config.settings import Settings
@@ -17,6 +18,10 @@ from warehouse.releases.catalog import Catalog
 
 # Hundreds of processes are started here: whatever this one was told, let them compile our modules once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# On a busy machine any example may take seconds; Hypothesis would call that a failure.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
 
 # Together large enough for gzip to be worth it.
 SPRINGFIELD = tuple(
