@@ -3,6 +3,7 @@
 No secret of ours ever gets here; what looks like a partner's key, in a path for example, is masked.
 """
 
+import asyncio
 import logging
 import sys
 from datetime import UTC, datetime
@@ -59,10 +60,16 @@ def configure(form: Literal["auto", "json", "text"], level: str) -> bool:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
+    # a drain that ends cancels requests whose clients do not read; uvicorn takes that for a failure of ours
+    logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
     # these say per connection or per process what we say ourselves, or count
     for name in ("uvicorn.error", "uvicorn.access", "litestar"):
         logging.getLogger(name).setLevel(logging.ERROR)
     return as_json
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def _printable(line: str) -> str:

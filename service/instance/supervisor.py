@@ -65,6 +65,7 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
         self._written: InstanceRecord | None = None
+        self._unwritten: str | None = None
         self._records = FileAccess(_FILE_THREADS)
         self._statuses = FileAccess(_FILE_THREADS)
         self._locks = FileAccess()
@@ -198,9 +199,11 @@ class Supervisor:
                 what = f"writing {self._instance.record}"
                 await self._records.run(what, self._instance.write, record, wait=1)
             except OSError as error:
-                log.error("cannot write the instance record: %s", error)
+                if str(error) != self._unwritten:  # tried four times a second, and said once
+                    log.error("cannot write the instance record: %s", error)
+                self._unwritten = str(error)
                 return
-            self._written = record
+            self._written, self._unwritten = record, None
 
     # --- what operators see --------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Logging: JSON lines for machines, text for a terminal, and nothing that a caller could forge."""
 
+import asyncio
 import io
 import json
 import logging
@@ -130,3 +131,18 @@ def test_a_key_that_a_caller_put_into_a_path_is_masked(formatter: logging.Format
     assert parts.key_id not in line
     assert parts.secret[:20] not in line
     assert line.count("phf_live_********") == 3
+
+
+def test_a_request_that_the_end_of_a_drain_cancels_is_no_failure(
+    restored: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its client does not read. What goes wrong otherwise is still told."""
+    logs.configure("json", "info")
+    server = logging.getLogger("uvicorn.error")
+    for error in (asyncio.CancelledError(), ValueError("broken")):
+        try:
+            raise error
+        except BaseException:
+            server.exception("Exception in ASGI application")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "broken" in line

@@ -1,0 +1,41 @@
+"""The supervisor, as far as it can be asked without a running instance."""
+
+import errno
+import logging
+import socket
+from pathlib import Path
+
+import pytest
+
+from config.settings import Settings
+from service.instance.supervisor import Supervisor
+from warehouse.releases.instances import InstanceFile, InstanceRecord
+
+
+class FullDisk(InstanceFile):
+    """Takes a record only while there is room."""
+
+    full = True
+
+    def write(self, record: InstanceRecord) -> None:
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().write(record)
+
+
+async def test_a_record_that_cannot_be_written_is_told_once_until_it_can(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is tried several times a second."""
+    caplog.set_level(logging.ERROR, "forecast.supervisor")
+    supervisor = Supervisor(Settings(data_dir=str(tmp_path)), log_json=False)
+    disk = FullDisk(tmp_path, "one")
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        supervisor._instance, supervisor._operators = disk, bound
+        for full in (True, True, False, True):
+            disk.full = full
+            supervisor._written = None  # as if a worker had another release since
+            await supervisor._write_record()
+    assert [record.getMessage() for record in caplog.records] == [
+        "cannot write the instance record: [Errno 28] No space left on device"
+    ] * 2
