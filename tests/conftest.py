@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,10 @@ from warehouse.releases.catalog import Catalog
 
 # Hundreds of processes are started here: whatever this one was told, let them compile our modules once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Whoever starts the tests in the background of a script has SIGINT ignored, and every process would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # On a busy machine any example may take seconds; Hypothesis would call that a failure.
 hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -63,8 +64,22 @@ def folder(made: Path, short: Path) -> Path:
     return short
 
 
+_started: "list[subprocess.Popen[str]]" = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_outlives_its_test() -> Iterator[None]:
+    """A command that did not end would keep a processor busy for good."""
+    yield
+    while _started:
+        with _started.pop() as process:
+            process.kill()
+
+
 def start(folder: Path, *command: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(command, env=environment(folder / "data"), stdout=-1, stderr=-1, text=True, cwd=folder)
+    env = environment(folder / "data")
+    _started.append(subprocess.Popen(command, env=env, stdout=-1, stderr=-1, text=True, cwd=folder))
+    return _started[-1]
 
 
 def maps_our_libraries(pid: int) -> bool:
