@@ -18,7 +18,7 @@ setup: $(INSTALLED) ## create .venv and install into it
 demo: $(RUNNABLE) ## serve an illustrative release of the whole country, with a key and lines to copy
 	@exec $(VENV)/bin/forecast demo
 
-test: $(INSTALLED) ## run the tests (at most 5 minutes)
+test: $(INSTALLED) ## run the tests (about 6 minutes on two cores)
 	@$(PY) -m pytest
 
 lint: $(INSTALLED) ## style, strict types, import rules
