@@ -1,4 +1,4 @@
-"""forecast extracts: what looks at releases. What looks at drops is in extracts.py."""
+"""forecast extracts: what looks at releases. What looks at drops is in drops.py."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""forecast keys: what changes keys. What shows them is in keys_show.py and keys_log.py, backups in keys_backup.py."""
+"""forecast keys: what changes keys. What shows them is in show.py and log.py, backups in backup.py."""
 
 import sys
 from datetime import datetime, timedelta

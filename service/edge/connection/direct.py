@@ -1,4 +1,4 @@
-"""The partners' connection: requests are answered directly where they can be (hot.py); the others go to the parser.
+"""The partners' connection: requests are answered directly where they can be (edge/hot); the others go to the parser.
 
 While the shared cache or the rates are asked for the sake of a request, what arrives behind it is held, so that answers
 keep the order of their requests.
