@@ -7,7 +7,7 @@ it is lost. So it is noted here, and whoever ends the command asks whether an er
 import os
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
@@ -19,6 +19,7 @@ _AGAIN_SECONDS = 0.5
 
 _asked: str | None = None
 _result = ""
+_enders: list[Callable[[], None]] = []
 
 
 def asked() -> str | None:
@@ -29,6 +30,13 @@ def asked() -> str | None:
 def note(number: int) -> None:
     global _asked
     _asked = signal.Signals(number).name
+    for end_work in _enders:
+        end_work()
+
+
+def ends_by(end_work: Callable[[], None]) -> None:
+    """`end_work` is called in the handler of each signal that asks this process to stop."""
+    _enders.append(end_work)
 
 
 def forget() -> None:

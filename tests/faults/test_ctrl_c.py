@@ -19,15 +19,16 @@ from tests.support.waiting import PATIENCE, until
 from tests.warehouse.helpers import publish
 from warehouse.releases.catalog import Catalog
 
-# What a command compares, or reads, can take a minute; here it does.
+# What a command compares, or reads, can take a minute; here it takes hours, and all threads that DuckDB has.
 _SLOW = """
 import sys
-import duckdb
 import warehouse.{module} as module
+from warehouse.sql.connections import connect
 def slow(*_, **__):
-    print("slow", flush=True)
-    with duckdb.connect() as connection:
-        connection.execute("SELECT count(*) FROM range(1000000000000) r(i) WHERE i % 7 = 3").fetchall()
+    with connect() as connection:
+        connection.execute("CREATE TABLE numbers AS SELECT i FROM range(1000000) r(i)")
+        print("slow", flush=True)
+        connection.execute("SELECT count(*) FROM numbers a, numbers b WHERE (a.i + b.i) % 7 = 3").fetchall()
 module.{name} = slow
 from service.__main__ import run
 run()
@@ -170,10 +171,14 @@ def test_ctrl_c_within_a_query_is_no_error_of_it(folder: Path, module: str, name
 
 def test_ctrl_c_that_a_library_loses_comes_again(folder: Path) -> None:
     """As within a finalizer, or where native code clears an error that is none of its own."""
-    lost = (
-        "try:\n        import time\n        while True: time.sleep(0.01)\n    except KeyboardInterrupt: pass\n    with"
-    )
-    program = _SLOW.format(module="publishing.publish", name="compare").replace("with", lost, 1)
+    lost = """
+    try:
+        import time
+        print("slow", flush=True)
+        while True: time.sleep(0.01)
+    except KeyboardInterrupt: pass
+    with connect"""
+    program = _SLOW.format(module="publishing.publish", name="compare").replace("    with connect", lost, 1)
     process = start(folder, sys.executable, "-c", program, "extracts", "check", "drop-1")
     assert process.stdout is not None
     assert process.stdout.readline() == "slow\n"

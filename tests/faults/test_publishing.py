@@ -178,7 +178,8 @@ def test_a_full_disk_is_no_obstacle_to_going_back(short: Path, drops: tuple[Path
             assert forecast(env, "extracts", "rollback").stdout.strip() == second
         full = forecast(env, "extracts", "publish", str(drops[0]))
         assert (full.returncode, "`forecast extracts retire" in full.stderr) == (1, True), full.stderr
-        assert forecast(env, "extracts", "retire", first).stdout.strip() == first
+        retired = forecast(env, "extracts", "retire", first)
+        assert retired.stdout.strip() == first, retired
         assert shutil.disk_usage(disk).free > 0
 
 

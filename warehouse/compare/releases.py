@@ -15,6 +15,7 @@ from warehouse.releases.tables import table_file
 from warehouse.schema.comparison import Comparison, FigureChange, Mover, Places, Records
 from warehouse.schema.errors import CatalogError
 from warehouse.schema.tables import HOUSING_FIGURES, TABLES
+from warehouse.sql import connections
 
 _MOVERS = 10
 _SAMPLES = 5
@@ -71,7 +72,7 @@ def _table_folders(catalog: Catalog, old: str, new: str) -> tuple[Path, Path]:
 @contextmanager
 def _reading(old: str, new: str) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
-        with duckdb.connect() as connection:
+        with connections.connect() as connection:
             yield connection
     except duckdb.Error as error:
         raise CatalogError(f"{old} and {new} cannot be compared: {str(error).strip().splitlines()[0]}") from None

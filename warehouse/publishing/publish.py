@@ -25,6 +25,7 @@ from warehouse.schema.comparison import Comparison
 from warehouse.schema.errors import CatalogError, DropError, NoReleaseError
 from warehouse.schema.findings import Acceptance, Finding, Report, accept, report
 from warehouse.schema.tables import TABLES, table
+from warehouse.sql import connections
 
 _MEMORY = 512 << 20
 
@@ -227,7 +228,7 @@ class _Publication:
             raise CatalogError(with_remedy(f"{where} cannot be compared with: {sql.reason(error)}")) from None
 
     def _connection(self, room: Room) -> duckdb.DuckDBPyConnection:
-        connection = duckdb.connect()
+        connection = connections.connect()
         connection.execute(
             sql.statement(
                 "limit_publisher",

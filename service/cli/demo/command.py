@@ -6,10 +6,11 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from service.base import logs
+from service.base import interruption, logs
 from service.base.sockets import StartError
 from service.cli.demo.site import DemoLines, program_name, run_demo
 from service.cli.output import fail, load_settings, print_json, reports_errors, stderr, stdout
+from warehouse.sql import connections
 
 
 @click.command()
@@ -26,6 +27,7 @@ def demo(as_json: bool) -> None:
     forecast demo
     FORECAST_LISTEN_PORT=9000 forecast demo
     """
+    interruption.ends_by(connections.interrupt)
     loaded = load_settings()
     log_json = logs.configure("json" if as_json else loaded.settings.log_format, loaded.settings.log_level)
     console = stderr()

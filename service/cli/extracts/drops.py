@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from config.settings import Settings
+from service.base import interruption
 from service.cli.extracts.releases import (
     diff,
     explains_interruption,
@@ -37,6 +38,7 @@ from warehouse.releases.catalog import Catalog
 from warehouse.rules.all import RULES, Limits
 from warehouse.rules.rule import Rule
 from warehouse.schema.vocabulary import PROJECT_STATUSES, ProjectStatus
+from warehouse.sql import connections
 
 
 @click.group()
@@ -49,6 +51,7 @@ def extracts() -> None:
     forecast extracts list
     forecast extracts rollback
     """
+    interruption.ends_by(connections.interrupt)
 
 
 for _command in (list_releases, show, rollback, diff, retire_releases, watch):
