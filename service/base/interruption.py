@@ -7,8 +7,8 @@ it is lost. So it is noted here, and whoever ends the command asks whether an er
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
@@ -18,6 +18,7 @@ EXIT_CODE = 130
 _AGAIN_SECONDS = 0.5
 
 _asked: str | None = None
+_held = False
 _result = ""
 _enders: list[Callable[[], None]] = []
 
@@ -58,6 +59,8 @@ def arm() -> None:
     def interrupt(_: int, __: FrameType | None) -> None:
         begun = _asked is not None
         note(signal.SIGINT)
+        if _held:
+            return
         if begun and sys.exc_info()[0] is not None:
             return  # it is on its way, and somebody tidies up behind it
         signal.setitimer(
@@ -72,6 +75,22 @@ def arm() -> None:
     signal.signal(signal.SIGINT, interrupt)
     signal.signal(signal.SIGALRM, interrupt)
     sys.unraisablehook = unraisable
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Ctrl-C waits for the end of this block, which is short.
+
+    For imports: a native module that is interrupted while it is imported ends the process.
+    """
+    global _held
+    _held = True
+    try:
+        yield
+    finally:
+        _held = False
+    if _asked is not None:
+        raise KeyboardInterrupt
 
 
 def disarm() -> None:

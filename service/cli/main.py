@@ -46,7 +46,8 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, name = _COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(module), name)
+        with interruption.held():
+            command: click.Command = getattr(import_module(module), name)
         return command
 
 

@@ -187,6 +187,24 @@ def test_ctrl_c_that_a_library_loses_comes_again(folder: Path) -> None:
     assert (process.returncode, err) == (130, "forecast: interrupted\n")
 
 
+def test_ctrl_c_within_an_import_waits_for_its_end(folder: Path) -> None:
+    """Native modules end the process with a message of their own if they are interrupted while they are imported."""
+    program = """
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "duckdb":
+            os.kill(os.getpid(), signal.SIGINT)
+            print("goes on", flush=True)
+sys.meta_path.insert(0, Interrupting())
+from service.__main__ import run
+run()
+"""
+    process = start(folder, sys.executable, "-c", program, "extracts", "list")
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out, err) == (130, "goes on\n", "forecast: interrupted\n")
+
+
 def test_ctrl_c_after_the_switch_says_what_is_current(folder: Path) -> None:
     """The release is live, whatever else was still to be done."""
     program = _SLOW.format(module="releases.instances", name="live")  # it waits for the instances

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 
 from tests.support.waiting import until
+from warehouse.releases.instances import live
 from warehouse.rules.drift import DRIFT_RULES
 
 # How long one answer, one command and one stop may take on a busy machine.
@@ -118,6 +119,16 @@ def serving(env: Mapping[str, str], log: Path, workers: int = 1) -> Iterator[Ins
         yield instance
     finally:
         instance.stop()
+
+
+def until_all_serve(data: Path, release: str) -> None:
+    """Waits until every instance on `data` says that it serves `release`; a command waits two seconds at most."""
+
+    def holds() -> bool:
+        records = live(data)
+        return bool(records) and all(record.serves(release) for record in records)
+
+    until(holds)
 
 
 def children_of(pid: int) -> list[int]:
