@@ -5,17 +5,16 @@ Entries are encoded when a release is built; a look-up only joins bytes (`body`)
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import duckdb
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 from msgspec import Meta
 
 from warehouse import sql
-from warehouse.areas import aliases
+from warehouse.areas import aliases, entry_file
 from warehouse.areas.area import Area
 from warehouse.areas.fields import City, FipsCode, StateCode, ZipCode
 from warehouse.lookup.engine import Engine
@@ -25,7 +24,6 @@ from warehouse.schema.tables import HOUSING_FIGURES
 
 # Measured: with lz4 and 512 rows a look-up reads one group in about a millisecond, and the file stays small.
 _ROWS_PER_GROUP = 512
-_SCHEMA = pa.schema([pa.field("zip_code", pa.string(), nullable=False), pa.field("entry", pa.binary(), nullable=False)])
 
 
 class Location(msgspec.Struct, frozen=True):
@@ -90,8 +88,7 @@ async def answer(engine: Engine, match: Match) -> bytes:
 
 def answers(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Every answer that the release in `folder` can give: canonical query and encoded body."""
-    table = pq.read_table(folder / AREA.entries)
-    entries = dict(zip(table["zip_code"].to_pylist(), table["entry"].to_pylist(), strict=True))
+    entries = dict(entry_file.read(folder / AREA.entries))
     for match in AREA.keys_in(folder).matches():
         yield match.query, body([entries[zip_code] for zip_code in match.keys])
 
@@ -99,26 +96,23 @@ def answers(folder: Path) -> Iterator[tuple[str, bytes]]:
 def build(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> KeySet:
     """Writes the area's entries into `out` from the normalised tables of a release; returns its key set."""
     keys = KeySetBuilder()
-    with pq.ParquetWriter(
-        out / AREA.entries, _SCHEMA, compression="lz4", use_dictionary=False, write_page_index=True
-    ) as writer:
-        zips: list[str] = []
-        encoded: list[bytes] = []
-        for entry in _entries(connection, tables):
-            location = entry.location
-            has_figures = bool(entry.population) or any(
-                value is not None for value in msgspec.structs.astuple(entry.housing)
-            )
-            keys.add(location.zip_code, location.city, location.state_code, has_figures=has_figures)
-            zips.append(location.zip_code)
-            encoded.append(_encoder.encode(entry))
-            if len(zips) == _ROWS_PER_GROUP:
-                _write(writer, zips, encoded)
-        if zips:
-            _write(writer, zips, encoded)
+
+    def groups() -> Iterator[list[tuple[str, bytes]]]:
+        entries = _entries(connection, tables)
+        while group := list(islice(entries, _ROWS_PER_GROUP)):
+            for entry in group:
+                place = entry.location
+                keys.add(place.zip_code, place.city, place.state_code, has_figures=_has_figures(entry))
+            yield [(entry.location.zip_code, _encoder.encode(entry)) for entry in group]
+
+    entry_file.write(out / AREA.entries, ["zip_code"], groups())
     for alias in aliases.acceptable(connection, tables):
         keys.add_alias(*alias)
     return keys.build()
+
+
+def _has_figures(entry: ForecastEntry) -> bool:
+    return bool(entry.population) or any(value is not None for value in msgspec.structs.astuple(entry.housing))
 
 
 def _entries(connection: duckdb.DuckDBPyConnection, tables: Path) -> Iterator[ForecastEntry]:
@@ -137,12 +131,6 @@ def _entry(row: tuple[Any, ...]) -> ForecastEntry:
         tuple(map(PopulationYear, years or (), figures or ())),
         Housing(*housing),
     )
-
-
-def _write(writer: pq.ParquetWriter, zips: list[str], encoded: list[bytes]) -> None:
-    writer.write_table(pa.table([pa.array(zips, pa.string()), pa.array(encoded, pa.binary())], schema=_SCHEMA))
-    zips.clear()
-    encoded.clear()
 
 
 AREA = Area(

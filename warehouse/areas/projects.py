@@ -16,12 +16,10 @@ from typing import Annotated, Any
 
 import duckdb
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 from msgspec import Meta
 
 from warehouse import sql
-from warehouse.areas import aliases
+from warehouse.areas import aliases, entry_file
 from warehouse.areas.area import Area
 from warehouse.areas.fields import City, FipsCode, StateCode, ZipCode
 from warehouse.areas.paging import Cursors, Page
@@ -32,13 +30,6 @@ from warehouse.places.names import fold_city, strip_state
 from warehouse.schema.vocabulary import PROJECT_STATUSES, UNKNOWN, ProjectStatus
 
 _LEAST_ROWS_PER_GROUP = 512
-_SCHEMA = pa.schema(
-    [
-        pa.field("place", pa.string(), nullable=False),
-        pa.field("project_id", pa.string(), nullable=False),
-        pa.field("entry", pa.binary(), nullable=False),
-    ]
-)
 
 Row = tuple[str, bytes]  # id, encoded entry
 
@@ -118,7 +109,7 @@ def answers(folder: Path, cursors: Cursors) -> Iterator[tuple[str, bytes]]:
     for match in keys.matches():
         if len(match.keys) == 1:
             queries[match.keys[0]].append(match.query)
-    for place, rows in groupby(_stored(folder / AREA.entries), key=lambda row: row[0]):
+    for place, rows in groupby(entry_file.read(folder / AREA.entries), key=lambda row: row[0]):
         first = [(project_id, entry) for _, project_id, entry in islice(rows, page.limit + 1)]
         for query in queries.get(place, ()):
             yield cursors.name(query, page), body(query, first, page, keys.records((place,)), cursors)
@@ -194,11 +185,12 @@ def _write(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     ((total,),) = connection.execute(sql.statement("count_projects")).fetchall()
     size = _rows_per_group(2 * total)  # each stands under its city and, mostly, its ZIP code
     cursor = connection.execute(sql.statement("project_entries"))
-    with pq.ParquetWriter(path, _SCHEMA, compression="lz4", use_dictionary=False, write_page_index=True) as writer:
+
+    def groups() -> Iterator[list[tuple[str, str, bytes]]]:
         while rows := cursor.fetchmany(size):
-            places, ids = (pa.array([row[at] for row in rows], pa.string()) for at in range(2))
-            encoded = pa.array([_encoder.encode(_project(row[1:])) for row in rows], pa.binary())
-            writer.write_table(pa.table([places, ids, encoded], schema=_SCHEMA))
+            yield [(row[0], row[1], _encoder.encode(_project(row[1:]))) for row in rows]
+
+    entry_file.write(path, ["place", "project_id"], groups())
 
 
 def _rows_per_group(total: int) -> int:
@@ -215,11 +207,6 @@ def _project(row: tuple[Any, ...]) -> Project:
     return Project(
         project_id, name, kind, meaning, status, status_date, start, end, units, affordable, address, location
     )
-
-
-def _stored(path: Path) -> Iterator[tuple[str, str, bytes]]:
-    for batch in pq.ParquetFile(path).iter_batches():
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 AREA = Area(
