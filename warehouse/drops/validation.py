@@ -1,9 +1,10 @@
 """What is wrong with a staged drop. All rules run; all findings are reported at once."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import duckdb
+import msgspec
 
 from warehouse import sql
 from warehouse.drops.staging import staged_name
@@ -13,6 +14,9 @@ from warehouse.rules.rows import MEANINGS, ROW_RULES
 from warehouse.rules.rule import Rule
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import LOCATIONS, Column, Table
+
+# Beyond every figure: for columns without bounds.
+_LEAST, _MOST = -1e18, 1e18
 
 
 def validate(
@@ -30,40 +34,82 @@ def validate(
         if not _rows(connection, table):
             findings += [] if table.name in broken else [_empty(table)]
             continue
-        for rule in ROW_RULES:
-            if rule.statement is None or (locations is None and "{locations}" in sql.statements()[rule.statement].text):
-                continue
-            for column in rule.concerns(table):
-                findings.extend(_apply(connection, rule, table, column, locations or ""))
+        for check in _with_offenders(connection, table, _checks(table, locations)):
+            findings.extend(_apply(connection, check))
     if LOCATIONS in tables:
         findings.extend(_confusable_cities(connection, staged_name(LOCATIONS)))
     return findings
 
 
-def _apply(
-    connection: duckdb.DuckDBPyConnection, rule: Rule, table: Table, column: Column | None, locations: str
-) -> Iterator[Finding]:
-    minimum = column.minimum if column and column.minimum is not None else -1e18
+class _Check(msgspec.Struct, frozen=True):
+    """A rule and what it is run for; `parts` fills the placeholders of its statement."""
+
+    rule: Rule
+    table: Table
+    column: Column | None
+    parts: dict[str, str]
+
+
+def _checks(table: Table, locations: str | None) -> Iterator[_Check]:
+    for rule in ROW_RULES:
+        if rule.statement is None or (locations is None and "{locations}" in sql.statements()[rule.statement].text):
+            continue
+        for column in rule.concerns(table):
+            parts = _parts(table, column, locations or "")
+            if rule.offends is not None:
+                parts["offends"] = sql.statement(rule.offends, **parts)
+            yield _Check(rule, table, column, parts)
+
+
+def _with_offenders(connection: duckdb.DuckDBPyConnection, table: Table, checks: Iterable[_Check]) -> Iterator[_Check]:
+    """Those of `checks` that can find something. One scan asks about all rules that can tell from a row."""
+    checks = list(checks)
+    asked = [check.parts["offends"] for check in checks if check.rule.offends is not None]
+    if not asked:
+        yield from checks
+        return
+    predicates = ", ".join(f"bool_or({predicate})" for predicate in asked)
+    text = sql.statement("any_offends", staged=staged_name(table), predicates=predicates)
+    (answers,) = connection.execute(text).fetchall()
+    offended = iter(answers)
+    for check in checks:
+        if check.rule.offends is None or next(offended):
+            yield check
+
+
+def _parts(table: Table, column: Column | None, locations: str) -> dict[str, str]:
     # what a source writes for "unknown" is no offence
-    floor = -1e18 if column and column.unknown_below is not None else minimum
-    maximum = column.maximum if column and column.maximum is not None else 1e18
+    floor = _LEAST if column and column.unknown_below is not None else _minimum(column)
     name = column.name if column else ""
-    text = sql.statement(
-        rule.statement or "",
-        staged=staged_name(table),
-        column=name,
-        identity=_identity(table, name),
-        key=", ".join(table.key),
-        known=" AND ".join(f"{part} IS NOT NULL" for part in table.key),
-        described=" || ' ' || ".join(table.key),
-        minimum=repr(floor),
-        maximum=repr(maximum),
-        bound=str(column.unknown_below if column and column.unknown_below is not None else 0),
-        locations=locations,
-        city=sql.statement("named_city", value="city_name"),
-        folded=sql.statement("folded_text", value=name),
-        words=", ".join(f"'{sql.quoted(word)}'" for word in (column.meanings if column else ())),
-    )
+    return {
+        "staged": staged_name(table),
+        "column": name,
+        "identity": _identity(table, name),
+        "key": ", ".join(table.key),
+        "known": " AND ".join(f"{part} IS NOT NULL" for part in table.key),
+        "described": " || ' ' || ".join(table.key),
+        "minimum": repr(floor),
+        "maximum": repr(_maximum(column)),
+        "bound": str(column.unknown_below if column and column.unknown_below is not None else 0),
+        "locations": locations,
+        "city": sql.statement("named_city", value="city_name"),
+        "folded": sql.statement("folded_text", value=name),
+        "words": ", ".join(f"'{sql.quoted(word)}'" for word in (column.meanings if column else ())),
+    }
+
+
+def _minimum(column: Column | None) -> float:
+    return column.minimum if column and column.minimum is not None else _LEAST
+
+
+def _maximum(column: Column | None) -> float:
+    return column.maximum if column and column.maximum is not None else _MOST
+
+
+def _apply(connection: duckdb.DuckDBPyConnection, check: _Check) -> Iterator[Finding]:
+    rule, table, column = check.rule, check.table, check.column
+    text = sql.statement(rule.statement or "", **check.parts)
+    name = column.name if column else ""
     for file, count, samples in connection.execute(text).fetchall():
         yield found(
             rule.name,
@@ -73,8 +119,8 @@ def _apply(
                 column=name,
                 key=" and ".join(table.key),
                 meaning=MEANINGS[column.kind] if column else "",
-                minimum=_shown(minimum),
-                maximum=_shown(maximum),
+                minimum=_shown(_minimum(column)),
+                maximum=_shown(_maximum(column)),
             ),
             table=table.name,
             file=file,

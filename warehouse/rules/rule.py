@@ -22,7 +22,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """`about` documents it. `limit` can be set; `override` says that ``--accept`` lets a finding through.
 
     `statement` names the SQL that finds offending rows, `message` words what it found, and `concerns` lists the
-    columns of a table that it is run for.
+    columns of a table that it is run for. `offends` names the SQL that says of one row whether it offends, for rules
+    that can say so: the statements of those run only where one does.
     """
 
     name: str
@@ -33,5 +34,6 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     unit: Unit = "share"
     override: bool = False
     statement: str | None = None
+    offends: str | None = None
     message: str = ""
     concerns: Callable[[Table], Sequence[Column | None]] = _nowhere

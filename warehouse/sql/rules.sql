@@ -1,28 +1,51 @@
+-- name: any_offends
+-- For each predicate whether any row offends.
+SELECT {predicates} FROM {staged}
+
+-- name: offends_unreadable_value
+-- Whether a value is not what the column means.
+_unreadable_{column} IS NOT NULL
+
 -- name: rule_unreadable_value
 -- Values that are not what the column means: text in a number, four digits for a ZIP code, a fraction of a person.
 SELECT _file, count(*), min_by('row ' || _row || ': ' || _unreadable_{column}, _row, 5)
-FROM {staged} WHERE _unreadable_{column} IS NOT NULL GROUP BY _file ORDER BY _file
+FROM {staged} WHERE {offends} GROUP BY _file ORDER BY _file
+
+-- name: offends_missing_value
+-- Whether a value is missing.
+{column} IS NULL AND _unreadable_{column} IS NULL
 
 -- name: rule_missing_value
 -- Rows without a value that every row needs.
 SELECT _file, count(*), min_by('row ' || _row || {identity}, _row, 5)
-FROM {staged} WHERE {column} IS NULL AND _unreadable_{column} IS NULL GROUP BY _file ORDER BY _file
+FROM {staged} WHERE {offends} GROUP BY _file ORDER BY _file
+
+-- name: offends_odd_name
+-- Whether a name is one that no query could ask for, or that breaks or turns a line wherever it is shown.
+length({column}) > 95 OR regexp_matches({column}, '[\x{00}-\x{1f}\x{7f}-\x{9f}\x{2028}-\x{202e}\x{2066}-\x{2069}]')
 
 -- name: rule_odd_name
 -- Names that no query could ask for, or that would break or turn a line wherever they are shown.
 SELECT _file, count(*), min_by('row ' || _row || {identity} || ' has ' || left({column}, 40), _row, 5)
-FROM {staged} WHERE length({column}) > 95 OR regexp_matches({column}, '[\x{00}-\x{1f}\x{7f}-\x{9f}\x{2028}-\x{202e}\x{2066}-\x{2069}]')
-GROUP BY _file ORDER BY _file
+FROM {staged} WHERE {offends} GROUP BY _file ORDER BY _file
+
+-- name: offends_out_of_range
+-- Whether a figure or a coordinate is below or above what can be.
+{column} < {minimum} OR {column} > {maximum}
 
 -- name: rule_out_of_range
 -- Figures and coordinates below or above what can be.
 SELECT _file, count(*), min_by('row ' || _row || {identity} || ' has ' || {column}, _row, 5)
-FROM {staged} WHERE {column} < {minimum} OR {column} > {maximum} GROUP BY _file ORDER BY _file
+FROM {staged} WHERE {offends} GROUP BY _file ORDER BY _file
+
+-- name: offends_unknown_figure
+-- Whether a figure is what a source writes for "unknown".
+{column} < {bound}
 
 -- name: rule_unknown_figure
 -- Figures that a source writes for "unknown"; they are published as NULL.
 SELECT _file, count(*), min_by('row ' || _row || {identity} || ' has ' || {column}, _row, 5)
-FROM {staged} WHERE {column} < {bound} GROUP BY _file ORDER BY _file
+FROM {staged} WHERE {offends} GROUP BY _file ORDER BY _file
 
 -- name: rule_duplicate_key
 -- Rows that share the columns that must tell them apart, over all files of the table. Only the few keys that are shown
