@@ -31,7 +31,7 @@ from tests.warehouse.helpers import publish
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import CatalogError
 
-_ZIP_CODES = 2000
+_ZIP_CODES = 500
 _KILLS = 8
 
 
