@@ -1,15 +1,22 @@
-"""Tasks that live as long as their process. Whatever goes wrong in one is logged and counted, and the task goes on."""
+"""Background tasks: those that live as long as their process, those that nobody waits for, and how each ends.
+
+Whatever goes wrong in a task of the first kind is logged and counted, and the task goes on.
+"""
 
 import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 log = logging.getLogger("forecast.tasks")
 
 AFTER_FAILURE_SECONDS = 1.0
 # The same failure again and again is counted each time, and logged once in so many seconds.
 _SAY_AGAIN_SECONDS = 60.0
+_CANCEL_AGAIN_SECONDS = 0.1
+
+T = TypeVar("T")
 
 # How often something unexpected went wrong in a task of this process, by the task's name.
 failures: Counter[str] = Counter()
@@ -23,6 +30,20 @@ def keep_running(
     It ends when it is cancelled or, between two calls, when `stopping` is set; nothing that `act` raises ends it.
     """
     return asyncio.create_task(_run(name, act, stopping or asyncio.Event()), name=name)
+
+
+def hold_until_done(task: "asyncio.Task[T]", tasks: "set[asyncio.Task[T]]") -> "asyncio.Task[T]":
+    """Keeps `task` in `tasks` until it ends, because the event loop alone does not keep it alive; returns it."""
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    return task
+
+
+async def end(task: "asyncio.Task[Any] | None") -> None:
+    """Cancels `task` until it has ended: a timeout of the Redis client swallows a cancellation that meets it."""
+    while task is not None and not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=_CANCEL_AGAIN_SECONDS)
 
 
 async def _run(name: str, act: Callable[[], Awaitable[float]], stopping: asyncio.Event) -> None:

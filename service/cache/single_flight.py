@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
+from service.base.tasks import hold_until_done
+
 T = TypeVar("T")
 
 
@@ -29,9 +31,7 @@ class SingleFlight(Generic[T]):
         waiting = self._waiting.get(key)
         if waiting is None:
             self._waiting[key] = [answer]
-            task = asyncio.create_task(self._fly(key, fill))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            hold_until_done(asyncio.create_task(self._fly(key, fill)), self._tasks)
         else:
             waiting.append(answer)
         return await answer

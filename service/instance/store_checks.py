@@ -5,10 +5,9 @@ or changed while it runs.
 import logging
 
 from service.base.messages import Endpoints
-from service.base.tasks import keep_running
+from service.base.tasks import end, keep_running
 from service.redis.client import RedisStore, StoreUnavailable, open_client
 from service.redis.server import Server, ask_server, wrong_for_cache, wrong_for_keys
-from service.redis.tasks import end
 
 log = logging.getLogger("forecast.stores")
 

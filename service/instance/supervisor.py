@@ -18,7 +18,7 @@ from service.base import tasks
 from service.base.messages import Endpoints, Orders
 from service.base.signals import stop_signals
 from service.base.sockets import StartError, bind, url_of
-from service.base.tasks import keep_running
+from service.base.tasks import end, keep_running
 from service.base.telemetry import TASK_FAILURES, Snapshot, Telemetry
 from service.cache.purging import purge_shared
 from service.embedded import owner
@@ -34,7 +34,6 @@ from service.operators.changes import Changes, Purged
 from service.operators.listener import OperatorsListener
 from service.operators.state import InstanceState, WorkerState
 from service.publishing.inbox_status import Status, shown_status
-from service.redis.tasks import end
 from warehouse.files.access import FileAccess, within
 from warehouse.releases.instances import InstanceFile, InstanceRecord
 from warehouse.schema.errors import CatalogError, FilesHang

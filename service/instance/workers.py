@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from service.base.messages import Orders
-from service.base.tasks import keep_running
+from service.base.tasks import hold_until_done, keep_running
 from service.base.telemetry import Telemetry
 from service.instance.stopping import LAST_SECONDS, stop_workers
 from service.instance.worker_process import WorkerProcess
@@ -54,7 +54,7 @@ class Workers:
         self._orders = orders
         self._listening = listening
         for _ in range(self.wanted):
-            self._add(keep_running("keep a worker", self._keep, stopping=self._stopping))
+            hold_until_done(keep_running("keep a worker", self._keep, stopping=self._stopping), self._tasks)
 
     async def stop(self, drain: float) -> None:
         """Within `drain` seconds and some; closes the listening socket."""
@@ -74,11 +74,7 @@ class Workers:
                 worker.signal(signal.SIGKILL)
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._add(asyncio.create_task(work, name=name))
-
-    def _add(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        hold_until_done(asyncio.create_task(work, name=name), self._tasks)
 
     async def _keep(self) -> float:
         """Keeps one worker alive: a new one at once when it dies, later and later if it dies of its start."""

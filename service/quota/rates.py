@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from service.base.tasks import hold_until_done
 from service.base.terms import Rate
 from service.quota.decision import Decision, allowed, refused
 from service.quota.holding import Holding
@@ -148,9 +149,8 @@ class RateLimiter:
         return allowed(holding.rate, outcome.remaining) if outcome.granted else refused(outcome.retry_after / 1_000_000)
 
     def _start(self, key_id: str, holding: Holding) -> None:
-        holding.flight = asyncio.create_task(self._renew(key_id, holding), name="lease")
-        self._flights.add(holding.flight)
-        holding.flight.add_done_callback(self._flights.discard)
+        renewing = asyncio.create_task(self._renew(key_id, holding), name="lease")
+        holding.flight = hold_until_done(renewing, self._flights)
 
     async def _renew(self, key_id: str, holding: Holding) -> None:
         """Leases until nobody waits."""

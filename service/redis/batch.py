@@ -7,9 +7,9 @@ from functools import partial
 
 from redis.exceptions import RedisError
 
+from service.base.tasks import end, hold_until_done
 from service.redis.client import RedisStore, StoreUnavailable
 from service.redis.mget import MgetConnection, MgetError, Values, open_mget
-from service.redis.tasks import end
 
 log = logging.getLogger("forecast.redis")
 
@@ -87,9 +87,7 @@ class BatchedGet:
                 connection.ask([name for name, _ in batch], partial(self._told, batch))
             else:
                 # detached: a caller that goes away must not cancel the command of the others
-                command = asyncio.create_task(self._run(batch))
-                self._commands.add(command)
-                command.add_done_callback(self._commands.discard)
+                hold_until_done(asyncio.create_task(self._run(batch)), self._commands)
                 self._open()
 
     def _told(self, batch: _Batch, values: Values | MgetError) -> None:

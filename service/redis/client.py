@@ -13,9 +13,8 @@ from redis.exceptions import InvalidResponse, NoPermissionError, OutOfMemoryErro
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from config.urls import mask_url
-from service.base.tasks import keep_running
+from service.base.tasks import end, keep_running
 from service.redis.breaker import CircuitBreaker
-from service.redis.tasks import end
 
 log = logging.getLogger("forecast.redis")
 

@@ -14,8 +14,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 
-from service.base.tasks import keep_running
-from service.redis.tasks import end
+from service.base.tasks import end, keep_running
 
 log = logging.getLogger("forecast.redis")
 

@@ -9,7 +9,7 @@ from config.settings import Settings
 from config.sizing import lookup_memory, near_cache_bytes
 from service.base import tasks
 from service.base.messages import Endpoints
-from service.base.tasks import keep_running
+from service.base.tasks import end, keep_running
 from service.base.telemetry import (
     DIRECT,
     KEY_CHECKS,
@@ -47,7 +47,6 @@ from service.keys.store import KeyStore
 from service.keys.verifier import KeyVerifier
 from service.redis.client import RedisStore, open_client
 from service.redis.invalidation import InvalidationListener
-from service.redis.tasks import end
 from service.worker.metering import Metering
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease, ReleaseFollower

@@ -18,6 +18,7 @@ from config.processes import belong_to
 from config.settings import Settings
 from service.base import logs, messages
 from service.base.server import Server
+from service.base.tasks import hold_until_done
 from service.edge.connection.direct import DirectProtocol
 from service.worker.app import WorkerApp
 
@@ -66,9 +67,7 @@ class Worker:
                 self._send_report()
             elif line == messages.PURGE:
                 # aside: a busy worker takes seconds for it, and has to be heard of meanwhile
-                task = asyncio.create_task(self._purge(), name="purge")
-                self._purging.add(task)
-                task.add_done_callback(self._purging.discard)
+                hold_until_done(asyncio.create_task(self._purge(), name="purge"), self._purging)
 
     async def _purge(self) -> None:
         for _ in self._app.near.purge():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from config.settings import Settings
 from config.sizing import worker_count
-from service.base.tasks import keep_running
+from service.base.tasks import end, keep_running
 from service.quota.flusher import UsageFlusher
 from service.quota.lease_store import LeaseStore
 from service.quota.quotas import QuotaGuard
@@ -17,7 +17,6 @@ from service.quota.spool import Spool
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore, open_client
-from service.redis.tasks import end
 from warehouse.files.access import FileAccess
 from warehouse.releases.instances import live
 from warehouse.schema.errors import FilesHang

@@ -1,11 +1,11 @@
-"""Tasks that live as long as their process."""
+"""Background tasks: they outlive failures, are held until they are done, and end when they are told to."""
 
 import asyncio
 
 import pytest
 
 from service.base import tasks
-from service.base.tasks import failures, keep_running
+from service.base.tasks import end, failures, hold_until_done, keep_running
 from tests.support.waiting import eventually
 
 
@@ -52,3 +52,45 @@ async def test_a_task_that_is_told_to_stop_ends_after_its_call() -> None:
     stopping.set()
     await asyncio.wait_for(task, 30)
     assert calls == 1
+
+
+async def test_a_task_is_held_until_it_is_done() -> None:
+    """However it ends."""
+    tasks: set[asyncio.Task[None]] = set()
+    go_on = asyncio.Event()
+
+    async def work(fails: bool) -> None:
+        await go_on.wait()
+        if fails:
+            raise RuntimeError("a defect")
+
+    started = [hold_until_done(asyncio.create_task(work(fails)), tasks) for fails in (False, True)]
+    assert tasks == set(started)
+    go_on.set()
+    await asyncio.gather(*started, return_exceptions=True)
+    assert tasks == set()
+
+
+async def test_a_task_that_swallows_a_cancellation_is_cancelled_again() -> None:
+    """As often as it takes."""
+    swallowed = 0
+
+    async def stubborn() -> None:
+        nonlocal swallowed
+        while True:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                swallowed += 1
+                if swallowed == 3:
+                    raise
+
+    task = asyncio.create_task(stubborn())
+    await asyncio.sleep(0)
+    await asyncio.wait_for(end(task), 2)
+    assert (swallowed, task.cancelled()) == (3, True)
+
+
+async def test_no_task_has_ended_already() -> None:
+    """What was never started needs no stopping."""
+    await end(None)

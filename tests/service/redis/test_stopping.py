@@ -1,4 +1,4 @@
-"""Stopping always ends, at whatever moment of a conversation it comes."""
+"""Stores and listeners stop, at whatever moment of a conversation they are told to."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,6 @@ import pytest
 from service.redis import client, invalidation
 from service.redis.client import RedisStore, open_client
 from service.redis.invalidation import InvalidationListener
-from service.redis.tasks import end
 
 TIMEOUT = 0.02
 
@@ -36,31 +35,6 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tries follow each other closely, so that few moments lie between two."""
     monkeypatch.setattr(invalidation, "_RECONNECT_SECONDS", 0.005)
     monkeypatch.setattr(client, "PROBE_SECONDS", 0.005)
-
-
-async def test_a_task_that_swallows_a_cancellation_is_cancelled_again() -> None:
-    """As often as it takes."""
-    swallowed = 0
-
-    async def stubborn() -> None:
-        nonlocal swallowed
-        while True:
-            try:
-                await asyncio.sleep(60)
-            except asyncio.CancelledError:
-                swallowed += 1
-                if swallowed == 3:
-                    raise
-
-    task = asyncio.create_task(stubborn())
-    await asyncio.sleep(0)
-    await asyncio.wait_for(end(task), 2)
-    assert (swallowed, task.cancelled()) == (3, True)
-
-
-async def test_no_task_has_ended_already() -> None:
-    """What was never started needs no stopping."""
-    await end(None)
 
 
 async def test_a_listener_stops_at_any_moment(silent: str) -> None:
