@@ -13,6 +13,8 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
+from config.once_per_turn import OncePerTurn
+from service.base.tasks import hold_until_done
 from service.base.terms import Rate
 from service.quota.gcra import pace_of
 from service.redis.client import RedisStore, StoreUnavailable
@@ -51,6 +53,7 @@ class LeaseStore:
     def __init__(self, store: RedisStore) -> None:
         self._store = store
         self._waiting: list[_Call] = []
+        self._turn = OncePerTurn(self._send)
         self._commands: set[asyncio.Task[None]] = set()
 
     async def lease(self, key_id: str, rate: Rate, wanted: int) -> Lease:
@@ -59,21 +62,17 @@ class LeaseStore:
         Raises:
             StoreUnavailable: if Redis is away or refuses, or if its answer makes no sense.
         """
-        loop = asyncio.get_running_loop()
         pace = pace_of(rate)
         words = (record_name(key_id), pace.requests, pace.micros, pace.burst, wanted)
-        call = _Call(words, rate, wanted, loop.create_future())
-        if not self._waiting:
-            loop.call_soon(self._send)
+        call = _Call(words, rate, wanted, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
+        self._turn.soon()
         return await call.lease
 
     def _send(self) -> None:
         waiting, self._waiting = self._waiting, []
         for start in range(0, len(waiting), _MOST_CALLS):
-            command = asyncio.create_task(self._run(waiting[start : start + _MOST_CALLS]))
-            self._commands.add(command)
-            command.add_done_callback(self._commands.discard)
+            hold_until_done(asyncio.create_task(self._run(waiting[start : start + _MOST_CALLS])), self._commands)
 
     async def _run(self, calls: list[_Call]) -> None:
         try:

@@ -7,6 +7,7 @@ from functools import partial
 
 from redis.exceptions import RedisError
 
+from config.once_per_turn import OncePerTurn
 from service.base.tasks import end, hold_until_done
 from service.redis.client import RedisStore, StoreUnavailable
 from service.redis.mget import MgetConnection, MgetError, Values, open_mget
@@ -33,7 +34,7 @@ class BatchedGet:
     def __init__(self, store: RedisStore) -> None:
         self._store = store
         self._waiting: _Batch = []
-        self._scheduled = False
+        self._turn = OncePerTurn(self._send)
         self._under_way = 0
         self._commands: set[asyncio.Task[None]] = set()
         self._connection: MgetConnection | None = None
@@ -58,9 +59,7 @@ class BatchedGet:
     def ask(self, name: str, found: Found) -> None:
         """`found` is called once, in a later turn. It may not raise; if it does, that is logged."""
         self._waiting.append((name, found))
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._send)
+        self._turn.soon()
 
     async def stop(self) -> None:
         """Everybody is told, also whoever comes later: nothing is asked any more."""
@@ -73,7 +72,6 @@ class BatchedGet:
             await asyncio.wait(self._commands)
 
     def _send(self) -> None:
-        self._scheduled = False
         if self._stopped:
             batch, self._waiting = self._waiting, []
             _tell(batch, StoreUnavailable(f"{self._store.name}: stopped"))

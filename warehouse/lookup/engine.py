@@ -16,6 +16,7 @@ from typing import Any
 
 import duckdb
 
+from config.once_per_turn import OncePerTurn
 from warehouse import sql
 from warehouse.files.access import Hang
 from warehouse.lookup.batching import Request, Waiting, answer, singly, statement_of
@@ -65,7 +66,8 @@ class Engine:
         self._lookups = dict(lookups)
         self._waiting = Waiting()
         self._running: dict[Query, list[Request]] = {}
-        self._closed = self._scheduled = self._gathers = False
+        self._turn = OncePerTurn(self._dispatch)
+        self._closed = self._gathers = False
         self._connection = duckdb.connect()
         self._idle: list[duckdb.DuckDBPyConnection] = []
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="warehouse")
@@ -148,7 +150,7 @@ class Engine:
         request = Request(self._lookups[lookup], loop.create_future(), deadline, keys, parameters)
         alarm = loop.call_later(self._timeout, self._expire, request)
         self._waiting.add(request)
-        self._schedule()
+        self._turn.soon()
         try:
             return await request.answer
         finally:
@@ -159,14 +161,7 @@ class Engine:
         self._waiting.discard(request)
         request.fail(LookupTimeout("the deadline of the look-up passed"))
 
-    def _schedule(self) -> None:
-        # not at once: what is asked for in this turn goes together
-        if not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._dispatch)
-
     def _dispatch(self) -> None:
-        self._scheduled = False
         while self._waiting and len(self._running) < _THREADS and not self._holds_back():
             # a caller that went in this very turn is still there
             requests = [request for request in self._waiting.take() if not request.over]
@@ -197,7 +192,7 @@ class Engine:
 
     def _takes_long(self, query: Query) -> None:
         query.is_long = True
-        self._schedule()
+        self._turn.soon()
 
     def _gather(self, seconds: float) -> None:
         """Whoever was answered just now may ask again at once."""
@@ -206,7 +201,7 @@ class Engine:
 
     def _gathered(self) -> None:
         self._gathers = False
-        self._schedule()
+        self._turn.soon()
 
     def _interrupt(self, query: Query) -> None:
         """All of its look-ups are past their deadlines."""
@@ -231,7 +226,7 @@ class Engine:
             self._waiting.put_back(singly(requests))
         else:
             _fail(requests, error)
-        self._schedule()
+        self._turn.soon()
         self._observe(query.seconds, len(requests))
 
 

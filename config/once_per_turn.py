@@ -1,0 +1,26 @@
+"""What many ask for in one turn of an event loop is done once, for all of them."""
+
+import asyncio
+from collections.abc import Callable
+
+
+class OncePerTurn:
+    """Calls `act` in the next turn of the event loop, once, however often `soon` is called in this one.
+
+    Whoever gathers work has one for as long as it lives, and uses it from one event loop.
+    """
+
+    __slots__ = ("_act", "_due")
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self._act = act
+        self._due = False
+
+    def soon(self) -> None:
+        if not self._due:
+            self._due = True
+            asyncio.get_running_loop().call_soon(self._run)
+
+    def _run(self) -> None:
+        self._due = False
+        self._act()
