@@ -7,7 +7,6 @@ are changed in one step (change.lua), so both have to be on one server (with its
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
-from importlib import resources
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -16,6 +15,7 @@ from redis.exceptions import OutOfMemoryError
 
 from service.keys.record import State
 from service.redis.client import RedisStore, StoreRefused, StoreUnavailable
+from service.redis.script import Script
 
 AUDIT = "a:audit"
 LINE = "line"
@@ -24,7 +24,7 @@ _PAGE = 1000
 _WITHOUT_LINES = 2
 # Redis 7, Valkey
 _EVEN_IF_FULL = "#!lua flags=allow-oom\n"
-_SCRIPT = resources.files("service.keys").joinpath("change.lua").read_text(encoding="utf-8")
+_SCRIPT = Script("service.keys", "change.lua")
 
 _MEND = f"move it away (`RENAME {AUDIT} {AUDIT}-damaged`), and import the newest backup: that brings its lines back"
 
@@ -96,11 +96,11 @@ async def apply(store: RedisStore, edits: list[Edit], *, quiet: bool = False, ur
 
     async def run(client: Redis) -> Any:
         try:
-            return await client.eval(_SCRIPT, 1 + len(names), AUDIT, *names, *words)
+            return await client.eval(_SCRIPT.text, 1 + len(names), AUDIT, *names, *words)
         except OutOfMemoryError:
             if not urgent:
                 raise
-            return await client.eval(_EVEN_IF_FULL + _SCRIPT, 1 + len(names), AUDIT, *names, *words)
+            return await client.eval(_EVEN_IF_FULL + _SCRIPT.text, 1 + len(names), AUDIT, *names, *words)
 
     try:
         reply = await store.call(run)

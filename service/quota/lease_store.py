@@ -5,22 +5,18 @@ more, and the Redis of the keys would write every one of them to its disk.
 """
 
 import asyncio
-from hashlib import sha1
-from importlib import resources
 from typing import Any
 
 import msgspec
-from redis.asyncio import Redis
-from redis.exceptions import NoScriptError
 
 from config.once_per_turn import OncePerTurn
 from service.base.tasks import hold_until_done
 from service.base.terms import Rate
 from service.quota.gcra import pace_of
 from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.script import Script
 
-SCRIPT = resources.files("service.quota").joinpath("lease.lua").read_text(encoding="utf-8")
-_SHA = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
+SCRIPT = Script("service.quota", "lease.lua")
 # Keeps what Redis does before it serves others small.
 _MOST_CALLS = 64
 # Characters of a reply that makes no sense, in the log.
@@ -63,7 +59,7 @@ class LeaseStore:
             StoreUnavailable: if Redis is away or refuses, or if its answer makes no sense.
         """
         pace = pace_of(rate)
-        words = (record_name(key_id), pace.requests, pace.micros, pace.burst, wanted)
+        words = (1, record_name(key_id), pace.requests, pace.micros, pace.burst, wanted)
         call = _Call(words, rate, wanted, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
         self._turn.soon()
@@ -76,7 +72,7 @@ class LeaseStore:
 
     async def _run(self, calls: list[_Call]) -> None:
         try:
-            replies = await self._store.call(lambda client: _ask(client, calls))
+            replies = await self._store.call(lambda client: SCRIPT.run(client, [call.words for call in calls]))
         except BaseException as error:  # whatever it is, nobody may be left waiting
             for call in calls:
                 if not call.lease.done():
@@ -93,27 +89,6 @@ class LeaseStore:
                 call.lease.set_exception(StoreUnavailable(f"{self._store.name}: {why}"))
             else:
                 call.lease.set_result(lease)
-
-
-async def _ask(client: Redis, calls: list[_Call]) -> list[Any]:
-    """One reply, or error, per call. A server that does not know the script is sent it."""
-    replies = await _pipelined(client, "EVALSHA", _SHA, calls)
-    unknown = [index for index, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
-    if unknown:
-        again = await _pipelined(client, "EVAL", SCRIPT, [calls[index] for index in unknown])
-        for index, reply in zip(unknown, again, strict=True):
-            replies[index] = reply
-    return replies
-
-
-async def _pipelined(client: Redis, command: str, script: str, calls: list[_Call]) -> list[Any]:
-    pipeline = client.pipeline(transaction=False)
-    for call in calls:
-        pipeline.execute_command(command, script, 1, *call.words)
-    replies: list[Any] = await pipeline.execute(raise_on_error=False)
-    if len(replies) != len(calls):
-        raise StoreUnavailable(f"{len(calls)} leases asked for, {len(replies)} answered")
-    return replies
 
 
 def _lease_of(reply: Any, rate: Rate, wanted: int) -> Lease | None:

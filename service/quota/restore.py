@@ -9,7 +9,6 @@ copy of its files: until the import, its counts are taken for those that the bac
 
 from collections.abc import Iterable
 from datetime import datetime
-from importlib import resources
 from itertools import islice
 from typing import Any
 
@@ -30,10 +29,11 @@ from service.quota.names import (
 from service.quota.report import Damaged
 from service.quota.usage import BILLABLE
 from service.quota.usage_store import SEQUENCE_SECONDS
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.script import Script
 
 _AT_ONCE = 50
-_SCRIPT = resources.files(__package__).joinpath("restore.lua").read_text(encoding="utf-8")
+_SCRIPT = Script("service.quota", "restore.lua")
 _REFUSED = ("DAMAGED", "WRONGTYPE")
 
 
@@ -84,12 +84,7 @@ def _arguments(record: UsageRecord, generation: str, *, dry_run: bool) -> list[s
 
 
 async def _run(client: Redis, calls: list[list[str | int]]) -> list[Any]:
-    async with client.pipeline(transaction=False) as pipeline:
-        for call in calls:
-            pipeline.execute_command("EVAL", _SCRIPT, *call)
-        replies = await pipeline.execute(raise_on_error=False)
-    if len(replies) != len(calls):
-        raise StoreUnavailable(f"usage: {len(calls)} records sent, {len(replies)} answered")
+    replies = await _SCRIPT.evaluate(client, calls)
     for reply in replies:
         if isinstance(reply, Exception) and not str(reply).startswith(_REFUSED):
             raise reply

@@ -1,17 +1,15 @@
 """Usage in the key store: batches are added exactly once, and what comes back are the keys' totals (usage.lua)."""
 
 from collections.abc import AsyncIterator, Sequence
-from hashlib import sha1
-from importlib import resources
 from typing import Any
 
 import msgspec
-from redis.asyncio import Redis
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import ResponseError
 
 from service.quota.names import MONTH_TOTAL, counts_name, date_of, day_total, field_name, month_of, sequences_name
 from service.quota.usage import BILLABLE, NO_BATCH, Batch
 from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.script import Script
 
 # About two milliseconds of the worker's time and of the server's: requests wait for no longer behind it.
 MOST_AT_ONCE = 64
@@ -19,8 +17,7 @@ MOST_AT_ONCE = 64
 # worker and key: a month of them, with workers that are replaced every day, would outweigh the counts.
 SEQUENCE_SECONDS = 14 * 86_400
 
-_SCRIPT = resources.files(__package__).joinpath("usage.lua").read_text(encoding="utf-8")
-_SHA = sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()  # how Redis names a script
+_SCRIPT = Script("service.quota", "usage.lua", loads=True)
 
 
 class Totals(msgspec.Struct, frozen=True):
@@ -50,9 +47,7 @@ class UsageStore:
             StoreUnavailable: it is not known which were added. Sending the very same again is safe.
         """
         calls = [_arguments(worker_id, key_id, batch, today) for key_id, batch in batches]
-        replies = await self._store.call(lambda client: _run(client, calls))
-        if len(replies) != len(calls):
-            raise StoreUnavailable(f"usage: {len(calls)} batches sent, {len(replies)} answered")
+        replies = await self._store.call(lambda client: _SCRIPT.run(client, calls))
         return [_checked(reply, today) for reply in replies]
 
     async def add_all(
@@ -96,24 +91,6 @@ def _sums(key_id: str, batch: Batch) -> dict[tuple[str, str], int]:
         for field in (field_name(date, area, outcome), *totals):
             sums[name, field] = sums.get((name, field), 0) + amount
     return sums
-
-
-async def _run(client: Redis, calls: list[list[str | int]]) -> list[Any]:
-    replies = await _pipeline(client, calls)
-    missing = [at for at, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
-    if missing:  # the server was restarted
-        await client.script_load(_SCRIPT)
-        again = await _pipeline(client, [calls[at] for at in missing])
-        for at, reply in zip(missing, again, strict=True):
-            replies[at] = reply
-    return replies
-
-
-async def _pipeline(client: Redis, calls: list[list[str | int]]) -> list[Any]:
-    async with client.pipeline(transaction=False) as pipeline:
-        for call in calls:
-            pipeline.execute_command("EVALSHA", _SHA, *call)
-        return await pipeline.execute(raise_on_error=False)
 
 
 def _checked(reply: Any, today: int) -> Totals | Refused:

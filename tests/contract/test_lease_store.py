@@ -56,7 +56,7 @@ def test_the_script_decides_as_gcra_does(
 ) -> None:
     """Number for number: also with rates that change, and from a record that lies anywhere."""
     with blocking(backend) as client:
-        script = client.register_script(SCRIPT)
+        script = client.register_script(SCRIPT.text)
         client.delete(NAME)
         bucket = None
         if ahead is not None:

@@ -1,0 +1,56 @@
+"""Lua scripts: called by their digest, many calls in one round trip. A server that does not know one is sent it."""
+
+from collections.abc import Sequence
+from hashlib import sha1
+from importlib import resources
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import NoScriptError
+
+from service.redis.client import StoreUnavailable
+
+# Number of keys, keys, arguments.
+Call = Sequence[str | int]
+
+
+class Script:
+    """One `.lua` file; a constant of the module that calls it.
+
+    `loads`: a user that runs it may SCRIPT LOAD, and not EVAL (SECURITY.md).
+    """
+
+    def __init__(self, room: str, file: str, *, loads: bool = False) -> None:
+        self.text = resources.files(room).joinpath(file).read_text(encoding="utf-8")
+        self._file = file
+        self._loads = loads
+        self._sha = sha1(self.text.encode(), usedforsecurity=False).hexdigest()  # how Redis names a script
+
+    async def run(self, client: Redis, calls: Sequence[Call]) -> list[Any]:
+        """The reply to each call, or the error that it was answered with. Raises StoreUnavailable if one is missing."""
+        replies = await self._pipelined(client, "EVALSHA", self._sha, calls)
+        unknown = [at for at, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+        if unknown:  # the server was restarted
+            again = await self._teach(client, [calls[at] for at in unknown])
+            for at, reply in zip(unknown, again, strict=True):
+                replies[at] = reply
+        return replies
+
+    async def evaluate(self, client: Redis, calls: Sequence[Call]) -> list[Any]:
+        """The same for a user that may EVAL alone, which sends the script with every call."""
+        return await self._pipelined(client, "EVAL", self.text, calls)
+
+    async def _teach(self, client: Redis, calls: Sequence[Call]) -> list[Any]:
+        if not self._loads:
+            return await self.evaluate(client, calls)
+        await client.script_load(self.text)
+        return await self._pipelined(client, "EVALSHA", self._sha, calls)
+
+    async def _pipelined(self, client: Redis, command: str, script: str, calls: Sequence[Call]) -> list[Any]:
+        async with client.pipeline(transaction=False) as pipeline:
+            for call in calls:
+                pipeline.execute_command(command, script, *call)
+            replies: list[Any] = await pipeline.execute(raise_on_error=False)
+        if len(replies) != len(calls):
+            raise StoreUnavailable(f"{self._file}: {len(calls)} calls sent, {len(replies)} answered")
+        return replies

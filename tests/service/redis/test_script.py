@@ -1,0 +1,82 @@
+"""Scripts are called together, and sent to a server that does not know them. See also tests/contract."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from fakeredis import FakeAsyncRedis
+
+from service.redis.client import StoreUnavailable
+from service.redis.script import Script
+
+# Of tokens of one key, whose burst is 5.
+CALLS = [[1, "r:{a}", 10, 1_000_000, 5, wanted] for wanted in (1, 3, 4)]
+
+
+class Sent(FakeAsyncRedis):
+    """Notes the names of commands. `loses` the last reply of each round trip."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commands: list[str] = []
+        self.loses = False
+
+    def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Any:
+        made: Any = super().pipeline(transaction, shard_hint)
+        execute_command, execute = made.execute_command, made.execute
+
+        def noted(*words: Any, **options: Any) -> Any:
+            self.commands.append(words[0])
+            return execute_command(*words, **options)
+
+        async def executed(**options: Any) -> list[Any]:
+            replies: list[Any] = await execute(**options)
+            return replies[:-1] if self.loses else replies
+
+        made.execute_command, made.execute = noted, executed
+        return made
+
+    async def script_load(self, script: Any) -> Any:
+        self.commands.append("SCRIPT LOAD")
+        return await super().script_load(script)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Sent]:
+    made = Sent()
+    yield made
+    await made.aclose()
+
+
+@pytest.mark.parametrize(("loads", "taught"), [(False, ["EVAL"] * 3), (True, ["SCRIPT LOAD", *["EVALSHA"] * 3])])
+async def test_a_server_that_does_not_know_a_script_is_sent_it(client: Sent, loads: bool, taught: list[str]) -> None:
+    """Every call is run once, in order; the next ones know it."""
+    script = Script("service.quota", "lease.lua", loads=loads)
+    assert [reply[0] for reply in await script.run(client, CALLS)] == [1, 3, 1]
+    assert client.commands == ["EVALSHA"] * 3 + taught
+    client.commands.clear()
+    assert [reply[0] for reply in await script.run(client, CALLS)] == [0, 0, 0]
+    assert client.commands == ["EVALSHA"] * 3
+
+
+async def test_an_error_is_the_reply_to_its_call(client: Sent) -> None:
+    """The others are run."""
+    script = Script("service.quota", "lease.lua")
+    await script.run(client, CALLS[:1])
+    good, bad, again = await script.run(client, [CALLS[0], [1, "r:{a}", "none"], CALLS[0]])
+    assert (good[0], again[0]) == (1, 1)
+    assert isinstance(bad, Exception)
+
+
+async def test_evaluating_needs_no_script_that_is_known(client: Sent) -> None:
+    """For users without the right to EVALSHA."""
+    script = Script("service.quota", "lease.lua")
+    assert [reply[0] for reply in await script.evaluate(client, CALLS)] == [1, 3, 1]
+    assert client.commands == ["EVAL"] * 3
+
+
+async def test_a_missing_reply_makes_all_unknown(client: Sent) -> None:
+    """Nobody can say to which call each of the others belongs."""
+    client.loses = True
+    with pytest.raises(StoreUnavailable, match=r"lease\.lua: 3 calls sent, 2 answered"):
+        await Script("service.quota", "lease.lua").run(client, CALLS)
