@@ -1,11 +1,8 @@
 """The shared cache emptied, as an operator orders it. What is in the key store stays, also where both are one Redis."""
 
-from functools import partial
-
-from redis.asyncio import Redis
-
 from service.cache.key import EVERY_NAME, TRIAL_NAME
 from service.redis.client import RedisStore, open_client
+from service.redis.scan import scan
 
 _TIMEOUT = 1.0
 # Names looked at by one command: Redis serves nobody else meanwhile, some 0.2 ms.
@@ -19,18 +16,12 @@ async def purge_shared(url: str) -> int:
         StoreUnavailable: if the cache does not answer; part of it may be gone.
     """
     store = RedisStore("shared cache", url, open_client(url, timeout=_TIMEOUT))
-    gone, cursor = 0, -1
+    gone = 0
     try:
-        while cursor != 0:
-            cursor, unlinked = await store.call(partial(_purge_some, cursor=max(0, cursor)))
-            gone += unlinked
+        async for found in scan(store, EVERY_NAME, _STEP):
+            names = [name for name in found if name != TRIAL_NAME.encode()]
+            if names:
+                gone += await store.call(lambda client, these=names: client.unlink(*these))  # type: ignore[misc]
         return gone
     finally:
         await store.stop()
-
-
-async def _purge_some(client: Redis, cursor: int) -> tuple[int, int]:
-    """Where to go on, 0 at the end; and how many entries went."""
-    cursor, found = await client.scan(cursor, match=EVERY_NAME, count=_STEP)
-    names = [name for name in found if name != TRIAL_NAME.encode()]
-    return cursor, await client.unlink(*names) if names else 0

@@ -1,9 +1,8 @@
 """Puts the answers of a release into the shared cache before it goes live, so that the hit rate does not dip."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 from redis import Redis
@@ -12,6 +11,7 @@ from redis.client import Pipeline
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
+from service.base.batched import batched
 from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
 from service.cache.key import cache_key
@@ -20,7 +20,6 @@ from service.cache.key import cache_key
 _BATCH = 200
 _REPLY_SECONDS = 2.0
 
-T = TypeVar("T")
 Answer = tuple[str, str, bytes]  # area, canonical query, encoded body
 
 
@@ -57,7 +56,7 @@ def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callable[[in
     stored = seen = 0
     try:
         with client:
-            for batch in _batches(answers, _BATCH):
+            for batch in batched(answers, _BATCH):
                 if time.monotonic() > deadline:
                     raise WarmError(f"warming took longer than {plan.seconds:g} s; {stored:,} answers are in the cache")
                 stored += _store(client, plan, _asked(client, plan, batch))
@@ -94,9 +93,3 @@ def _execute(pipeline: Pipeline) -> list[Any]:
         if isinstance(reply, Exception):
             raise reply
     return replies
-
-
-def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    iterator = iter(items)
-    while batch := list(islice(iterator, size)):
-        yield batch

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from service.keys.names import PREFIX, key_id_of
 from service.keys.record import ApiKey, Damaged, DamagedRecordError, decoded_key
 from service.keys.store import KeyStore
+from service.redis.scan import scan
 
 _STEP = 1000
 
@@ -15,19 +16,13 @@ async def every_key(store: KeyStore) -> AsyncIterator[ApiKey | Damaged]:
     Raises:
         StoreUnavailable: if the store does not answer.
     """
-    cursor = 0
     seen: set[str] = set()  # SCAN may return a name twice
-    while True:
-        cursor, names = await store.redis.call(
-            lambda client, at=cursor: client.scan(at, match=f"{PREFIX}{{*", count=_STEP)  # type: ignore[misc]
-        )
+    async for names in scan(store.redis, f"{PREFIX}{{*", _STEP):
         ids = dict.fromkeys(key_id_of(name.decode("utf-8", "replace")) for name in names)
         new = [key_id for key_id in ids if key_id is not None and key_id not in seen]
         seen.update(new)
         for key_id, record in zip(new, await store.raw(new), strict=True):
             yield readable(record, key_id)
-        if not cursor:
-            return
 
 
 def readable(record: bytes | None, key_id: str) -> ApiKey | Damaged:

@@ -5,12 +5,11 @@ Every step can be repeated: an import that was interrupted is simply run again.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from datetime import datetime
-from itertools import islice
-from typing import TypeVar
 
 import msgspec
 from redis.asyncio import Redis
 
+from service.base.batched import batched
 from service.base.whoami import whoami
 from service.keys import audit, backup
 from service.keys.audit import AUDIT, LINE, Change, Edit, Line
@@ -26,8 +25,6 @@ from service.keys.store import KeyStore, KeyStoreError
 _BATCH = 200
 _TRIES = 10
 _LAST = (1 << 64, 0)
-
-T = TypeVar("T")
 
 
 class Restored(msgspec.Struct, kw_only=True):
@@ -102,13 +99,13 @@ class Restore:
             if isinstance(item, LineItem):
                 self._replay.note(item.line)
                 self._name(item.line)
-        for batch in _batches(self._missing_lines(), _BATCH):
+        for batch in batched(self._missing_lines(), _BATCH):
             await self._restore_lines(batch)
-        for keys in _batches(self._keys(), _BATCH):
+        for keys in batched(self._keys(), _BATCH):
             await self._restore_keys({key.key_id: key for key in keys})
-        for ids in _batches(iter(self._replay.revoked.keys() - self._settled), _BATCH):
+        for ids in batched(self._replay.revoked.keys() - self._settled, _BATCH):
             await self._revoke(ids)
-        for ids in _batches(iter(self._named.keys() - self._replay.revoked.keys()), _BATCH):
+        for ids in batched(self._named.keys() - self._replay.revoked.keys(), _BATCH):
             await self._look_for(ids)
 
     def _note(self, line: Line) -> None:
@@ -230,8 +227,3 @@ class Restore:
             change = Change(what="imported", by=self._by)
             await self._apply([Edit(CONTROL, raw, msgspec.json.encode(control), change)])
         self._store.check_control(await self._store.control())
-
-
-def _batches(items: Iterator[T], size: int) -> Iterator[list[T]]:
-    while batch := list(islice(items, size)):
-        yield batch

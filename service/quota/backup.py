@@ -7,7 +7,6 @@ others by its generation; a backup keeps the parts apart, each with its generati
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
-from itertools import islice
 from typing import Annotated, Any
 
 import msgspec
@@ -15,6 +14,7 @@ from msgspec import Meta
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
+from service.base.batched import batched
 from service.quota.names import GENERATION, counts_name, imported_name, parse_field, parse_imported, sequences_name
 from service.quota.report import WHOLE, Damaged, counts_names
 from service.redis.client import RedisStore, StoreUnavailable
@@ -173,6 +173,4 @@ def _sequences(reply: Any) -> dict[str, Sequence]:
 
 
 def _parts(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    items = iter(whole.items())
-    while part := dict(islice(items, _FIELDS_IN_A_RECORD)):
-        yield part
+    return map(dict, batched(whole.items(), _FIELDS_IN_A_RECORD))

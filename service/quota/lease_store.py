@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from config.once_per_turn import OncePerTurn
+from service.base.batched import batched
 from service.base.tasks import hold_until_done
 from service.base.terms import Rate
 from service.quota.gcra import pace_of
@@ -67,8 +68,8 @@ class LeaseStore:
 
     def _send(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for start in range(0, len(waiting), _MOST_CALLS):
-            hold_until_done(asyncio.create_task(self._run(waiting[start : start + _MOST_CALLS])), self._commands)
+        for calls in batched(waiting, _MOST_CALLS):
+            hold_until_done(asyncio.create_task(self._run(calls)), self._commands)
 
     async def _run(self, calls: list[_Call]) -> None:
         try:

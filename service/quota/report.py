@@ -3,16 +3,17 @@
 import re
 from collections.abc import AsyncIterator, Iterable
 from datetime import date
-from itertools import islice
 from typing import Any
 
 import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
+from service.base.batched import batched
 from service.quota.names import COUNTS_PREFIX, CountsName, counts_name, month_of, parse_counts_name, parse_field
 from service.quota.usage import BILLABLE, OUTCOMES
 from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.scan import scan
 
 _RECORDS_AT_ONCE = 50
 _NAMES_AT_ONCE = 1000
@@ -63,7 +64,7 @@ class UsageReport:
         """In the order of `key_ids`; of each key by date, then area. Raises StoreUnavailable."""
         months = _months(first, last)
         wanted = ((key_id, month) for key_id in key_ids for month in months)
-        while some := list(islice(wanted, _RECORDS_AT_ONCE)):
+        for some in batched(wanted, _RECORDS_AT_ONCE):
             names = [counts_name(key_id, month) for key_id, month in some]
             records = await self._store.call(lambda client, these=names: _read(client, these))  # type: ignore[misc]
             if len(records) != len(names):
@@ -88,17 +89,11 @@ class UsageReport:
 
 async def counts_names(store: RedisStore) -> AsyncIterator[CountsName]:
     """The names of all records of counts, in no order, some perhaps twice. Raises StoreUnavailable."""
-    cursor = 0
-    while True:
-        cursor, names = await store.call(
-            lambda client, at=cursor: client.scan(at, match=f"{COUNTS_PREFIX}{{*", count=_NAMES_AT_ONCE)  # type: ignore[misc]
-        )
+    async for names in scan(store, f"{COUNTS_PREFIX}{{*", _NAMES_AT_ONCE):
         for name in names:
             parts = parse_counts_name(name.decode("utf-8", "replace"))
             if parts is not None:
                 yield parts
-        if not cursor:
-            return
 
 
 async def _read(client: Redis, names: list[str]) -> list[Any]:

@@ -9,13 +9,13 @@ copy of its files: until the import, its counts are taken for those that the bac
 
 from collections.abc import Iterable
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
+from service.base.batched import batched
 from service.quota.backup import UsageRecord, foreseen_generation, generation_of
 from service.quota.names import (
     GENERATION,
@@ -52,12 +52,10 @@ async def restore_usage(
     A dry run writes nothing.
     """
     done = RestoredUsage()
-    stream = iter(records)
-    some = list(islice(stream, _AT_ONCE))
-    if not some:
-        return done
-    generation = await (foreseen_generation if dry_run else generation_of)(store, begun)
-    while some:
+    generation: str | None = None
+    for some in batched(records, _AT_ONCE):
+        if generation is None:
+            generation = await (foreseen_generation if dry_run else generation_of)(store, begun)
         calls = [_arguments(record, generation, dry_run=dry_run) for record in some]
         replies = await store.call(lambda client, these=calls: _run(client, these))  # type: ignore[misc]
         for record, reply in zip(some, replies, strict=True):
@@ -65,7 +63,6 @@ async def restore_usage(
                 done.damaged.append(Damaged(record.key_id, str(reply)))
             else:
                 done.added += int(reply)
-        some = list(islice(stream, _AT_ONCE))
     return done
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from redis.exceptions import ResponseError
 
+from service.base.batched import batched
 from service.quota.names import MONTH_TOTAL, counts_name, date_of, day_total, field_name, month_of, sequences_name
 from service.quota.usage import BILLABLE, NO_BATCH, Batch
 from service.redis.client import RedisStore, StoreUnavailable
@@ -54,8 +55,7 @@ class UsageStore:
         self, worker_id: str, batches: Sequence[tuple[str, Batch]], today: int
     ) -> AsyncIterator[tuple[tuple[str, Batch], Totals | Refused]]:
         """`add` for any number of batches, in parts; each with its reply. Raises StoreUnavailable on the way."""
-        for start in range(0, len(batches), MOST_AT_ONCE):
-            some = batches[start : start + MOST_AT_ONCE]
+        for some in batched(batches, MOST_AT_ONCE):
             for pair, reply in zip(some, await self.add(worker_id, some, today), strict=True):
                 yield pair, reply
 

@@ -3,8 +3,10 @@
 import asyncio
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
+from redis.asyncio.client import Pipeline
 
 from service.quota import flusher, usage_store
 from service.quota.names import counts_name, sequences_name
@@ -91,11 +93,12 @@ async def test_fewer_replies_than_batches_are_an_outage(usage: UsageWorker, monk
     """Nobody can tell whose is missing."""
     count(usage, "a", "b")
     with monkeypatch.context() as patch:
+        execute = Pipeline.execute
 
-        async def one(_: object) -> list[object]:
-            return [[1, 1, 1]]
+        async def one(pipeline: Pipeline, raise_on_error: bool = True) -> list[Any]:
+            return (await execute(pipeline, raise_on_error))[:1]
 
-        patch.setattr(usage.redis, "call", one)
+        patch.setattr(Pipeline, "execute", one)
         assert not await usage.flusher.flush()
     await usage.flusher.flush()
     assert (await stored(usage, "a"), await stored(usage, "b")) == (1, 1)
