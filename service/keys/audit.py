@@ -118,37 +118,27 @@ async def apply(store: RedisStore, edits: list[Edit], *, quiet: bool = False, ur
     return done
 
 
-async def newest_first(store: RedisStore, since: datetime | None = None) -> AsyncIterator[Line]:
+def newest_first(store: RedisStore, since: datetime | None = None) -> AsyncIterator[Line]:
     """The lines, read page by page. Raises StoreUnavailable."""
     oldest = "-" if since is None else str(max(0, int(since.timestamp() * 1000)))
-    end = "+"
-    while True:
-        page = await _page(
-            store,
-            lambda client, at=end: client.xrevrange(AUDIT, at, oldest, count=_PAGE),  # type: ignore[misc]
-        )
-        for entry in page:
-            line = _line(entry)
-            yield line
-        if len(page) < _PAGE:
-            return
-        end = f"({line.id}"
+    return _lines(store, "+", lambda client, at: client.xrevrange(AUDIT, at, oldest, count=_PAGE))
 
 
-async def oldest_first(store: RedisStore, behind: str | None = None) -> AsyncIterator[Line]:
+def oldest_first(store: RedisStore, behind: str | None = None) -> AsyncIterator[Line]:
     """The lines, read page by page, those after the id `behind`. Raises StoreUnavailable."""
     start = "-" if behind is None else f"({behind}"
+    return _lines(store, start, lambda client, at: client.xrange(AUDIT, at, "+", count=_PAGE))
+
+
+async def _lines(store: RedisStore, at: str, page_at: Callable[[Redis, str], Awaitable[Any]]) -> AsyncIterator[Line]:
     while True:
-        page = await _page(
-            store,
-            lambda client, at=start: client.xrange(AUDIT, at, "+", count=_PAGE),  # type: ignore[misc]
-        )
+        page = await _page(store, lambda client, at=at: page_at(client, at))  # type: ignore[misc]
         for entry in page:
             line = _line(entry)
             yield line
         if len(page) < _PAGE:
             return
-        start = f"({line.id}"
+        at = f"({line.id}"
 
 
 async def last_id(store: RedisStore) -> str | None:

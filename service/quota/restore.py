@@ -29,12 +29,12 @@ from service.quota.names import (
 from service.quota.report import Damaged
 from service.quota.usage import BILLABLE
 from service.quota.usage_store import SEQUENCE_SECONDS
-from service.redis.client import RedisStore
+from service.redis.client import WRONG_TYPE, RedisStore, raise_errors
 from service.redis.script import Script
 
 _AT_ONCE = 50
 _SCRIPT = Script("service.quota", "restore.lua")
-_REFUSED = ("DAMAGED", "WRONGTYPE")
+_REFUSED = ("DAMAGED", WRONG_TYPE)
 
 
 class RestoredUsage(msgspec.Struct):
@@ -81,8 +81,4 @@ def _arguments(record: UsageRecord, generation: str, *, dry_run: bool) -> list[s
 
 
 async def _run(client: Redis, calls: list[list[str | int]]) -> list[Any]:
-    replies = await _SCRIPT.evaluate(client, calls)
-    for reply in replies:
-        if isinstance(reply, Exception) and not str(reply).startswith(_REFUSED):
-            raise reply
-    return replies
+    return raise_errors(await _SCRIPT.evaluate(client, calls), but=_REFUSED)

@@ -12,6 +12,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from config.first_line import first_line
 from config.urls import mask_url
 from service.base.tasks import end, keep_running
 from service.redis.breaker import CircuitBreaker
@@ -21,6 +22,8 @@ log = logging.getLogger("forecast.redis")
 PROBE_SECONDS = 0.5
 _MAX_CONNECTIONS = 256
 _POOL_EXHAUSTED = "No connection available."
+# How an error begins that says that a record is of another type than the command is for.
+WRONG_TYPE = "WRONGTYPE"
 
 Refusal = Literal["full", "read_only", "other"]
 _REFUSALS: dict[Refusal, str] = {
@@ -69,10 +72,10 @@ def open_client(url: str, *, timeout: float, retries: int = 0, **options: Any) -
     return Redis.from_pool(pool)
 
 
-def raise_errors(replies: list[Any]) -> list[Any]:
-    """`replies` of a pipeline, among them at most the error that a record is of another type: raises every other."""
+def raise_errors(replies: list[Any], but: tuple[str, ...] = (WRONG_TYPE,)) -> list[Any]:
+    """The `replies` of a pipeline. Raises the first error among them whose message does not begin as one of `but`."""
     for reply in replies:
-        if isinstance(reply, Exception) and not str(reply).startswith("WRONGTYPE"):
+        if isinstance(reply, Exception) and not str(reply).startswith(but):
             raise reply
     return replies
 
@@ -113,7 +116,7 @@ class RedisStore:
         except (RedisConnectionError, RedisTimeoutError, InvalidResponse, OSError) as error:
             # our own pool being empty says nothing about the store
             if str(error) == _POOL_EXHAUSTED:
-                raise StoreUnavailable(f"{self.name}: {_reason(error)}") from None
+                raise StoreUnavailable(f"{self.name}: {first_line(error)}") from None
             raise self.failed(error, answered=False) from None
         except RedisError as error:
             raise self.failed(error, answered=True) from None
@@ -147,8 +150,8 @@ class RedisStore:
         was_open = self._breaker.is_open
         self._breaker.failure()
         if self._breaker.is_open and not was_open:
-            log.warning("%s (%s) is away: %s", self.name, self._where, _reason(error))
-        return StoreUnavailable(f"{self.name}: {_reason(error)}")
+            log.warning("%s (%s) is away: %s", self.name, self._where, first_line(error))
+        return StoreUnavailable(f"{self.name}: {first_line(error)}")
 
     def _changed(self, closed: bool) -> None:
         self.healthy = closed
@@ -170,9 +173,5 @@ class RedisStore:
 def told(error: Exception) -> str:
     """An error that a server answered with, for operators."""
     if isinstance(error, NoPermissionError):
-        return f"{_reason(error)} (SECURITY.md lists the rights that its user needs)"
-    return _REFUSALS.get(refusal_of(error)) or _reason(error)
-
-
-def _reason(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        return f"{first_line(error)} (SECURITY.md lists the rights that its user needs)"
+    return _REFUSALS.get(refusal_of(error)) or first_line(error)

@@ -75,7 +75,7 @@ def _reading(old: str, new: str) -> Iterator[duckdb.DuckDBPyConnection]:
         with connections.connect() as connection:
             yield connection
     except duckdb.Error as error:
-        raise CatalogError(f"{old} and {new} cannot be compared: {str(error).strip().splitlines()[0]}") from None
+        raise CatalogError(f"{old} and {new} cannot be compared: {sql.reason(error)}") from None
 
 
 def write_changes(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, out: Path) -> int:

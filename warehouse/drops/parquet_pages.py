@@ -9,6 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from config.first_line import first_line
+
 # Rows at a time: enough to be quick, little enough for any width of table.
 _BATCH = 8192
 
@@ -19,7 +21,7 @@ def fault(path: Path, columns: Collection[str]) -> str | None:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             return _miscounted(file.metadata, columns) or _unlike(file, columns)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        return (str(error).strip().splitlines() or [type(error).__name__])[0]
+        return first_line(error)
 
 
 def _miscounted(footer: pq.FileMetaData, columns: Collection[str]) -> str | None:

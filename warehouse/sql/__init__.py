@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from config.first_line import first_line
+
 _NAME = re.compile(r"^-- name: ([a-z0-9_]+)\s*$", re.MULTILINE)
 # not str.format: the braces of a regular expression are no placeholder
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
@@ -49,7 +51,7 @@ def rows_of(path: Path) -> str:
 
 def reason(error: Exception) -> str:
     """The first line of what DuckDB says; what follows are hints for whoever wrote the statement."""
-    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    line = first_line(error)
     # what went wrong in a thread of its own is wrapped in JSON
     within = _WRAPPED.search(line)
     return within[1].replace('\\"', '"') if within else line
