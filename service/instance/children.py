@@ -1,4 +1,4 @@
-"""Starting a process of ours with a socket to talk over, and waiting for its end. Both ends see the other's go."""
+"""A process of ours: started with a socket to talk over, waited for, and started again. Each end sees the other go."""
 
 import asyncio
 import socket
@@ -7,6 +7,9 @@ import sys
 
 # Between the close of its socket and the end of a process.
 _POLL_SECONDS = 0.02
+_FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 0.2, 5.0
+# A process that lived this long did not die of its start.
+_SETTLED_SECONDS = 10.0
 
 
 def start_child(module: str, *files: int) -> tuple["subprocess.Popen[bytes]", socket.socket]:
@@ -35,3 +38,22 @@ async def ended(process: "subprocess.Popen[bytes]") -> str:
     while (status := process.poll()) is None:  # noqa: ASYNC110 - nothing tells of it
         await asyncio.sleep(_POLL_SECONDS)
     return f"signal {-status}" if status < 0 else f"exit code {status}"
+
+
+class Backoff:
+    """How long to wait before a process is started again; whoever keeps one alive has one.
+
+    `at_least` seconds after one that had settled, longer and longer while they die of their start.
+    """
+
+    def __init__(self, at_least: float = 0.0) -> None:
+        self._at_least = at_least
+        self._seconds = 0.0
+
+    def after(self, lived: float) -> float:
+        """Seconds to wait after a process that lived for `lived` seconds."""
+        if lived > _SETTLED_SECONDS:
+            self._seconds = self._at_least
+        else:
+            self._seconds = min(LONGEST_BACKOFF_SECONDS, max(_FIRST_BACKOFF_SECONDS, self._seconds * 2))
+        return self._seconds

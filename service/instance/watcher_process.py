@@ -9,14 +9,12 @@ import subprocess
 import msgspec
 
 from config.settings import Settings
-from service.instance.children import ended, start_child
+from service.base.tasks import keep_running
+from service.instance.children import Backoff, ended, start_child
 
 log = logging.getLogger("forecast.supervisor")
 
-_FIRST_BACKOFF = 0.2
-_LONGEST_BACKOFF = 5.0
-# A watcher that lived this long did not die of its start.
-_SETTLED_SECONDS = 10.0
+_PAUSE_SECONDS = 0.2
 # It abandons what is under way, so it needs no longer than tidying up does.
 _STOP_SECONDS = 3.0
 
@@ -42,41 +40,36 @@ class WatcherProcess:
         self._orders = msgspec.json.encode(WatchOrders(settings, log_json)) + b"\n"
         self._process: subprocess.Popen[bytes] | None = None
         self._keeping: asyncio.Task[None] | None = None
-        self._stopping = False
+        self._backoff = Backoff(_PAUSE_SECONDS)
+        self._stopping = asyncio.Event()
 
     def start(self) -> None:
         """Keeps a watcher alive until `stop`. Call from the main thread: it dies with the thread that started it."""
-        self._keeping = asyncio.create_task(self._keep(), name="watch the inbox")
+        self._keeping = keep_running("watch the inbox", self._keep, stopping=self._stopping)
 
     async def stop(self) -> None:
         """Ends it; a drop that it was publishing is published next time."""
-        self._stopping = True
+        self._stopping.set()
         if self._keeping is None:
             return
-        if self._process is None:
-            self._keeping.cancel()  # it waits before the next try
         self.signal(signal.SIGTERM)
         _, late = await asyncio.wait([self._keeping], timeout=_STOP_SECONDS)
         if late:
             self.signal(signal.SIGKILL)
         await asyncio.gather(self._keeping, return_exceptions=True)
 
-    async def _keep(self) -> None:
+    async def _keep(self) -> float:
+        """One watcher, from its start to its end; returns after how many seconds to start the next."""
         loop = asyncio.get_running_loop()
-        backoff = 0.0
-        while not self._stopping:
-            began = loop.time()
-            try:
-                status = await self._run()
-            except OSError as error:
-                status = str(error)
-            if self._stopping:
-                return
-            settled = loop.time() - began > _SETTLED_SECONDS
-            backoff = _FIRST_BACKOFF if settled else min(_LONGEST_BACKOFF, max(_FIRST_BACKOFF, backoff * 2))
+        began = loop.time()
+        try:
+            status = await self._run()
+        except OSError as error:
+            status = str(error)
+        if not self._stopping.is_set():
             self.problem = f"the inbox's watcher ended ({status}); starting it again"
             log.error("%s", self.problem)
-            await asyncio.sleep(backoff)
+        return self._backoff.after(loop.time() - began)
 
     def signal(self, number: int) -> None:
         if self._process is not None:

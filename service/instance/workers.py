@@ -12,6 +12,7 @@ import msgspec
 from service.base.messages import Orders
 from service.base.tasks import hold_until_done, keep_running
 from service.base.telemetry import Telemetry
+from service.instance.children import LONGEST_BACKOFF_SECONDS, Backoff
 from service.instance.stopping import LAST_SECONDS, stop_workers
 from service.instance.worker_process import WorkerProcess
 
@@ -19,10 +20,6 @@ log = logging.getLogger("forecast.supervisor")
 
 _LOOK_SECONDS = 0.25
 _WAIT_SECONDS = 0.05
-_FIRST_BACKOFF = 0.2
-_LONGEST_BACKOFF = 5.0
-# A worker that lived this long did not die of its start.
-_SETTLED_SECONDS = 10.0
 # Nobody waits any more for what has hung for so long: every request is answered within 5 s.
 _HUNG_SECONDS = 5.0
 # A worker that is to take over from one that hangs must serve within the first, or hangs on the same files. Each
@@ -79,12 +76,12 @@ class Workers:
     async def _keep(self) -> float:
         """Keeps one worker alive: a new one at once when it dies, later and later if it dies of its start."""
         loop = asyncio.get_running_loop()
-        backoff = 0.0
+        backoff = Backoff()
         successor: WorkerProcess | None = None
         while not self._stopping.is_set():
             worker = successor or self._started(self._orders)
             if worker is None:
-                await self._pause(_LONGEST_BACKOFF)
+                await self._pause(LONGEST_BACKOFF_SECONDS)
                 continue
             began = loop.time()
             ending = asyncio.create_task(self._ended(worker))
@@ -99,10 +96,8 @@ class Workers:
                 log.error("worker %d hangs; worker %d serves in its place", worker.pid, successor.pid)
                 self._begin(self._leave(worker, ending), "replace a worker")
                 continue
-            settled = loop.time() - began > _SETTLED_SECONDS
             log.error("worker %d ended (%s); replacing it", worker.pid, ending.result(), extra={"worker": worker.pid})
-            backoff = 0.0 if settled else min(_LONGEST_BACKOFF, max(_FIRST_BACKOFF, backoff * 2))
-            await self._pause(backoff)
+            await self._pause(backoff.after(loop.time() - began))
         return 0.0
 
     def _started(self, orders: Orders) -> WorkerProcess | None:

@@ -18,7 +18,7 @@ from config.processes import belong_to
 from config.settings import Settings
 from service.base import logs, messages
 from service.base.server import Server
-from service.base.tasks import hold_until_done
+from service.base.tasks import hold_until_done, keep_running
 from service.edge.connection.direct import DirectProtocol
 from service.worker.app import WorkerApp
 
@@ -57,17 +57,18 @@ class Worker:
             self._send_report()
             await self._app.stop()
 
-    async def obey(self, reader: asyncio.StreamReader) -> None:
-        """Reports and purges when asked; ends the process when the supervisor is gone, whatever is under way."""
-        while True:
-            line = await reader.readline()
-            if not line:
-                os._exit(1)
-            if line == messages.REPORT:
-                self._send_report()
-            elif line == messages.PURGE:
-                # aside: a busy worker takes seconds for it, and has to be heard of meanwhile
-                hold_until_done(asyncio.create_task(self._purge(), name="purge"), self._purging)
+    async def obey(self, reader: asyncio.StreamReader) -> float:
+        """One order of the supervisor: reports or purges. Ends the process when the supervisor is gone, whatever is
+        under way. Returns after how many seconds to read the next order."""
+        line = await reader.readline()
+        if not line:
+            os._exit(1)
+        if line == messages.REPORT:
+            self._send_report()
+        elif line == messages.PURGE:
+            # aside: a busy worker takes seconds for it, and has to be heard of meanwhile
+            hold_until_done(asyncio.create_task(self._purge(), name="purge"), self._purging)
+        return 0.0
 
     async def _purge(self) -> None:
         for _ in self._app.near.purge():
@@ -169,7 +170,7 @@ async def _main(control_socket: socket.socket, listening: socket.socket) -> None
     orders = msgspec.structs.replace(orders, settings=msgspec.structs.replace(orders.settings, connections=allowed))
     gc.set_threshold(_COLLECT_AFTER)
     worker = Worker(orders, listening, writer)
-    obeying = asyncio.create_task(worker.obey(reader), name="obey the supervisor")
+    obeying = keep_running("obey the supervisor", lambda: worker.obey(reader))
     await worker.run()
     obeying.cancel()
     writer.close()
