@@ -6,10 +6,8 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable
 
-import uvicorn
-
 from config.settings import Settings
-from service.base.server import Server
+from service.base.server import Server, plain_config
 from service.base.sockets import url_of
 from service.base.telemetry import Snapshot
 from service.edge.connection.deadlines import reset
@@ -39,18 +37,8 @@ class OperatorsListener:
         warn_if_open(self._settings, self._bound)
         if self._tokens.writable:  # changes of keys are told at every level, as the commands do
             audit.log.setLevel(logging.INFO)
-        config = uvicorn.Config(
-            build_operators_app(state, sums, self._tokens, self._changes),
-            http=OperatorsProtocol,
-            interface="asgi3",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,  # the trail names who connects, not what a header says
-        )
-        self._server = Server(config)
+        app = build_operators_app(state, sums, self._tokens, self._changes)
+        self._server = Server(plain_config(app, OperatorsProtocol))
         # the loop accepts one connection of each socket in a turn, which under a flood is too slow for anybody else
         sockets = [self._bound, *(self._bound.dup() for _ in range(_ACCEPTED_PER_TURN - 1))]
         self._serving = asyncio.create_task(self._server.serve(sockets=sockets), name="operators")

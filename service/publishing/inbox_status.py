@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from warehouse.files.durable import clear_aside, write_atomically
+from warehouse.files.durable import clear_aside, open_lock, write_atomically
 from warehouse.files.reading import read_struct
 
 _FILE = "inbox.json"
@@ -42,7 +42,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 @contextmanager
 def watched(data: Path) -> Iterator[None]:
     """Says until the block ends, or the process, that somebody watches an inbox for this data folder."""
-    descriptor = os.open(data / _WATCHED, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = open_lock(data / _WATCHED)
     try:
         flock(descriptor, LOCK_EX)  # at most for the moment in which somebody looks
         yield

@@ -17,7 +17,7 @@ import uvloop
 from config.processes import belong_to
 from config.settings import Settings
 from service.base import logs, messages
-from service.base.server import Server
+from service.base.server import Server, plain_config
 from service.base.tasks import hold_until_done, keep_running
 from service.edge.connection.direct import DirectProtocol
 from service.worker.app import WorkerApp
@@ -133,16 +133,9 @@ def settle() -> None:
 
 
 def _uvicorn_config(app: WorkerApp, settings: Settings) -> uvicorn.Config:
-    return uvicorn.Config(
+    return plain_config(
         app.gate,
-        http=DirectProtocol,
-        ws="none",
-        interface="asgi3",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
+        DirectProtocol,
         timeout_keep_alive=settings.keep_alive,
         timeout_graceful_shutdown=max(1, round(settings.drain)),
     )
