@@ -137,8 +137,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         int, Meta(ge=2, le=10_000, description="Releases kept by publishing; one in use is never retired.")
     ] = 10
     warm: Annotated[
-        Literal["all", "asked", "off"],
-        Meta(description="What of a new release is in the cache before it goes live: `asked` is what is asked for."),
+        Literal["all", "off"],
+        Meta(description="What of a new release is in the cache before it goes live: all answers, or none."),
     ] = "all"
 
     inbox: Annotated[

@@ -2,12 +2,10 @@
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 from redis import Redis
 from redis.backoff import NoBackoff
-from redis.client import Pipeline
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
@@ -28,19 +26,15 @@ class WarmError(Exception):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to warm: the answers of `release`, for `ttl` seconds, within `seconds`.
-
-    With `asked_of`, only those whose answer of that release is in the cache: what partners asked for lately.
-    """
+    """What to warm: the answers of `release`, for `ttl` seconds, within `seconds`."""
 
     release: str
     ttl: int
     seconds: float
-    asked_of: str | None = None
 
 
 def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callable[[int], None]) -> int:
-    """Stores the answers; returns how many. `progress` is told how many were looked at.
+    """Stores the answers; returns how many. `progress` is told how many are stored by now.
 
     Raises:
         WarmError: if that could not be done whole.
@@ -53,43 +47,26 @@ def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callable[[in
         retry=Retry(NoBackoff(), 0),
         protocol=2,
     )
-    stored = seen = 0
+    stored = 0
     try:
         with client:
             for batch in batched(answers, _BATCH):
                 if time.monotonic() > deadline:
                     raise WarmError(f"warming took longer than {plan.seconds:g} s; {stored:,} answers are in the cache")
-                stored += _store(client, plan, _asked(client, plan, batch))
-                seen += len(batch)
-                progress(seen)
+                _store(client, plan, batch)
+                stored += len(batch)
+                progress(stored)
     except (RedisError, OSError) as error:
         raise WarmError(f"the cache took {stored:,} answers, then: {error}") from None
     return stored
 
 
-def _asked(client: Redis, plan: Plan, batch: list[Answer]) -> list[Answer]:
-    if plan.asked_of is None:
-        return batch
-    with client.pipeline(transaction=False) as pipeline:
-        for area, query, _ in batch:
-            pipeline.exists(cache_key(plan.asked_of, area, query).name)
-        known = _execute(pipeline)
-    return [answer for answer, there in zip(batch, known, strict=True) if there]
-
-
-def _store(client: Redis, plan: Plan, batch: list[Answer]) -> int:
+def _store(client: Redis, plan: Plan, batch: list[Answer]) -> None:
+    """Raises the first error of Redis as the server words it: the client would add the whole command."""
     with client.pipeline(transaction=False) as pipeline:
         for area, query, body in batch:
             key = cache_key(plan.release, area, query)
             pipeline.set(key.name, envelope.encode(CacheEntry.of(body), key.digest), ex=plan.ttl)
-        _execute(pipeline)
-    return len(batch)
-
-
-def _execute(pipeline: Pipeline) -> list[Any]:
-    """The replies. Raises the first error among them as the server words it: the client would add the whole command."""
-    replies = pipeline.execute(raise_on_error=False)
-    for reply in replies:
-        if isinstance(reply, Exception):
-            raise reply
-    return replies
+        for reply in pipeline.execute(raise_on_error=False):
+            if isinstance(reply, Exception):
+                raise reply

@@ -64,10 +64,9 @@ def options_of(
 def publish_and_wait(settings: Settings, paths: Sequence[str], options: Options, progress: Progress) -> Published:
     """Publishes, waits for the live instances, and retires what is surplus. Raises as `publish`."""
     catalog = Catalog(settings.data_path)
-    previous = _current(catalog)
 
     def warmed(folder: Path, manifest: Manifest, tell: Progress) -> list[Finding]:
-        return warm_release(settings, folder, manifest, previous, tell)
+        return warm_release(settings, folder, manifest, tell)
 
     outcome = publish(catalog, paths, options, progress, warm=warmed)
     if outcome.manifest is None or outcome.result == "refused":
@@ -80,8 +79,3 @@ def publish_and_wait(settings: Settings, paths: Sequence[str], options: Options,
         except WarehouseError:
             retired = []  # another publisher was quicker, and retires as well
     return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))
-
-
-def _current(catalog: Catalog) -> str | None:
-    pointer = catalog.pointer()
-    return pointer.release if pointer else None

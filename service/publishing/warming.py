@@ -23,7 +23,7 @@ _SHOWN = 5
 
 
 def warm_release(
-    settings: Settings, folder: Path, manifest: Manifest, previous: str | None, progress: Callable[[str], None]
+    settings: Settings, folder: Path, manifest: Manifest, progress: Callable[[str], None]
 ) -> list[Finding]:
     """Puts the release into the cache as `settings.warm` says; returns what of that somebody must know."""
     instances = live(settings.data_path)
@@ -39,7 +39,7 @@ def warm_release(
         secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=False)
     except SettingsError as error:
         return [found("not-warmed", str(error))]
-    trouble = _warm(url, settings, folder, manifest, previous, progress, Cursors(pepper.cursor_secret(secret)))
+    trouble = _warm(url, settings, folder, manifest, progress, Cursors(pepper.cursor_secret(secret)))
     warnings = [found("not-warmed", trouble)] if trouble is not None else []
     return warnings + _warmed_elsewhere(address(settings.cache_url), instances)
 
@@ -49,19 +49,11 @@ def _warm(
     settings: Settings,
     folder: Path,
     manifest: Manifest,
-    previous: str | None,
     progress: Callable[[str], None],
     cursors: Cursors,
 ) -> str | None:
     """Why it could not be done whole, if so."""
-    if settings.warm == "asked" and previous is None:
-        return None  # nobody could ask for anything yet
-    plan = Plan(
-        release=manifest.id,
-        ttl=settings.cache_ttl,
-        seconds=_WARM_SECONDS,
-        asked_of=previous if settings.warm == "asked" else None,
-    )
+    plan = Plan(release=manifest.id, ttl=settings.cache_ttl, seconds=_WARM_SECONDS)
     answers = (
         (area.name, query, body)
         for area in AREAS
@@ -69,7 +61,7 @@ def _warm(
         for query, body in area.answers(folder, cursors)
     )
     try:
-        warm(url, plan, answers, lambda seen: progress(f"warming the cache: {seen:,} answers"))
+        warm(url, plan, answers, lambda stored: progress(f"warming the cache: {stored:,} answers"))
     except WarmError as error:
         return str(error)
     return None

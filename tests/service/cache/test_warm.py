@@ -33,8 +33,8 @@ def answers(number: int) -> list[Answer]:
     ]
 
 
-def plan(release: str = "new", seconds: float = 30, asked_of: str | None = None) -> Plan:
-    return Plan(release=release, ttl=60, seconds=seconds, asked_of=asked_of)
+def plan(release: str = "new", seconds: float = 30) -> Plan:
+    return Plan(release=release, ttl=60, seconds=seconds)
 
 
 def held(cache: ValkeyProcess, release: str, given: list[Answer]) -> dict[str, bytes]:
@@ -66,24 +66,11 @@ def test_every_answer_is_there_byte_by_byte_and_for_as_long_as_asked(cache: Valk
         assert 55 <= client.ttl(cache_key("new", "forecast", "zip:00000").name) <= 60
 
 
-def test_what_is_asked_for_is_warmed_and_nothing_else(cache: ValkeyProcess) -> None:
-    """Asked for is what the release before has in the cache."""
-    given = answers(300)
-    asked = given[10:20] + given[250:260]
-    warm(cache.url, plan("old"), asked, silent)
-    assert warm(cache.url, plan("new", asked_of="old"), given, silent) == 20
-    assert held(cache, "new", given) == bodies(asked)
-
-
 def test_the_same_query_of_two_areas_is_two_answers(cache: ValkeyProcess) -> None:
     given = [("forecast", "zip:36436", b"one"), ("projects", "zip:36436", b"two")]
     assert warm(cache.url, plan(), given, silent) == 2
     assert held(cache, "new", given[:1]) == {"zip:36436": b"one"}
     assert held(cache, "new", given[1:]) == {"zip:36436": b"two"}
-
-
-def test_nothing_was_asked_for_of_a_release_that_nobody_served(cache: ValkeyProcess) -> None:
-    assert warm(cache.url, plan("new", asked_of="never"), answers(300), silent) == 0
 
 
 def test_progress_is_told_by_the_batch(cache: ValkeyProcess) -> None:

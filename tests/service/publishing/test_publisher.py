@@ -126,18 +126,6 @@ def _tier(answer: Answer) -> str:
     return "hit" if "; hit" in status else "miss"
 
 
-def test_asked_warms_what_was_asked_for(ours: Settings, cache: ValkeyProcess, short: Path) -> None:
-    settings = msgspec.structs.replace(ours, warm="asked")
-    first = release_of(published(settings, write_drop(short / "drop")))
-    assert warmed(settings, cache, first) == {}, "nobody has asked for anything yet"
-    with served(settings) as running:
-        for zip_code in ("36436", "90028"):
-            assert running.forecast(zip_code=zip_code).status == 200
-        second = release_of(published(settings, newer(short)))
-    held = warmed(settings, cache, second)
-    assert held == {query: bodies(settings)[query] for query in ("zip:36436", "zip:90028")}
-
-
 def test_a_cache_that_is_away_is_a_warning_and_the_release_goes_live(
     ours: Settings, cache: ValkeyProcess, short: Path
 ) -> None:
