@@ -144,20 +144,17 @@ def _reader() -> hiredis.Reader:
     return hiredis.Reader(protocolError=_NonsenseError, replyError=_Refusal)
 
 
-async def open_mget(client: Redis) -> MgetConnection | None:
-    """A connection as `client` makes them; None if its kind cannot be used so (doubles in tests).
+async def open_mget(client: Redis) -> MgetConnection:
+    """A connection as `client` makes them.
 
     Raises:
         RedisError, OSError: if it cannot be made, or was closed meanwhile.
     """
     connection = client.connection_pool.make_connection()  # type: ignore[no-untyped-call]
     await connection.connect()
-    writer = getattr(connection, "_writer", None)
-    if not isinstance(writer, asyncio.StreamWriter):
-        await connection.disconnect()
-        return None
+    writer = connection._writer  # noqa: SLF001 - the library is pinned for such uses
     transport = writer.transport
-    if transport.is_closing() or connection._reader.at_eof():  # noqa: SLF001 - the library is pinned for such uses
+    if transport.is_closing() or connection._reader.at_eof():  # noqa: SLF001 - as above
         await connection.disconnect(nowait=True)  # we would not be told any more
         raise ConnectionResetError("closed before it was used")
     # or it would be closed with the object that opened it

@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 
 from service.embedded.runtime import server_program
 from service.redis.client import RedisStore, open_client
+from tests.support.redis_double import DoubledStore
 from tests.support.valkey import ValkeyProcess
 
 DEBIAN = "redis-server"
@@ -33,7 +34,10 @@ class Backend:
         return open_client(self.url, timeout=timeout) if self.process else FakeAsyncRedis(server=self.double)
 
     def store(self, timeout: float = 2.0) -> RedisStore:
-        return RedisStore("a store", self.url, self.client(timeout))
+        client = self.client(timeout)
+        if isinstance(client, FakeAsyncRedis):
+            return DoubledStore(client, "a store")
+        return RedisStore("a store", self.url, client)
 
     def command(self, *words: str | bytes) -> object:
         """Sends a command from elsewhere."""

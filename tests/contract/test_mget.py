@@ -128,7 +128,6 @@ async def _ask(connection: MgetConnection, names: list[str]) -> Values | MgetErr
 
 async def _gives_what_the_client_gives(client: Redis) -> None:
     connection = await open_mget(client)
-    assert connection is not None
     expected = await client.mget(NAMES)
     assert expected == [*STORED.values(), None, None, STORED["c:a"]]
     for _ in range(3):

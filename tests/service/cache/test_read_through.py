@@ -12,6 +12,7 @@ from service.cache.near import NearCache
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedCache, SharedLookup
 from service.redis.client import RedisStore, open_client
+from tests.support.redis_double import DoubledStore
 from tests.support.waiting import eventually
 
 KEY = cache_key("r1", "forecast", "zip:36436")
@@ -51,7 +52,7 @@ class Scene:
 
     def another_worker(self, near: NearCache | None = None) -> ReadThrough:
         near = near if near is not None else near_of()
-        shared = SharedCache(RedisStore("cache", "redis://fake", self.client), 60)
+        shared = SharedCache(DoubledStore(self.client), 60)
         return ReadThrough(near, shared, lambda tier, outcome, _: self.lookups.append((tier, outcome)))
 
 
@@ -59,7 +60,7 @@ class LateShared(SharedCache):
     """Has the entry, and says so when it is told to."""
 
     def __init__(self, found: SharedLookup) -> None:
-        super().__init__(RedisStore("cache", "redis://fake", FakeAsyncRedis()), 60)
+        super().__init__(DoubledStore(FakeAsyncRedis()), 60)
         self.found = found
         self.asked = asyncio.Event()
         self.reply = asyncio.Event()

@@ -10,14 +10,14 @@ from fakeredis import FakeAsyncRedis, FakeServer
 from service.cache.entry import CacheEntry, encode
 from service.cache.key import CacheKey, cache_key
 from service.cache.shared import Outcome, SharedCache, SharedLookup
-from service.redis.client import RedisStore
+from tests.support.redis_double import DoubledStore
 
 KEY = cache_key("r1", "forecast", "zip:36436")
 ENTRY = CacheEntry.of(b"{}")
 
 
 def _cache(client: FakeAsyncRedis) -> SharedCache:
-    return SharedCache(RedisStore("cache", "redis://fake", client), 60)
+    return SharedCache(DoubledStore(client), 60)
 
 
 @pytest.mark.parametrize("stored", [b"", b"nonsense", encode(ENTRY, b"0" * 16), encode(ENTRY, KEY.digest)[:-1]])

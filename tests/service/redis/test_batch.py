@@ -10,14 +10,15 @@ from fakeredis import FakeAsyncRedis
 from redis.asyncio import Redis
 
 from service.redis.batch import BatchedGet
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import StoreUnavailable
+from tests.support.redis_double import DoubledStore
 
 
-class Watched(RedisStore):
+class Watched(DoubledStore):
     """Counts commands; the next one fails with `failure` if it is set."""
 
-    def __init__(self, client: Redis) -> None:
-        super().__init__("cache", "redis://fake", client)
+    def __init__(self, client: FakeAsyncRedis) -> None:
+        super().__init__(client)
         self.commands = 0
         self.failure: BaseException | None = None
 
