@@ -71,7 +71,7 @@ class Connection:
         """Until everything that arrived is answered, or waits for more."""
         await asyncio.sleep(0)
         until = asyncio.get_running_loop().time() + _MOST_SECONDS
-        while self.protocol._asked is not None or self.protocol._held:
+        while self.protocol._asked is not None or self.protocol.flow.held:
             assert asyncio.get_running_loop().time() < until
             await asyncio.sleep(0.001)
         if self.protocol.tasks:

@@ -1,119 +1,104 @@
-"""How long a connection may take: to send a head, to read what it asked for, to say something again."""
+"""How long a connection may take: to send a request, to read its answer, to ask again."""
 
 import asyncio
 import contextlib
 import socket
 import struct
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from time import monotonic
-from typing import Any
-
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.edge.admission import limits
 
+# SO_LINGER on, for 0 seconds.
 _AT_ONCE = struct.pack("ii", 1, 0)
 
 
-class TimedProtocol(HttpToolsProtocol, ABC):
-    """uvicorn's protocol, which knows one limit of time, with the others."""
+class Deadlines:
+    """The deadlines of one connection, which makes them with its transport and calls `end` when it is lost.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._in_message = False
-        self._in_head = False
-        self._alarm: asyncio.TimerHandle | None = None
-        self._active_at = 0.0
-        self._idle_alarm: asyncio.TimerHandle | None = None
-        self._reader_alarm: asyncio.TimerHandle | None = None
+    `on_late` is called when a request has not arrived in time, `on_idle` when `keep_alive` seconds have passed since
+    the last direct answer; the connection decides what follows. A reader that takes nothing in time is reset here.
+    """
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._arm()
+    __slots__ = ("_answered_at", "_arrival", "_idle", "_keep_alive", "_loop", "_on_idle", "_on_late", "_reading",
+                 "_transport")  # fmt: skip
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        for alarm in (self._alarm, self._idle_alarm, self._reader_alarm):
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        keep_alive: float,
+        on_late: Callable[[], None],
+        on_idle: Callable[[], None],
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._keep_alive = keep_alive
+        self._on_late = on_late
+        self._on_idle = on_idle
+        self._answered_at = 0.0  # monotonic seconds
+        # one alarm per deadline, None while it is not set
+        self._arrival: asyncio.TimerHandle | None = None
+        self._reading: asyncio.TimerHandle | None = None
+        self._idle: asyncio.TimerHandle | None = None
+
+    def await_request(self) -> None:
+        """From now on, unless it is awaited already: what arrives in between wins no time."""
+        if self._arrival is None:
+            self._arrival = self._loop.call_later(limits.HEAD_SECONDS, self._late)
+
+    def arrived(self) -> None:
+        """The whole request has arrived, or was refused."""
+        if self._arrival is not None:
+            self._arrival.cancel()
+            self._arrival = None
+
+    def answered(self, now: float) -> None:
+        """A request was answered directly at `now`, in monotonic seconds. One alarm serves all direct answers of a
+        connection: setting one for each would cost as much as answering."""
+        if self._arrival is not None:
+            self.arrived()
+        self._answered_at = now
+        if self._idle is None:
+            self._idle = self._loop.call_later(self._keep_alive, self._look_whether_idle)
+
+    def await_reader(self) -> None:
+        """The transport's buffer is full."""
+        if self._reading is None:
+            self._reading = self._loop.call_later(limits.READ_SECONDS, reset, self._transport)
+
+    def reader_took(self) -> None:
+        """The buffer is no longer full."""
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+        if self._transport.is_closing():
+            self.closed()
+
+    def closed(self) -> None:
+        """The transport was closed. It waits for its reader without end, and is silent about it if little is left."""
+        if self._transport.get_write_buffer_size():
+            self.await_reader()
+
+    def end(self) -> None:
+        """The connection is lost."""
+        for alarm in (self._arrival, self._reading, self._idle):
             if alarm is not None:
                 alarm.cancel()
-        super().connection_lost(exc)
-
-    def _is_idle(self) -> bool:
-        return self.cycle is None or bool(self.cycle.response_complete)
-
-    @abstractmethod
-    def _refuse(self, code: str) -> None:
-        """The request that is arriving is answered with the error `code`, and the connection closed."""
-
-    def _arm(self) -> None:
-        self._alarm = self.loop.call_later(limits.HEAD_SECONDS, self._late)
-
-    def _disarm(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        # they refer to the connection, which would otherwise stay until garbage is collected
+        del self._on_late, self._on_idle
 
     def _late(self) -> None:
-        self._alarm = None
-        if self.transport.is_closing():
-            return
-        if self._in_head:
-            self._refuse("request_timeout")
-        elif self._awaits_body():
-            # the application hears that its client has gone, and what it answers to that goes nowhere
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-            self._refuse("request_timeout")
-        else:
-            self._close()  # silent, or sending a body long refused: there is nothing to answer
-
-    def _awaits_body(self) -> bool:
-        """Whether the request that is arriving is under way, alone, and has no answer yet."""
-        return self._in_message and not self.pipeline and not self._is_idle() and not self.cycle.response_started
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._reader_alarm = self.loop.call_later(limits.READ_SECONDS, reset, self.transport)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._reader_alarm is not None:
-            self._reader_alarm.cancel()
-            self._reader_alarm = None
-        if self.transport.is_closing():
-            self._watch_last_bytes()
-
-    def timeout_keep_alive_handler(self) -> None:
-        super().timeout_keep_alive_handler()
-        self._watch_last_bytes()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self.transport.is_closing():
-            self._watch_last_bytes()
-
-    def _close(self) -> None:
-        self.transport.close()
-        self._watch_last_bytes()
-
-    def _watch_last_bytes(self) -> None:
-        """A transport that is closed waits for its reader without end, and nothing says so where little is left."""
-        if self._reader_alarm is None and self.transport.get_write_buffer_size():
-            self._reader_alarm = self.loop.call_later(limits.READ_SECONDS, reset, self.transport)
-
-    def _watch_idle(self, seconds: float) -> None:
-        """After a direct answer, as of `_active_at`: one alarm for all of a connection, since setting one for each
-        would cost as much as answering."""
-        self._idle_alarm = self.loop.call_later(seconds, self._look_whether_idle)
+        self._arrival = None
+        self._on_late()
 
     def _look_whether_idle(self) -> None:
-        self._idle_alarm = None
-        if self._in_message or not self._is_idle() or self.timeout_keep_alive_task is not None:
-            return  # the ordinary way has alarms of its own
-        rest = self._active_at + self.timeout_keep_alive - monotonic()
+        self._idle = None
+        rest = self._answered_at + self._keep_alive - monotonic()
         if rest > 0:
-            self._watch_idle(rest)
-        elif not self.transport.is_closing():
-            self._close()
+            self._idle = self._loop.call_later(rest, self._look_whether_idle)
+        else:
+            self._on_idle()
 
 
 def reset(transport: asyncio.Transport) -> None:

@@ -21,7 +21,7 @@ log = logging.getLogger("forecast.access")
 
 
 class DirectProtocol(LimitedProtocol):
-    """One connection to the gate. `_asked` is the head for which somebody else is asked at the moment."""
+    """One connection of a partner to the gate; the worker's server makes it. It ends with its transport."""
 
     app: Gate
 
@@ -29,14 +29,14 @@ class DirectProtocol(LimitedProtocol):
         super().__init__(*args, **kwargs)
         self._hot: HotAnswers | None = self.app.hot
         self._caller = Caller(self._hot.fields) if self._hot is not None else None
-        self._asked: bytes | None = None
-        self._was_looked_at = False
+        self._asked: bytes | None = None  # the head for whose sake the shared cache or the rates are asked
+        self._was_looked_at = False  # the head that goes to the parser; a second look would not change the answer
 
     def data_received(self, data: bytes) -> None:
-        if self._held is None and self._asked is None and not self._in_message:
+        # a hot head goes straight to its answer, past the checks that the others need
+        if self.flow.held is None and self._asked is None and not self._in_message:
             if self._answer_directly(data, self):
                 return
-            # a whole head: looking at it again when it is parsed would not change the answer
             self._was_looked_at = data.endswith(END_OF_HEAD)
         super().data_received(data)
 
@@ -74,15 +74,15 @@ class DirectProtocol(LimitedProtocol):
         outcome = hot.answer(head, caller, self.server_state.default_headers, now, holder)
         match outcome:
             case bytes():
-                self._write_answer(outcome, now)
+                self.transport.write(outcome)
+                self._deadlines.answered(now)
             case Unanswered.WAITING:
                 self._asked = head
+                self._deadlines.arrived()
             case Unanswered.FOR_ROUTER:
                 return False
             case _:
                 assert_never(outcome)
-        if self._alarm is not None:
-            self._disarm()
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
         return True
@@ -106,7 +106,8 @@ class DirectProtocol(LimitedProtocol):
         outcome = make() if not self.app.draining else Unanswered.FOR_ROUTER
         match outcome:
             case bytes():
-                self._write_answer(outcome, monotonic())
+                self.transport.write(outcome)
+                self._deadlines.answered(monotonic())
             case Unanswered.WAITING:
                 self._asked = asked
             case Unanswered.FOR_ROUTER:
@@ -114,11 +115,5 @@ class DirectProtocol(LimitedProtocol):
                 self._parse(asked)
             case _:
                 assert_never(outcome)
-        if self._held:
+        if self.flow.held:
             self._go_on()
-
-    def _write_answer(self, data: bytes, now: float) -> None:
-        self.transport.write(data)
-        self._active_at = now
-        if self._idle_alarm is None:
-            self._watch_idle(self.timeout_keep_alive)

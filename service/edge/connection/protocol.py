@@ -1,15 +1,18 @@
 """uvicorn's HTTP/1.1 protocol with limits on what a request may cost, and errors in the form of contract 10.
 
-uvicorn has no limit on the size of headers and none on the time that they take to arrive.
+uvicorn limits neither the size of headers nor the time that they take to arrive.
 """
 
 import asyncio
 import re
+from time import monotonic
 from typing import Any, Protocol
 
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
 from service.edge.admission import limits
-from service.edge.connection.deadlines import reset
-from service.edge.connection.pipelining import OrderlyProtocol
+from service.edge.connection.deadlines import Deadlines, reset
+from service.edge.connection.pipelining import END_OF_HEAD, HoldingFlow
 from service.edge.hot.wire import last_answer
 from service.http.head import new_request_id
 from service.http.reply import Reply
@@ -22,72 +25,149 @@ _METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}(?= )")
 
 
 class Application(Protocol):
-    """What the protocol asks of the application that it serves. `rejected` counts what never reached it; `refusal` is
-    the answer to that, for one of the codes below."""
+    """What the protocol asks of the application that it serves."""
 
     most_connections: int
 
-    def rejected(self, code: str) -> None: ...
+    def rejected(self, code: str) -> None:
+        """Counts a request that never reached the application."""
+        ...
 
-    def refusal(self, code: str, request_id: str) -> Reply: ...
+    def refusal(self, code: str, request_id: str) -> Reply:
+        """The answer to such a request; `code` is one that `LimitedProtocol` refuses with."""
+        ...
 
 
 class RequestRefused(Exception):  # noqa: N818 - raised inside the parser's callbacks to stop it
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
+    """Of a request that is refused with the code it carries."""
 
 
-class LimitedProtocol(OrderlyProtocol):
-    """One connection. Refuses with `bad_request`, `uri_too_long`, `headers_too_large`, `request_timeout` and
-    `unavailable`."""
+class LimitedProtocol(HttpToolsProtocol):
+    """One connection, from its first byte to its last; the server makes it. Its flow and its deadlines are its own.
+
+    Refuses with `bad_request`, `uri_too_long`, `headers_too_large`, `request_timeout` and `unavailable`.
+    """
 
     # A connection that is idle when draining begins may have a request on its way; closing it at once would lose that.
     idle_linger_seconds = 1.0
 
     app: Application
+    # made with the transport, in `connection_made`
+    flow: HoldingFlow
+    _deadlines: Deadlines
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._refusal: str | None = None
+        # of the request that is arriving
+        self._in_message = False
+        self._in_head = False
+        self._received: list[tuple[bytes, bytes]] = []  # its headers
+        self._other_method: str | None = None  # its method, if the parser does not know it and reads OPTIONS instead
+        self._head_bytes = 0  # of its head, as far as it came in reads that did not complete it
+        self._fed = 0  # bytes since the beginning of the read that it began in: no less than its head has
+        self._answered_directly = False  # when its head was complete, in this read
+        self._reason = "bad_request"  # what it is refused with if the parser stops
+        # of the connection
         self._is_one_too_many = False
-        self._direct = False
-        self._head_bytes = 0
-        self._other_method: str | None = None
-        self._answered = False
-        self._fed = 0
+        self._refusal: str | None = None  # the code it ends with
+        self._turn: asyncio.Handle | None = None  # in which held requests are gone on with
+
+    # --- the transport -------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow = HoldingFlow(transport)
+        self._deadlines = Deadlines(transport, self.loop, self.timeout_keep_alive, self._late, self._close_if_unused)
+        self._deadlines.await_request()
         over = len(self.connections) - self.app.most_connections
         if over > 0:
             self._make_room(over)
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end()
+        self._deadlines.end()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._deadlines.await_reader()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._deadlines.reader_took()
+
     def _make_room(self, over: int) -> None:
-        """There are so many connections too many, this one included."""
+        """There are `over` connections too many, this one included."""
         self._is_one_too_many = True
         if over > limits.MOST_TURNED_AWAY:
             self.app.rejected("unavailable")
             reset(self.transport)
 
+    def _is_idle(self) -> bool:
+        return self.cycle is None or bool(self.cycle.response_complete)
+
+    def _end(self) -> None:
+        """Nothing that arrives, or has arrived, is looked at any more."""
+        self.flow.end()
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
+
+    def _close(self) -> None:
+        self.transport.close()
+        self._deadlines.closed()
+
     # --- arrival -------------------------------------------------------------------------------------------------
 
+    def data_received(self, data: bytes) -> None:
+        if self.flow.held is not None:
+            self.flow.hold(data)
+            return
+        end = data.find(END_OF_HEAD)
+        if (end < 0 or end + len(END_OF_HEAD) == len(data)) and not self._must_wait():
+            self._parse(data)
+            return
+        self.flow.hold(data)
+        self._go_on()
+
+    def _must_wait(self) -> bool:
+        """Whether a request is under way that does not wait for its own body."""
+        return bool(self.pipeline) if self._in_message else not self._is_idle()
+
+    def _go_on(self) -> None:
+        """Takes what is held, head by head, until a request has to be waited for or others should have their turn."""
+        self._turn = None
+        until = monotonic() + limits.TURN_SECONDS
+        while self.flow.held and not self._must_wait():
+            if self.transport.is_closing():
+                self._end()
+            elif monotonic() > until:
+                self._turn = self.loop.call_soon(self._go_on)
+                return
+            else:
+                self._take(self.flow.next_head())
+
+    def _take(self, data: bytes) -> None:
+        """Looks at `data`, which was held."""
+        self._parse(data)
+
     def _parse(self, data: bytes) -> None:
+        """To the parser, with at most the rest of one request and the head of another."""
         if not self._in_message and not data.startswith((b"GET ", b"HEAD ")):
             data = self._with_known_method(data)
         self._fed = self._fed + len(data) if self._in_message else len(data)
-        self._answered = False
-        super()._parse(data)
+        self._answered_directly = False
+        super().data_received(data)
         if self._refusal is not None:
             return
         if self._in_head:
             # what precedes an empty line belongs to earlier requests
-            self._head_bytes += len(data) - (data.rfind(b"\r\n\r\n") + 4 if b"\r\n\r\n" in data else 0)
+            self._head_bytes += len(data) - (data.rfind(END_OF_HEAD) + len(END_OF_HEAD) if END_OF_HEAD in data else 0)
             if self._head_bytes > limits.MOST_HEAD_BYTES:
                 self._refuse("headers_too_large")
                 return
-        if self._alarm is None and (self._in_message or (not self._answered and self._is_idle())):
-            self._arm()
+        if self._in_message or (not self._answered_directly and self._is_idle()):
+            self._deadlines.await_request()
 
     def _with_known_method(self, data: bytes) -> bytes:
         """The parser knows some methods only; what it does not know is refused in the order of contract 1 too."""
@@ -102,9 +182,8 @@ class LimitedProtocol(OrderlyProtocol):
     def on_message_begin(self) -> None:
         # uvicorn's own beginning, which makes a scope, waits until it is known that one is needed
         self.url = b""
-        self._received: list[tuple[bytes, bytes]] = []
+        self._received = []
         self._in_message = self._in_head = True
-        self._direct = False
         self._head_bytes = 0
 
     def on_url(self, url: bytes) -> None:
@@ -113,7 +192,7 @@ class LimitedProtocol(OrderlyProtocol):
             raise self._stop("uri_too_long")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # what comes behind a body is of no use to anybody
+        if self._in_head:  # trailers, behind a body, are of no use to anybody
             self._received.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
@@ -124,11 +203,11 @@ class LimitedProtocol(OrderlyProtocol):
         if self._is_one_too_many:
             raise self._stop("unavailable")
         if self._answer_parsed():
-            self._direct = self._answered = True
+            self._answered_directly = True
             return
         if self.url[:1] != b"/" and not _ABSOLUTE.match(self.url):
             raise self._stop("bad_request")  # the authority form is for proxies; the absolute one RFC 9112 asks for
-        self._begin_ordinarily()
+        self._begin_in_uvicorn()
         super().on_headers_complete()
         if self._other_method is not None:
             self.scope["method"], self._other_method = self._other_method, None
@@ -142,7 +221,7 @@ class LimitedProtocol(OrderlyProtocol):
     def _is_too_large(self) -> bool:
         return sum(len(name) + len(value) for name, value in self._received) > limits.MOST_HEADER_BYTES
 
-    def _begin_ordinarily(self) -> None:
+    def _begin_in_uvicorn(self) -> None:
         url = self.url
         super().on_message_begin()
         self.url = url
@@ -150,10 +229,20 @@ class LimitedProtocol(OrderlyProtocol):
             super().on_header(name, value)
 
     def on_message_complete(self) -> None:
-        if not self._direct:
+        if not self._answered_directly:
             super().on_message_complete()
         self._in_message = False
-        self._disarm()
+        self._deadlines.arrived()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._deadlines.closed()
+        if self.flow.held and self._turn is None:
+            self._turn = self.loop.call_soon(self._go_on)
+        # the cycle is that of the newest request: the refusal comes after all that were in order
+        if self._refusal is not None and self._is_idle() and not self.transport.is_closing():
+            self._write_refusal()
 
     def _stop(self, code: str) -> RequestRefused:
         """Remembers why, since the parser reports only that a callback failed."""
@@ -166,26 +255,18 @@ class LimitedProtocol(OrderlyProtocol):
         reason, self._reason = self._reason, "bad_request"
         self._refuse(reason)
 
-    _reason = "bad_request"
-
     def _unsupported_upgrade_warning(self) -> None:
-        """Said per request, it would fill the log."""
+        """Logged per request, it would fill the log."""
 
     def _refuse(self, code: str) -> None:
         self._refusal = code
-        self._disarm()
+        self._deadlines.arrived()
         self._end()  # nothing after a refused request is answered
         self.app.rejected(code)
         if self._is_idle() or self.cycle.disconnected:
             self._write_refusal()
         else:
             self.flow.pause_reading()  # an earlier request is under way: its answer goes first
-
-    def _go_on_later(self) -> None:
-        super()._go_on_later()
-        # the cycle is that of the newest request: the refusal comes after all that were in order
-        if self._refusal is not None and self._is_idle() and not self.transport.is_closing():
-            self._write_refusal()
 
     def _write_refusal(self) -> None:
         request_id = new_request_id().decode()
@@ -195,6 +276,36 @@ class LimitedProtocol(OrderlyProtocol):
         self.transport.write(last_answer(reply, request_id, self.server_state.default_headers))
         self.transport.write_eof()
         self.loop.call_later(_REFUSED_LINGER_SECONDS, self._close)
+
+    # --- deadlines -----------------------------------------------------------------------------------------------
+
+    def _late(self) -> None:
+        """No request has arrived in time, or not the whole of it."""
+        if self.transport.is_closing():
+            return
+        if self._in_head:
+            self._refuse("request_timeout")
+        elif self._awaits_body():
+            # the application hears that its client has gone, and what it answers to that goes nowhere
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self._refuse("request_timeout")
+        else:
+            self._close()  # silent, or sending a body long refused: there is nothing to answer
+
+    def _awaits_body(self) -> bool:
+        """Whether the request that is arriving is under way, alone, and has no answer yet."""
+        return self._in_message and not self.pipeline and not self._is_idle() and not self.cycle.response_started
+
+    def _close_if_unused(self) -> None:
+        """Long after the last direct answer. A request that reached the application has uvicorn's own deadline."""
+        is_used = self._in_message or not self._is_idle() or self.timeout_keep_alive_task is not None
+        if not is_used and not self.transport.is_closing():
+            self._close()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._deadlines.closed()
 
     # --- draining ------------------------------------------------------------------------------------------------
 
@@ -208,7 +319,7 @@ class LimitedProtocol(OrderlyProtocol):
     def _close_if_idle(self) -> None:
         if self.transport.is_closing() or self._in_head:
             return
-        if self._is_idle() and not self._held:
+        if self._is_idle() and not self.flow.held:
             self._close()
         elif self.cycle is None or self.cycle.response_complete:
             self.loop.call_later(self.idle_linger_seconds, self._close_if_idle)

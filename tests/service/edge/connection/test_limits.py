@@ -11,7 +11,7 @@ import pytest
 
 from config.settings import Settings
 from service.edge.admission import limits
-from service.edge.connection.deadlines import TimedProtocol
+from service.edge.connection.protocol import LimitedProtocol
 from tests.support.problems import refused
 from tests.support.served import FORECAST, Served, served
 from tests.support.wire import Wire, drip
@@ -189,13 +189,13 @@ def test_a_reader_that_leaves_a_little_is_let_go_when_its_connection_is_closed(
 ) -> None:
     """A closed connection waits for its reader, and what is left may be too little for the server to pause."""
     monkeypatch.setattr(limits, "READ_SECONDS", SHORT)
-    begin = TimedProtocol.connection_made
+    begin = LimitedProtocol.connection_made
 
-    def connection_made(protocol: TimedProtocol, transport: asyncio.Transport) -> None:
+    def connection_made(protocol: LimitedProtocol, transport: asyncio.Transport) -> None:
         begin(protocol, transport)
         transport.set_write_buffer_limits(high=1 << 30)  # all of what is asked for is a little
 
-    monkeypatch.setattr(TimedProtocol, "connection_made", connection_made)
+    monkeypatch.setattr(LimitedProtocol, "connection_made", connection_made)
     with served(msgspec.structs.replace(settings, keep_alive=1)) as worker:
         head = worker.head(f"{FORECAST}?city_name=springfield&state_code=IL")
         with socket.create_connection(("127.0.0.1", worker.port), timeout=5) as slow:

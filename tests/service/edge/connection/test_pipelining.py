@@ -55,9 +55,9 @@ def test_requests_of_one_read_begin_one_after_the_other(
         await connection.feed(requests(worker, kind))
         begun = 0
         until = asyncio.get_running_loop().time() + 30
-        while protocol._held or protocol.tasks:
+        while protocol.flow.held or protocol.tasks:
             begun = max(begun, len(protocol.pipeline) + len(protocol.tasks))
-            assert not (protocol._held and transport.reading)
+            assert not (protocol.flow.held and transport.reading)
             assert asyncio.get_running_loop().time() < until
             await asyncio.sleep(0)
         assert begun <= 3
@@ -94,6 +94,6 @@ def test_what_is_held_for_a_connection_that_is_lost_is_let_go(
         for _ in range(10):
             await asyncio.sleep(0)
         assert len(connection.transport.written) == written
-        assert not connection.protocol._held
+        assert not connection.protocol.flow.held
 
     run(test)

@@ -306,8 +306,9 @@ def test_a_connection_is_closed_when_it_was_silent_for_as_long_as_it_may(both: B
     """Counted from its last answer, not from its first."""
 
     async def run() -> tuple[bool, bool]:
-        connection = Connection(both.direct, both.config(both.direct))
-        connection.protocol.timeout_keep_alive = 1
+        config = both.config(both.direct)
+        config.timeout_keep_alive = 1
+        connection = Connection(both.direct, config)
         await connection.feed(request(TARGETS[0], both.keys["free"]))
         await asyncio.sleep(0.6)
         await connection.feed(request(TARGETS[0], both.keys["free"]))
