@@ -33,6 +33,10 @@ _LEAST_SECONDS = 0.001
 # late. Of a smaller one a quarter is left, since what is held back of it would be missed.
 _MANY = 64
 
+# After a failure a key is decided here for so long, before Redis is asked again: a moment after one lost answer,
+# because other workers may go on granting the whole rate; twice as long with each more in a row, up to the second one.
+FIRST_LOCAL_SECONDS, LOCAL_SECONDS = 0.05, 0.5
+
 _NEVER = float("-inf")
 
 
@@ -83,13 +87,21 @@ class Holding:
         self._demand = 0.0
         self._counted_at = self._leased_at = now
         self._late = False
-        self.adopt(rate)
+        self.rate = rate
+        self._begin()
 
     def adopt(self, rate: Rate) -> None:
-        """From now on this rate. What was leased or refused under another one says nothing any more."""
+        """From now on this rate, perhaps the same, decoded again."""
+        is_news = rate != self.rate
+        self.rate = rate
+        if is_news:
+            self._begin()
+
+    def _begin(self) -> None:
+        """What was leased or refused under another rate says nothing any more."""
+        rate = self.rate
         pace = pace_of(rate)
         per_second = rate.per_second
-        self.rate = rate
         self._most_ahead = int(per_second * LEASE_SECONDS) if per_second >= LEASED_FROM_PER_SECOND else 0
         # never so long that a small bucket overflows meanwhile
         self._pause = min(PAUSE_SECONDS, pace.burst / per_second / 4) if self._most_ahead else 0.0
@@ -126,12 +138,32 @@ class Holding:
 
     def wants_renewal(self, now: float) -> bool:
         return (
-            self.flight is None
+            (self.tokens <= self.low or now >= self.renew_at)
+            and self.flight is None
             and self._most_ahead > 0
             and not self._next_tokens
             and now >= self.denied_until
             and now >= self.local_until
         )
+
+    def join(self) -> asyncio.Future[Decision]:
+        """The decision of the next lease, for one more who waits for it."""
+        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        self.waiting.append(answer)
+        return answer
+
+    def take_off(self, flight: asyncio.Task[None]) -> None:
+        """`flight` asks for a lease now."""
+        self.flight = flight
+
+    def land(self) -> None:
+        """Nobody asks for a lease any more."""
+        self.flight = None
+
+    def part(self, now: float) -> None:
+        """Redis did not answer: the key is decided here for a while."""
+        self.alone = min(LOCAL_SECONDS, max(FIRST_LOCAL_SECONDS, 2 * self.alone))
+        self.local_until = now + self.alone
 
     def ahead(self, now: float) -> int:
         """Tokens to lease for those who have not come yet. Call once for each lease."""

@@ -59,9 +59,35 @@ class Known:
         self.at = self.until = self.begins = self.ends = self.quick_until = -math.inf
         self.asked = self.base = self.first = self.end = self.left = self.quick = 0
 
+    def learn(self, totals: Totals, asked: int) -> None:
+        """The store told `totals` to the question numbered `asked`."""
+        self.asked, self.totals = asked, totals
+        if self.quota is not None:
+            self.base = self._of_period(self.quota)
+
+    def adopt(self, quota: Quota, first: int, end: int) -> bool:
+        """From now on this quota, in its period from the day `first` to before the day `end`. Whether that is news:
+        it may be the same quota, decoded again."""
+        is_news = quota != self.quota or (first, end) != (self.first, self.end)
+        self.quota = quota
+        self.first, self.end = first, end
+        self.begins, self.ends = float(first * DAY_SECONDS), float(end * DAY_SECONDS)
+        self.base = self._of_period(quota)
+        return is_news
+
     def good(self, now: float, left: int) -> None:
+        """What is known is good from `now` on, for `left` requests."""
         self.at, self.until, self.left = now, now + TRUST_SECONDS, left
         self.quick = 0
+
+    def limit(self, left: int) -> None:
+        """It is good for `left` requests; for how long does not change."""
+        self.left = left
+
+    def spend(self) -> bool:
+        """One request goes on. Whether more may, before the store is asked."""
+        self.left -= 1
+        return self.left > 0
 
     def standing(self, quota: Quota, used: int, now: float) -> QuotaState:
         """With `used` of it counted `now`. For a thousandth of what is left no other look is needed, unless that is
@@ -79,8 +105,8 @@ class Known:
         )
         return self.state
 
-    def of(self, quota: Quota, totals: Totals) -> int:
-        """The total of the quota's period that `begins` and `ends` bound."""
-        if not self.first <= totals.day < self.end:
+    def _of_period(self, quota: Quota) -> int:
+        """The stored total of the quota's period."""
+        if not self.first <= self.totals.day < self.end:
             return 0
-        return totals.of_day if quota.period == "day" else totals.of_month
+        return self.totals.of_day if quota.period == "day" else self.totals.of_month

@@ -85,8 +85,7 @@ class QuotaGuard:
         if used < quota.requests:
             if known.left <= 0 or not known.at <= now < known.until:
                 return None
-            known.left -= 1
-            if not known.left:
+            if not known.spend():
                 self._store_soon(key_id)
         return known.standing(quota, used, now)
 
@@ -127,11 +126,9 @@ class QuotaGuard:
         # of two answers, the one that was asked for later has all that the other has
         if known is None or asked < known.asked:
             return
-        known.asked, known.totals = asked, totals
-        if known.quota is not None:
-            known.base = known.of(known.quota, totals)
-            if is_news:
-                self._tell(key_id, known, known.quota, batch)
+        known.learn(totals, asked)
+        if known.quota is not None and is_news:
+            self._tell(key_id, known, known.quota, batch)
         known.good(self._clock(), self._share(key_id, known))
 
     async def settle(self) -> None:
@@ -148,15 +145,9 @@ class QuotaGuard:
 
     def _adopt(self, key_id: str, known: Known, quota: Quota, now: float) -> None:
         """These terms, and this period, from now on."""
-        is_same = quota == known.quota and known.begins <= now < known.ends
-        known.quota = quota  # perhaps the same, decoded again
-        if is_same:
-            return
-        known.first, known.end = self._period(quota.period, now)
-        known.begins, known.ends = float(known.first * DAY_SECONDS), float(known.end * DAY_SECONDS)
-        known.base = known.of(quota, known.totals)
-        if known.left < _UNBOUNDED // 2:
-            known.left = self._share(key_id, known)
+        is_news = known.adopt(quota, *self._period(quota.period, now))
+        if is_news and known.left < _UNBOUNDED // 2:
+            known.limit(self._share(key_id, known))
 
     def _tell(self, key_id: str, known: Known, quota: Quota, batch: Batch) -> None:
         """Logs what this batch brought about: of all workers' batches, one alone reaches a level."""

@@ -31,9 +31,6 @@ from service.redis.client import StoreUnavailable
 
 log = logging.getLogger("forecast.quota")
 
-# After a failure a key is decided here for so long, before Redis is asked again: a moment after one lost answer,
-# because other workers may go on granting the whole rate; twice as long with each more in a row, up to the second one.
-FIRST_LOCAL_SECONDS, LOCAL_SECONDS = 0.05, 0.5
 # A key idle for longer is forgotten, and so are the least recent ones above this number: about 10 MB. Forgotten while
 # Redis is away, a key has its share of the burst again.
 REMEMBERED_KEYS, REMEMBERED_SECONDS = 20_000, 600.0
@@ -70,14 +67,9 @@ class RateLimiter:
         holding = self._holdings.young.get(key_id)
         if holding is None or holding.rate is not rate:
             holding = self._find(key_id, rate, now)
-        if holding.tokens and now < holding.expires:
-            holding.tokens -= 1
-            holding.spent += 1
-            if holding.tokens > holding.low and now < holding.renew_at:
-                return holding.passed
-        elif not holding.spend(now):
+        if not holding.spend(now):
             return self._without_tokens(holding, now)
-        if (holding.tokens <= holding.low or now >= holding.renew_at) and holding.wants_renewal(now):
+        if holding.wants_renewal(now):
             self._start(key_id, holding)
         return holding.passed
 
@@ -120,8 +112,7 @@ class RateLimiter:
 
     def _join(self, holding: Holding, key_id: str) -> asyncio.Future[Decision]:
         """Waits with the others for the next lease."""
-        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        holding.waiting.append(answer)
+        answer = holding.join()
         if holding.flight is None:
             self._start(key_id, holding)
         return answer
@@ -131,8 +122,6 @@ class RateLimiter:
         if holding is None:
             holding = Holding(rate, now)
             self._holdings.put(key_id, holding, now)
-        elif holding.rate == rate:
-            holding.rate = rate  # the same, decoded again
         else:
             holding.adopt(rate)
         return holding
@@ -149,8 +138,8 @@ class RateLimiter:
         return allowed(holding.rate, outcome.remaining) if outcome.granted else refused(outcome.retry_after / 1_000_000)
 
     def _start(self, key_id: str, holding: Holding) -> None:
-        renewing = asyncio.create_task(self._renew(key_id, holding), name="lease")
-        holding.flight = hold_until_done(renewing, self._flights)
+        flight = asyncio.create_task(self._renew(key_id, holding), name="lease")
+        holding.take_off(hold_until_done(flight, self._flights))
 
     async def _renew(self, key_id: str, holding: Holding) -> None:
         """Leases until nobody waits."""
@@ -175,11 +164,10 @@ class RateLimiter:
             self._part(holding)  # also after a defect nobody may be left waiting
             raise
         finally:
-            holding.flight = None
+            holding.land()
 
     def _part(self, holding: Holding) -> None:
         """From Redis, for a while."""
         now = self._clock()
-        holding.alone = min(LOCAL_SECONDS, max(FIRST_LOCAL_SECONDS, 2 * holding.alone))
-        holding.local_until = now + holding.alone
+        holding.part(now)
         holding.settle(lambda: self._locally(holding, now))

@@ -56,13 +56,22 @@ def outcome_of(status: int, outcome: str) -> Outcome | None:
 
 
 class Tally:
-    """The count of one cell of one key. Whoever has it may add to it until it is `closed`, or its day is over."""
+    """The count of one cell of one key. UsageCounters makes it and closes it when the count is to be stored. Until
+    then, and while its day lasts, whoever has it may add to it."""
 
     __slots__ = ("closed", "n")
 
     def __init__(self) -> None:
         self.n = 0
         self.closed = False
+
+    def add(self) -> None:
+        self.n += 1
+
+    def close(self) -> int:
+        """The final count."""
+        self.closed = True
+        return self.n
 
 
 class UsageCounters:
@@ -99,7 +108,7 @@ class UsageCounters:
         tally = cells.get((day, area, outcome))
         if tally is None:
             tally = cells[day, area, outcome] = Tally()
-        tally.n += 1
+        tally.add()
         return tally
 
     def to_send(self) -> list[tuple[str, Batch]]:
@@ -197,11 +206,10 @@ class UsageCounters:
         cells = {}
         days = self._billable.setdefault(key_id, {})
         for cell, tally in self._open.pop(key_id).items():
-            tally.closed = True
-            cells[cell] = tally.n
+            cells[cell] = n = tally.close()
             day, _, outcome = cell
             if outcome in BILLABLE:
-                days[day] = days.get(day, 0) + tally.n
+                days[day] = days.get(day, 0) + n
         return cells
 
     def _numbered_batch(self, cells: dict[Cell, int]) -> Batch:

@@ -6,8 +6,8 @@ import pytest
 
 from service.base.terms import Rate
 from service.quota.decision import Decision
-from service.quota.holding import LIFE_SECONDS
-from service.quota.rates import LOCAL_SECONDS, REMEMBERED_KEYS
+from service.quota.holding import LIFE_SECONDS, LOCAL_SECONDS
+from service.quota.rates import REMEMBERED_KEYS
 from tests.support.leasing import OneWorker
 
 FAST = Rate(500, 1, 100)
