@@ -14,7 +14,7 @@ from config.settings import Settings
 from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, location, write_drop
 from tests.support.served import Served, served
 from tests.support.valkey import ValkeyProcess
-from warehouse.publishing.publish import Options, publish
+from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog
 
 # Hundreds of processes are started here: whatever this one was told, let them compile our modules once.
@@ -70,7 +70,7 @@ def published(short_folder: Path) -> Path:
         aliases=ALIASES,
     )
     data = short_folder / "data"
-    assert publish(Catalog(data), [str(drop)], Options(attribution=("The tests",))).result == "published"
+    assert publish(Catalog(data), [str(drop)], PublishOptions(attribution=("The tests",))).result == "published"
     return data
 
 

@@ -65,7 +65,10 @@ def bodies_of(catalog: Catalog) -> dict[str, Bodies]:
     pointer = catalog.pointer()
     if pointer is None or pointer.previous is None:
         raise SystemExit(f"{catalog.data} needs two releases")
-    every = {name: dict(forecast.answers(catalog.folder(name))) for name in (pointer.release, pointer.previous)}
+    every = {
+        name: dict(forecast.forecast_answers_to_warm(catalog.folder(name)))
+        for name in (pointer.release, pointer.previous)
+    }
     both = set.intersection(*(set(answers) for answers in every.values()))
     differ = sorted(query for query in both if len({answers[query] for answers in every.values()}) == len(every))
     chosen = random.Random(1).sample(differ, min(len(differ), _QUERIES))

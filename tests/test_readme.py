@@ -9,7 +9,7 @@ from config.settings import Settings
 from service.keys.verifier import UNKNOWN_AFTER
 from tests.support.markdown import ROOT, blocks
 from warehouse.following import POLL_SECONDS
-from warehouse.rules.all import RULES
+from warehouse.rules.all_rules import RULES
 
 README = ROOT / "README.md"
 _MOST_LINES = 120

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from warehouse.areas.all import AREAS
-from warehouse.files.access import FileAccess, Hang
+from warehouse.areas.registry import DATA_AREAS
+from warehouse.files.file_access import FileAccess, Hang
 from warehouse.lookup.engine import Engine
-from warehouse.lookup.lookups import Lookup
+from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.places.keyset import KeySet
 from warehouse.releases.catalog import Catalog, Manifest, Pointer
 from warehouse.schema.errors import CatalogError, WarehouseError
@@ -26,7 +26,7 @@ _OPEN_SECONDS = 10.0
 # Every request is answered within 5 s, so nobody uses an engine any more this long after the switch.
 _RETIRE_AFTER = 10.0
 
-OpenEngine = Callable[[Path, Mapping[str, Lookup]], Engine]
+OpenEngine = Callable[[Path, Mapping[str, LookupStatement]], Engine]
 
 
 class OpenRelease(msgspec.Struct, frozen=True, eq=False):
@@ -41,7 +41,7 @@ class OpenRelease(msgspec.Struct, frozen=True, eq=False):
         return self.manifest.id
 
 
-class Previous(msgspec.Struct, frozen=True, eq=False):
+class PreviousRelease(msgspec.Struct, frozen=True, eq=False):
     """The release that answered before the current one; `since` is when it stopped doing so, by `time.monotonic`."""
 
     release: OpenRelease
@@ -66,7 +66,7 @@ class ReleaseFollower:
     ) -> None:
         """`on_retire` is told the id of a release that no request uses any more; it may have come back since."""
         self.current: OpenRelease | None = None
-        self.previous: Previous | None = None
+        self.previous: PreviousRelease | None = None
         self.stands_in_since: float | None = None
         self.problem: str | None = None
         self._keep_previous = keep_previous
@@ -139,7 +139,7 @@ class ReleaseFollower:
         if before is not None:
             self._switch(before.release, before.since)
 
-    async def _open_before(self) -> Previous | None:
+    async def _open_before(self) -> PreviousRelease | None:
         """The release before the current one, if there is one that can be opened."""
         try:
             pointer = await self._pointer()
@@ -150,7 +150,7 @@ class ReleaseFollower:
             log.error("the release before cannot be opened: %s", error)
             return None
         age = (datetime.now(UTC) - pointer.switched_at).total_seconds()
-        return Previous(opened, time.monotonic() - max(0.0, age))
+        return PreviousRelease(opened, time.monotonic() - max(0.0, age))
 
     def _switch(self, opened: OpenRelease, stands_in_since: float | None) -> None:
         before, self.current = self.current, opened
@@ -169,7 +169,7 @@ class ReleaseFollower:
         leaving: OpenRelease | None = release
         if self._keep_previous:
             leaving = self.previous.release if self.previous else None
-            self.previous = Previous(release, since)
+            self.previous = PreviousRelease(release, since)
         if leaving is not None:
             self._retired.add(leaving)
             asyncio.get_running_loop().call_later(_RETIRE_AFTER, self._retire, leaving)
@@ -191,7 +191,7 @@ class ReleaseFollower:
         self._catalog.verify(manifest)
         folder = self._catalog.folder(release)
         # one that only a later version knows is not served by this one
-        areas = [area for area in AREAS if area.name in manifest.areas]
+        areas = [area for area in DATA_AREAS if area.name in manifest.areas]
         keys = {}
         for area in areas:
             try:

@@ -37,7 +37,7 @@ class Orders(msgspec.Struct, frozen=True):
     takes_over: bool = False
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a worker; sent when asked for and when its release changes.
 
     `release` is None before the first. `release_problem` and `keys_problem` say what an operator must mend.
@@ -87,5 +87,5 @@ class LameDuck(NamedTuple):
         return cls(seconds * 3 / 4, seconds / 4)
 
 
-def encode(message: Orders | Report) -> bytes:
+def encode(message: Orders | WorkerReport) -> bytes:
     return msgspec.json.encode(message) + b"\n"

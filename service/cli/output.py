@@ -19,7 +19,7 @@ from service.base.masking import masked
 from service.embedded.runtime import EmbeddedError
 from service.keys.store import KeyStoreError
 from service.redis.client import StoreUnavailable
-from service.reports.tables import WIDTH
+from service.reports.text_table import WIDTH
 from warehouse.schema.errors import BusyError, WarehouseError
 
 P = ParamSpec("P")

@@ -25,7 +25,7 @@ from service.embedded.runtime import (
     runtime_folder,
     server_program,
 )
-from warehouse.files.durable import open_lock
+from warehouse.files.atomic import open_lock
 
 Role = Literal["keys", "cache"]
 ROLES: tuple[Role, ...] = ("keys", "cache")

@@ -16,7 +16,7 @@ from service.http.head import head_of
 from service.http.lookups import LookupWatch
 from service.http.reply import Reply
 from warehouse.areas.paging import Cursors
-from warehouse.following import OpenRelease, Previous, ReleaseFollower
+from warehouse.following import OpenRelease, PreviousRelease, ReleaseFollower
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 
 log = logging.getLogger("forecast.http")
@@ -77,7 +77,7 @@ class Answers:
         if release is None:
             raise ApiError("unavailable", NOTHING_PUBLISHED)
         if stands_in_since is not None:
-            return await self._from_before(area, scope, ask, Previous(release, stands_in_since))
+            return await self._from_before(area, scope, ask, PreviousRelease(release, stands_in_since))
         asked = ask(release)
         key = cache_key(release.id, area, asked.query)
         try:
@@ -109,7 +109,7 @@ class Answers:
         elif fetched.tier == "shared":
             self._lookups.answered()
 
-    async def _from_before(self, area: str, scope: Any, ask: Ask, before: Previous) -> Reply:
+    async def _from_before(self, area: str, scope: Any, ask: Ask, before: PreviousRelease) -> Reply:
         try:
             asked = ask(before.release)
             fetched = await self._cache.get(cache_key(before.release.id, area, asked.query), asked.fill)

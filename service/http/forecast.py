@@ -18,7 +18,7 @@ from warehouse.following import OpenRelease
 from warehouse.places.keyset import Match
 
 PATH = "/v1/population-housing-forecast"
-NAME = forecast.AREA.name
+NAME = forecast.FORECAST_AREA.name
 _NOTHING = ("There are no records of ZIP code {}", "There is no city {} in {}")
 
 
@@ -33,7 +33,7 @@ def forecast_route(answers: Answers) -> ASGIRouteHandler:
                 headers = answers.policy.headers(release.id)
                 raise ApiError("no_matching_records", explain(match, *_NOTHING), headers=headers)
             outcome = "answered" if keys.has_figures(match.keys) else "answered_empty"
-            return Asked(match.query, lambda: forecast.answer(release.engine, match), outcome)
+            return Asked(match.query, lambda: forecast.look_up_forecast(release.engine, match), outcome)
 
         reply = await answers.answer(NAME, scope, ask)
         await reply(scope, receive, send)
@@ -44,7 +44,7 @@ def forecast_route(answers: Answers) -> ASGIRouteHandler:
 def samples(release: OpenRelease, most: int) -> list[Sample]:
     """ZIP codes at random; the area is in every release."""
     return [
-        Sample(cache_key(release.id, NAME, match.query), partial(forecast.answer, release.engine, match))
+        Sample(cache_key(release.id, NAME, match.query), partial(forecast.look_up_forecast, release.engine, match))
         for match in release.keys[NAME].some(most)
     ]
 

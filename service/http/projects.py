@@ -16,7 +16,7 @@ from warehouse.following import OpenRelease
 from warehouse.places.keyset import Match
 
 PATH = "/v1/development-projects"
-NAME = projects.AREA.name
+NAME = projects.PROJECTS_AREA.name
 _NOTHING = ("There are no development projects in ZIP code {}", "There are no development projects in {}, {}")
 
 
@@ -34,7 +34,7 @@ def projects_route(answers: Answers) -> ASGIRouteHandler:
                 raise ApiError("no_matching_records", explain(match, *_NOTHING), headers=headers)
             page = _page(match.query, wanted, cursors)
             name = cursors.name(match.query, page)
-            return Asked(name, lambda: projects.answer(release.engine, keys, match, page, cursors))
+            return Asked(name, lambda: projects.look_up_projects(release.engine, keys, match, page, cursors))
 
         reply = await answers.answer(NAME, scope, ask)
         await reply(scope, receive, send)
@@ -100,13 +100,13 @@ AREA = PartnerArea(
             Parameter(
                 "limit",
                 "The most projects in one answer.",
-                {"type": "integer", "minimum": 1, "maximum": paging.MOST, "default": paging.DEFAULT},
-                paging.DEFAULT,
+                {"type": "integer", "minimum": 1, "maximum": paging.MAX_PAGE_SIZE, "default": paging.DEFAULT_PAGE_SIZE},
+                paging.DEFAULT_PAGE_SIZE,
             ),
             Parameter(
                 "cursor",
                 "next_cursor of the answer before, for the same query.",
-                {"type": "string", "maxLength": paging.MOST_CURSOR_CHARACTERS},
+                {"type": "string", "maxLength": paging.MAX_CURSOR_CHARACTERS},
                 EXAMPLE["next_cursor"],
             ),
         ),

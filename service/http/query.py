@@ -105,12 +105,13 @@ def _value(name: str, raw: bytes) -> str:
 
 def _limit(text: str | None) -> int:
     if text is None:
-        return paging.DEFAULT
-    if text.isascii() and text.isdigit() and 1 <= int(text) <= paging.MOST:
+        return paging.DEFAULT_PAGE_SIZE
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= paging.MAX_PAGE_SIZE:
         return int(text)
     raise ApiError(
         "invalid_parameter",
-        f"limit is not a whole number from 1 to {paging.MOST}. Without it, a page has {paging.DEFAULT}.",
+        f"limit is not a whole number from 1 to {paging.MAX_PAGE_SIZE}. "
+        f"Without it, a page has {paging.DEFAULT_PAGE_SIZE}.",
         "limit",
     )
 

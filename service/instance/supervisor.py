@@ -34,7 +34,7 @@ from service.operators.changes import Changes, Purged
 from service.operators.listener import OperatorsListener
 from service.operators.state import InstanceState, WorkerState
 from service.publishing.inbox_status import Status, shown_status
-from warehouse.files.access import FileAccess, within
+from warehouse.files.file_access import FileAccess, returned_within
 from warehouse.releases.instances import InstanceFile, InstanceRecord
 from warehouse.schema.errors import CatalogError, FilesHang
 
@@ -88,7 +88,7 @@ class Supervisor:
             stack.push_async_callback(asyncio.to_thread, self._servers.stop)  # signals are heard meanwhile
             self._orders = self._make_orders()
             self._instance = self._open_instance()
-            stack.callback(within, _CLOSE_SECONDS, self._instance.close)
+            stack.callback(returned_within, _CLOSE_SECONDS, self._instance.close)
             await self._serve()
 
     def _start_embedded(self) -> EmbeddedServers:

@@ -32,7 +32,7 @@ class WorkerProcess:
         orders: messages.Orders,
         on_report: Callable[[], None],
     ) -> None:
-        self.report: messages.Report | None = None
+        self.report: messages.WorkerReport | None = None
         self.pid = process.pid
         self._process = process
         self._on_report = on_report
@@ -105,7 +105,7 @@ class WorkerProcess:
         self._writer.write(messages.encode(orders))
         try:
             while line := await reader.readline():
-                self.report = msgspec.json.decode(line, type=messages.Report)
+                self.report = msgspec.json.decode(line, type=messages.WorkerReport)
                 self._heard = asyncio.get_running_loop().time()
                 self._on_report()
                 waiters, self._waiters = self._waiters, []

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from config.settings import SettingsError
-from warehouse.files import durable
+from warehouse.files import atomic
 from warehouse.files.reading import read_regular
 
 _FILE = "pepper"
@@ -57,6 +57,4 @@ def _create(path: Path) -> None:
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    durable.create(
-        path, f"{secrets.token_hex(32)}\n".encode(), mode=0o600
-    )  # whoever comes second reads the first one's
+    atomic.create(path, f"{secrets.token_hex(32)}\n".encode(), mode=0o600)  # whoever comes second reads the first one's

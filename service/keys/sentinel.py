@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from service.keys.record import Control
-from warehouse.files.access import within
-from warehouse.files.durable import write_atomically
+from warehouse.files.atomic import write_atomically
+from warehouse.files.file_access import returned_within
 from warehouse.files.reading import read_regular
 
 # In the data folder: keys were seen in the store, so an empty one is a loss and not a beginning.
@@ -58,7 +58,7 @@ class Memory:
             return
         self.seen, self._since = True, control.since
         try:
-            within(_WRITE_SECONDS, self._write, control.since)  # an event loop may wait for it, once
+            returned_within(_WRITE_SECONDS, self._write, control.since)  # an event loop may wait for it, once
         except OSError:
             return
 

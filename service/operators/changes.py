@@ -16,7 +16,7 @@ from service.keys.record import KeyView
 from service.keys.store import ForeignStoreError, KeyStore, KeyStoreError, NoSuchKeyError
 from service.publishing.rollback import RolledBack, roll_back_and_wait
 from service.redis.client import StoreUnavailable
-from warehouse.files.access import FileAccess
+from warehouse.files.file_access import FileAccess
 from warehouse.schema.errors import BusyError, CatalogError, FilesHang, NoSuchReleaseError
 
 log = logging.getLogger("forecast.operators")

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from service.base.messages import Report
+from service.base.messages import WorkerReport
 from service.publishing.inbox_status import Status
 
 
@@ -12,7 +12,7 @@ class WorkerState(msgspec.Struct, frozen=True):
     """`report` is None until the worker has said anything."""
 
     pid: int
-    report: Report | None
+    report: WorkerReport | None
     resident_bytes: int
 
 
@@ -33,7 +33,7 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     store_problems: tuple[str, ...] = ()
 
     @property
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[WorkerReport]:
         return [worker.report for worker in self.workers if worker.report is not None]
 
 
@@ -60,7 +60,7 @@ def readiness(state: InstanceState) -> Readiness:
     return Readiness("degraded" if reasons else "ready", tuple(reasons), releases)
 
 
-def _blocking(state: InstanceState, reports: list[Report]) -> str | None:
+def _blocking(state: InstanceState, reports: list[WorkerReport]) -> str | None:
     if state.draining:
         return "draining"
     if not reports:
@@ -77,7 +77,7 @@ def _blocking(state: InstanceState, reports: list[Report]) -> str | None:
     return None
 
 
-def _degraded(state: InstanceState, reports: list[Report]) -> list[str]:
+def _degraded(state: InstanceState, reports: list[WorkerReport]) -> list[str]:
     reasons = []
     if not all(report.keys_up for report in reports):
         reasons.append(

@@ -17,16 +17,17 @@ import msgspec
 
 from config.settings import Settings
 from service.base import interruption
-from service.publishing.inbox_events import Event, Kind, outcome_event
+from service.publishing.inbox_events import Event, EventKind, outcome_event
 from service.publishing.inbox_folders import Claim, Inbox, Look
 from service.publishing.inbox_report import TextOf, reports
 from service.publishing.inbox_retries import Retries, refusal, set_aside
 from service.publishing.inbox_status import StatusFile, watched
-from service.publishing.publisher import Progress, Published, options_of, origin_of, publish_and_wait
+from service.publishing.publisher import Published, options_of, origin_of, publish_and_wait
 from service.publishing.refusal_hook import run_command
-from warehouse.files.durable import exclusive
-from warehouse.publishing.publish import Options
+from warehouse.files.atomic import exclusive
+from warehouse.publishing.publish import PublishOptions
 from warehouse.schema.errors import BusyError, CatalogError, DropError, InboxError, WarehouseError
+from warehouse.schema.progress import ProgressCallback
 
 log = logging.getLogger("forecast.inbox")
 
@@ -35,7 +36,7 @@ _BUSY_SECONDS = 1.0
 _FIRST_BACKOFF = 1.0
 _LONGEST_BACKOFF = 60.0
 
-Publish = Callable[[Settings, Sequence[str], Options, Progress], Published]
+Publish = Callable[[Settings, Sequence[str], PublishOptions, ProgressCallback], Published]
 
 
 class Stopped(BaseException):
@@ -64,7 +65,7 @@ class Watcher:
         self._stuck: dict[str, str] = {}
         self._trouble: Exception | None = None
         self._claim: Claim | None = None
-        self._said: tuple[Kind, str] | None = None
+        self._said: tuple[EventKind, str] | None = None
         self._problem: str | None = None
         self._backoff = 0.0
         self._refused = 0
@@ -313,10 +314,10 @@ class Watcher:
             self._problem = problem
             self._means.on_problem(problem)
 
-    def _tell(self, kind: Kind, message: str, drop: str | None = None) -> None:
+    def _tell(self, kind: EventKind, message: str, drop: str | None = None) -> None:
         self._means.tell(Event(event=kind, message=message, drop=drop))
 
-    def _say(self, kind: Kind, message: str) -> None:
+    def _say(self, kind: EventKind, message: str) -> None:
         """Tells what may be so for long, once."""
         if self._said != (kind, message):
             self._said = (kind, message)

@@ -7,11 +7,11 @@ from typing import Literal
 
 import msgspec
 
-from warehouse.publishing.publish import Outcome
+from warehouse.publishing.publish import PublishOutcome
 
 log = logging.getLogger("forecast.inbox")
 
-Kind = Literal[
+EventKind = Literal[
     "watching",
     "standby",
     "arriving",
@@ -26,7 +26,7 @@ Kind = Literal[
     "gone",
     "stopped",
 ]
-_LEVELS: dict[Kind, int] = {
+_LEVELS: dict[EventKind, int] = {
     "foreign": logging.WARNING,
     "refused": logging.WARNING,
     "command_failed": logging.ERROR,
@@ -42,7 +42,7 @@ def _now() -> datetime:
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`message` says it all to a person; the rest is for programs. `place` is where the drop is now."""
 
-    event: Kind
+    event: EventKind
     message: str
     drop: str | None = None
     release: str | None = None
@@ -57,11 +57,11 @@ def log_event(event: Event) -> None:
     log.log(_LEVELS.get(event.event, logging.INFO), "%s", event.message, extra=extra)
 
 
-def outcome_event(name: str, folder: Path, outcome: Outcome) -> Event:
+def outcome_event(name: str, folder: Path, outcome: PublishOutcome) -> Event:
     """What became of the drop `name`, which is in `folder` now, with its reports."""
     summary, release = outcome.report.summary(), outcome.manifest.id if outcome.manifest else None
     path = str(folder / "report.txt")
-    kind: Kind = "published"
+    kind: EventKind = "published"
     message = f"{name} is published: {release} is current; {summary}"
     if outcome.result == "refused":
         kind, message = "refused", f"{name} is refused: {summary}; see {path}"

@@ -20,11 +20,11 @@ from typing import Literal
 import msgspec
 
 from service.publishing.arrivals import Arrivals
-from warehouse.files.durable import clear_aside, exclusive, sync, write_atomically
+from warehouse.files.atomic import clear_aside, exclusive, sync, write_atomically
 from warehouse.schema.errors import InboxError
 
-Place = Literal["published", "quarantine"]
-PLACES: tuple[Place, ...] = ("published", "quarantine")
+SettledPlace = Literal["published", "quarantine"]
+PLACES: tuple[SettledPlace, ...] = ("published", "quarantine")
 REPORTS = ("report.json", "report.txt")
 
 _PARQUET = (".parquet", ".parq", ".pq")
@@ -160,7 +160,7 @@ class Inbox:
             raise self._unusable(error) from None
         return found
 
-    def destination(self, claim: Claim, place: Place) -> Path:
+    def destination(self, claim: Claim, place: SettledPlace) -> Path:
         """A folder that does not exist yet."""
         name = os.fsencode(claim.name)[:_LONGEST_NAME].decode(errors="ignore")
         wanted = self.folder / place / f"{name}-{self._now():%Y%m%dT%H%M%SZ}"

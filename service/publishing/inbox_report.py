@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from warehouse.publishing.publish import Outcome
+from warehouse.publishing.publish import PublishOutcome
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.findings import Finding
 
-TextOf = Callable[[Outcome], str]
+TextOf = Callable[[PublishOutcome], str]
 
 
 class DropReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +23,7 @@ class DropReport(msgspec.Struct, frozen=True, kw_only=True):
     comparison: Comparison | None
 
 
-def reports(drop: str, outcome: Outcome, text_of: TextOf) -> dict[str, bytes]:
+def reports(drop: str, outcome: PublishOutcome, text_of: TextOf) -> dict[str, bytes]:
     """The files, by name; `text_of` makes the one for people."""
     content = DropReport(
         drop=drop,

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from service.publishing.inbox_folders import Claim
 from service.publishing.inbox_status import Failing
-from warehouse.publishing.publish import Outcome
+from warehouse.publishing.publish import PublishOutcome
 from warehouse.releases.catalog import Catalog
-from warehouse.rules.all import found
+from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import NoReleaseError
-from warehouse.schema.findings import report
-from warehouse.schema.shown import plain
+from warehouse.schema.findings import make_report
+from warehouse.schema.printable import printable
 
 # So often a drop is tried before newer ones are tried as well. A disk that is full fails those too; what fails this
 # drop alone does not.
@@ -38,7 +38,7 @@ class Retries:
 
     def failed(self, claim: Claim, problem: str) -> None:
         tries = self._failing[claim.stamp].tries if claim.stamp in self._failing else 0
-        self._failing[claim.stamp] = Failing(claim.stamp, plain(claim.name), tries + 1, plain(problem))
+        self._failing[claim.stamp] = Failing(claim.stamp, printable(claim.name), tries + 1, printable(problem))
 
     def forget(self, claim: Claim) -> None:
         self._failing.pop(claim.stamp, None)
@@ -59,16 +59,18 @@ class Retries:
         return [f"{one.name}: {one.problem}" for one in self.all()[:_SHOWN]]
 
 
-def set_aside(data: Path, failing: Failing, newer: str) -> Outcome:
+def set_aside(data: Path, failing: Failing, newer: str) -> PublishOutcome:
     """The refusal of a drop that was overtaken by the drop `newer`."""
     message = f"failed {failing.tries} times ({failing.problem}), and {newer}, which is newer, has gone live meanwhile"
     return refusal(data, "overtaken", message)
 
 
-def refusal(data: Path, rule: str, message: str, **members: str) -> Outcome:
+def refusal(data: Path, rule: str, message: str, **members: str) -> PublishOutcome:
     """A refusal for a reason that is not in the drop's rows."""
     try:
         current = Catalog(data).current()
     except NoReleaseError:
         current = None
-    return Outcome(result="refused", report=report([found(rule, message, **members)]), manifest=current)
+    return PublishOutcome(
+        result="refused", report=make_report([make_finding(rule, message, **members)]), manifest=current
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from warehouse.files.durable import clear_aside, open_lock, write_atomically
+from warehouse.files.atomic import clear_aside, open_lock, write_atomically
 from warehouse.files.reading import read_struct
 
 _FILE = "inbox.json"

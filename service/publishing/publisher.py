@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -13,32 +13,31 @@ from config.settings import Settings
 from service.base.whoami import whoami
 from service.publishing.rollback import SERVED_WITHIN_SECONDS
 from service.publishing.warming import warm_release
-from warehouse.publishing.publish import Options, Outcome, publish
+from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
 from warehouse.releases.catalog import Catalog, Manifest, Origin
 from warehouse.releases.instances import InstanceRecord, wait_until_served
 from warehouse.releases.retire import retire_all_but
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.findings import Acceptance, Finding
-from warehouse.schema.shown import plain
+from warehouse.schema.printable import printable
+from warehouse.schema.progress import ProgressCallback
 
 _MOST_PATHS = 20
-
-Progress = Callable[[str], None]
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
     """`behind`: live instances that do not serve the release yet. `retired`: releases that were removed."""
 
-    outcome: Outcome
+    outcome: PublishOutcome
     behind: tuple[InstanceRecord, ...] = ()
     retired: tuple[str, ...] = ()
 
 
 def origin_of(paths: Sequence[str], via: Literal["command", "inbox", "demo"]) -> Origin:
     """Whoever runs this process, here, publishes what is at `paths`."""
-    shown = [plain(os.path.abspath(Path(path).expanduser())) for path in paths[:_MOST_PATHS]]  # noqa: PTH100 - keeps links
+    shown = [printable(os.path.abspath(Path(path).expanduser())) for path in paths[:_MOST_PATHS]]  # noqa: PTH100 - keeps links
     more = [f"and {len(paths) - _MOST_PATHS:,} more"] if len(paths) > _MOST_PATHS else []
-    return Origin(by=whoami(), host=plain(socket.gethostname()), paths=(*shown, *more), via=via)
+    return Origin(by=whoami(), host=printable(socket.gethostname()), paths=(*shown, *more), via=via)
 
 
 def options_of(
@@ -47,12 +46,12 @@ def options_of(
     accepted: Sequence[str] = (),
     reason: str = "",
     origin: Origin | None = None,
-) -> Options:
+) -> PublishOptions:
     acceptance = None
     if accepted:
         now = datetime.now(UTC).replace(microsecond=0)
         acceptance = Acceptance(rules=tuple(accepted), reason=reason, by=whoami(), at=now)
-    return Options(
+    return PublishOptions(
         attribution=settings.attribution,
         limits=settings.limits,
         withdrawn=tuple(withdrawn),
@@ -61,11 +60,13 @@ def options_of(
     )
 
 
-def publish_and_wait(settings: Settings, paths: Sequence[str], options: Options, progress: Progress) -> Published:
+def publish_and_wait(
+    settings: Settings, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback
+) -> Published:
     """Publishes, waits for the live instances, and retires what is surplus. Raises as `publish`."""
     catalog = Catalog(settings.data_path)
 
-    def warmed(folder: Path, manifest: Manifest, tell: Progress) -> list[Finding]:
+    def warmed(folder: Path, manifest: Manifest, tell: ProgressCallback) -> list[Finding]:
         return warm_release(settings, folder, manifest, tell)
 
     outcome = publish(catalog, paths, options, progress, warm=warmed)

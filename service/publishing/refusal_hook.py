@@ -9,7 +9,7 @@ from pathlib import Path
 
 from config.settings import PREFIX, is_secret, names
 
-MOST_SECONDS = 30.0
+MAX_HOOK_SECONDS = 30.0
 
 
 def run_command(command: str, name: str, folder: str) -> str | None:
@@ -32,13 +32,13 @@ def run_command(command: str, name: str, folder: str) -> str | None:
             start_new_session=True,  # so that what it started ends with it
         ) as process:
             try:
-                code = process.wait(MOST_SECONDS)
+                code = process.wait(MAX_HOOK_SECONDS)
             except BaseException:  # too late, or nobody waits for it any more
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 raise
     except subprocess.TimeoutExpired:
-        return f"it did not end within {MOST_SECONDS:g} s"
+        return f"it did not end within {MAX_HOOK_SECONDS:g} s"
     except (OSError, ValueError, IndexError) as error:
         return f"it cannot be run: {getattr(error, 'strerror', None) or type(error).__name__}"
     return None if code == 0 else f"it ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"

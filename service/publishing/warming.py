@@ -10,13 +10,13 @@ from service.cache.warm import Plan, WarmError, warm
 from service.embedded import owner
 from service.embedded.runtime import EmbeddedError
 from service.keys import pepper
-from warehouse.areas.all import AREAS
 from warehouse.areas.paging import Cursors
+from warehouse.areas.registry import DATA_AREAS
 from warehouse.releases.catalog import Manifest
-from warehouse.releases.instances import InstanceRecord, live
-from warehouse.rules.all import found
+from warehouse.releases.instances import InstanceRecord, live_instances
+from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
-from warehouse.schema.shown import plain
+from warehouse.schema.printable import printable
 
 _WARM_SECONDS = 60.0
 _SHOWN = 5
@@ -26,21 +26,21 @@ def warm_release(
     settings: Settings, folder: Path, manifest: Manifest, progress: Callable[[str], None]
 ) -> list[Finding]:
     """Puts the release into the cache as `settings.warm` says; returns what of that somebody must know."""
-    instances = live(settings.data_path)
+    instances = live_instances(settings.data_path)
     if settings.warm == "off":
-        return [found("warming-off", f"FORECAST_WARM is off here; {_slow(instances)}")] if instances else []
+        return [make_finding("warming-off", f"FORECAST_WARM is off here; {_slow(instances)}")] if instances else []
     try:
         url = owner.running_url(settings, "cache")
     except EmbeddedError as error:
-        return [found("not-warmed", str(error))]
+        return [make_finding("not-warmed", str(error))]
     if url is None:  # where nobody serves, it begins empty with the next instance
         return [_nothing_warmed(instances)] if instances else []
     try:
         secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=False)
     except SettingsError as error:
-        return [found("not-warmed", str(error))]
+        return [make_finding("not-warmed", str(error))]
     trouble = _warm(url, settings, folder, manifest, progress, Cursors(pepper.cursor_secret(secret)))
-    warnings = [found("not-warmed", trouble)] if trouble is not None else []
+    warnings = [make_finding("not-warmed", trouble)] if trouble is not None else []
     return warnings + _warmed_elsewhere(address(settings.cache_url), instances)
 
 
@@ -56,9 +56,9 @@ def _warm(
     plan = Plan(release=manifest.id, ttl=settings.cache_ttl, seconds=_WARM_SECONDS)
     answers = (
         (area.name, query, body)
-        for area in AREAS
+        for area in DATA_AREAS
         if area.name in manifest.areas
-        for query, body in area.answers(folder, cursors)
+        for query, body in area.answers_to_warm(folder, cursors)
     )
     try:
         warm(url, plan, answers, lambda stored: progress(f"warming the cache: {stored:,} answers"))
@@ -71,7 +71,7 @@ def _nothing_warmed(instances: list[InstanceRecord]) -> Finding:
     message = (
         f"nothing was warmed: no embedded cache runs here, and FORECAST_CACHE_URL names no other; {_slow(instances)}"
     )
-    return found("not-warmed", message, samples=_caches(instances), remedy=_remedy())
+    return make_finding("not-warmed", message, samples=_caches(instances), remedy=_remedy())
 
 
 def _warmed_elsewhere(ours: str, instances: list[InstanceRecord]) -> list[Finding]:
@@ -80,7 +80,7 @@ def _warmed_elsewhere(ours: str, instances: list[InstanceRecord]) -> list[Findin
     if not others:
         return []
     message = f"{ours} was warmed, which is not the cache of all that serve here; {_slow(others)}"
-    return [found("warmed-elsewhere", message, count=len(others), samples=_caches(others), remedy=_remedy())]
+    return [make_finding("warmed-elsewhere", message, count=len(others), samples=_caches(others), remedy=_remedy())]
 
 
 def _slow(instances: list[InstanceRecord]) -> str:
@@ -91,7 +91,7 @@ def _slow(instances: list[InstanceRecord]) -> str:
 def _caches(instances: Iterable[InstanceRecord]) -> tuple[str, ...]:
     """Which cache each instance uses."""
     said = (f"instance {one.pid} on {one.host}: {one.cache or 'unknown'}" for one in instances)
-    return tuple(plain(line) for line in said)[:_SHOWN]
+    return tuple(printable(line) for line in said)[:_SHOWN]
 
 
 def _remedy() -> str:

@@ -16,8 +16,8 @@ from service.publishing.inbox import Means, Stopped, Watcher
 from service.publishing.inbox_events import Event
 from service.publishing.inbox_folders import Inbox
 from service.reports import terminal
-from service.reports.tables import WIDTH
-from warehouse.publishing.publish import Outcome
+from service.reports.text_table import WIDTH
+from warehouse.publishing.publish import PublishOutcome
 
 
 def make_watcher(
@@ -32,7 +32,7 @@ def make_watcher(
     return Watcher(settings, inbox, Means(tell=tell, text_of=report_text, on_problem=on_problem))
 
 
-def report_text(outcome: Outcome) -> str:
+def report_text(outcome: PublishOutcome) -> str:
     """What `publish` prints about a drop, without colours."""
     written = io.StringIO()
     console = Console(file=written, width=WIDTH, highlight=False, emoji=False, color_system=None)

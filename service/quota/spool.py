@@ -17,7 +17,7 @@ import msgspec
 
 from service.quota.usage import Batch
 from service.quota.usage_store import SEQUENCE_SECONDS
-from warehouse.files.durable import clear_aside, exclusive, write_atomically
+from warehouse.files.atomic import clear_aside, exclusive, write_atomically
 from warehouse.files.reading import read_struct
 
 log = logging.getLogger("forecast.usage")

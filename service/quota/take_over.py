@@ -12,7 +12,7 @@ from service.quota.names import DAY_SECONDS
 from service.quota.spool import Spool, Spooled
 from service.quota.usage_store import Refused, UsageStore
 from service.redis.client import StoreUnavailable
-from warehouse.files.access import FileAccess
+from warehouse.files.file_access import FileAccess
 from warehouse.schema.errors import FilesHang
 
 log = logging.getLogger("forecast.usage")

@@ -12,7 +12,7 @@ from string import Template
 from service.reports import charts, wording
 from service.reports.charts import Pair
 from service.reports.wording import visible
-from warehouse.publishing.publish import Outcome
+from warehouse.publishing.publish import PublishOutcome
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.findings import Finding
 
@@ -26,7 +26,7 @@ def _key(kind: str) -> str:
     return f'<p class="key">{swatch(kind, "old")}current release {swatch(kind, "new")}this drop</p>'
 
 
-def render(outcome: Outcome, drop: str, at: datetime | None = None) -> str:
+def render(outcome: PublishOutcome, drop: str, at: datetime | None = None) -> str:
     """The page on what `outcome` says of `drop`, checked at `at` (now)."""
     template = resources.files("service.reports").joinpath("html_page.html").read_text(encoding="utf-8")
     said = wording.verdict(outcome)
@@ -52,7 +52,7 @@ def _name(text: str) -> str:
     return _text(text).replace("_", "_<wbr>").replace("/", "/<wbr>")
 
 
-def _facts(outcome: Outcome, at: datetime) -> str:
+def _facts(outcome: PublishOutcome, at: datetime) -> str:
     comparison, release = outcome.report.comparison, outcome.manifest
     facts = [("Checked", f"{at:%Y-%m-%d %H:%M} UTC")]
     if release:

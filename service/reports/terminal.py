@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
@@ -12,14 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from service.reports import html_page, wording
-from service.reports.tables import table
+from service.reports.text_table import text_table
 from service.reports.wording import visible
-from warehouse.files.durable import write_atomically
-from warehouse.publishing.publish import Outcome
+from warehouse.files.atomic import write_atomically
+from warehouse.publishing.publish import PublishOutcome
 from warehouse.releases.catalog import Manifest, Origin, Pointer
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.errors import CatalogError
-from warehouse.schema.findings import Acceptance, Finding, Report, Severity
+from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport
+from warehouse.schema.progress import ProgressCallback
 
 _NARROW = 84  # columns; below, tables leave out what is not needed, and findings stand under their rule
 _FILES = 3
@@ -28,11 +28,7 @@ _COLOURS = {"error": "bold red", "warning": "yellow", "info": "dim"}
 _TONES = {"good": "bold green", "bad": "bold red"}
 
 
-class Progress(Protocol):
-    def __call__(self, step: str, /) -> None: ...
-
-
-def headline(outcome: Outcome) -> str:
+def headline(outcome: PublishOutcome) -> str:
     """What became of a drop, in one line."""
     said = wording.verdict(outcome)
     return f"[{_TONES[said.tone]}]{said.word}[/]: {said.rest}\n"
@@ -42,7 +38,7 @@ def severity_markup(severity: Severity) -> str:
     return f"[{_COLOURS[severity]}]{severity}[/]"
 
 
-def write_html(path: Path, outcome: Outcome, drop: str) -> None:
+def write_html(path: Path, outcome: PublishOutcome, drop: str) -> None:
     """The same as a page. Raises CatalogError if it cannot be written."""
     try:
         write_atomically(path, html_page.render(outcome, drop).encode())
@@ -51,7 +47,7 @@ def write_html(path: Path, outcome: Outcome, drop: str) -> None:
 
 
 @contextmanager
-def progress(console: Console) -> Iterator[Progress]:
+def progress(console: Console) -> Iterator[ProgressCallback]:
     """Tells each step, in a terminal only."""
     if not console.is_terminal:
         yield lambda _step, /: None
@@ -60,7 +56,7 @@ def progress(console: Console) -> Iterator[Progress]:
         yield lambda step, /: status.update(escape(visible(step)))
 
 
-def print_report(console: Console, report: Report) -> None:
+def print_report(console: Console, report: ValidationReport) -> None:
     """Every finding, worst first: what it is on the left, what it says beside or, in a narrow terminal, below."""
     if not report.findings:
         return
@@ -79,7 +75,7 @@ def print_report(console: Console, report: Report) -> None:
     console.print()
 
 
-def print_outcome(console: Console, outcome: Outcome) -> None:
+def print_outcome(console: Console, outcome: PublishOutcome) -> None:
     """What became of a drop, what was found, and how it compares."""
     console.print(headline(outcome))
     print_report(console, outcome.report)
@@ -121,7 +117,7 @@ def print_releases(console: Console, data: Path, releases: Sequence[Manifest], p
     wide = console.width >= _NARROW
     sizes = ("ZIP codes", "cities") if wide else ("ZIP codes",)
     moment = ("published (UTC)",) if wide else ()  # the id says it too
-    shown = table("release", *moment, *sizes, "warnings", "", numeric=("ZIP codes", "cities", "warnings"))
+    shown = text_table("release", *moment, *sizes, "warnings", "", numeric=("ZIP codes", "cities", "warnings"))
     shown.columns[0].no_wrap = True
     shown.collapse_padding = not wide
     for manifest in releases:
@@ -130,7 +126,7 @@ def print_releases(console: Console, data: Path, releases: Sequence[Manifest], p
         warnings = str(manifest.findings.get("warning", 0))
         shown.add_row(manifest.id, *published, *counts, warnings, _marks(manifest, current, previous))
     console.print(shown)
-    origins = table("release", "published by")
+    origins = text_table("release", "published by")
     for manifest in releases:
         if manifest.origin is not None:
             origins.add_row(manifest.id, _origin(manifest.origin))
@@ -160,7 +156,7 @@ def print_manifest(console: Console, data: Path, manifest: Manifest, pointer: Po
     console.print(facts)
     console.print()
     wide = console.width >= _NARROW
-    tables = table("table", "rows", *(("checksum",) if wide else ()), "from", numeric=("rows",))
+    tables = text_table("table", "rows", *(("checksum",) if wide else ()), "from", numeric=("rows",))
     tables.collapse_padding = not wide
     for name, info in sorted(manifest.tables.items()):
         origin = f"kept from {info.carried_from}" if info.carried_from else _files(info.files)
@@ -207,7 +203,7 @@ def _by_state(numbers: Mapping[str, int]) -> str:
 
 
 def _table_rows(comparison: Comparison) -> Table:
-    shown = table("table", "rows before", "now", "change", numeric=("rows before", "now", "change"))
+    shown = text_table("table", "rows before", "now", "change", numeric=("rows before", "now", "change"))
     for name, (old, new) in comparison.rows.items():
         if old != new:
             shown.add_row(name, wording.number(old), wording.number(new), wording.change(old, new))
@@ -216,7 +212,9 @@ def _table_rows(comparison: Comparison) -> Table:
 
 def _totals(comparison: Comparison, width: int) -> Table:
     counts = ("changed", "new", "gone") if width >= _NARROW else ()
-    shown = table("national total", "before", "now", "change", *counts, numeric=("before", "now", "change", *counts))
+    shown = text_table(
+        "national total", "before", "now", "change", *counts, numeric=("before", "now", "change", *counts)
+    )
     for figure in wording.changed_figures(comparison):
         totals = (wording.number(figure.old_total), wording.number(figure.new_total))
         change = wording.change(figure.old_total, figure.new_total)
@@ -229,7 +227,7 @@ def _totals(comparison: Comparison, width: int) -> Table:
 
 def _movers(comparison: Comparison) -> Table:
     numeric = ("before", "now", "by")
-    shown = table("largest movers", "figure", *numeric, numeric=numeric)
+    shown = text_table("largest movers", "figure", *numeric, numeric=numeric)
     for mover in comparison.movers:
         shown.add_row(mover.zip_code, mover.figure, f"{mover.old:,}", f"{mover.new:,}", f"{mover.new - mover.old:+,}")
     return shown

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from warehouse.publishing.publish import Outcome
+from warehouse.publishing.publish import PublishOutcome
 from warehouse.releases.catalog import Manifest
 from warehouse.schema.comparison import Comparison, FigureChange
 from warehouse.schema.findings import Finding
@@ -25,7 +25,7 @@ class Verdict(msgspec.Struct, frozen=True):
     rest: str
 
 
-def verdict(outcome: Outcome) -> Verdict:
+def verdict(outcome: PublishOutcome) -> Verdict:
     summary, manifest = outcome.report.summary(), outcome.manifest
     if outcome.result == "refused":
         kept = f"{manifest.id} stays current" if manifest else "nothing is published"

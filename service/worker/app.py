@@ -51,7 +51,7 @@ from service.worker.metering import Metering
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease, ReleaseFollower
 from warehouse.lookup.engine import Engine
-from warehouse.lookup.lookups import Lookup
+from warehouse.lookup.lookup_statement import LookupStatement
 
 log = logging.getLogger("forecast.worker")
 
@@ -198,7 +198,7 @@ class WorkerApp:
             return True
         return release is None or route not in _AREA_NAMES or route in release.keys
 
-    def _open_engine(self, folder: Path, lookups: Mapping[str, Lookup]) -> Engine:
+    def _open_engine(self, folder: Path, lookups: Mapping[str, LookupStatement]) -> Engine:
         return Engine(
             folder,
             lookups,

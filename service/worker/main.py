@@ -96,7 +96,7 @@ class Worker:
         app = self._app
         release, hang = app.follower.current, app.follower.hang
         manifest = release.manifest if release else None
-        report = messages.Report(
+        report = messages.WorkerReport(
             release=manifest.id if manifest else None,
             release_problem=app.release_problem,
             published_at=manifest.published_at.timestamp() if manifest else None,

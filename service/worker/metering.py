@@ -17,8 +17,8 @@ from service.quota.spool import Spool
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore, open_client
-from warehouse.files.access import FileAccess
-from warehouse.releases.instances import live
+from warehouse.files.file_access import FileAccess
+from warehouse.releases.instances import live_instances
 from warehouse.schema.errors import FilesHang
 
 log = logging.getLogger("forecast.quota")
@@ -67,6 +67,6 @@ class Metering:
     async def _count_workers(self) -> float:
         """Of all instances on the data folder: while Redis is away each grants its share of a rate."""
         with suppress(OSError, FilesHang):
-            records = await self._files.run("counting instances", live, self._data, wait=_COUNT_WORKERS_EVERY)
+            records = await self._files.run("counting instances", live_instances, self._data, wait=_COUNT_WORKERS_EVERY)
             self._workers = max(self._own_workers, sum(len(record.releases) for record in records))
         return _COUNT_WORKERS_EVERY

@@ -150,8 +150,8 @@ def test_ctrl_c_is_one_line_whenever_it_comes(folder: Path, name: str) -> None:
     [
         ("publishing.publish", "compare", ("publish", "drop-1")),
         ("publishing.publish", "compare", ("check", "drop-1", "--json")),
-        ("compare.releases", "compare", ("diff", "{old}")),
-        ("publishing.build", "build", ("publish", "drop-1")),
+        ("compare.release_comparison", "compare", ("diff", "{old}")),
+        ("publishing.build", "build_release", ("publish", "drop-1")),
     ],
 )
 def test_ctrl_c_within_a_query_is_no_error_of_it(folder: Path, module: str, name: str, words: tuple[str, ...]) -> None:
@@ -207,7 +207,7 @@ run()
 
 def test_ctrl_c_after_the_switch_says_what_is_current(folder: Path) -> None:
     """The release is live, whatever else was still to be done."""
-    program = _SLOW.format(module="releases.instances", name="live")  # it waits for the instances
+    program = _SLOW.format(module="releases.instances", name="live_instances")  # it waits for the instances
     process = start(folder, sys.executable, "-c", program, "extracts", "rollback")
     assert process.stdout is not None
     assert process.stdout.readline() == "slow\n"

@@ -19,7 +19,7 @@ from tests.support.drops import project, write_drop
 from tests.support.instance import FORECAST, Instance, environment
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import until
-from warehouse.publishing.publish import Options, publish
+from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog
 
 _START_SECONDS = 30.0
@@ -76,7 +76,7 @@ def site() -> Iterator[Site]:
             stack.callback(server.kill)
         drop = write_drop(folder / "drop", projects=[project("p1")])
         env = environment(folder / "data", keys_url=servers[0].url, cache_url=servers[1].url)
-        done = publish(Catalog(folder / "data"), [str(drop)], Options(attribution=("The figures",)))
+        done = publish(Catalog(folder / "data"), [str(drop)], PublishOptions(attribution=("The figures",)))
         assert done.result == "published", done
         yield Site(folder, env, servers[0], servers[1])
 

@@ -9,16 +9,19 @@ from config.settings import Settings
 from service.publishing.inbox import Means, Stopped, Watcher
 from service.publishing.inbox_events import Event
 from service.publishing.inbox_folders import Inbox
-from service.publishing.publisher import Progress, Published
-from warehouse.publishing.publish import Options, Outcome
-from warehouse.rules.all import found
+from service.publishing.publisher import Published
+from warehouse.publishing.publish import PublishOptions, PublishOutcome
+from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import BusyError, CatalogError
-from warehouse.schema.findings import Report, report
+from warehouse.schema.findings import ValidationReport, make_report
+from warehouse.schema.progress import ProgressCallback
 
-GOOD = Published(outcome=Outcome(result="published", report=Report(()), manifest=None))
-CURRENT = Published(outcome=Outcome(result="already_current", report=Report(()), manifest=None))
+GOOD = Published(outcome=PublishOutcome(result="published", report=ValidationReport(()), manifest=None))
+CURRENT = Published(outcome=PublishOutcome(result="already_current", report=ValidationReport(()), manifest=None))
 BAD = Published(
-    outcome=Outcome(result="refused", report=report([found("truncated-file", "half of it")]), manifest=None)
+    outcome=PublishOutcome(
+        result="refused", report=make_report([make_finding("truncated-file", "half of it")]), manifest=None
+    )
 )
 FULL = CatalogError("cannot write the data folder: No space left on device")
 BUSY = BusyError("another publisher is at work")
@@ -73,7 +76,7 @@ class Site:
         """The drops that are in a place, in the order of their coming there."""
         return sorted(path.name.rpartition("-")[0] for path in (self.inbox / place).iterdir())
 
-    def _publish(self, _: Settings, paths: Sequence[str], __: Options, ___: Progress) -> Published:
+    def _publish(self, _: Settings, paths: Sequence[str], __: PublishOptions, ___: ProgressCallback) -> Published:
         (path,) = paths
         assert (Path(path) / "part.parquet").exists(), "whole, and where it was said to be"
         self.handed.append(Path(path).name)

@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 
 from tests.support.waiting import until
-from warehouse.releases.instances import live
-from warehouse.rules.drift import DRIFT_RULES
+from warehouse.releases.instances import live_instances
+from warehouse.rules.drift_rules import DRIFT_RULES
 
 # How long one answer, one command and one stop may take on a busy machine.
 _ANSWER_SECONDS = 30.0
@@ -125,7 +125,7 @@ def until_all_serve(data: Path, release: str) -> None:
     """Waits until every instance on `data` says that it serves `release`; a command waits two seconds at most."""
 
     def holds() -> bool:
-        records = live(data)
+        records = live_instances(data)
         return bool(records) and all(record.serves(release) for record in records)
 
     until(holds)

@@ -6,8 +6,8 @@ import pyarrow as pa
 from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, alias, homes, location, people, project
 from tests.warehouse import spoiling
 from tests.warehouse.spoiling import AT, Spoil, add, figures_as, file, only, renamed, without, zip_codes_as
-from warehouse.drops.intake import read
-from warehouse.drops.reader import Reader
+from warehouse.drops.pipeline import read_drop
+from warehouse.drops.reader import DropReader
 
 
 class Bad(msgspec.Struct, frozen=True):
@@ -18,7 +18,7 @@ class Bad(msgspec.Struct, frozen=True):
     cause: str
     spoil: Spoil
     limit: float | None = None
-    reader: Reader = read
+    reader: DropReader = read_drop
 
 
 FILES = (

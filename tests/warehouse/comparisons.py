@@ -4,11 +4,13 @@ from typing import Any
 
 import msgspec
 
-from warehouse.schema.comparison import Comparison, FigureChange, Places
+from warehouse.schema.comparison import Comparison, FigureChange, PlaceChanges
 
 UNCHANGED = Comparison(
     rows={"aliases": (100, 100), "housing": (50, 50), "locations": (100, 100), "population": (100, 100)},
-    places=Places(old_count=100, new_count=100, gained={}, lost={}, gained_samples=(), lost_samples=(), changed=0),
+    places=PlaceChanges(
+        old_count=100, new_count=100, gained={}, lost={}, gained_samples=(), lost_samples=(), changed=0
+    ),
     figures=(),
     movers=(),
     changed_zip_codes=0,

@@ -9,36 +9,36 @@ import msgspec
 import pyarrow.parquet as pq
 
 from warehouse.areas import forecast
-from warehouse.areas.area import Area
+from warehouse.areas.data_area import DataArea
 from warehouse.drops.collection import collect
-from warehouse.drops.intake import read
+from warehouse.drops.pipeline import read_drop
 from warehouse.drops.recognition import recognise
 from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate
 from warehouse.lookup.engine import Engine
-from warehouse.lookup.lookups import Lookup
+from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.places.keyset import KeySet
 from warehouse.publishing import publish as publisher
-from warehouse.publishing.publish import Options, Outcome
+from warehouse.publishing.publish import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog
-from warehouse.rules.all import RULES
-from warehouse.schema.findings import Finding, Report, report
+from warehouse.rules.all_rules import RULES
+from warehouse.schema.findings import Finding, ValidationReport, make_report
 from warehouse.schema.tables import LOCATIONS
 
 ATTRIBUTION = ("Figures: somebody",)
 NO_LIMITS = {rule.name: 1e9 for rule in RULES.values() if rule.limit is not None and rule.name != "too-many-rows"}
 
 
-def publish(catalog: Catalog, *paths: Path | str) -> Outcome:
+def publish(catalog: Catalog, *paths: Path | str) -> PublishOutcome:
     """Publishes in this process, with limits that small drops cannot exceed; the limits have tests of their own."""
-    options = Options(attribution=ATTRIBUTION, limits=NO_LIMITS)
-    return publisher.publish(catalog, [str(path) for path in paths], options, reader=read)
+    options = PublishOptions(attribution=ATTRIBUTION, limits=NO_LIMITS)
+    return publisher.publish(catalog, [str(path) for path in paths], options, reader=read_drop)
 
 
 class Examined:
     """A drop that was staged and validated, but not built: its findings, and its tables as they were read."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, found: Report) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, found: ValidationReport) -> None:
         self._connection = connection
         self.report = found
 
@@ -56,34 +56,34 @@ def examine(*paths: Path) -> Examined:
     tables, findings = stage(connection, recognised.extracts)
     locations = staged_name(LOCATIONS) if LOCATIONS in tables else None
     validated = validate(connection, tables, locations)
-    return Examined(connection, report([*recognised.findings, *findings, *validated]))
+    return Examined(connection, make_report([*recognised.findings, *findings, *validated]))
 
 
-def finding(found: Report | Outcome, rule: str) -> Finding:
+def finding(found: ValidationReport | PublishOutcome, rule: str) -> Finding:
     """The one finding of `rule` that there must be."""
-    listed = (found.report if isinstance(found, Outcome) else found).findings
+    listed = (found.report if isinstance(found, PublishOutcome) else found).findings
     matching = [one for one in listed if one.rule == rule]
     assert len(matching) == 1, f"{rule}: {listed}"
     return matching[0]
 
 
-def errors(found: Report | Outcome) -> list[str]:
-    listed = (found.report if isinstance(found, Outcome) else found).findings
+def errors(found: ValidationReport | PublishOutcome) -> list[str]:
+    listed = (found.report if isinstance(found, PublishOutcome) else found).findings
     return [one.rule for one in listed if one.severity == "error"]
 
 
 def entries(catalog: Catalog) -> dict[str, Any]:
     """What the current release answers, by ZIP code."""
-    path = catalog.folder(catalog.current().id) / forecast.AREA.entries
+    path = catalog.folder(catalog.current().id) / forecast.FORECAST_AREA.entries
     rows = pq.read_table(path).to_pylist()
     return {row["zip_code"]: msgspec.json.decode(row["entry"]) for row in rows}
 
 
-def open_engine(folder: Path, lookups: Mapping[str, Lookup]) -> Engine:
+def open_engine(folder: Path, lookups: Mapping[str, LookupStatement]) -> Engine:
     return Engine(folder, lookups, memory=64 << 20, timeout=30, queue=8)
 
 
-def engine_of(catalog: Catalog, *areas: Area) -> Engine:
+def engine_of(catalog: Catalog, *areas: DataArea) -> Engine:
     """On the current release."""
     folder = catalog.folder(catalog.current().id)
     return open_engine(folder, {area.name: area.lookup_in(folder) for area in areas})
@@ -95,7 +95,7 @@ def figures(entry: Any) -> list[tuple[int, int]]:
 
 
 def keys(catalog: Catalog) -> KeySet:
-    return forecast.AREA.keys_in(catalog.folder(catalog.current().id))
+    return forecast.FORECAST_AREA.keys_in(catalog.folder(catalog.current().id))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

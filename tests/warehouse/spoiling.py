@@ -21,8 +21,9 @@ from tests.support.drops import (
     write_table,
 )
 from tests.warehouse.helpers import shorten
-from warehouse.drops.intake import Progress, Read, Request, read
-from warehouse.drops.reader import read_apart
+from warehouse.drops.pipeline import ReadRequest, ReadResult, read_drop
+from warehouse.drops.reader import read_in_subprocess
+from warehouse.schema.progress import ProgressCallback
 
 AT = "36436"
 GOOD: Mapping[str, Rows] = {
@@ -138,7 +139,7 @@ def dates_as_text(folder: Path) -> None:
     write_table(folder / "development_projects.parquet", rows, {"start_date": pa.string()})
 
 
-def still_written(request: Request, progress: Progress) -> Read:
+def still_written(request: ReadRequest, progress: ProgressCallback) -> ReadResult:
     """Somebody writes the housing table once more while the population is read."""
 
     def tell(step: str) -> None:
@@ -147,11 +148,11 @@ def still_written(request: Request, progress: Progress) -> Read:
             os.utime(path, (1, 1))
         progress(step)
 
-    return read(request, tell)
+    return read_drop(request, tell)
 
 
-def hardly_any_time(request: Request, progress: Progress) -> Read:
-    return read_apart(request, progress, seconds=0.01)
+def hardly_any_time(request: ReadRequest, progress: ProgressCallback) -> ReadResult:
+    return read_in_subprocess(request, progress, seconds=0.01)
 
 
 def nothing(_: Path) -> None:

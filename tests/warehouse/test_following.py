@@ -55,7 +55,7 @@ async def people_of(opened: OpenRelease | None) -> int:
     assert opened is not None
     found = opened.keys["forecast"].resolve("36436", None, None)
     assert isinstance(found, Match)
-    body = await forecast.answer(opened.engine, found)
+    body = await forecast.look_up_forecast(opened.engine, found)
     return int(body.split(b'"tot_population":')[1].split(b"}")[0])
 
 

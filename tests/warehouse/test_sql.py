@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.drops import HOUSING, write_table
 from warehouse import sql
-from warehouse.rules.rows import ROW_RULES as RULES
+from warehouse.rules.row_rules import ROW_RULES as RULES
 from warehouse.schema.tables import TABLES
 
 
@@ -50,7 +50,7 @@ def test_an_unknown_statement_is_an_error() -> None:
 
 def test_a_file_of_statements_is_parsed() -> None:
     text = "-- name: one\n-- The first.\n-- It is short.\nSELECT 1\n\n-- name: two\n-- The second.\nSELECT '--2'\n"
-    assert [(found.name, found.description, found.text) for found in sql.parse(text, "x.sql")] == [
+    assert [(found.name, found.description, found.text) for found in sql.parse_statements(text, "x.sql")] == [
         ("one", "The first. It is short.", "SELECT 1"),
         ("two", "The second.", "SELECT '--2'"),
     ]
@@ -59,7 +59,7 @@ def test_a_file_of_statements_is_parsed() -> None:
 @pytest.mark.parametrize("text", ["-- name: one\nSELECT 1", "-- name: one\n-- Nothing follows."])
 def test_a_statement_without_description_or_body_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"x\.sql: statement one lacks"):
-        sql.parse(text, "x.sql")
+        sql.parse_statements(text, "x.sql")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import duckdb
 from warehouse import sql
 
 
-def acceptable(connection: duckdb.DuckDBPyConnection, tables: Path) -> list[tuple[str, str, str]]:
+def acceptable_aliases(connection: duckdb.DuckDBPyConnection, tables: Path) -> list[tuple[str, str, str]]:
     """ZIP code, name and state of the aliases that the postal service accepts; none where the release has none."""
     file = tables / "aliases.parquet"
     if not file.exists():

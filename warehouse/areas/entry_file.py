@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 
-def write(path: Path, keys: Sequence[str], groups: Iterable[Sequence[tuple[Any, ...]]]) -> None:
+def write_entries(path: Path, keys: Sequence[str], groups: Iterable[Sequence[tuple[Any, ...]]]) -> None:
     """Rows of `keys` and `entry`; each of `groups` becomes a row group, whose pages an index describes."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -23,7 +23,7 @@ def write(path: Path, keys: Sequence[str], groups: Iterable[Sequence[tuple[Any, 
             writer.write_table(pa.table([pa.array(values, field.type) for values, field in columns], schema=schema))
 
 
-def read(path: Path) -> Iterator[tuple[Any, ...]]:
+def read_entries(path: Path) -> Iterator[tuple[Any, ...]]:
     """Every row, in order."""
     import pyarrow.parquet as pq
 

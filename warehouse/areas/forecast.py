@@ -1,7 +1,7 @@
 """The forecast area: population and housing by ZIP code.
 
-Entries are encoded when a release is built; a look-up only joins bytes (`body`). Member order is the contract's
-(docs/design.md, "Given").
+Entries are encoded when a release is built; a look-up only joins bytes (`forecast_body`). Members are in the contract's
+order (docs/design.md, "Given").
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from warehouse import sql
 from warehouse.areas import aliases, entry_file
-from warehouse.areas.area import Area
+from warehouse.areas.data_area import DataArea
 from warehouse.areas.fields import City, FipsCode, StateCode, ZipCode
 from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet, Match
@@ -72,28 +72,28 @@ class _EncodedBody(msgspec.Struct, frozen=True):
 _encoder = msgspec.json.Encoder()
 
 
-def body(entries: Sequence[bytes]) -> bytes:
+def forecast_body(entries: Sequence[bytes]) -> bytes:
     """The encoded body of a 200 from encoded entries, ascending by ZIP code."""
     return _encoder.encode(_EncodedBody(len(entries), [msgspec.Raw(entry) for entry in entries]))
 
 
-async def answer(engine: Engine, match: Match) -> bytes:
+async def look_up_forecast(engine: Engine, match: Match) -> bytes:
     """The encoded body of a 200.
 
     Raises:
         LookupBusy, LookupTimeout, LookupFailure: as the engine does.
     """
-    return body(await engine.entries(AREA.name, match.keys))
+    return forecast_body(await engine.entries(FORECAST_AREA.name, match.keys))
 
 
-def answers(folder: Path) -> Iterator[tuple[str, bytes]]:
+def forecast_answers_to_warm(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Every answer that the release in `folder` can give: canonical query and encoded body."""
-    entries = dict(entry_file.read(folder / AREA.entries))
-    for match in AREA.keys_in(folder).matches():
-        yield match.query, body([entries[zip_code] for zip_code in match.keys])
+    entries = dict(entry_file.read_entries(folder / FORECAST_AREA.entries))
+    for match in FORECAST_AREA.keys_in(folder).matches():
+        yield match.query, forecast_body([entries[zip_code] for zip_code in match.keys])
 
 
-def build(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> KeySet:
+def build_forecast(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> KeySet:
     """Writes the area's entries into `out` from the normalised tables of a release; returns its key set."""
     keys = KeySetBuilder()
 
@@ -105,8 +105,8 @@ def build(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> Key
                 keys.add(place.zip_code, place.city, place.state_code, has_figures=_has_figures(entry))
             yield [(entry.location.zip_code, _encoder.encode(entry)) for entry in group]
 
-    entry_file.write(out / AREA.entries, ["zip_code"], groups())
-    for alias in aliases.acceptable(connection, tables):
+    entry_file.write_entries(out / FORECAST_AREA.entries, ["zip_code"], groups())
+    for alias in aliases.acceptable_aliases(connection, tables):
         keys.add_alias(*alias)
     return keys.build()
 
@@ -133,12 +133,12 @@ def _entry(row: tuple[Any, ...]) -> ForecastEntry:
     )
 
 
-AREA = Area(
+FORECAST_AREA = DataArea(
     name="forecast",
     tables=("locations", "population", "housing"),
     lookup="entries_by_zip_code",
     probe=(["00000"],),
     by_key=True,
-    build=build,
-    answers=lambda folder, _: answers(folder),
+    build=build_forecast,
+    answers_to_warm=lambda folder, _: forecast_answers_to_warm(folder),
 )

@@ -12,13 +12,13 @@ from hmac import compare_digest
 
 import msgspec
 
-MOST = 1000
-DEFAULT = 100
+MAX_PAGE_SIZE = 1000
+DEFAULT_PAGE_SIZE = 100
 
 _VERSION = b"\x02"
 _DIGEST_BYTES = 8
 # ids have at most 95 characters (a rule on drops), of at most four bytes
-MOST_CURSOR_CHARACTERS = 4 * (len(_VERSION) + _DIGEST_BYTES + 4 * 95) // 3 + 4
+MAX_CURSOR_CHARACTERS = 4 * (len(_VERSION) + _DIGEST_BYTES + 4 * 95) // 3 + 4
 
 
 class CursorError(Exception):
@@ -28,7 +28,7 @@ class CursorError(Exception):
 class Page(msgspec.Struct, frozen=True):
     """At most `limit` records whose ids come after `after`."""
 
-    limit: int = DEFAULT
+    limit: int = DEFAULT_PAGE_SIZE
     after: str = ""
 
     def of(self, query: str) -> str:

@@ -20,18 +20,18 @@ from msgspec import Meta
 
 from warehouse import sql
 from warehouse.areas import aliases, entry_file
-from warehouse.areas.area import Area
+from warehouse.areas.data_area import DataArea
 from warehouse.areas.fields import City, FipsCode, StateCode, ZipCode
 from warehouse.areas.paging import Cursors, Page
 from warehouse.lookup.engine import Engine
+from warehouse.places.city_names import fold_city, strip_state
 from warehouse.places.keyset import KeySet, Match
 from warehouse.places.keyset_builder import KeySetBuilder
-from warehouse.places.names import fold_city, strip_state
 from warehouse.schema.vocabulary import PROJECT_STATUSES, UNKNOWN, ProjectStatus
 
 _LEAST_ROWS_PER_GROUP = 512
 
-Row = tuple[str, bytes]  # id, encoded entry
+EncodedProject = tuple[str, bytes]  # id, encoded entry
 
 
 class ProjectLocation(msgspec.Struct, frozen=True):
@@ -87,35 +87,35 @@ def cursor_scope(query: str) -> str:
     return f"projects\n{query}"
 
 
-def body(query: str, rows: Sequence[Row], page: Page, matching: int, cursors: Cursors) -> bytes:
+def projects_body(query: str, rows: Sequence[EncodedProject], page: Page, matching: int, cursors: Cursors) -> bytes:
     """The encoded body of a 200. `rows` are those of the page and, if there is one, the next."""
     shown = rows[: page.limit]
     following = cursors.encode(cursor_scope(query), shown[-1][0]) if len(rows) > page.limit else None
     return _encoder.encode(_EncodedBody(len(shown), matching, following, [msgspec.Raw(entry) for _, entry in shown]))
 
 
-async def answer(engine: Engine, keys: KeySet, match: Match, page: Page, cursors: Cursors) -> bytes:
+async def look_up_projects(engine: Engine, keys: KeySet, match: Match, page: Page, cursors: Cursors) -> bytes:
     """The encoded body of a 200. Raises LookupBusy, LookupTimeout or LookupFailure, as the engine does."""
-    rows = await engine.rows(AREA.name, list(match.keys), page.after, page.limit + 1)
+    rows = await engine.rows(PROJECTS_AREA.name, list(match.keys), page.after, page.limit + 1)
     found = [(project_id, entry) for project_id, entry in rows]
-    return body(match.query, found, page, keys.records(match.keys), cursors)
+    return projects_body(match.query, found, page, keys.records(match.keys), cursors)
 
 
-def answers(folder: Path, cursors: Cursors) -> Iterator[tuple[str, bytes]]:
+def project_answers_to_warm(folder: Path, cursors: Cursors) -> Iterator[tuple[str, bytes]]:
     """The first page of every query that one place answers, in a single pass through the file."""
     page = Page()
-    keys = AREA.keys_in(folder)
+    keys = PROJECTS_AREA.keys_in(folder)
     queries: dict[str, list[str]] = defaultdict(list)
     for match in keys.matches():
         if len(match.keys) == 1:
             queries[match.keys[0]].append(match.query)
-    for place, rows in groupby(entry_file.read(folder / AREA.entries), key=lambda row: row[0]):
+    for place, rows in groupby(entry_file.read_entries(folder / PROJECTS_AREA.entries), key=lambda row: row[0]):
         first = [(project_id, entry) for _, project_id, entry in islice(rows, page.limit + 1)]
         for query in queries.get(place, ()):
-            yield cursors.name(query, page), body(query, first, page, keys.records((place,)), cursors)
+            yield cursors.name(query, page), projects_body(query, first, page, keys.records((place,)), cursors)
 
 
-def build(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> KeySet:
+def build_projects(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> KeySet:
     """Writes the area's entries into `out` from the normalised tables of a release; returns its key set."""
     files = {name: sql.rows_of(tables / f"{name}.parquet") for name in ("locations", "development_projects")}
     connection.execute(
@@ -131,9 +131,9 @@ def build(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> Key
     for zip_code, city, state, count in connection.execute(sql.statement("project_zips")).fetchall():
         keys.add_postal(zip_code, _printed(city, state), state, count)
     _name_places(connection, keys, _cities(connection))
-    for alias in aliases.acceptable(connection, tables):
+    for alias in aliases.acceptable_aliases(connection, tables):
         keys.add_alias(*alias)
-    _write(connection, out / AREA.entries)
+    _write(connection, out / PROJECTS_AREA.entries)
     return keys.build()
 
 
@@ -190,7 +190,7 @@ def _write(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         while rows := cursor.fetchmany(size):
             yield [(row[0], row[1], _encoder.encode(_project(row[1:]))) for row in rows]
 
-    entry_file.write(path, ["place", "project_id"], groups())
+    entry_file.write_entries(path, ["place", "project_id"], groups())
 
 
 def _rows_per_group(total: int) -> int:
@@ -209,11 +209,11 @@ def _project(row: tuple[Any, ...]) -> Project:
     )
 
 
-AREA = Area(
+PROJECTS_AREA = DataArea(
     name="projects",
     tables=("locations", "development_projects"),
     lookup="page_of_projects",
     probe=(["00000"], "", 1),
-    build=build,
-    answers=answers,
+    build=build_projects,
+    answers_to_warm=project_answers_to_warm,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from warehouse.rules.all import Limits, found
+from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.schema.comparison import Comparison, FigureChange
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import TABLES
@@ -12,7 +12,7 @@ from warehouse.schema.tables import TABLES
 _COUNTED = tuple(table.name for table in TABLES if not table.needed and not table.has_ids)
 
 
-def drift_findings(comparison: Comparison, limits: Limits) -> list[Finding]:
+def drift_findings(comparison: Comparison, limits: RuleLimits) -> list[Finding]:
     """What came, went or moved beyond the limits, and in one line what changed at all."""
     return [
         *_vanished(comparison),
@@ -28,7 +28,7 @@ def drift_findings(comparison: Comparison, limits: Limits) -> list[Finding]:
 def _vanished(comparison: Comparison) -> Iterator[Finding]:
     gone = [change.figure for change in comparison.figures if change.old_count and not change.new_count]
     if gone:
-        yield found(
+        yield make_finding(
             "vanished-figure",
             f"{len(gone)} figure(s) that the current release has are gone: {', '.join(gone)}",
             count=len(gone),
@@ -36,7 +36,7 @@ def _vanished(comparison: Comparison) -> Iterator[Finding]:
         )
 
 
-def _places(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+def _places(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
     places = comparison.places
     if not places.old_count:
         return
@@ -48,7 +48,7 @@ def _places(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
         share = number / places.old_count
         if share > limits[rule]:
             verb = "gone" if rule == "zip-codes-lost" else "new"
-            yield found(
+            yield make_finding(
                 rule,
                 f"{number:,} of {places.old_count:,} ZIP codes are {verb} ({share:.1%}, limit {limits[rule]:.1%})",
                 table="locations",
@@ -58,7 +58,7 @@ def _places(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
             )
 
 
-def _coverage(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+def _coverage(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
     limit = limits["coverage-lost"]
     both = [change for change in comparison.figures if change.old_count and change.new_count]
     shares = {change: change.lost / change.old_count for change in both}
@@ -73,7 +73,7 @@ def _coverage(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
             count=change.lost,
         )
     elif beyond:
-        yield found(
+        yield make_finding(
             "coverage-lost",
             f"{len(beyond)} figures lost more than {limit:.1%} of their ZIP codes",
             count=len(beyond),
@@ -84,7 +84,7 @@ def _coverage(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
         )
 
 
-def _totals(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+def _totals(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
     limit = limits["total-drift"]
     drifts = {change: change.drift for change in comparison.figures if change.drift is not None}
     beyond = _worst_first(drifts, limit)
@@ -98,7 +98,7 @@ def _totals(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
             samples=_movers_of(comparison, change),
         )
     elif beyond:
-        yield found(
+        yield make_finding(
             "total-drift",
             f"the national totals of {len(beyond)} figures move by more than {limit:.1%}",
             count=len(beyond),
@@ -117,7 +117,7 @@ def _worst_first(shares: Mapping[FigureChange, float], limit: float) -> list[Fig
 
 def _of_one(rule: str, change: FigureChange, message: str, **members: Any) -> Finding:
     table = "population" if change.figure.startswith("population ") else "housing"
-    return found(rule, message, table=table, column=change.figure, **members)
+    return make_finding(rule, message, table=table, column=change.figure, **members)
 
 
 def _movers_of(comparison: Comparison, change: FigureChange) -> tuple[str, ...]:
@@ -125,12 +125,12 @@ def _movers_of(comparison: Comparison, change: FigureChange) -> tuple[str, ...]:
     return tuple(f"{mover.zip_code}: {mover.old:,} to {mover.new:,}" for mover in movers[:5])
 
 
-def _rows(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+def _rows(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
     for name in _COUNTED:
         old, new = comparison.rows.get(name, (None, None))
         if old and new is not None and (old - new) / old > limits["rows-lost"]:
             share = (old - new) / old
-            yield found(
+            yield make_finding(
                 "rows-lost",
                 f"{name} goes from {old:,} to {new:,} rows ({-share:+.1%}, limit {limits['rows-lost']:.1%})",
                 table=name,
@@ -138,12 +138,12 @@ def _rows(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
             )
 
 
-def _records(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+def _records(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
     limit = limits["records-lost"]
     for name, records in comparison.records.items():
         share = records.lost / records.old_count if records.old_count else 0
         if share > limit:
-            yield found(
+            yield make_finding(
                 "records-lost",
                 f"{records.lost:,} of {records.old_count:,} records of {name} would be gone "
                 f"({share:.1%}, limit {limit:.1%})",
@@ -161,7 +161,7 @@ def _summary(comparison: Comparison) -> Finding:
         for name, one in comparison.records.items()
         if one.gained or one.lost or one.changed
     )
-    return found(
+    return make_finding(
         "changed-figures",
         f"against the current release: {gained:,} ZIP codes new, {lost:,} gone, {places.changed:,} moved or renamed, "
         f"{comparison.changed_zip_codes:,} with other figures{''.join(records)}",

@@ -11,10 +11,10 @@ from urllib.parse import unquote
 
 import msgspec
 
-from warehouse.rules.all import found
+from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
-from warehouse.schema.shown import plain
+from warehouse.schema.printable import printable
 
 _MAGIC = b"PAR1"
 _PERMISSIONS = "check its permissions"
@@ -75,10 +75,10 @@ def _expand(given: str) -> list[tuple[Path, Path]]:
         if os.path.lexists(path):
             return [(path, Path() if path.is_dir() else Path(path.name))]
     except (OSError, ValueError) as error:
-        raise DropError(f"{plain(given)}: {error}") from None
+        raise DropError(f"{printable(given)}: {error}") from None
     matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob knows no absolute patterns
     if not matches:
-        raise DropError(f"{plain(given)}: no such file or folder")
+        raise DropError(f"{printable(given)}: no such file or folder")
     # of a folder and what is in it (a recursive glob), the folder is enough
     folders = {Path(match) for match in matches if Path(match).is_dir()}
     fixed = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))
@@ -140,7 +140,7 @@ def _checked(path: Path, label: str, findings: list[Finding], *, explicit: bool)
         what = "is empty" if size == 0 else f"is not Parquet (it begins with {head!r})"
         findings.append(_error("not-parquet", label, what))
     else:
-        findings.append(found("foreign-file", f"{label} is not Parquet and was passed over", file=label))
+        findings.append(make_finding("foreign-file", f"{label} is not Parquet and was passed over", file=label))
 
 
 def _is_ignored(name: str) -> bool:
@@ -176,8 +176,8 @@ def _told_apart(files: Collection[DropFile]) -> tuple[DropFile, ...]:
 
 def _passed_over(ignored: list[str]) -> Finding:
     message = f"passed over {len(ignored)} file(s) that begin with _ or . or end in .crc"
-    return found("ignored-file", message, count=len(ignored), samples=tuple(ignored[:5]))
+    return make_finding("ignored-file", message, count=len(ignored), samples=tuple(ignored[:5]))
 
 
 def _error(rule: str, label: str, what: str, **members: str) -> Finding:
-    return found(rule, f"{label} {what}", file=label, **members)
+    return make_finding(rule, f"{label} {what}", file=label, **members)

@@ -16,18 +16,19 @@ from typing import IO, BinaryIO
 
 import msgspec
 
-from warehouse.drops.intake import Progress, Read, Request, read
-from warehouse.rules.all import found
-from warehouse.schema.shown import plain, plain_struct
+from warehouse.drops.pipeline import ReadRequest, ReadResult, read_drop
+from warehouse.rules.all_rules import make_finding
+from warehouse.schema.printable import printable, printable_struct
+from warehouse.schema.progress import ProgressCallback
 
 # DuckDB keeps itself to half a gigabyte; what is above that is the libraries, and what escapes its accounts.
-MOST_MEMORY = 1536 << 20
-MOST_SECONDS = 600
-_MOST_LINE_BYTES = 64 << 20
+MAX_MEMORY_BYTES = 1536 << 20
+MAX_READING_SECONDS = 600
+_MAX_LINE_BYTES = 64 << 20
 _LAST_WORDS = 4096
 # Somebody stops everything: no verdict on the drop.
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_NONSENSE = Read(findings=(found("reader-failed", "reading the drop gave no sensible answer"),))
+_NONSENSE = ReadResult(findings=(make_finding("reader-failed", "reading the drop gave no sensible answer"),))
 
 # What the interpreter and the libraries say when memory is refused to them; the last three are extensions' own slips.
 _OUT_OF_MEMORY = (
@@ -40,7 +41,7 @@ _OUT_OF_MEMORY = (
     "returned a result with an exception set",
 )
 
-Reader = Callable[[Request, Progress], Read]
+DropReader = Callable[[ReadRequest, ProgressCallback], ReadResult]
 _Process = subprocess.Popen[bytes]
 
 
@@ -48,13 +49,17 @@ class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
     """Either what is being done, or the outcome."""
 
     step: str | None = None
-    outcome: Read | None = None
+    outcome: ReadResult | None = None
 
 
-def read_apart(
-    request: Request, progress: Progress, *, memory: int = MOST_MEMORY, seconds: float = MOST_SECONDS
-) -> Read:
-    """What `intake.read` says, from a limited process; how that process ended, if it did not get to the end."""
+def read_in_subprocess(
+    request: ReadRequest,
+    progress: ProgressCallback,
+    *,
+    memory: int = MAX_MEMORY_BYTES,
+    seconds: float = MAX_READING_SECONDS,
+) -> ReadResult:
+    """What `read_drop` says, from a limited process; how that process ended, if it did not get to the end."""
     overdue = threading.Event()
     step = ""
 
@@ -67,15 +72,15 @@ def read_apart(
         with _started(memory, seconds, trouble, overdue) as process:
             said = _listen(process, request, tell)
             if said is not None:
-                outcome: Read = plain_struct(said)
+                outcome: ReadResult = printable_struct(said)
                 return outcome
             process.wait()
         last_words = _tail(trouble)
     if -process.returncode in _STOPS:
-        return Read(failure=f"reading the drop was stopped by {signal.Signals(-process.returncode).name}")
+        return ReadResult(failure=f"reading the drop was stopped by {signal.Signals(-process.returncode).name}")
     how = f"did not end within {seconds:g} s" if overdue.is_set() else _ending(process.returncode, last_words, memory)
     where = f"; it was {step}" if step else ""
-    return Read(findings=(found("reader-failed", f"reading the drop {how}{where}"),))
+    return ReadResult(findings=(make_finding("reader-failed", f"reading the drop {how}{where}"),))
 
 
 @contextmanager
@@ -122,7 +127,7 @@ def _environment() -> dict[str, str]:
     return {**own, "PYTHONPATH": os.pathsep.join(path), "ARROW_DEFAULT_MEMORY_POOL": "system"}
 
 
-def _listen(process: _Process, request: Request, progress: Progress) -> Read | None:
+def _listen(process: _Process, request: ReadRequest, progress: ProgressCallback) -> ReadResult | None:
     """The outcome; None if the process ended before it had one."""
     if process.stdin is None or process.stdout is None:
         return None
@@ -132,7 +137,7 @@ def _listen(process: _Process, request: Request, progress: Progress) -> Read | N
     except BrokenPipeError:
         return None
     last = ""
-    while raw := process.stdout.readline(_MOST_LINE_BYTES):
+    while raw := process.stdout.readline(_MAX_LINE_BYTES):
         try:
             line = msgspec.json.decode(raw, type=_Line)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -142,7 +147,7 @@ def _listen(process: _Process, request: Request, progress: Progress) -> Read | N
             return line.outcome
         if line.step and line.step != last:
             last = line.step
-            progress(plain(last))
+            progress(printable(last))
     return None
 
 
@@ -160,7 +165,7 @@ def _ending(code: int, trouble: str, memory: int) -> str:
     if code < 0:
         return f"was ended by {_signal_name(-code)}, as damaged files and a want of memory can do"
     last = trouble.splitlines()[-1] if trouble else ""
-    return f"failed ({plain(last, 200) or f'exit code {code}'})"
+    return f"failed ({printable(last, 200) or f'exit code {code}'})"
 
 
 def _signal_name(number: int) -> str:
@@ -170,12 +175,12 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def answer(request: BinaryIO, said: BinaryIO) -> None:
+def serve_request(request: BinaryIO, said: BinaryIO) -> None:
     """What the reader's process does."""
 
     def tell(line: _Line) -> None:
         said.write(msgspec.json.encode(line) + b"\n")
         said.flush()
 
-    asked = msgspec.msgpack.decode(request.read(), type=Request)
-    tell(_Line(outcome=read(asked, lambda step: tell(_Line(step=plain(step))))))
+    asked = msgspec.msgpack.decode(request.read(), type=ReadRequest)
+    tell(_Line(outcome=read_drop(asked, lambda step: tell(_Line(step=printable(step))))))

@@ -10,15 +10,15 @@ import sys
 
 from config.processes import belong_to
 
-_MOST_FILE_BYTES = 16 << 30
-_MOST_OPEN_FILES = 1024
+_MAX_FILE_BYTES = 16 << 30
+_MAX_OPEN_FILES = 1024
 
 
 def limit(memory: int) -> None:
     for what, most in (
         (resource.RLIMIT_DATA, memory),
-        (resource.RLIMIT_FSIZE, _MOST_FILE_BYTES),
-        (resource.RLIMIT_NOFILE, _MOST_OPEN_FILES),
+        (resource.RLIMIT_FSIZE, _MAX_FILE_BYTES),
+        (resource.RLIMIT_NOFILE, _MAX_OPEN_FILES),
         (resource.RLIMIT_CORE, 0),
     ):
         _, given = resource.getrlimit(what)
@@ -32,9 +32,9 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     limit(memory)
     # only now, because it takes a third of a second in which the parent may end
-    from warehouse.drops.reader import answer
+    from warehouse.drops.reader import serve_request
 
-    answer(sys.stdin.buffer, sys.stdout.buffer)
+    serve_request(sys.stdin.buffer, sys.stdout.buffer)
 
 
 if __name__ == "__main__":

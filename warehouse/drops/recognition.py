@@ -10,7 +10,7 @@ import msgspec
 
 from warehouse import sql
 from warehouse.drops.collection import Drop, DropFile
-from warehouse.rules.all import found
+from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION, TABLES, WIDE_POPULATION, Table
 
@@ -89,7 +89,7 @@ def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract
     own = [name for name, (_, kind) in columns.items() if kind != "PARTITION"]
     if all(_HEADERLESS.fullmatch(name) for name in own):
         message = f"{file.label} has no column names ({', '.join(own[:3])}, ...)"
-        return None, found("unrecognised-file", message, file=file.label)
+        return None, make_finding("unrecognised-file", message, file=file.label)
     table = max(TABLES, key=lambda table: _rank(table, columns, years))
     score = _score(table, columns, years)
     long = {"year", "tot_population"} <= set(columns)
@@ -105,7 +105,7 @@ def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract
         if rule == "missing-column"
         else f"{file.label} matches no table; the nearest is {table.name}, of which it lacks {_listed(missing)}"
     )
-    return None, found(
+    return None, make_finding(
         rule,
         message,
         table=table.name,
@@ -160,7 +160,7 @@ def _notes(extract: Extract) -> list[Finding]:
     notes = []
     if unnamed:
         notes.append(
-            found(
+            make_finding(
                 "not-in-v1",
                 f"figure(s) that answers of v1 do not name were ignored: {', '.join(unnamed)}",
                 table=extract.table.name,
@@ -170,7 +170,7 @@ def _notes(extract: Extract) -> list[Finding]:
         )
     if shadowed:
         notes.append(
-            found(
+            make_finding(
                 "year-in-both",
                 f"{len(shadowed)} year(s) are there as CENSUS and as FX; the CENSUS column was taken",
                 table=extract.table.name,
@@ -181,7 +181,7 @@ def _notes(extract: Extract) -> list[Finding]:
         )
     if ignored:
         notes.append(
-            found(
+            make_finding(
                 "ignored-column",
                 f"column(s) that nothing needs were ignored: {', '.join(ignored)}",
                 table=extract.table.name,
@@ -202,7 +202,9 @@ def _listed(names: list[str]) -> str:
 
 def _missing_figure(file: DropFile, missing: list[str]) -> Finding:
     message = f"{file.label} looks like housing but lacks {_listed(missing)}, which answers name"
-    return found("missing-figure", message, table=HOUSING.name, file=file.label, column=missing[0], count=len(missing))
+    return make_finding(
+        "missing-figure", message, table=HOUSING.name, file=file.label, column=missing[0], count=len(missing)
+    )
 
 
 def _similar(missing: list[str], columns: Iterable[str]) -> str:
@@ -212,7 +214,7 @@ def _similar(missing: list[str], columns: Iterable[str]) -> str:
 
 
 def _ambiguous(extract: Extract, names: list[str]) -> Finding:
-    return found(
+    return make_finding(
         "ambiguous-column",
         f"{extract.file.label} has {_listed(names)} more than once, told apart by case or spaces alone",
         table=extract.table.name,
@@ -223,4 +225,4 @@ def _ambiguous(extract: Extract, names: list[str]) -> Finding:
 
 
 def _unreadable(label: str, reason: str) -> Finding:
-    return found("unreadable-file", f"{label} cannot be read as Parquet: {reason}", file=label)
+    return make_finding("unreadable-file", f"{label} cannot be read as Parquet: {reason}", file=label)

@@ -4,21 +4,22 @@ Each file is converted by its own types, so that parts which disagree never deci
 beside a VARCHAR part still gives ``00501``.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import duckdb
 
 from warehouse import sql
-from warehouse.drops import parquet_pages
+from warehouse.drops import parquet_integrity
+from warehouse.drops.disk_budget import DiskBudget
 from warehouse.drops.recognition import Extract
-from warehouse.drops.room import Room
 from warehouse.files.full_disk import says_full
-from warehouse.rules.all import found
+from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
-from warehouse.schema.tables import POPULATION, Kind, Table
+from warehouse.schema.progress import ProgressCallback
+from warehouse.schema.tables import POPULATION, ColumnKind, Table
 
-_ANY_ROOM = Room(free=0, most=0, ordinary=0)
+_UNLIMITED = DiskBudget(free=0, spill_limit=0, allowance=0)
 _YEAR = POPULATION.column("year")
 _FIRST_YEAR, _LAST_YEAR = int(_YEAR.minimum or 0), int(_YEAR.maximum or 9999)
 
@@ -31,7 +32,7 @@ _FAMILIES = {
 }
 
 # (what the column means, family of what the file holds) -> macro of staging.sql; what is not here is unreadable.
-_CONVERSIONS: dict[tuple[Kind, str], str] = {
+_CONVERSIONS: dict[tuple[ColumnKind, str], str] = {
     ("zip", "text"): "digits_of_text",
     ("zip", "whole"): "digits_of_whole",
     ("zip", "fraction"): "digits_of_fraction",
@@ -51,7 +52,7 @@ _CONVERSIONS: dict[tuple[Kind, str], str] = {
     ("date", "text"): "date_of_any",
 }
 
-_SQL_TYPES: dict[Kind, str] = {
+_SQL_TYPES: dict[ColumnKind, str] = {
     "zip": "VARCHAR",
     "fips": "VARCHAR",
     "state": "VARCHAR",
@@ -69,8 +70,8 @@ def staged_name(table: Table) -> str:
 def stage(
     connection: duckdb.DuckDBPyConnection,
     extracts: Iterable[Extract],
-    progress: Callable[[str], None] = lambda _: None,
-    room: Room = _ANY_ROOM,
+    progress: ProgressCallback = lambda _: None,
+    budget: DiskBudget = _UNLIMITED,
 ) -> tuple[list[Table], list[Finding]]:
     """Stages every extract; returns the tables that the drop brings, and a finding for each file that broke off."""
     connection.execute(sql.statement("conversions"))
@@ -84,14 +85,14 @@ def stage(
                 sql.statement("create_staged", staged=staged_name(extract.table), columns=_definition(extract.table))
             )
         progress(f"reading {extract.file.label}")
-        damage = parquet_pages.fault(extract.file.path, _read_columns(extract))
+        damage = parquet_integrity.find_damage(extract.file.path, _read_columns(extract))
         if damage is not None:
             findings.append(_broken(extract, damage, "is damaged"))
             continue
         try:
             _insert(connection, extract)
         except duckdb.OutOfMemoryException as error:
-            excess = room.excess(error, Path())
+            excess = budget.excess(error, Path())
             if excess is None:
                 raise
             findings.append(_too_large(extract, excess))
@@ -168,7 +169,7 @@ def _family(held: str) -> str:
     return "other" if held.endswith("]") else _FAMILIES.get(held.partition("(")[0], "other")
 
 
-def _converted(kind: Kind, expression: str, held: str) -> str:
+def _converted(kind: ColumnKind, expression: str, held: str) -> str:
     macro = _CONVERSIONS.get((kind, _family(held)))
     return f"{macro}({expression})" if macro else f"NULL::{_SQL_TYPES[kind]}"
 
@@ -201,14 +202,14 @@ def _impossible_years(extract: Extract) -> list[Finding]:
         return []
     message = f"{len(columns):,} column(s) of {extract.file.label} are of years outside {_FIRST_YEAR} to {_LAST_YEAR}"
     found_in = {"table": extract.table.name, "file": extract.file.label, "column": columns[0]}
-    return [found("out-of-range", message, count=len(columns), samples=tuple(columns[:5]), **found_in)]
+    return [make_finding("out-of-range", message, count=len(columns), samples=tuple(columns[:5]), **found_in)]
 
 
 def _broken(extract: Extract, reason: str, how: str = "breaks off while it is read") -> Finding:
     message = f"{extract.file.label} {how}: {reason}"
-    return found("unreadable-file", message, table=extract.table.name, file=extract.file.label)
+    return make_finding("unreadable-file", message, table=extract.table.name, file=extract.file.label)
 
 
 def _too_large(extract: Extract, excess: str) -> Finding:
     message = f"reading {extract.file.label} {excess}"
-    return found("reader-failed", message, table=extract.table.name, file=extract.file.label)
+    return make_finding("reader-failed", message, table=extract.table.name, file=extract.file.label)

@@ -8,9 +8,9 @@ import msgspec
 
 from warehouse import sql
 from warehouse.drops.staging import staged_name
-from warehouse.places.names import fold_city
-from warehouse.rules.all import found
-from warehouse.rules.rows import MEANINGS, ROW_RULES
+from warehouse.places.city_names import fold_city
+from warehouse.rules.all_rules import make_finding
+from warehouse.rules.row_rules import KIND_DESCRIPTIONS, ROW_RULES
 from warehouse.rules.rule import Rule
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import LOCATIONS, Column, Table
@@ -111,14 +111,14 @@ def _apply(connection: duckdb.DuckDBPyConnection, check: _Check) -> Iterator[Fin
     text = sql.statement(rule.statement or "", **check.parts)
     name = column.name if column else ""
     for file, count, samples in connection.execute(text).fetchall():
-        yield found(
+        yield make_finding(
             rule.name,
             rule.message.format(
                 count=f"{count:,}",
                 table=table.name,
                 column=name,
                 key=" and ".join(table.key),
-                meaning=MEANINGS[column.kind] if column else "",
+                meaning=KIND_DESCRIPTIONS[column.kind] if column else "",
                 minimum=_shown(_minimum(column)),
                 maximum=_shown(_maximum(column)),
             ),
@@ -146,7 +146,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, table: Table) -> int:
 
 
 def _empty(table: Table) -> Finding:
-    return found("empty-table", f"{table.name} has no row in any of its files", table=table.name)
+    return make_finding("empty-table", f"{table.name} has no row in any of its files", table=table.name)
 
 
 def _confusable_cities(connection: duckdb.DuckDBPyConnection, locations: str) -> list[Finding]:
@@ -157,7 +157,7 @@ def _confusable_cities(connection: duckdb.DuckDBPyConnection, locations: str) ->
     if not confusable:
         return []
     return [
-        found(
+        make_finding(
             "confusable-cities",
             f"{len(confusable)} group(s) of cities answer to the same query, because their names fold alike",
             table=LOCATIONS.name,

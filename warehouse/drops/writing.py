@@ -1,6 +1,6 @@
 """Writes the staged tables of a drop in our own form, and reads what its files say about themselves."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -8,7 +8,8 @@ import duckdb
 from warehouse import sql
 from warehouse.drops.recognition import Extract
 from warehouse.releases.catalog import TableInfo
-from warehouse.releases.tables import content_of, table_file
+from warehouse.releases.table_files import content_of, table_file
+from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import Table
 
 # Written by whoever makes up figures, into the Parquet footer of every file, so that the mark travels with them.
@@ -22,7 +23,7 @@ def write_tables(
     tables: Sequence[Table],
     extracts: Sequence[Extract],
     locations: str,
-    progress: Callable[[str], None],
+    progress: ProgressCallback,
 ) -> dict[str, TableInfo]:
     """Writes staged tables into `folder`; `locations` is the SQL that those in effect are read from."""
     infos = {}
@@ -38,7 +39,7 @@ def write_tables(
     return infos
 
 
-def marks(connection: duckdb.DuckDBPyConnection, extracts: Sequence[Extract]) -> Mapping[bytes, tuple[str, ...]]:
+def footer_marks(connection: duckdb.DuckDBPyConnection, extracts: Sequence[Extract]) -> Mapping[bytes, tuple[str, ...]]:
     """What the files say about themselves in their footers, by mark, each value once."""
     found: dict[bytes, dict[str, None]] = {ILLUSTRATIVE_MARK: {}, ATTRIBUTION_MARK: {}}
     for extract in extracts:

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 # A spool of a million keys stays below this.
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ def read_regular(path: Path) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(None, "not an ordinary file", str(path))
-        if status.st_size > _MOST_BYTES:
+        if status.st_size > _MAX_BYTES:
             raise OSError(None, "too large", str(path))
         return stream.read()
 

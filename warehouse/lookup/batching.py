@@ -7,21 +7,21 @@ from typing import Any
 
 import msgspec
 
-from warehouse.lookup.lookups import Lookup
+from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.schema.errors import LookupFailure
 
 # Measured: from some 100 scattered keys on, a statement reads every row group and costs the same for 512; a look-up
 # that waits for it waits some 15 ms. Larger ones would gain little and hold up the others.
-MOST_KEYS = 512
+MAX_KEYS_PER_STATEMENT = 512
 
 
-class Request(msgspec.Struct, eq=False):
+class PendingLookup(msgspec.Struct, eq=False):
     """Somebody waits for `answer` until `deadline` (as time.monotonic() has it): entries, or without `keys` rows.
 
     `parameters` are those of a look-up that is not by key. One that is `alone` shares no statement.
     """
 
-    lookup: Lookup
+    lookup: LookupStatement
     answer: asyncio.Future[list[Any]]
     deadline: float
     keys: tuple[str, ...]
@@ -50,12 +50,12 @@ class Request(msgspec.Struct, eq=False):
             self.fail(LookupFailure(f"{len(self.keys)} entries asked for, {len(found)} found"))
 
 
-class Waiting:
+class LookupQueue:
     """First come, first served: the oldest is always among those that are taken next, and nobody is passed by one of
     the same look-up. A request counts as many keys as it has."""
 
     def __init__(self) -> None:
-        self._requests: OrderedDict[Request, None] = OrderedDict()
+        self._requests: OrderedDict[PendingLookup, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -66,19 +66,19 @@ class Waiting:
         oldest = next(iter(self._requests))
         return bool(oldest.keys) and not oldest.alone
 
-    def add(self, request: Request) -> None:
+    def add(self, request: PendingLookup) -> None:
         self._requests[request] = None
 
-    def discard(self, request: Request) -> None:
+    def discard(self, request: PendingLookup) -> None:
         self._requests.pop(request, None)
 
-    def put_back(self, requests: Iterable[Request]) -> None:
+    def put_back(self, requests: Iterable[PendingLookup]) -> None:
         """In front of all others, in this order."""
         for request in reversed(list(requests)):
             self._requests[request] = None
             self._requests.move_to_end(request, last=False)
 
-    def take(self) -> list[Request]:
+    def take(self) -> list[PendingLookup]:
         """The requests of one statement: the oldest, and those behind it that can share. At least one must wait."""
         oldest = next(iter(self._requests))
         taken = self._sharing(oldest) if self.may_grow else [oldest]
@@ -86,14 +86,14 @@ class Waiting:
             del self._requests[request]
         return taken
 
-    def take_all(self) -> list[Request]:
+    def take_all(self) -> list[PendingLookup]:
         taken = list(self._requests)
         self._requests.clear()
         return taken
 
-    def _sharing(self, oldest: Request) -> list[Request]:
-        taken: list[Request] = []
-        room = max(MOST_KEYS, len(oldest.keys))
+    def _sharing(self, oldest: PendingLookup) -> list[PendingLookup]:
+        taken: list[PendingLookup] = []
+        room = max(MAX_KEYS_PER_STATEMENT, len(oldest.keys))
         for request in self._requests:
             if request.lookup is not oldest.lookup or not request.keys or request.alone:
                 continue
@@ -104,7 +104,7 @@ class Waiting:
         return taken
 
 
-def statement_of(requests: Sequence[Request]) -> tuple[str, tuple[Any, ...]]:
+def shared_statement(requests: Sequence[PendingLookup]) -> tuple[str, tuple[Any, ...]]:
     """Text and parameters that answer requests that were taken together; keys that several ask for are there once."""
     first = requests[0]
     if not first.keys:
@@ -112,7 +112,7 @@ def statement_of(requests: Sequence[Request]) -> tuple[str, tuple[Any, ...]]:
     return first.lookup.by_keys(sorted({key for request in requests for key in request.keys}))
 
 
-def answer(requests: Sequence[Request], rows: list[tuple[Any, ...]]) -> None:
+def distribute(requests: Sequence[PendingLookup], rows: list[tuple[Any, ...]]) -> None:
     """Gives everybody its part of what their statement found."""
     if not requests[0].keys:
         requests[0].give(rows)
@@ -122,7 +122,7 @@ def answer(requests: Sequence[Request], rows: list[tuple[Any, ...]]) -> None:
         request.pick(entries)
 
 
-def singly(requests: Iterable[Request]) -> list[Request]:
+def singly(requests: Iterable[PendingLookup]) -> list[PendingLookup]:
     """Those that still wait, to be asked again each alone."""
     again = [request for request in requests if not request.over]
     for request in again:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from warehouse.places.names import fold_city, strip_state
+from warehouse.places.city_names import fold_city, strip_state
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ NoMatch = UnknownZip | OtherCity | UnknownCity
 
 
 # By state, then by folded name: ascending ZIP codes.
-Names = dict[str, dict[str, tuple[str, ...]]]
+CityNames = dict[str, dict[str, tuple[str, ...]]]
 
 
 # Members that were added later have defaults: releases of earlier versions must still open.
@@ -64,11 +64,11 @@ class Group(msgspec.Struct, frozen=True, array_like=True):
     records: int
 
 
-class Stored(msgspec.Struct, frozen=True, array_like=True):
+class StoredKeySet(msgspec.Struct, frozen=True, array_like=True):
     zips: dict[str, Zip]
-    cities: Names
-    aliases: Names
-    postal: Names = {}
+    cities: CityNames
+    aliases: CityNames
+    postal: CityNames = {}
     groups: dict[str, Group] = {}
 
 
@@ -79,7 +79,7 @@ class KeySet:
     own, or its part of a ZIP code that it shares with another.
     """
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: StoredKeySet) -> None:
         self._stored = stored
         self._zips = stored.zips
         self._groups = stored.groups
@@ -99,7 +99,7 @@ class KeySet:
     def decoded(cls, data: bytes) -> "KeySet":
         """Raises msgspec.DecodeError if `data` is no key set."""
         try:
-            return cls(msgspec.msgpack.decode(data, type=Stored))
+            return cls(msgspec.msgpack.decode(data, type=StoredKeySet))
         except UnicodeDecodeError as error:
             raise msgspec.DecodeError(str(error)) from None
 
@@ -200,7 +200,7 @@ class KeySet:
         return ()
 
 
-def _other_states(stored: Stored) -> dict[str, set[str]]:
+def _other_states(stored: StoredKeySet) -> dict[str, set[str]]:
     """States that a city of the area's own puts a ZIP code into, beside the one that it is in."""
     found: dict[str, set[str]] = defaultdict(set)
     for state, cities in stored.cities.items():

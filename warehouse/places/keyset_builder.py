@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from warehouse.places.keyset import Group, KeySet, Names, Stored, Zip, city_query, part_query
-from warehouse.places.names import fold_city, strip_state
+from warehouse.places.city_names import fold_city, strip_state
+from warehouse.places.keyset import CityNames, Group, KeySet, StoredKeySet, Zip, city_query, part_query
 
 
 class KeySetBuilder:
@@ -46,7 +46,7 @@ class KeySetBuilder:
 
     def build(self) -> KeySet:
         cities, postal, aliases = (names.frozen() for names in (self._cities, self._postal, self._aliases))
-        return KeySet(Stored(self._zips, cities, aliases, postal, self._groups))
+        return KeySet(StoredKeySet(self._zips, cities, aliases, postal, self._groups))
 
 
 class _Gathered:
@@ -63,7 +63,7 @@ class _Gathered:
         self._zips[state_code][name].extend(zip_codes)
         return name
 
-    def frozen(self) -> Names:
+    def frozen(self) -> CityNames:
         return {
             state: {name: tuple(sorted(set(zips))) for name, zips in cities.items()}
             for state, cities in self._zips.items()

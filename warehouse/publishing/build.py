@@ -7,13 +7,13 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-from warehouse.areas.all import AREAS
-from warehouse.files.durable import checksum
+from warehouse.areas.registry import DATA_AREAS
+from warehouse.files.atomic import checksum
 from warehouse.releases.catalog import BUILDER_VERSION, FINDINGS, FileInfo, Manifest, Origin, TableInfo
-from warehouse.schema.findings import SEVERITIES, Acceptance, Report
+from warehouse.schema.findings import SEVERITIES, Acceptance, ValidationReport
 
 
-class Contents(msgspec.Struct, frozen=True):
+class ReleaseContents(msgspec.Struct, frozen=True):
     """What a release is to hold; the same contents have the same digest, whatever order their rows came in."""
 
     tables: dict[str, TableInfo]
@@ -27,21 +27,21 @@ class Contents(msgspec.Struct, frozen=True):
         return blake2b(encoded, digest_size=6).hexdigest()
 
 
-def build(
+def build_release(
     connection: duckdb.DuckDBPyConnection,
     tables: Path,
     out: Path,
-    contents: Contents,
-    report: Report,
+    contents: ReleaseContents,
+    report: ValidationReport,
     acceptance: Acceptance | None = None,
     origin: Origin | None = None,
 ) -> Manifest:
     """Writes everything that a release needs beside its tables, except the manifest, into `out`."""
-    areas = [area for area in AREAS if set(area.tables) <= set(contents.tables)]
+    areas = [area for area in DATA_AREAS if set(area.tables) <= set(contents.tables)]
     key_sets = {area.name: area.build(connection, tables, out) for area in areas}
     for area in areas:
         (out / area.key_set).write_bytes(key_sets[area.name].encoded())
-    places = key_sets[AREAS[0].name]  # the area that every release has, and that knows every place
+    places = key_sets[DATA_AREAS[0].name]  # the area that every release has, and that knows every place
     _write_findings(out, report)
     now = datetime.now(UTC).replace(microsecond=0)
     return Manifest(
@@ -61,17 +61,17 @@ def build(
     )
 
 
-def report_again(out: Path, manifest: Manifest, report: Report) -> Manifest:
+def rewrite_report(out: Path, manifest: Manifest, report: ValidationReport) -> Manifest:
     """The manifest of a release in `out` whose report has become `report`; writes that as well."""
     _write_findings(out, report)
     return msgspec.structs.replace(manifest, findings=_counts(report))
 
 
-def _write_findings(out: Path, report: Report) -> None:
+def _write_findings(out: Path, report: ValidationReport) -> None:
     (out / FINDINGS).write_bytes(msgspec.json.format(msgspec.json.encode(report)))
 
 
-def _counts(report: Report) -> dict[str, int]:
+def _counts(report: ValidationReport) -> dict[str, int]:
     return {severity: report.count(severity) for severity in SEVERITIES}
 
 

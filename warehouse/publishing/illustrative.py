@@ -6,7 +6,6 @@ Every file carries the mark in its footer, so whatever release it ends up in is 
 import errno
 import shutil
 import tempfile
-from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -14,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warehouse.drops.writing import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK
-from warehouse.publishing.illustrative_places import Place, read_places
+from warehouse.publishing.illustrative_places import DemoPlace, read_places
+from warehouse.schema.progress import ProgressCallback
 
 COUNTED_YEARS = range(2010, 2025)
 _ATTRIBUTION = (
@@ -26,7 +26,7 @@ _METADATA = {ILLUSTRATIVE_MARK: b"made up for demonstration", ATTRIBUTION_MARK: 
 Columns = dict[str, pa.Array]
 
 
-def make_drops(folder: Path, progress: Callable[[str], None] = lambda _: None) -> None:
+def make_drops(folder: Path, progress: ProgressCallback = lambda _: None) -> None:
     """Writes three drops into `folder`: `first`, a newer `second`, and `bad`, which publishing refuses.
 
     A folder that is there already is complete, and left alone.
@@ -56,7 +56,7 @@ def make_drops(folder: Path, progress: Callable[[str], None] = lambda _: None) -
             progress("another demo was quicker; using its drops")
 
 
-def _write_drop(folder: Path, places: list[Place], *, growth: float, last_year: int) -> None:
+def _write_drop(folder: Path, places: list[DemoPlace], *, growth: float, last_year: int) -> None:
     folder.mkdir(parents=True)
     populated = [place for place in places if place.populated]
     _write(folder / "ZIP_MASTER_TABLE.parquet", _locations(places))
@@ -65,7 +65,7 @@ def _write_drop(folder: Path, places: list[Place], *, growth: float, last_year: 
     _write(folder / "US_HOUSING_FORECAST.parquet", _housing(populated, growth))
 
 
-def _locations(places: list[Place]) -> Columns:
+def _locations(places: list[DemoPlace]) -> Columns:
     return {
         "ZIP_CODE": pa.array([place.zip_code for place in places]),
         "CITY_NAME": pa.array([place.city for place in places]),
@@ -77,7 +77,7 @@ def _locations(places: list[Place]) -> Columns:
     }
 
 
-def _aliases(places: list[Place]) -> Columns:
+def _aliases(places: list[DemoPlace]) -> Columns:
     rows = [(place.zip_code, name, place.state) for place in places for name in dict.fromkeys(place.aliases)]
     zips, names, states = zip(*rows, strict=True)
     return {
@@ -88,7 +88,7 @@ def _aliases(places: list[Place]) -> Columns:
     }
 
 
-def _population(places: list[Place], growth: float, last_year: int) -> Columns:
+def _population(places: list[DemoPlace], growth: float, last_year: int) -> Columns:
     columns: Columns = {"ZIP_CODE": pa.array([place.zip_code for place in places])}
     for year in range(COUNTED_YEARS.start, last_year + 1):
         kind = "CENSUS" if year in COUNTED_YEARS else "FX"
@@ -96,7 +96,7 @@ def _population(places: list[Place], growth: float, last_year: int) -> Columns:
     return columns
 
 
-def _housing(places: list[Place], growth: float) -> Columns:
+def _housing(places: list[DemoPlace], growth: float) -> Columns:
     columns: Columns = {"ZIP_CODE": pa.array([place.zip_code for place in places])}
     for year in range(2020, 2024):
         homes = [int(_people(place, year, growth) / 2.4) for place in places]
@@ -106,7 +106,7 @@ def _housing(places: list[Place], growth: float) -> Columns:
     return columns
 
 
-def _projects(places: list[Place]) -> Columns:
+def _projects(places: list[DemoPlace]) -> Columns:
     """One or two in every eighth ZIP code; what is not said yet is empty, as in real registers."""
     rows = [
         _project(place, number)
@@ -125,7 +125,7 @@ _STREETS = ("MILL ST", "STATION RD", "OAK AVE", "RIVER DR", "MARKET ST")
 _STAGES = ("Proposed", "Approved", "Permit issued", "Under construction", "Completed", "On hold")
 
 
-def _project(place: Place, number: int) -> tuple[object, ...]:
+def _project(place: DemoPlace, number: int) -> tuple[object, ...]:
     seed = place.seed >> (8 * (number + 1))
     address = f"{1 + seed % 900} {_STREETS[seed % len(_STREETS)]}"
     units, stage = 4 + seed % 220, _STAGES[seed // 7 % len(_STAGES)]
@@ -139,7 +139,7 @@ def _project(place: Place, number: int) -> tuple[object, ...]:
     )
 
 
-def _people(place: Place, year: int, growth: float) -> int:
+def _people(place: DemoPlace, year: int, growth: float) -> int:
     """A figure of a plausible size that depends on nothing but its arguments."""
     base = 120 + place.seed % 24_000
     rate = (place.seed >> 16) % 400 / 10_000 - 0.01  # -1 % to +3 % a year

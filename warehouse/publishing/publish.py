@@ -11,28 +11,29 @@ import msgspec
 from config import resources
 from warehouse import sql
 from warehouse.compare.drift import drift_findings
-from warehouse.compare.releases import compare
+from warehouse.compare.release_comparison import compare
 from warehouse.drops.collection import check_paths
-from warehouse.drops.intake import Before, Progress, Read, Request
-from warehouse.drops.reader import Reader, read_apart
-from warehouse.drops.room import Room, room_for
+from warehouse.drops.disk_budget import DiskBudget, disk_budget_for
+from warehouse.drops.pipeline import BaseRelease, ReadRequest, ReadResult
+from warehouse.drops.reader import DropReader, read_in_subprocess
 from warehouse.files.full_disk import with_remedy
 from warehouse.publishing import build
 from warehouse.releases.catalog import Catalog, Manifest, Origin, TableInfo
-from warehouse.releases.tables import content_of, table_file
-from warehouse.rules.all import Limits, check_overrides, found
+from warehouse.releases.table_files import content_of, table_file
+from warehouse.rules.all_rules import RuleLimits, check_overrides, make_finding
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.errors import CatalogError, DropError, NoReleaseError
-from warehouse.schema.findings import Acceptance, Finding, Report, accept, report
-from warehouse.schema.tables import TABLES, table
+from warehouse.schema.findings import Acceptance, Finding, ValidationReport, accept, make_report
+from warehouse.schema.progress import ProgressCallback
+from warehouse.schema.tables import TABLES, table_named
 from warehouse.sql import connections
 
 _MEMORY = 512 << 20
 
-Warm = Callable[[Path, Manifest, Progress], Sequence[Finding]]
+WarmCallback = Callable[[Path, Manifest, ProgressCallback], Sequence[Finding]]
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to publish. `attribution` is for extracts that name no sources; `withdrawn` are tables to leave out; `origin`
     is kept in the manifest."""
 
@@ -44,7 +45,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raises WarehouseError where a limit, an accepted rule or a withdrawn table does not exist."""
-        Limits(self.limits)
+        RuleLimits(self.limits)
         check_overrides(self.acceptance.rules if self.acceptance else ())
         optional = [one.name for one in TABLES if not one.needed]
         for name in self.withdrawn:
@@ -52,23 +53,23 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
                 raise DropError(f"{name} cannot be withdrawn: only {', '.join(optional)} can")
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class PublishOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """`manifest` is that of the release that is current now, None if there is none. `passed`: checked, and good."""
 
     result: Literal["published", "already_current", "refused", "passed"]
-    report: Report
+    report: ValidationReport
     manifest: Manifest | None
 
 
 def publish(
     catalog: Catalog,
     paths: Sequence[str],
-    options: Options = Options(),  # noqa: B008 - frozen
-    progress: Progress = lambda _: None,
+    options: PublishOptions = PublishOptions(),  # noqa: B008 - frozen
+    progress: ProgressCallback = lambda _: None,
     *,
-    warm: Warm | None = None,
-    reader: Reader = read_apart,
-) -> Outcome:
+    warm: WarmCallback | None = None,
+    reader: DropReader = read_in_subprocess,
+) -> PublishOutcome:
     """Publishes the drop at `paths`, or refuses it and leaves everything as it was.
 
     `warm` is called with the next release before it becomes current; what it returns belongs to the report.
@@ -84,14 +85,14 @@ def publish(
         return _Publication(catalog, staged, options, progress, reader).run(paths, warm)
 
 
-def check(
+def dry_run(
     catalog: Catalog,
     paths: Sequence[str],
-    options: Options = Options(),  # noqa: B008 - frozen
-    progress: Progress = lambda _: None,
+    options: PublishOptions = PublishOptions(),  # noqa: B008 - frozen
+    progress: ProgressCallback = lambda _: None,
     *,
-    reader: Reader = read_apart,
-) -> Outcome:
+    reader: DropReader = read_in_subprocess,
+) -> PublishOutcome:
     """Everything that publishing would say, without publishing. Raises as `publish`, except BusyError."""
     options.check()
     check_paths(paths)
@@ -102,71 +103,73 @@ def check(
 class _Publication:
     """One drop on its way."""
 
-    def __init__(self, catalog: Catalog, staged: Path, options: Options, progress: Progress, reader: Reader) -> None:
+    def __init__(
+        self, catalog: Catalog, staged: Path, options: PublishOptions, progress: ProgressCallback, reader: DropReader
+    ) -> None:
         self._catalog = catalog
         self._staged = staged
         self._tables = staged / "tables"
         self._tables.mkdir()
         self._options = options
-        self._limits = Limits(options.limits)
+        self._limits = RuleLimits(options.limits)
         self._progress = progress
         self._reader = reader
 
-    def run(self, paths: Sequence[str], warm: Warm | None) -> Outcome:
+    def run(self, paths: Sequence[str], warm: WarmCallback | None) -> PublishOutcome:
         outcome, contents = self.examine(paths)
         if outcome.result != "passed":
             return outcome
         self._progress("encoding entries")
-        room = room_for(self._tables.iterdir(), self._staged)
+        budget = disk_budget_for(self._tables.iterdir(), self._staged)
         try:
-            with self._connection(room) as connection:
+            with self._connection(budget) as connection:
                 options = self._options
-                manifest = build.build(
+                manifest = build.build_release(
                     connection, self._tables, self._staged, contents, outcome.report, options.acceptance, options.origin
                 )
         except (duckdb.Error, OSError) as error:
-            excess = room.excess(error, self._staged)
+            excess = budget.excess(error, self._staged)
             if excess is None:
                 raise CatalogError(with_remedy(f"the release cannot be built: {sql.reason(error)}")) from None
-            findings = (found("reader-failed", f"building the release {excess}"), *outcome.report.findings)
+            findings = (make_finding("reader-failed", f"building the release {excess}"), *outcome.report.findings)
             return msgspec.structs.replace(
-                outcome, result="refused", report=report(findings, outcome.report.comparison)
+                outcome, result="refused", report=make_report(findings, outcome.report.comparison)
             )
         summary = outcome.report
         told = warm(self._staged, manifest, self._progress) if warm else ()
         if told:
-            summary = report([*told, *summary.findings], summary.comparison)
-            manifest = build.report_again(self._staged, manifest, summary)
+            summary = make_report([*told, *summary.findings], summary.comparison)
+            manifest = build.rewrite_report(self._staged, manifest, summary)
         self._catalog.adopt(self._staged, manifest)
         self._progress("switching")
         self._catalog.switch(manifest.id, self._options.origin.by if self._options.origin else None)
-        return Outcome(result="published", report=summary, manifest=manifest)
+        return PublishOutcome(result="published", report=summary, manifest=manifest)
 
-    def examine(self, paths: Sequence[str]) -> tuple[Outcome, build.Contents]:
+    def examine(self, paths: Sequence[str]) -> tuple[PublishOutcome, build.ReleaseContents]:
         """Reads the drop and holds it against the current release; `passed` if it may be published."""
         current = self._current()
         read = self._read(paths, current)
         before = current if current and current.illustrative == read.illustrative else None
         attribution = read.attribution or self._options.attribution
-        room = room_for(self._tables.iterdir(), self._staged)
-        with self._connection(room) as connection:
+        budget = disk_budget_for(self._tables.iterdir(), self._staged)
+        with self._connection(budget) as connection:
             tables = read.tables | self._carry(connection, before, read.kept)
-            contents = build.Contents(tables, attribution, read.illustrative)
-            comparison, excess = self._compare(connection, before, tables, room)
+            contents = build.ReleaseContents(tables, attribution, read.illustrative)
+            comparison, excess = self._compare(connection, before, tables, budget)
         findings = [*read.findings, *excess, *(drift_findings(comparison, self._limits) if comparison else ())]
-        summary = report(accept(findings, self._options.acceptance), comparison)
+        summary = make_report(accept(findings, self._options.acceptance), comparison)
         if summary.refused:
-            return Outcome(result="refused", report=summary, manifest=current), contents
+            return PublishOutcome(result="refused", report=summary, manifest=current), contents
         if before and before.id.endswith(f"-{contents.digest}"):
-            return Outcome(result="already_current", report=summary, manifest=before), contents
-        return Outcome(result="passed", report=summary, manifest=current), contents
+            return PublishOutcome(result="already_current", report=summary, manifest=before), contents
+        return PublishOutcome(result="passed", report=summary, manifest=current), contents
 
-    def _read(self, paths: Sequence[str], current: Manifest | None) -> Read:
+    def _read(self, paths: Sequence[str], current: Manifest | None) -> ReadResult:
         before = None
         if current is not None:
             folder = str(self._catalog.folder(current.id) / "tables")
-            before = Before(current.id, current.illustrative, folder, tuple(sorted(current.tables)))
-        request = Request(
+            before = BaseRelease(current.id, current.illustrative, folder, tuple(sorted(current.tables)))
+        request = ReadRequest(
             paths=tuple(paths),
             out=str(self._tables),
             before=before,
@@ -202,7 +205,7 @@ class _Publication:
             copy = table_file(self._tables, name)
             try:
                 shutil.copyfile(source, copy)
-                intact = content_of(connection, table(name), copy) == (info.rows, info.checksum)
+                intact = content_of(connection, table_named(name), copy) == (info.rows, info.checksum)
             except (FileNotFoundError, duckdb.Error):
                 intact = False
             if not intact:
@@ -211,7 +214,11 @@ class _Publication:
         return carried
 
     def _compare(
-        self, connection: duckdb.DuckDBPyConnection, before: Manifest | None, tables: dict[str, TableInfo], room: Room
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        before: Manifest | None,
+        tables: dict[str, TableInfo],
+        budget: DiskBudget,
     ) -> tuple[Comparison | None, list[Finding]]:
         """Against the current release, if the drop has what there is to compare; a finding if that takes too much."""
         needed = {one.name for one in TABLES if one.needed}
@@ -221,19 +228,19 @@ class _Publication:
         try:
             return compare(connection, self._catalog.folder(before.id) / "tables", self._tables), []
         except duckdb.Error as error:
-            excess = room.excess(error, self._staged)
+            excess = budget.excess(error, self._staged)
             if excess is not None:
-                return None, [found("reader-failed", f"comparing the drop with {before.id} {excess}")]
+                return None, [make_finding("reader-failed", f"comparing the drop with {before.id} {excess}")]
             where = self._catalog.folder(before.id)
             raise CatalogError(with_remedy(f"{where} cannot be compared with: {sql.reason(error)}")) from None
 
-    def _connection(self, room: Room) -> duckdb.DuckDBPyConnection:
+    def _connection(self, budget: DiskBudget) -> duckdb.DuckDBPyConnection:
         connection = connections.connect()
         connection.execute(
             sql.statement(
                 "limit_publisher",
                 memory=str(_MEMORY),
-                spill=str(room.most),
+                spill=str(budget.spill_limit),
                 threads=str(resources.processors()),
                 folder=sql.quoted(str(self._staged.parent)),
             )

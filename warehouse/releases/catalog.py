@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from warehouse.files.durable import (
+from warehouse.files.atomic import (
     checksum,
     clear_aside,
     exclusive,
@@ -29,7 +29,7 @@ from warehouse.files.durable import (
 from warehouse.files.full_disk import with_remedy
 from warehouse.files.reading import read_struct
 from warehouse.schema.errors import BusyError, CatalogError, NoReleaseError, NoSuchReleaseError
-from warehouse.schema.findings import Acceptance, Report
+from warehouse.schema.findings import Acceptance, ValidationReport
 
 FINDINGS = "findings.json"
 _MANIFEST = "manifest.json"
@@ -132,10 +132,10 @@ class Catalog:
             raise CatalogError(f"{path} is that of another release, {manifest.id}")
         return manifest
 
-    def findings(self, release: str) -> Report:
+    def findings(self, release: str) -> ValidationReport:
         path = self.folder(release) / FINDINGS
         try:
-            return read_struct(path, Report)
+            return read_struct(path, ValidationReport)
         except _UNREADABLE as error:
             raise CatalogError(f"{path} cannot be read: {error}") from None
 

@@ -5,14 +5,14 @@ Every instance keeps a record and holds a lock on it while it lives; the lock, u
 
 import os
 import time
-from collections.abc import Callable
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
 
 import msgspec
 
-from warehouse.files.durable import clear_aside, drop_spare, open_lock, replace_from_spare
+from warehouse.files.atomic import clear_aside, drop_spare, open_lock, replace_from_spare
 from warehouse.files.reading import read_struct
+from warehouse.schema.progress import ProgressCallback
 
 
 class InstanceRecord(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class InstanceFile:
         os.close(self._descriptor)
 
 
-def live(data: Path) -> list[InstanceRecord]:
+def live_instances(data: Path) -> list[InstanceRecord]:
     """Records of the instances that are alive; those of dead ones are removed."""
     records = []
     for lock in sorted((data / "instances").glob("*.lock")):
@@ -66,12 +66,12 @@ def live(data: Path) -> list[InstanceRecord]:
 
 
 def wait_until_served(
-    data: Path, release: str, seconds: float, progress: Callable[[str], None] = lambda _: None
+    data: Path, release: str, seconds: float, progress: ProgressCallback = lambda _: None
 ) -> list[InstanceRecord]:
     """Waits until every live instance serves `release`; returns those that do not after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
-        behind = [record for record in live(data) if record.releases and not record.serves(release)]
+        behind = [record for record in live_instances(data) if record.releases and not record.serves(release)]
         if not behind or time.monotonic() > deadline:
             return behind
         progress(f"waiting for {len(behind)} instance(s)")

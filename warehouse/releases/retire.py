@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Sequence
 
 from warehouse.releases.catalog import Catalog
-from warehouse.releases.instances import live
+from warehouse.releases.instances import live_instances
 from warehouse.schema.errors import CatalogError
 
 
@@ -12,7 +12,7 @@ def in_use(catalog: Catalog) -> set[str]:
     """Releases that must stay."""
     pointer = catalog.pointer()
     named = {pointer.release, pointer.previous} if pointer else set()
-    served = {release for record in live(catalog.data) for release in record.releases}
+    served = {release for record in live_instances(catalog.data) for release in record.releases}
     return {release for release in named | served if release is not None}
 
 

@@ -1,4 +1,4 @@
-"""What a rule is. Rules of each stage are declared beside this module; all.py brings them together."""
+"""What a rule is. Rules of each stage are declared beside this module; all_rules.py brings them together."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal

@@ -30,7 +30,7 @@ class Mover(msgspec.Struct, frozen=True):
     new: int
 
 
-class Places(msgspec.Struct, frozen=True, kw_only=True):
+class PlaceChanges(msgspec.Struct, frozen=True, kw_only=True):
     """ZIP codes with a location: how many, and by state how many came and went."""
 
     old_count: int
@@ -42,7 +42,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     changed: int
 
 
-class Records(msgspec.Struct, frozen=True, kw_only=True):
+class RecordChanges(msgspec.Struct, frozen=True, kw_only=True):
     """A table whose rows have ids, in both releases: how many there were, and by id how many came, went or changed."""
 
     old_count: int
@@ -56,8 +56,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """`rows` is by table: (old, new), None where a release lacks the table. `records`: tables whose rows have ids."""
 
     rows: dict[str, tuple[int | None, int | None]]
-    places: Places
+    places: PlaceChanges
     figures: tuple[FigureChange, ...]
     movers: tuple[Mover, ...]
     changed_zip_codes: int
-    records: dict[str, Records] = {}
+    records: dict[str, RecordChanges] = {}

@@ -6,7 +6,7 @@ WarehouseError
 │   ├── NoReleaseError     nothing was published yet
 │   └── NoSuchReleaseError no release has this id
 ├── BusyError              another publisher holds the data folder, another watcher the inbox
-├── FilesHang              the file system does not answer (files/access.py)
+├── FilesHang              the file system does not answer (files/file_access.py)
 ├── InboxError             the inbox cannot be read or written
 └── LookupFailure          a look-up was not answered
     ├── LookupBusy         too many wait already

@@ -40,7 +40,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
 
 
-class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """All findings of one drop, worst first, and how it compares with the release that was current."""
 
     findings: tuple[Finding, ...]
@@ -62,8 +62,8 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
         return ", ".join(parts) or "no findings"
 
 
-def report(findings: Iterable[Finding], comparison: Comparison | None = None) -> Report:
-    return Report(tuple(sorted(findings, key=_gravity)), comparison)
+def make_report(findings: Iterable[Finding], comparison: Comparison | None = None) -> ValidationReport:
+    return ValidationReport(tuple(sorted(findings, key=_gravity)), comparison)
 
 
 def _gravity(finding: Finding) -> tuple[int, bool]:

@@ -8,7 +8,7 @@ import msgspec
 
 from warehouse.schema.vocabulary import PROJECT_STATUSES
 
-Kind = Literal["zip", "fips", "state", "text", "integer", "real", "date"]
+ColumnKind = Literal["zip", "fips", "state", "text", "integer", "real", "date"]
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -19,7 +19,7 @@ class Column(msgspec.Struct, frozen=True):
     """
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     required: bool = False
     minimum: float | None = None
     maximum: float | None = None
@@ -148,5 +148,5 @@ TABLES: tuple[Table, ...] = (LOCATIONS, POPULATION, HOUSING, ALIASES, PROJECTS)
 WIDE_POPULATION = re.compile(r"tot_(census|fx)_pop_([0-9]{4})")
 
 
-def table(name: str) -> Table:
-    return next(table for table in TABLES if table.name == name)
+def table_named(name: str) -> Table:
+    return next(table_named for table_named in TABLES if table_named.name == name)

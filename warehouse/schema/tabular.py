@@ -6,16 +6,16 @@ from typing import BinaryIO, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-Kind = Literal["text", "integer", "date"]
+ValueType = Literal["text", "integer", "date"]
 
-_TYPES: dict[Kind, pa.DataType] = {"text": pa.string(), "integer": pa.int64(), "date": pa.date32()}
+_TYPES: dict[ValueType, pa.DataType] = {"text": pa.string(), "integer": pa.int64(), "date": pa.date32()}
 _ROWS_IN_A_GROUP = 50_000
 
 
 class ParquetRows:
     """`columns` by name, in order. Nothing in `sink` is complete before `close`, which leaves `sink` open."""
 
-    def __init__(self, sink: BinaryIO, columns: Mapping[str, Kind]) -> None:
+    def __init__(self, sink: BinaryIO, columns: Mapping[str, ValueType]) -> None:
         self._schema = pa.schema([pa.field(name, _TYPES[kind], nullable=False) for name, kind in columns.items()])
         self._writer = pq.ParquetWriter(sink, self._schema, compression="zstd")
         self._waiting: list[Sequence[object]] = []

@@ -62,14 +62,14 @@ def statements() -> dict[str, Statement]:
     found: dict[str, Statement] = {}
     for file in sorted(resources.files(__name__).iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".sql"):
-            for parsed in parse(file.read_text(encoding="utf-8"), file.name):
+            for parsed in parse_statements(file.read_text(encoding="utf-8"), file.name):
                 if parsed.name in found:
                     raise ValueError(f"{file.name}: statement {parsed.name} is there twice")
                 found[parsed.name] = parsed
     return found
 
 
-def parse(text: str, origin: str) -> list[Statement]:
+def parse_statements(text: str, origin: str) -> list[Statement]:
     """The statements of one file. Raises ValueError where one lacks its description or its body."""
     pieces = _NAME.split(text)
     parsed = []

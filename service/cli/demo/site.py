@@ -19,9 +19,9 @@ from service.keys import form, pepper
 from service.keys.store import KeyStore
 from service.publishing.publisher import origin_of
 from service.redis.client import RedisStore, open_client
-from warehouse.files.durable import write_atomically
+from warehouse.files.atomic import write_atomically
 from warehouse.publishing.illustrative import make_drops
-from warehouse.publishing.publish import Options, publish
+from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.schema.errors import BusyError, NoReleaseError, WarehouseError
 
@@ -75,7 +75,7 @@ def _release(settings: Settings, folder: Path, say: Say) -> Manifest:
     except NoReleaseError:
         say("publishing the first drop")
     drop = str(folder / "drops" / "first")
-    options = Options(attribution=settings.attribution, origin=origin_of([drop], "demo"))
+    options = PublishOptions(attribution=settings.attribution, origin=origin_of([drop], "demo"))
     try:
         outcome = publish(catalog, [drop], options, say)
     except BusyError:

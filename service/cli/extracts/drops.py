@@ -32,10 +32,10 @@ from service.cli.output import (
 )
 from service.publishing.publisher import Published, options_of, origin_of, publish_and_wait
 from service.reports import terminal
-from service.reports.tables import table
-from warehouse.publishing.publish import Options, Outcome, check
+from service.reports.text_table import text_table
+from warehouse.publishing.publish import PublishOptions, PublishOutcome, dry_run
 from warehouse.releases.catalog import Catalog
-from warehouse.rules.all import RULES, Limits
+from warehouse.rules.all_rules import RULES, RuleLimits
 from warehouse.rules.rule import Rule
 from warehouse.schema.vocabulary import PROJECT_STATUSES, ProjectStatus
 from warehouse.sql import connections
@@ -117,7 +117,7 @@ def check_drop(
     settings = load_settings().settings
     options = options_of(settings, withdrawn, accepted, "checked")
     with terminal.progress(stderr()) as tell:
-        outcome = check(Catalog(settings.data_path), paths, options, tell)
+        outcome = dry_run(Catalog(settings.data_path), paths, options, tell)
     if html is not None:
         terminal.write_html(html, outcome, " ".join(paths))
     if as_json:
@@ -138,11 +138,11 @@ def rules(as_json: bool) -> None:
     forecast extracts rules
     FORECAST_LIMITS='total-drift=10%, zip-codes-lost=0.05' forecast extracts rules
     """
-    limits = Limits(load_settings().settings.limits)
+    limits = RuleLimits(load_settings().settings.limits)
     if as_json:
         print_json([_rule_as_json(rule, limits) for rule in RULES.values()])
         return
-    shown = table("rule", "severity", "limit", "what it says", numeric=("limit",))
+    shown = text_table("rule", "severity", "limit", "what it says", numeric=("limit",))
     for rule in RULES.values():
         accepted = " [dim](--accept)[/dim]" if rule.override else ""
         severity = terminal.severity_markup(rule.severity)
@@ -165,7 +165,7 @@ def statuses(as_json: bool) -> None:
     if as_json:
         print_json(words)
         return
-    shown = table("status", "words, in any case")
+    shown = text_table("status", "words, in any case")
     for status, understood in words.items():
         shown.add_row(status, ", ".join(understood))
     stdout().print(shown)
@@ -173,13 +173,13 @@ def statuses(as_json: bool) -> None:
 
 def _options(
     settings: Settings, paths: tuple[str, ...], withdrawn: tuple[str, ...], accepted: tuple[str, ...], reason: str
-) -> Options:
+) -> PublishOptions:
     if accepted and not reason.strip():
         raise click.UsageError("--accept needs --reason: it is kept in the release's manifest")
     return options_of(settings, withdrawn, accepted, reason.strip(), origin_of(paths, "command"))
 
 
-def _print_outcome(outcome: Outcome) -> None:
+def _print_outcome(outcome: PublishOutcome) -> None:
     terminal.print_outcome(stderr(), outcome)
     if outcome.result in ("published", "already_current") and outcome.manifest is not None:
         click.echo(outcome.manifest.id)
@@ -190,7 +190,7 @@ def _print_aftermath(published: Published) -> None:
         stderr().print(f"[dim]retired {len(published.retired)}: {', '.join(published.retired)}[/dim]")
 
 
-def _end(outcome: Outcome, *, as_json: bool) -> None:
+def _end(outcome: PublishOutcome, *, as_json: bool) -> None:
     if outcome.result != "refused":
         return
     if as_json:
@@ -198,7 +198,7 @@ def _end(outcome: Outcome, *, as_json: bool) -> None:
     sys.exit(FAILED)
 
 
-def _as_json(outcome: Outcome) -> dict[str, object]:
+def _as_json(outcome: PublishOutcome) -> dict[str, object]:
     return {
         "result": outcome.result,
         "release": outcome.manifest.id if outcome.manifest else None,
@@ -214,7 +214,7 @@ def _aftermath(published: Published) -> dict[str, object]:
     }
 
 
-def _rule_as_json(rule: Rule, limits: Limits) -> dict[str, object]:
+def _rule_as_json(rule: Rule, limits: RuleLimits) -> dict[str, object]:
     return {
         "name": rule.name,
         "severity": rule.severity,
@@ -226,7 +226,7 @@ def _rule_as_json(rule: Rule, limits: Limits) -> dict[str, object]:
     }
 
 
-def _limit_text(rule: Rule, limits: Limits) -> str:
+def _limit_text(rule: Rule, limits: RuleLimits) -> str:
     if rule.limit is None:
         return ""
     return f"{limits[rule.name]:,.0f} rows" if rule.unit == "rows" else f"{limits[rule.name]:.1%}"

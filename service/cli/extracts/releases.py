@@ -22,7 +22,7 @@ from service.cli.output import (
 )
 from service.publishing.rollback import SERVED_WITHIN_SECONDS, roll_back_and_wait
 from service.reports import terminal
-from warehouse.compare.releases import compare_releases, write_release_changes
+from warehouse.compare.release_comparison import compare_releases, write_release_changes
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.instances import InstanceRecord
 from warehouse.releases.retire import retire, retire_all_but

@@ -25,7 +25,7 @@ from service.keys.store import ForeignStoreError, KeyStore, KeyStoreError
 from service.quota.backup import UsageDump, UsageRecord
 from service.quota.report import Damaged as DamagedUsage
 from service.quota.restore import RestoredUsage, restore_usage
-from warehouse.files.durable import replacing
+from warehouse.files.atomic import replacing
 
 # No line of ours comes near it; a file without line ends must not fill the memory.
 _LONGEST_LINE = 1 << 20

@@ -14,7 +14,7 @@ from service.keys import audit
 from service.keys.audit import Change, Line
 from service.keys.record import State
 from service.keys.store import KeyStore
-from service.reports.tables import table
+from service.reports.text_table import text_table
 
 
 @click.command()
@@ -42,7 +42,7 @@ async def _log(
     """Prints the lines; returns how the store lost its keys, if it did."""
     loss = await store.loss()
     array = JsonArray()
-    shown = table("when (UTC)", "who", "what", "key id", "partner", "change")
+    shown = text_table("when (UTC)", "who", "what", "key id", "partner", "change")
     most, lines = limit or (None if as_json else ROWS), 0
     async for line in audit.newest_first(store.redis, since):
         change = line.change

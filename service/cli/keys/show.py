@@ -27,7 +27,7 @@ from service.cli.output import FAILED, json_option, print_json, reports_errors, 
 from service.keys.listing import every_key
 from service.keys.record import Damaged, KeyView
 from service.keys.store import KeyStore
-from service.reports.tables import table
+from service.reports.text_table import text_table
 
 _COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "void": "magenta"}
 
@@ -145,7 +145,7 @@ def _print_table(newest: _Newest) -> None:
     if not views:
         console.print("No keys.")
         return
-    shown = table("key id", "partner", "label", "status", "created", "expires", "terms")
+    shown = text_table("key id", "partner", "label", "status", "created", "expires", "terms")
     for view in views:
         texts = (view.key_id, escape(view.partner), escape(view.label), _status(view))
         shown.add_row(*texts, day(view.created_at), day(view.expires_at), described(view.terms))
@@ -175,7 +175,7 @@ def show(key_id: str, as_json: bool) -> None:
     if as_json:
         print_json(view)
         return
-    shown = table("key", view.key_id)
+    shown = text_table("key", view.key_id)
     for name, text in (
         ("partner", escape(view.partner)),
         ("label", escape(view.label) or "-"),

@@ -23,7 +23,7 @@ from service.keys.record import Damaged as DamagedKey
 from service.keys.store import KeyStore, KeyStoreError
 from service.quota.report import Damaged, UsageReport, UsageRow
 from service.redis.client import RedisStore
-from warehouse.files.durable import replacing
+from warehouse.files.atomic import replacing
 
 _IN_MEMORY = 16 << 20
 _QUIET_SECONDS = 1.0

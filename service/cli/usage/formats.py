@@ -11,8 +11,8 @@ import msgspec
 from rich.console import Console
 from rich.markup import escape
 
-from service.reports.tables import table
-from warehouse.schema.tabular import Kind, ParquetRows
+from service.reports.text_table import text_table
+from warehouse.schema.tabular import ParquetRows, ValueType
 
 Format = Literal["table", "csv", "json", "parquet"]
 
@@ -85,7 +85,7 @@ class _Json:
 
 class _Parquet:
     def __init__(self, sink: BinaryIO) -> None:
-        kinds: dict[type, Kind] = {str: "text", int: "integer", date: "date"}
+        kinds: dict[type, ValueType] = {str: "text", int: "integer", date: "date"}
         fields = msgspec.structs.fields(BillingRow)
         self._rows = ParquetRows(sink, {field.name: kinds[field.type] for field in fields})
 
@@ -110,7 +110,7 @@ class _Totals:
 
     def close(self) -> None:
         names = tuple(name.replace("_", " ") for name in _COUNTS)
-        shown = table("partner", "key id", "label", *names, numeric=names)
+        shown = text_table("partner", "key id", "label", *names, numeric=names)
         for column in shown.columns:  # names may fold; half an id or a number is none
             column.no_wrap = column.header not in ("partner", "label")
         for texts, sums in self._sums.items():

@@ -15,7 +15,7 @@ from tests.support.drops import LOCATIONS, location, people, project, write_drop
 from tests.support.problems import problem
 from tests.support.served import FORECAST, Served, served, with_keys
 from tests.warehouse.helpers import NO_LIMITS
-from warehouse.publishing.publish import Options, publish
+from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 
@@ -23,7 +23,7 @@ GOOD = f"{FORECAST}?zip_code=36436"
 
 
 def published(data: Path, drop: Path) -> str:
-    outcome = publish(Catalog(data), [str(drop)], Options(limits=NO_LIMITS))
+    outcome = publish(Catalog(data), [str(drop)], PublishOptions(limits=NO_LIMITS))
     assert outcome.manifest is not None
     assert outcome.result == "published", outcome.report
     return outcome.manifest.id

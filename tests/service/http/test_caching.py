@@ -16,7 +16,7 @@ from tests.conftest import SPRINGFIELD
 from tests.support.drops import LOCATIONS, POPULATION, people, write_drop
 from tests.support.served import FORECAST, Served, served
 from tests.support.wire import Answer
-from warehouse.publishing.publish import Options, publish
+from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog
 
 SMALL = f"{FORECAST}?zip_code=36436"
@@ -162,7 +162,7 @@ def test_an_answer_that_a_release_did_not_change_is_still_a_304(settings: Settin
         release = before.ask(SMALL).header("x-data-release")
     figures = [row for row in POPULATION if row["zip_code"] != "63101"] + [people("63101", 2023, 2621)]
     drop = write_drop(tmp_path / "drop", locations=(*LOCATIONS, *SPRINGFIELD), population=figures)
-    assert publish(Catalog(data), [str(drop)], Options(attribution=("The tests",))).result == "published"
+    assert publish(Catalog(data), [str(drop)], PublishOptions(attribution=("The tests",))).result == "published"
     with served(_in(settings, data)) as after:
         kept = after.ask(SMALL, If_None_Match=tags[SMALL])
         assert (kept.status, kept.header("etag")) == (304, tags[SMALL])

@@ -15,7 +15,7 @@ from service.http.errors import CODES
 from service.http.projects import PATH
 from tests.support.drops import Rows, project, write_drop
 from tests.support.served import FORECAST, Served, served
-from warehouse.publishing.publish import Options, publish
+from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog
 
 SAINT_LOUIS = [
@@ -24,7 +24,7 @@ SAINT_LOUIS = [
 PROJECTS: Rows = [project("A-1"), project("A-2", status="BP Filed"), *SAINT_LOUIS]
 
 
-def published(data: Path, drop: Path, options: Options = Options()) -> str:  # noqa: B008 - frozen
+def published(data: Path, drop: Path, options: PublishOptions = PublishOptions()) -> str:  # noqa: B008 - frozen
     """Publishes `drop`; returns the release's id."""
     outcome = publish(Catalog(data), [str(drop)], options)
     assert outcome.result == "published", outcome.report
@@ -221,7 +221,7 @@ def test_a_release_without_projects_does_not_have_the_path(worker: Served) -> No
 def test_the_path_comes_and_goes_with_releases(changing: Served, data: Path, tmp_path: Path) -> None:
     assert [area["name"] for area in changing.ask("/v1/").json()["areas"]] == ["forecast", "projects"]
     drop = write_drop(tmp_path / "newer")
-    options = Options(withdrawn=("development_projects",))
+    options = PublishOptions(withdrawn=("development_projects",))
     changing.wait_for(published(data, drop, options))
     assert changing.ask(f"{PATH}?zip_code=36436").json()["code"] == "not_found"
 

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from service.base.messages import Report
+from service.base.messages import WorkerReport
 from service.base.telemetry import Snapshot
 from service.operators.state import InstanceState, Readiness, WorkerState, readiness
 from service.publishing.inbox_status import Status
 
-WELL = Report(
+WELL = WorkerReport(
     release="r1",
     release_problem=None,
     published_at=1.0,
@@ -26,12 +26,12 @@ WELL = Report(
 )
 
 
-def instance(*reports: Report | None, draining: bool = False, wanted: int | None = None) -> InstanceState:
+def instance(*reports: WorkerReport | None, draining: bool = False, wanted: int | None = None) -> InstanceState:
     workers = tuple(WorkerState(100 + number, report, 1 << 20) for number, report in enumerate(reports))
     return InstanceState(workers=workers, wanted_workers=wanted or len(reports), restarts=0, draining=draining)
 
 
-def but(**changes: object) -> Report:
+def but(**changes: object) -> WorkerReport:
     return msgspec.structs.replace(WELL, **changes)
 
 

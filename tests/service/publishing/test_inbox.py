@@ -12,10 +12,11 @@ from service.publishing.inbox import Stopped
 from service.publishing.inbox_folders import Claim, Inbox
 from service.publishing.inbox_report import DropReport
 from service.publishing.inbox_status import StatusFile, read_status, shown_status
-from service.publishing.publisher import Progress, Published
+from service.publishing.publisher import Published
 from tests.support.inbox import BAD, BUSY, CURRENT, FULL, GOOD, Site, stop
-from warehouse.publishing.publish import Options
+from warehouse.publishing.publish import PublishOptions
 from warehouse.schema.errors import BusyError, CatalogError, DropError, InboxError, WarehouseError
+from warehouse.schema.progress import ProgressCallback
 
 
 @pytest.fixture
@@ -266,7 +267,7 @@ def test_a_drop_that_was_taken_away_is_forgotten(site: Site) -> None:
     """By whoever thought better of it."""
     site.put("2026-10")
 
-    def publish(_: Settings, paths: Sequence[str], __: Options, ___: Progress) -> Published:
+    def publish(_: Settings, paths: Sequence[str], __: PublishOptions, ___: ProgressCallback) -> Published:
         Path(paths[0]).rename(site.inbox / "_kept")
         raise DropError(f"{paths[0]}: no such file or folder")
 

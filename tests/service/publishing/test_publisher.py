@@ -57,14 +57,14 @@ def newer(short: Path) -> Path:
 def bodies(settings: Settings) -> dict[str, bytes]:
     """Every answer of the current release, by canonical query, worked out from its files."""
     catalog = Catalog(settings.data_path)
-    return dict(forecast.answers(catalog.folder(catalog.current().id)))
+    return dict(forecast.forecast_answers_to_warm(catalog.folder(catalog.current().id)))
 
 
 def warmed(settings: Settings, cache: ValkeyProcess, release: str) -> dict[str, bytes]:
     catalog = Catalog(settings.data_path)
     found = {}
     with Redis(unix_socket_path=str(cache.socket)) as client:
-        for query, _ in forecast.answers(catalog.folder(release)):
+        for query, _ in forecast.forecast_answers_to_warm(catalog.folder(release)):
             key = cache_key(release, "forecast", query)
             data = client.get(key.name)
             entry = envelope.decode(data, key.digest) if isinstance(data, bytes) else None
@@ -140,15 +140,15 @@ def test_a_cache_that_is_away_is_a_warning_and_the_release_goes_live(
 def test_a_cache_that_dies_while_it_is_warmed_is_a_warning_too(
     ours: Settings, cache: ValkeyProcess, short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = forecast.AREA.answers
+    answers = forecast.FORECAST_AREA.answers_to_warm
 
     def dying(folder: Path, cursors: Cursors) -> Iterator[tuple[str, bytes]]:
         yield from list(answers(folder, cursors)) * 20
         cache.kill()
         yield from answers(folder, cursors)
 
-    areas = (msgspec.structs.replace(forecast.AREA, answers=dying),)
-    monkeypatch.setattr("service.publishing.warming.AREAS", areas)
+    areas = (msgspec.structs.replace(forecast.FORECAST_AREA, answers_to_warm=dying),)
+    monkeypatch.setattr("service.publishing.warming.DATA_AREAS", areas)
     outcome = published(ours, write_drop(short / "drop"))
     assert release_of(outcome) == Catalog(ours.data_path).current().id
     assert len(not_warmed(outcome)) == 1
@@ -280,5 +280,5 @@ def test_the_key_set_names_every_answer_that_is_warmed(ours: Settings, short: Pa
     manifest: Manifest | None = published(ours, write_drop(short / "drop")).outcome.manifest
     assert manifest is not None
     folder = Catalog(ours.data_path).folder(manifest.id)
-    keys = forecast.AREA.keys_in(folder)
+    keys = forecast.FORECAST_AREA.keys_in(folder)
     assert {match.query for match in keys.matches()} == set(bodies(ours))

@@ -63,7 +63,7 @@ def test_a_command_that_fails_harms_nothing(site: Site, command: str, said: str)
 
 def test_a_command_has_little_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it is ended, with what it started."""
-    monkeypatch.setattr("service.publishing.refusal_hook.MOST_SECONDS", 0.2)
+    monkeypatch.setattr("service.publishing.refusal_hook.MAX_HOOK_SECONDS", 0.2)
     site.command = "sh -c 'sleep 600'"
     site.put("bad")
     site.answers = [BAD]

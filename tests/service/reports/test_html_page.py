@@ -12,9 +12,9 @@ from service.reports import html_page
 from tests.service.conftest import Cli
 from tests.support.drops import location, people, write_drop
 from tests.warehouse.comparisons import compared, figure, places
-from warehouse.publishing.publish import Outcome
+from warehouse.publishing.publish import PublishOutcome
 from warehouse.schema.comparison import Comparison, Mover
-from warehouse.schema.findings import Finding, report
+from warehouse.schema.findings import Finding, make_report
 
 AT = datetime(2026, 10, 5, 9, 30, tzinfo=UTC)
 EVIL = "<script>alert('x')</script>&\"'"
@@ -73,8 +73,8 @@ class Page(HTMLParser):
 
 
 def page(*findings: Finding, comparison: Comparison | None = None, drop: str = "drops/2026-10") -> str:
-    result = report(findings, comparison)
-    outcome = Outcome(result="refused" if result.refused else "passed", report=result, manifest=None)
+    result = make_report(findings, comparison)
+    outcome = PublishOutcome(result="refused" if result.refused else "passed", report=result, manifest=None)
     return html_page.render(outcome, drop, AT)
 
 

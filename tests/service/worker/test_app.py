@@ -12,13 +12,13 @@ from tests.support.drops import people, write_drop
 from tests.support.served import Served, served
 from tests.support.waiting import eventually
 from warehouse import following
-from warehouse.publishing.publish import Options, publish
+from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog
 
 
 def published(data: Path, figure: int) -> str:
     drop = write_drop(data.parent / f"drop-{figure}", population=[people("36436", 2023, figure)])
-    outcome = publish(Catalog(data), [str(drop)], Options(attribution=("The tests",)))
+    outcome = publish(Catalog(data), [str(drop)], PublishOptions(attribution=("The tests",)))
     assert outcome.manifest is not None
     return outcome.manifest.id
 

@@ -15,14 +15,14 @@ from warehouse.schema.errors import LookupFailure
 
 
 def encoded(catalog: Catalog) -> dict[str, bytes]:
-    path = catalog.folder(catalog.current().id) / forecast.AREA.entries
+    path = catalog.folder(catalog.current().id) / forecast.FORECAST_AREA.entries
     return {row["zip_code"]: row["entry"] for row in pq.read_table(path).to_pylist()}
 
 
 def test_the_body_of_the_contract_is_met_byte_by_byte(catalog: Catalog, drop: Path) -> None:
     """Members, their order, no space between tokens."""
     publish(catalog, drop)
-    assert forecast.body([encoded(catalog)["36436"]]).decode() == (
+    assert forecast.forecast_body([encoded(catalog)["36436"]]).decode() == (
         '{"total_results":1,"zip_codes":[{"location":{"zip_code":"36436","county_name":"Clarke County",'
         '"county_fips_code":"01025","city":"Dickinson, AL","state_code":"AL","latitude":31.7061,"longitude":-87.9999},'
         '"population":[{"year":2010,"tot_population":531},{"year":2023,"tot_population":783}],'
@@ -45,28 +45,28 @@ def test_a_place_without_figures_has_every_member(catalog: Catalog, drop: Path) 
 def test_several_entries_are_one_body_in_order(catalog: Catalog, drop: Path) -> None:
     publish(catalog, drop)
     entry = encoded(catalog)
-    body = msgspec.json.decode(forecast.body([entry["63101"], entry["63102"]]))
+    body = msgspec.json.decode(forecast.forecast_body([entry["63101"], entry["63102"]]))
     assert list(body) == ["total_results", "zip_codes"]
     assert body["total_results"] == 2
     assert [one["location"]["zip_code"] for one in body["zip_codes"]] == ["63101", "63102"]
 
 
 def test_no_entry_is_still_a_body() -> None:
-    assert forecast.body([]) == b'{"total_results":0,"zip_codes":[]}'
+    assert forecast.forecast_body([]) == b'{"total_results":0,"zip_codes":[]}'
 
 
 async def test_an_entry_that_is_not_there_is_a_failure_not_a_shorter_answer(catalog: Catalog, drop: Path) -> None:
     """The key set said that it is there; half a city must not be served."""
     publish(catalog, drop)
-    engine = engine_of(catalog, forecast.AREA)
+    engine = engine_of(catalog, forecast.FORECAST_AREA)
     with pytest.raises(LookupFailure, match="2 entries asked for, 1 found"):
-        await forecast.answer(engine, Match("city:AL:dickinson", ("36436", "99999")))
+        await forecast.look_up_forecast(engine, Match("city:AL:dickinson", ("36436", "99999")))
     engine.close()
 
 
 def test_a_body_decodes_as_the_structure_that_is_documented(catalog: Catalog, drop: Path) -> None:
     publish(catalog, drop)
-    body = forecast.body(list(encoded(catalog).values()))
+    body = forecast.forecast_body(list(encoded(catalog).values()))
     decoded = msgspec.json.decode(body, type=forecast.ForecastBody)
     assert decoded.total_results == len(LOCATIONS)
     assert msgspec.json.encode(decoded) == body
@@ -105,7 +105,7 @@ def test_the_file_of_entries_is_sorted_in_small_groups(catalog: Catalog, tmp_pat
     """A look-up reads one group; groups must not overlap."""
     places = [location(f"{number:05}", "Town", "AL") for number in reversed(range(10000, 11290))]
     publish(catalog, write_drop(tmp_path / "drop", locations=[*LOCATIONS, *places]))
-    file = pq.ParquetFile(catalog.folder(catalog.current().id) / forecast.AREA.entries)
+    file = pq.ParquetFile(catalog.folder(catalog.current().id) / forecast.FORECAST_AREA.entries)
     groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
     assert [group.num_rows for group in groups] == [512, 512, len(encoded(catalog)) - 1024]
     bounds = [(group.column(0).statistics.min, group.column(0).statistics.max) for group in groups]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warehouse.areas.paging import MOST_CURSOR_CHARACTERS, CursorError, Cursors, Page
+from warehouse.areas.paging import MAX_CURSOR_CHARACTERS, CursorError, Cursors, Page
 
 IDS = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=95)
 CURSORS = Cursors(b"a secret")
@@ -15,7 +15,7 @@ QUERIES = st.sampled_from(["city:NY:brooklyn", "city:CA:sanfrancisco", "zip:1120
 def test_a_cursor_is_its_position_in_its_query(query: str, last: str) -> None:
     cursor = CURSORS.encode(query, last)
     assert CURSORS.decode(query, cursor) == last
-    assert len(cursor) <= MOST_CURSOR_CHARACTERS
+    assert len(cursor) <= MAX_CURSOR_CHARACTERS
     assert cursor.replace("-", "").replace("_", "").isalnum(), "needs no percent-encoding"
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.drops import LOCATIONS, Rows, location, project, write_drop, write_table
 from tests.warehouse.helpers import engine_of, finding, publish
 from warehouse.areas import projects
-from warehouse.areas.paging import DEFAULT, Cursors, Page
+from warehouse.areas.paging import DEFAULT_PAGE_SIZE, Cursors, Page
 from warehouse.places.keyset import KeySet, Match, OtherCity, UnknownCity, UnknownZip
 from warehouse.releases.catalog import Catalog
 
@@ -62,7 +62,7 @@ def current(catalog: Catalog, made: Catalog) -> Catalog:
 
 
 def keys(catalog: Catalog) -> KeySet:
-    return projects.AREA.keys_in(catalog.folder(catalog.current().id))
+    return projects.PROJECTS_AREA.keys_in(catalog.folder(catalog.current().id))
 
 
 def match(catalog: Catalog, zip_code: str | None = None, city: str | None = None, state: str | None = "NY") -> Match:
@@ -72,9 +72,9 @@ def match(catalog: Catalog, zip_code: str | None = None, city: str | None = None
 
 
 async def asked(catalog: Catalog, found: Match, page: Page = Page()) -> Any:  # noqa: B008 - frozen
-    engine = engine_of(catalog, projects.AREA)
+    engine = engine_of(catalog, projects.PROJECTS_AREA)
     try:
-        return msgspec.json.decode(await projects.answer(engine, keys(catalog), found, page, CURSORS))
+        return msgspec.json.decode(await projects.look_up_projects(engine, keys(catalog), found, page, CURSORS))
     finally:
         engine.close()
 
@@ -89,8 +89,8 @@ async def ids(catalog: Catalog, zip_code: str | None = None, city: str | None = 
 async def test_the_body_of_the_contract_is_met_byte_by_byte(catalog: Catalog, tmp_path: Path) -> None:
     """Members, their order, dates, the place of the ZIP code with the project's own coordinates."""
     publish(catalog, write_drop(tmp_path / "drop", projects=[project("A-1", status="BP ISSUED", total_units=-1)]))
-    engine = engine_of(catalog, projects.AREA)
-    body = await projects.answer(engine, keys(catalog), match(catalog, "36436"), Page(), CURSORS)
+    engine = engine_of(catalog, projects.PROJECTS_AREA)
+    body = await projects.look_up_projects(engine, keys(catalog), match(catalog, "36436"), Page(), CURSORS)
     engine.close()
     assert body.decode() == (
         '{"total_results":1,"total_matching":1,"next_cursor":null,"development_projects":[{"project_id":"A-1",'
@@ -268,10 +268,12 @@ def test_a_drop_of_projects_alone_publishes_on_top_of_a_release(catalog: Catalog
 async def test_the_first_page_of_every_single_place_is_worth_warming(current: Catalog) -> None:
     """Byte by byte what a request would be answered."""
     folder = current.folder(current.current().id)
-    warmed = dict(projects.answers(folder, CURSORS))
-    engine = engine_of(current, projects.AREA)
+    warmed = dict(projects.project_answers_to_warm(folder, CURSORS))
+    engine = engine_of(current, projects.PROJECTS_AREA)
     expected = {
-        CURSORS.name(one.query, Page(DEFAULT)): await projects.answer(engine, keys(current), one, Page(), CURSORS)
+        CURSORS.name(one.query, Page(DEFAULT_PAGE_SIZE)): await projects.look_up_projects(
+            engine, keys(current), one, Page(), CURSORS
+        )
         for one in keys(current).matches()
         if len(one.keys) == 1
     }

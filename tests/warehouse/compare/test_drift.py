@@ -12,13 +12,13 @@ from tests.warehouse.helpers import ATTRIBUTION, NO_LIMITS, errors, finding
 from tests.warehouse.helpers import publish as publish_unlimited
 from tests.warehouse.publishing.test_publish_partial import illustrative
 from warehouse.compare.drift import drift_findings
-from warehouse.drops.intake import read
+from warehouse.drops.pipeline import read_drop
 from warehouse.publishing import publish as publisher
-from warehouse.publishing.publish import Options, Outcome
+from warehouse.publishing.publish import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog
-from warehouse.rules.all import Limits
-from warehouse.rules.drift import DRIFT_RULES
-from warehouse.schema.comparison import Comparison, Mover, Records
+from warehouse.rules.all_rules import RuleLimits
+from warehouse.rules.drift_rules import DRIFT_RULES
+from warehouse.schema.comparison import Comparison, Mover, RecordChanges
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.findings import Acceptance
 
@@ -39,23 +39,23 @@ AT_AND_ABOVE: dict[str, tuple[Comparison, Comparison]] = {
     ),
     "total-drift": (compared(figures=(figure(new_total=1050),)), compared(figures=(figure(new_total=1051),))),
     "records-lost": (
-        compared(records={"development_projects": Records(old_count=100, gained=0, lost=20, changed=90)}),
-        compared(records={"development_projects": Records(old_count=100, gained=99, lost=21, changed=0)}),
+        compared(records={"development_projects": RecordChanges(old_count=100, gained=0, lost=20, changed=90)}),
+        compared(records={"development_projects": RecordChanges(old_count=100, gained=99, lost=21, changed=0)}),
     ),
     "rows-lost": (compared(rows={"aliases": (100, 80)}), compared(rows={"aliases": (100, 79)})),
 }
 
 
 def fired(comparison: Comparison, limits: dict[str, float] | None = None) -> list[str]:
-    found = drift_findings(comparison, Limits(limits))
+    found = drift_findings(comparison, RuleLimits(limits))
     return [one.rule for one in found if one.rule != "changed-figures"]
 
 
-def publish(catalog: Catalog, drop: Path, acceptance: Acceptance | None = None, **limits: float) -> Outcome:
+def publish(catalog: Catalog, drop: Path, acceptance: Acceptance | None = None, **limits: float) -> PublishOutcome:
     """With no limit but the given ones; underscores stand for the hyphens of rules."""
     named = {name.replace("_", "-"): limit for name, limit in limits.items()}
-    options = Options(attribution=ATTRIBUTION, limits=NO_LIMITS | named, acceptance=acceptance)
-    return publisher.publish(catalog, [str(drop)], options, reader=read)
+    options = PublishOptions(attribution=ATTRIBUTION, limits=NO_LIMITS | named, acceptance=acceptance)
+    return publisher.publish(catalog, [str(drop)], options, reader=read_drop)
 
 
 def without_some_places(folder: Path) -> Path:
@@ -83,7 +83,7 @@ def test_a_limit_can_be_set(rule: str) -> None:
 
 def test_a_limit_that_no_rule_has_is_refused() -> None:
     with pytest.raises(WarehouseError, match=r"no limit is called zip-code-lost: there are .*zip-codes-lost"):
-        Limits({"zip-code-lost": 0.5})
+        RuleLimits({"zip-code-lost": 0.5})
 
 
 def test_a_total_that_falls_drifts_as_one_that_rises() -> None:
@@ -92,7 +92,7 @@ def test_a_total_that_falls_drifts_as_one_that_rises() -> None:
 
 
 def test_lost_places_are_named_with_their_share_and_the_limit() -> None:
-    found = drift_findings(AT_AND_ABOVE["zip-codes-lost"][1], Limits())[0]
+    found = drift_findings(AT_AND_ABOVE["zip-codes-lost"][1], RuleLimits())[0]
     assert found.message == "3 of 100 ZIP codes are gone (3.0%, limit 2.0%)"
     assert (found.severity, found.table, found.column, found.count) == ("error", "locations", "zip_code", 3)
     assert found.samples == ("36436",)
@@ -102,7 +102,7 @@ def test_lost_places_are_named_with_their_share_and_the_limit() -> None:
 def test_one_drifting_total_is_told_with_those_who_moved_most() -> None:
     movers = (Mover("36436", "population 2023", 100, 300), Mover("00501", "population 2010", 1, 2))
     comparison = compared(figures=(figure(new_total=1200), figure("population 2010")), movers=movers)
-    found = drift_findings(comparison, Limits())[0]
+    found = drift_findings(comparison, RuleLimits())[0]
     assert found.message == "the national total of population 2023 goes from 1,000 to 1,200 (+20.0%, limit 5.0%)"
     assert (found.table, found.column, found.samples) == ("population", "population 2023", ("36436: 100 to 300",))
 
@@ -110,7 +110,7 @@ def test_one_drifting_total_is_told_with_those_who_moved_most() -> None:
 def test_many_drifting_figures_are_one_finding_worst_first() -> None:
     """A state that is lost takes every year along; ten equal errors would hide the eleventh."""
     years = [figure(f"population {year}", new_total=1000 + year - 1900, lost=year - 2000) for year in range(2010, 2020)]
-    coverage, totals, _ = drift_findings(compared(figures=tuple(years)), Limits())
+    coverage, totals, _ = drift_findings(compared(figures=tuple(years)), RuleLimits())
     assert (coverage.rule, coverage.count, totals.rule, totals.count) == ("coverage-lost", 10, "total-drift", 10)
     assert coverage.message == "10 figures lost more than 5.0% of their ZIP codes"
     assert coverage.samples[0] == "population 2019: 19 of 100 (19.0%)"
@@ -122,7 +122,7 @@ def test_many_drifting_figures_are_one_finding_worst_first() -> None:
 def test_a_figure_that_is_gone_altogether_is_a_warning_and_no_drift() -> None:
     gone = figure("population 2009", new_total=None, new_count=0, lost=100)
     assert fired(compared(figures=(gone,))) == ["vanished-figure"]
-    found = drift_findings(compared(figures=(gone,)), Limits())[0]
+    found = drift_findings(compared(figures=(gone,)), RuleLimits())[0]
     assert (found.severity, found.samples) == ("warning", ("population 2009",))
 
 
@@ -137,7 +137,7 @@ def test_a_table_that_is_withdrawn_or_new_lost_no_rows() -> None:
 
 def test_what_changed_at_all_is_always_told_in_one_line() -> None:
     comparison = compared(places=msgspec.structs.replace(UNCHANGED.places, changed=2), changed_zip_codes=7)
-    (found,) = drift_findings(comparison, Limits())
+    (found,) = drift_findings(comparison, RuleLimits())
     assert (found.rule, found.severity, found.count) == ("changed-figures", "info", 7)
     assert found.message == (
         "against the current release: 0 ZIP codes new, 0 gone, 2 moved or renamed, 7 with other figures"
@@ -197,7 +197,10 @@ def test_vanished_years_are_the_first_warning_and_need_no_override(
     kept = [row for row in POPULATION if row["year"] != 2010]
     less = write_drop(tmp_path / "less", population=[*kept, people("17270", 2023, 1)], aliases=None)
     outcome = publisher.publish(
-        catalog, [str(less)], Options(limits=NO_LIMITS | {"total-drift": 0.05}, attribution=ATTRIBUTION), reader=read
+        catalog,
+        [str(less)],
+        PublishOptions(limits=NO_LIMITS | {"total-drift": 0.05}, attribution=ATTRIBUTION),
+        reader=read_drop,
     )
     assert outcome.result == "published"
     rules = [one.rule for one in outcome.report.findings if one.severity == "warning"]
@@ -209,7 +212,7 @@ def test_illustrative_releases_are_never_compared_with(catalog: Catalog, tmp_pat
     """Neither a real drop with made-up figures, nor the other way round."""
     other = write_drop(tmp_path / "real", locations=[location("36436", "Dickinson", "AL")])
     for drop in (illustrative(tmp_path / "demo"), other, illustrative(tmp_path / "demo2")):
-        outcome = publisher.publish(catalog, [str(drop)], Options(attribution=ATTRIBUTION), reader=read)
+        outcome = publisher.publish(catalog, [str(drop)], PublishOptions(attribution=ATTRIBUTION), reader=read_drop)
         assert outcome.result == "published"
         assert outcome.report.comparison is None
 

@@ -9,7 +9,7 @@ from tests.support.drops import HOUSING, write_drop, write_table
 from tests.warehouse.helpers import finding
 from warehouse.drops.collection import Drop, collect
 from warehouse.schema.errors import DropError
-from warehouse.schema.findings import report
+from warehouse.schema.findings import make_report
 
 
 def labels(drop: Drop) -> list[str]:
@@ -58,7 +58,7 @@ def test_what_writers_leave_beside_the_data_is_passed_over_and_listed(tmp_path: 
         (tmp_path / name).write_bytes(b"")
     found = collect([f"{tmp_path}/{glob}"])
     assert labels(found) == ["a.parquet"]
-    note = finding(report(list(found.findings)), "ignored-file")
+    note = finding(make_report(list(found.findings)), "ignored-file")
     assert note.severity == "info"
     listed = {sample.rstrip("/") for sample in note.samples}
     assert {"_SUCCESS", "_temporary", "a.parquet.crc"} <= listed
@@ -106,7 +106,7 @@ def test_text_beside_the_data_is_passed_over_with_a_warning(tmp_path: Path) -> N
     (tmp_path / "README.md").write_text("figures of October")
     found = collect([str(tmp_path)])
     assert labels(found) == ["a.parquet"]
-    warning = finding(report(list(found.findings)), "foreign-file")
+    warning = finding(make_report(list(found.findings)), "foreign-file")
     assert (warning.severity, warning.file) == ("warning", "README.md")
 
 
@@ -116,7 +116,7 @@ def test_text_beside_the_data_is_passed_over_with_a_warning(tmp_path: Path) -> N
 )
 def test_what_is_called_parquet_and_is_not_is_an_error(tmp_path: Path, content: bytes, says: str) -> None:
     (tmp_path / "a.parquet").write_bytes(content)
-    found = finding(report(list(collect([str(tmp_path)]).findings)), "not-parquet")
+    found = finding(make_report(list(collect([str(tmp_path)]).findings)), "not-parquet")
     assert (found.severity, found.file) == ("error", "a.parquet")
     assert says in found.message
 
@@ -126,7 +126,7 @@ def test_a_truncated_file_is_an_error_wherever_it_breaks_off(tmp_path: Path, lef
     path = write_table(tmp_path / "a.parquet", HOUSING)
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * left) if 0 < left < 1 else int(left)])
-    found = finding(report(list(collect([str(tmp_path)]).findings)), "truncated-file")
+    found = finding(make_report(list(collect([str(tmp_path)]).findings)), "truncated-file")
     assert (found.severity, found.file) == ("error", "a.parquet")
 
 
@@ -165,7 +165,7 @@ def test_links_that_lead_nowhere_are_errors_of_their_files(tmp_path: Path) -> No
 
 def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.parquet")
-    assert finding(report(list(collect([str(tmp_path)]).findings)), "unreadable-file").file == "a.parquet"
+    assert finding(make_report(list(collect([str(tmp_path)]).findings)), "unreadable-file").file == "a.parquet"
 
 
 def test_key_value_folders_are_columns(tmp_path: Path) -> None:

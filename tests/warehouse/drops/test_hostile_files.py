@@ -27,36 +27,36 @@ from tests.support.drops import (
 )
 from tests.warehouse.helpers import NO_LIMITS, examine
 from tests.warehouse.helpers import errors as refusals
-from warehouse.drops import intake
+from warehouse.drops import pipeline
 from warehouse.drops.collection import collect
-from warehouse.drops.intake import Read, Request
-from warehouse.drops.reader import read_apart
+from warehouse.drops.pipeline import ReadRequest, ReadResult
+from warehouse.drops.reader import read_in_subprocess
 from warehouse.schema.findings import Finding
-from warehouse.schema.shown import plain
+from warehouse.schema.printable import printable
 
 Make = Callable[[Path], Path]
 
 
-def asked(drop: Path, limits: dict[str, float] = NO_LIMITS) -> Request:
+def asked(drop: Path, limits: dict[str, float] = NO_LIMITS) -> ReadRequest:
     out = Path(f"{drop}.out") / "tables"
     out.mkdir(parents=True, exist_ok=True)
-    return Request(paths=(str(drop),), out=str(out), before=None, limits=limits)
+    return ReadRequest(paths=(str(drop),), out=str(out), before=None, limits=limits)
 
 
-def read_here(drop: Path) -> Read:
-    return intake.read(asked(drop))
+def read_here(drop: Path) -> ReadResult:
+    return pipeline.read_drop(asked(drop))
 
 
-def apart(drop: Path) -> Read:
-    return read_apart(asked(drop), lambda _: None, seconds=60)
+def apart(drop: Path) -> ReadResult:
+    return read_in_subprocess(asked(drop), lambda _: None, seconds=60)
 
 
-def errors(read: Read) -> list[Finding]:
+def errors(read: ReadResult) -> list[Finding]:
     assert (read.failure, read.no_drop) == (None, None)
     return [found for found in read.findings if found.severity == "error"]
 
 
-def only(read: Read, rule: str) -> Finding:
+def only(read: ReadResult, rule: str) -> Finding:
     """The one finding of `rule` among the errors; others may follow from it."""
     (found,) = [error for error in errors(read) if error.rule == rule]
     return found
@@ -166,7 +166,7 @@ def test_row_groups_that_hold_more_than_the_footer_says_count_as_well(tmp_path: 
     footer = data[-8 - length : -8].replace(b"\x16\xf0\x2e", b"\x16\x02", 1)  # 3,000 rows become one
     path.write_bytes(data[: -8 - length] + footer + struct.pack("<i", len(footer)) + b"PAR1")
     assert pq.read_metadata(path).num_rows == 1
-    read = intake.read(asked(drop, {**NO_LIMITS, "too-many-rows": 2_000}))
+    read = pipeline.read_drop(asked(drop, {**NO_LIMITS, "too-many-rows": 2_000}))
     assert only(read, "too-many-rows").samples[0] == "zip_housing.parquet: 3,000 rows"
 
 
@@ -338,7 +338,7 @@ def test_no_name_or_value_commands_a_terminal(tmp_path: Path) -> None:
     said = [text for found in read.findings for text in (found.message, found.file or "", *found.samples)]
     said += [*read.attribution, *(file for info in read.tables.values() for file in info.files)]
     assert sum("\\x1b" in text for text in said) >= 8
-    assert [text for text in said if plain(text) != text] == []
+    assert [text for text in said if printable(text) != text] == []
 
 
 def test_a_name_that_is_not_text_is_refused(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
         if step == "reading zip_population.parquet":
             write_table(path, [homes("36436", tot_home_available_2023=1)])
 
-    found = only(intake.read(asked(drop), replace), "changed-file")
+    found = only(pipeline.read_drop(asked(drop), replace), "changed-file")
     assert found.file == path.name
 
 
@@ -373,7 +373,7 @@ def test_a_file_that_goes_away_while_it_is_read_is_never_more_than_a_finding(tmp
         if now == step:
             (drop / "zip_housing.parquet").unlink()
 
-    found = errors(intake.read(asked(drop), remove))
+    found = errors(pipeline.read_drop(asked(drop), remove))
     assert bool(found) == (step != "validating"), "what has been read needs no file any more"
 
 
@@ -390,7 +390,7 @@ def test_a_pipe_that_takes_a_files_place_holds_nobody_up(tmp_path: Path) -> None
                 os.mkfifo(path)
             steps.append(step)
 
-        found = errors(read_apart(asked(drop), swap, seconds=2))
+        found = errors(read_in_subprocess(asked(drop), swap, seconds=2))
         assert steps
         if found:
             return

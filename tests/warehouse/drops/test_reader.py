@@ -17,25 +17,25 @@ from tests.support.instance import children_of, is_alive
 from tests.support.waiting import PATIENCE, until
 from tests.warehouse.helpers import NO_LIMITS
 from warehouse.drops import reader, reader_process
-from warehouse.drops.intake import Read, Request
-from warehouse.drops.reader import read_apart
+from warehouse.drops.pipeline import ReadRequest, ReadResult
+from warehouse.drops.reader import read_in_subprocess
 
 
 @pytest.fixture
-def request_(drop: Path, tmp_path: Path) -> Request:
+def request_(drop: Path, tmp_path: Path) -> ReadRequest:
     return asked(drop, tmp_path / "out")
 
 
-def asked(drop: Path, out: Path) -> Request:
+def asked(drop: Path, out: Path) -> ReadRequest:
     (out / "tables").mkdir(parents=True)
-    return Request(paths=(str(drop),), out=str(out / "tables"), before=None, limits=NO_LIMITS)
+    return ReadRequest(paths=(str(drop),), out=str(out / "tables"), before=None, limits=NO_LIMITS)
 
 
 def silent(_: str) -> None:
     """Progress that nobody looks at."""
 
 
-def failure(read: Read) -> str:
+def failure(read: ReadResult) -> str:
     """What the only finding says, which must be that the reader failed."""
     (found,) = read.findings
     assert (found.rule, found.severity, read.tables) == ("reader-failed", "error", {})
@@ -52,10 +52,10 @@ def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], 
     return replace
 
 
-def test_a_drop_is_read_apart_as_it_would_be_here(request_: Request) -> None:
+def test_a_drop_is_read_apart_as_it_would_be_here(request_: ReadRequest) -> None:
     """The same tables, and every step is told once, in order."""
     steps: list[str] = []
-    read = read_apart(request_, steps.append)
+    read = read_in_subprocess(request_, steps.append)
     assert {name: info.rows for name, info in read.tables.items()} == {
         "aliases": 3,
         "housing": 2,
@@ -74,29 +74,31 @@ _FATAL = sorted(set(signal.Signals) - {getattr(signal, f"SIG{name}") for name in
 
 @pytest.mark.parametrize("number", [*_FATAL, 35, 50])
 def test_whichever_signal_ends_the_reader_is_named(
-    program: Callable[[str], None], request_: Request, number: int
+    program: Callable[[str], None], request_: ReadRequest, number: int
 ) -> None:
     """Also those that have no name; and nothing of it reaches the publisher."""
     default = "" if number == signal.SIGKILL else f"signal.signal({int(number)}, signal.SIG_DFL); "
     program(f"import os, signal; {default}os.kill(os.getpid(), {int(number)})")
     name = number.name if isinstance(number, signal.Signals) else f"signal {number}"
-    assert f"ended by {name}" in failure(read_apart(request_, silent))
+    assert f"ended by {name}" in failure(read_in_subprocess(request_, silent))
 
 
-def test_a_reader_that_needs_too_much_memory_is_ended_and_says_so(request_: Request) -> None:
+def test_a_reader_that_needs_too_much_memory_is_ended_and_says_so(request_: ReadRequest) -> None:
     """The limit is the system's: what no account of the library's counts, counts as well."""
-    found = [one for one in read_apart(request_, silent, memory=50 << 20).findings if one.severity == "error"]
+    found = [one for one in read_in_subprocess(request_, silent, memory=50 << 20).findings if one.severity == "error"]
     assert {one.rule for one in found} == {"reader-failed"}
     assert all("memory" in one.message for one in found), found
 
 
-def test_a_reader_that_takes_too_long_is_ended_and_says_so(program: Callable[[str], None], request_: Request) -> None:
+def test_a_reader_that_takes_too_long_is_ended_and_says_so(
+    program: Callable[[str], None], request_: ReadRequest
+) -> None:
     """Also one that went on saying things, or stopped listening to signals."""
     program(
         "import signal, time\nfor number in (1, 2, 15): signal.signal(number, signal.SIG_IGN)\n"
         'while True:\n    print(\'{"step":"x"}\', flush=True); time.sleep(.01)'
     )
-    assert "did not end within 0.5 s" in failure(read_apart(request_, silent, seconds=0.5))
+    assert "did not end within 0.5 s" in failure(read_in_subprocess(request_, silent, seconds=0.5))
 
 
 @pytest.mark.parametrize(
@@ -110,29 +112,29 @@ def test_a_reader_that_takes_too_long_is_ended_and_says_so(program: Callable[[st
     ],
 )
 def test_nonsense_from_a_reader_is_a_finding(
-    program: Callable[[str], None], request_: Request, monkeypatch: pytest.MonkeyPatch, says: str, finding: str
+    program: Callable[[str], None], request_: ReadRequest, monkeypatch: pytest.MonkeyPatch, says: str, finding: str
 ) -> None:
     """Half a line before it died, no JSON, another structure, no UTF-8, a line that never ends."""
-    monkeypatch.setattr(reader, "_MOST_LINE_BYTES", 1000)
+    monkeypatch.setattr(reader, "_MAX_LINE_BYTES", 1000)
     program(f"import os, sys; sys.stdin.buffer.read(); sys.stdout.write({says}); sys.stdout.flush(); os.abort()")
-    assert finding in failure(read_apart(request_, silent))
+    assert finding in failure(read_in_subprocess(request_, silent))
 
 
-def test_what_was_read_last_is_named(program: Callable[[str], None], request_: Request) -> None:
+def test_what_was_read_last_is_named(program: Callable[[str], None], request_: ReadRequest) -> None:
     """So that whoever reads the finding knows which file to look at."""
     program('import os, sys; sys.stdin.read(); print(\'{"step":"reading a.parquet"}\', flush=True); os.abort()')
-    assert failure(read_apart(request_, silent)).endswith(
+    assert failure(read_in_subprocess(request_, silent)).endswith(
         "SIGABRT, as damaged files and a want of memory can do; it was reading a.parquet"
     )
 
 
-def test_a_reader_may_complain_at_length(program: Callable[[str], None], request_: Request) -> None:
+def test_a_reader_may_complain_at_length(program: Callable[[str], None], request_: ReadRequest) -> None:
     """More than a pipe holds: nobody waits for anybody, and the last line is what the finding says."""
     program("import sys; sys.stderr.write('x\\n' * 500_000); sys.exit('the \\x1b[2Jlast')")
-    assert failure(read_apart(request_, silent, seconds=20)) == "reading the drop failed (the \\x1b[2Jlast)"
+    assert failure(read_in_subprocess(request_, silent, seconds=20)) == "reading the drop failed (the \\x1b[2Jlast)"
 
 
-def test_what_a_reader_says_commands_no_terminal(program: Callable[[str], None], request_: Request) -> None:
+def test_what_a_reader_says_commands_no_terminal(program: Callable[[str], None], request_: ReadRequest) -> None:
     """Steps and findings alike, whatever has become of the reader."""
     program(
         "import sys; sys.stdin.read()\n"
@@ -140,59 +142,60 @@ def test_what_a_reader_says_commands_no_terminal(program: Callable[[str], None],
         'print(r\'\'\'{"outcome": {"no_drop": "\\u001b]0;x\\u0007", "attribution": ["\\n"]}}\'\'\')'
     )
     steps: list[str] = []
-    read = read_apart(request_, steps.append)
+    read = read_in_subprocess(request_, steps.append)
     assert (steps, read.no_drop, read.attribution) == (["a\\x1b[2J"], "\\x1b]0;x\\x07", ("\\n",))
 
 
-def test_a_reader_that_has_answered_is_not_waited_for(program: Callable[[str], None], request_: Request) -> None:
+def test_a_reader_that_has_answered_is_not_waited_for(program: Callable[[str], None], request_: ReadRequest) -> None:
     """What hangs while it ends does not hang its publisher."""
     program("import sys, time; sys.stdin.read(); print('{\"outcome\": {}}', flush=True); time.sleep(300)")
     began = time.monotonic()
-    assert read_apart(request_, silent) == Read()
+    assert read_in_subprocess(request_, silent) == ReadResult()
     assert time.monotonic() - began < PATIENCE
 
 
 def test_a_reader_that_does_not_listen_is_a_finding(program: Callable[[str], None], drop: Path, tmp_path: Path) -> None:
     """A request larger than a pipe holds, and nobody who takes it."""
     program("import os; os.close(0)")
-    request = Request(paths=(str(drop),) * 5000, out=str(tmp_path), before=None)
-    assert "exit code 0" in failure(read_apart(request, silent))
+    request = ReadRequest(paths=(str(drop),) * 5000, out=str(tmp_path), before=None)
+    assert "exit code 0" in failure(read_in_subprocess(request, silent))
 
 
 def test_modules_that_lie_in_the_working_directory_are_not_ours(
-    request_: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request_: ReadRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever publishes stands in the drop's folder, which others write to."""
     for name in ("duckdb", "msgspec", "warehouse", "ctypes"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('hostile')")
     monkeypatch.chdir(tmp_path)
-    assert "housing" in read_apart(request_, silent).tables
+    assert "housing" in read_in_subprocess(request_, silent).tables
 
 
 def test_a_reader_knows_no_secrets(
-    program: Callable[[str], None], request_: Request, monkeypatch: pytest.MonkeyPatch
+    program: Callable[[str], None], request_: ReadRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORECAST_KEYS_PEPPER", "secret")
     program("import os, sys; sys.exit(repr(sorted(name for name in os.environ if 'FORECAST' in name)))")
-    assert failure(read_apart(request_, silent)) == "reading the drop failed ([])"
+    assert failure(read_in_subprocess(request_, silent)) == "reading the drop failed ([])"
 
 
-def test_a_progress_display_that_breaks_leaves_no_reader(request_: Request) -> None:
+def test_a_progress_display_that_breaks_leaves_no_reader(request_: ReadRequest) -> None:
     def broken(_: str) -> None:
         raise BrokenPipeError
 
     before = children_of(os.getpid())
     with pytest.raises(BrokenPipeError):
-        read_apart(request_, broken)
+        read_in_subprocess(request_, broken)
     assert children_of(os.getpid()) == before
     assert not [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer) and thread.is_alive()]
 
 
 _PUBLISHER = """
 import sys
-from warehouse.drops.intake import Request
-from warehouse.drops.reader import read_apart
-read_apart(Request(paths=(sys.argv[1],), out=sys.argv[2], before=None), lambda step: print(step, flush=True))
+from warehouse.drops.pipeline import ReadRequest
+from warehouse.drops.reader import read_in_subprocess
+request = ReadRequest(paths=(sys.argv[1],), out=sys.argv[2], before=None)
+read_in_subprocess(request, lambda step: print(step, flush=True))
 """
 
 

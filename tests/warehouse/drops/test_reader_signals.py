@@ -6,11 +6,11 @@ from pathlib import Path
 
 from tests.support.instance import children_of, is_alive
 from tests.support.waiting import until
-from warehouse.drops.intake import Read, Request
-from warehouse.drops.reader import read_apart
+from warehouse.drops.pipeline import ReadRequest, ReadResult
+from warehouse.drops.reader import read_in_subprocess
 
 
-def read_with_a_signal(drop: Path, out: Path, number: int) -> Read:
+def read_with_a_signal(drop: Path, out: Path, number: int) -> ReadResult:
     """Reads `drop`; the reader gets the signal at its first step."""
     out.mkdir()
     sent: list[int] = []
@@ -21,7 +21,7 @@ def read_with_a_signal(drop: Path, out: Path, number: int) -> Read:
             for pid in sent:
                 os.kill(pid, number)
 
-    read = read_apart(Request(paths=(str(drop),), out=str(out), before=None), progress)
+    read = read_in_subprocess(ReadRequest(paths=(str(drop),), out=str(out), before=None), progress)
     assert len(sent) == 1
     until(lambda: not is_alive(sent[0]))
     return read

@@ -26,7 +26,7 @@ from tests.support.drops import (
 from tests.warehouse.helpers import errors, examine, finding
 from warehouse.drops.collection import collect
 from warehouse.drops.recognition import Recognised, recognise
-from warehouse.schema.findings import report
+from warehouse.schema.findings import make_report
 
 
 def recognised(path: Path) -> Recognised:
@@ -78,7 +78,7 @@ def test_figures_with_location_columns_but_a_figure_missing_are_no_locations(tmp
     described = location("36436", "Dickinson", "AL")
     rows = without(beside(HOUSING, described), "tot_home_available_2021")
     write_table(tmp_path / "a.parquet", rows)
-    found = finding(report(list(recognised(tmp_path).findings)), "missing-figure")
+    found = finding(make_report(list(recognised(tmp_path).findings)), "missing-figure")
     assert (found.table, found.file, found.column) == ("housing", "a.parquet", "tot_home_available_2021")
 
 
@@ -100,7 +100,7 @@ def test_locations_with_a_postal_status_are_still_locations(tmp_path: Path) -> N
 )
 def test_a_missing_column_is_an_error_that_names_it(tmp_path: Path, rows: Rows, table: str, column: str) -> None:
     write_table(tmp_path / "a.parquet", without(rows, column))
-    found = finding(report(list(recognised(tmp_path).findings)), "missing-column")
+    found = finding(make_report(list(recognised(tmp_path).findings)), "missing-column")
     assert (found.severity, found.table, found.file) == ("error", table, "a.parquet")
     assert found.column == column.lower()
 
@@ -109,14 +109,14 @@ def test_a_missing_housing_figure_is_an_error_of_its_own(tmp_path: Path) -> None
     """The rest of the file is read, so that everything else that is wrong is told as well."""
     write_table(tmp_path / "a.parquet", without(HOUSING, "est_total_home_demand_2030"))
     found = recognised(tmp_path)
-    missing = finding(report(list(found.findings)), "missing-figure")
+    missing = finding(make_report(list(found.findings)), "missing-figure")
     assert (missing.severity, missing.table, missing.column) == ("error", "housing", "est_total_home_demand_2030")
     assert [extract.table.name for extract in found.extracts] == ["housing"]
 
 
 def test_a_housing_year_that_answers_do_not_name_is_told(tmp_path: Path) -> None:
     write_table(tmp_path / "a.parquet", beside(HOUSING, {"tot_home_available_2024": "5", "updated_at": "x"}))
-    found = report(list(recognised(tmp_path).findings))
+    found = make_report(list(recognised(tmp_path).findings))
     assert "tot_home_available_2024" in finding(found, "not-in-v1").message
     assert "tot_home_available_2024" not in finding(found, "ignored-column").message
 
@@ -124,13 +124,13 @@ def test_a_housing_year_that_answers_do_not_name_is_told(tmp_path: Path) -> None
 def test_a_misspelt_column_is_an_error_that_names_the_nearest(tmp_path: Path) -> None:
     rows = [{("zipcode" if name == "zip_code" else name): value for name, value in row.items()} for row in HOUSING]
     write_table(tmp_path / "a.parquet", rows)
-    found = finding(report(list(recognised(tmp_path).findings)), "missing-column")
+    found = finding(make_report(list(recognised(tmp_path).findings)), "missing-column")
     assert "zip_code: is it zipcode?" in (found.remedy or "")
 
 
 def test_a_file_that_is_no_table_is_an_error_that_names_the_nearest(tmp_path: Path) -> None:
     write_table(tmp_path / "a.parquet", [{"zip_code": "36436", "city_name": "Dickinson", "colour": "red"}])
-    found = finding(report(list(recognised(tmp_path).findings)), "unrecognised-file")
+    found = finding(make_report(list(recognised(tmp_path).findings)), "unrecognised-file")
     assert (found.severity, found.file, found.table) == ("error", "a.parquet", "aliases")
     assert "has colour" in found.samples
 
@@ -138,7 +138,7 @@ def test_a_file_that_is_no_table_is_an_error_that_names_the_nearest(tmp_path: Pa
 def test_a_file_without_column_names_says_how_to_unload_them(tmp_path: Path) -> None:
     """In a key=value folder too, whose column has a name."""
     write_table(tmp_path / "year=2023" / "a.parquet", [{"_COL_0": "36436", "_COL_1": "Dickinson"}])
-    found = finding(report(list(recognised(tmp_path).findings)), "unrecognised-file")
+    found = finding(make_report(list(recognised(tmp_path).findings)), "unrecognised-file")
     assert "HEADER = TRUE" in (found.remedy or "")
 
 
@@ -146,7 +146,7 @@ def test_columns_that_nobody_needs_are_ignored_and_named(tmp_path: Path) -> None
     write_table(tmp_path / "a.parquet", beside(HOUSING, {"updated_at": "2026-10-05", "RT_GROWTH": "x"}))
     found = recognised(tmp_path)
     assert [extract.table.name for extract in found.extracts] == ["housing"]
-    note = finding(report(list(found.findings)), "ignored-column")
+    note = finding(make_report(list(found.findings)), "ignored-column")
     assert (note.severity, note.count, note.file) == ("info", 2, "a.parquet")
     assert "updated_at, rt_growth" in note.message
 
@@ -161,7 +161,7 @@ def test_a_needed_column_that_is_there_twice_is_an_error(tmp_path: Path, twin: s
     """Which of the two is right, nobody can know."""
     table = pa.table({"zip_code": ["36436"], twin: ["90028"], "year": [2023], "tot_population": [5]})
     pq.write_table(table, tmp_path / "a.parquet")
-    found = finding(report(list(recognised(tmp_path).findings)), "ambiguous-column")
+    found = finding(make_report(list(recognised(tmp_path).findings)), "ambiguous-column")
     assert (found.severity, found.file, found.column) == ("error", "a.parquet", "zip_code")
 
 
@@ -196,7 +196,7 @@ def test_a_wide_file_with_a_total_of_its_own_is_read_by_year(tmp_path: Path) -> 
 def test_a_file_that_only_looks_like_parquet_is_an_error(tmp_path: Path) -> None:
     """Markers at both ends, nothing sensible between."""
     (tmp_path / "a.parquet").write_bytes(b"PAR1" + b"\xff" * 40 + b"PAR1")
-    found = finding(report(list(recognised(tmp_path).findings)), "unreadable-file")
+    found = finding(make_report(list(recognised(tmp_path).findings)), "unreadable-file")
     assert (found.severity, found.file) == ("error", "a.parquet")
 
 

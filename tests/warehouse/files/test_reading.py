@@ -12,7 +12,7 @@ from service.keys import pepper
 from service.publishing.inbox_status import Status, read_status
 from service.quota.spool import Spool
 from warehouse.releases.catalog import Catalog
-from warehouse.releases.instances import InstanceFile, live
+from warehouse.releases.instances import InstanceFile, live_instances
 from warehouse.schema.errors import CatalogError
 
 IN_PLACE: dict[str, Callable[[Path], object]] = {
@@ -62,9 +62,9 @@ def test_a_record_that_cannot_be_read_hides_no_other_instance(short: Path, put: 
     good, bad = InstanceFile(short, "b"), InstanceFile(short, "a")
     put(bad.record)
     good.record.write_text('{"instance":"b","pid":1,"host":"h","operator_url":"u","releases":["r"]}')
-    assert [record.instance for record in live(short)] == ["b"]
+    assert [record.instance for record in live_instances(short)] == ["b"]
     os.close(bad._descriptor)  # dead
-    assert [record.instance for record in live(short)] == ["b"]
+    assert [record.instance for record in live_instances(short)] == ["b"]
     good.close()
 
 

@@ -12,9 +12,9 @@ import pytest
 from tests.support.drops import HOUSING, LOCATIONS, write_drop, write_table
 from tests.support.waiting import eventually
 from tests.warehouse.helpers import publish, shorten
-from warehouse.areas.forecast import AREA
-from warehouse.lookup.engine import Engine, Observe
-from warehouse.lookup.lookups import Lookup
+from warehouse.areas.forecast import FORECAST_AREA
+from warehouse.lookup.engine import Engine, ObserveStatement
+from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 
@@ -34,22 +34,22 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def file(published: Path, tmp_path: Path) -> Path:
     """The entries of a release of the test's own."""
-    return Path(shutil.copytree(published, tmp_path / "release")) / AREA.entries
+    return Path(shutil.copytree(published, tmp_path / "release")) / FORECAST_AREA.entries
 
 
 def opened(
-    file: Path, timeout: float = 30, queue: int = 8, observe: Observe = lambda _seconds, _lookups: None
+    file: Path, timeout: float = 30, queue: int = 8, observe: ObserveStatement = lambda _seconds, _lookups: None
 ) -> Engine:
-    lookups = {AREA.name: AREA.lookup_in(file.parent)}
+    lookups = {FORECAST_AREA.name: FORECAST_AREA.lookup_in(file.parent)}
     return Engine(file.parent, lookups, memory=64 << 20, timeout=timeout, queue=queue, observe=observe)
 
 
 async def look_up(engine: Engine, *zip_codes: str) -> list[bytes]:
-    return await engine.entries(AREA.name, zip_codes)
+    return await engine.entries(FORECAST_AREA.name, zip_codes)
 
 
 def replace_statement(engine: Engine, text: str) -> None:
-    engine._lookups[AREA.name] = Lookup(text, AREA.probe)
+    engine._lookups[FORECAST_AREA.name] = LookupStatement(text, FORECAST_AREA.probe)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ async def test_many_look_ups_at_once_get_their_own_answers(file: Path) -> None:
 
 async def test_a_look_up_ends_at_its_deadline_and_the_engine_goes_on(file: Path) -> None:
     engine = opened(file, timeout=0.15)
-    answering = engine._lookups[AREA.name].text
+    answering = engine._lookups[FORECAST_AREA.name].text
     replace_statement(engine, ENDLESS)
     with pytest.raises(LookupTimeout):
         await look_up(engine, "36436")
@@ -99,14 +99,14 @@ async def test_waiting_counts_towards_the_deadline(file: Path) -> None:
     """Five endless queries in two threads: the last is not asked after the first ones."""
     engine = opened(file, timeout=0.15)
     replace_statement(engine, ENDLESS)
-    results = await asyncio.gather(*(engine.rows(AREA.name, "x") for _ in range(5)), return_exceptions=True)
+    results = await asyncio.gather(*(engine.rows(FORECAST_AREA.name, "x") for _ in range(5)), return_exceptions=True)
     assert {type(result) for result in results} == {LookupTimeout}
     engine.close()
 
 
 async def test_more_look_ups_than_the_queue_holds_are_turned_away_at_once(file: Path) -> None:
     engine = opened(file, timeout=0.2, queue=3)
-    answering = engine._lookups[AREA.name].text
+    answering = engine._lookups[FORECAST_AREA.name].text
     replace_statement(engine, ENDLESS)
     waiting = [asyncio.create_task(look_up(engine, "36436")) for _ in range(3)]
     await asyncio.sleep(0)
@@ -122,9 +122,9 @@ async def test_more_look_ups_than_the_queue_holds_are_turned_away_at_once(file: 
 async def test_a_look_up_whose_caller_has_gone_keeps_its_place_and_its_deadline(file: Path) -> None:
     """It still holds a thread; two of them must not block the engine for ever."""
     engine = opened(file, timeout=0.2, queue=2)
-    answering = engine._lookups[AREA.name].text
+    answering = engine._lookups[FORECAST_AREA.name].text
     replace_statement(engine, ENDLESS)
-    gone = [asyncio.create_task(engine.rows(AREA.name, "x")) for _ in range(2)]
+    gone = [asyncio.create_task(engine.rows(FORECAST_AREA.name, "x")) for _ in range(2)]
     await eventually(lambda: len(engine._running) == 2)
     for task in gone:
         task.cancel()
@@ -141,7 +141,7 @@ async def test_closing_fails_what_waits_and_what_comes(file: Path) -> None:
     """At once, and as a failed look-up: to a caller, a cancellation would look like its own."""
     engine = opened(file)
     replace_statement(engine, ENDLESS)
-    under_way = [asyncio.create_task(engine.rows(AREA.name, "x")) for _ in range(4)]
+    under_way = [asyncio.create_task(engine.rows(FORECAST_AREA.name, "x")) for _ in range(4)]
     await eventually(lambda: len(engine._running) == 2)
     queries = list(engine._running)
     engine.close()
@@ -234,7 +234,7 @@ def test_a_file_that_cannot_be_opened_is_a_failure_that_names_it(file: Path, dam
 async def test_releases_may_be_anywhere(tmp_path: Path, name: str) -> None:
     catalog = Catalog(tmp_path / name)
     publish(catalog, write_drop(tmp_path / "drop"))
-    engine = opened(catalog.folder(catalog.current().id) / AREA.entries)
+    engine = opened(catalog.folder(catalog.current().id) / FORECAST_AREA.entries)
     (entry,) = await look_up(engine, "36436")
     assert entry.startswith(b'{"location":{"zip_code":"36436"')
     engine.close()
@@ -244,6 +244,6 @@ async def test_a_relative_data_folder_answers(tmp_path: Path, drop: Path, monkey
     monkeypatch.chdir(tmp_path)
     catalog = Catalog(Path("data"))
     publish(catalog, drop)
-    engine = opened(catalog.folder(catalog.current().id) / AREA.entries)
+    engine = opened(catalog.folder(catalog.current().id) / FORECAST_AREA.entries)
     assert len(await look_up(engine, "36436")) == 1
     engine.close()

@@ -12,10 +12,10 @@ from tests.support.drops import LOCATIONS, location, write_drop
 from tests.support.waiting import eventually
 from tests.warehouse.helpers import publish, shorten
 from tests.warehouse.lookup.test_engine import ENDLESS
-from warehouse.areas.forecast import AREA
+from warehouse.areas.forecast import FORECAST_AREA
 from warehouse.lookup import engine as engine_module
 from warehouse.lookup.engine import Engine
-from warehouse.lookup.lookups import Lookup
+from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 
@@ -37,7 +37,7 @@ def file(made: Catalog, tmp_path: Path) -> Path:
     """Entries in three row groups, the test's own."""
     shutil.copytree(made.data, tmp_path / "data")
     catalog = Catalog(tmp_path / "data")
-    return catalog.folder(catalog.current().id) / AREA.entries
+    return catalog.folder(catalog.current().id) / FORECAST_AREA.entries
 
 
 class Shared:
@@ -47,20 +47,20 @@ class Shared:
         self.statements: list[int] = []
         self.engine = Engine(
             file.parent,
-            {AREA.name: AREA.lookup_in(file.parent)},
+            {FORECAST_AREA.name: FORECAST_AREA.lookup_in(file.parent)},
             memory=64 << 20,
             timeout=30,
             queue=100,
             observe=lambda _, lookups: self.statements.append(lookups),
         )
-        self.engine._lookups["endless"] = Lookup(ENDLESS, ())
-        self.engine._lookups["one"] = Lookup("SELECT 1", ())
-        self.engine._lookups["wrong"] = Lookup("SELECT nothing, ?", ())
+        self.engine._lookups["endless"] = LookupStatement(ENDLESS, ())
+        self.engine._lookups["one"] = LookupStatement("SELECT 1", ())
+        self.engine._lookups["wrong"] = LookupStatement("SELECT nothing, ?", ())
 
     async def look_up(self, *zip_codes: str) -> list[bytes]:
-        return await self.engine.entries(AREA.name, zip_codes)
+        return await self.engine.entries(FORECAST_AREA.name, zip_codes)
 
-    def ask(self, *zip_codes: str, timeout: float = 30, lookup: str = AREA.name) -> asyncio.Task[list[bytes]]:
+    def ask(self, *zip_codes: str, timeout: float = 30, lookup: str = FORECAST_AREA.name) -> asyncio.Task[list[bytes]]:
         """In a task that has asked when the others of this turn have."""
 
         async def ask() -> list[bytes]:

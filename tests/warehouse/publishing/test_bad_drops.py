@@ -8,9 +8,9 @@ from tests.warehouse.bad_drops import BAD_DROPS, Bad
 from tests.warehouse.helpers import NO_LIMITS, contents, errors
 from tests.warehouse.helpers import publish as publish_good
 from tests.warehouse.spoiling import good_drop
-from warehouse.publishing.publish import Options, publish
+from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog
-from warehouse.rules.all import RULES
+from warehouse.rules.all_rules import RULES
 
 
 @pytest.fixture(scope="module")
@@ -22,11 +22,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     return catalog
 
 
-def options(bad: Bad) -> Options:
+def options(bad: Bad) -> PublishOptions:
     """No drift limit but that of the rule that shall fire, so that it alone does."""
     none = dict.fromkeys(NO_LIMITS, 1e9)
     limit = bad.limit if bad.limit is not None else RULES[bad.rule].limit
-    return Options(limits=none if limit is None else none | {bad.rule: limit})
+    return PublishOptions(limits=none if limit is None else none | {bad.rule: limit})
 
 
 def test_there_are_thirty_kinds_at_least_each_named_once() -> None:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tests.support.drops import LOCATIONS, POPULATION, Rows, write_drop, write_table
 from tests.warehouse.helpers import entries, publish
-from warehouse.publishing.build import Contents
+from warehouse.publishing.build import ReleaseContents
 from warehouse.releases.catalog import Catalog, TableInfo
 
 INFO = TableInfo(rows=3, checksum="123", files=("a.parquet",))
-CONTENTS = Contents({"housing": INFO, "locations": INFO}, ("Somebody",), illustrative=False)
+CONTENTS = ReleaseContents({"housing": INFO, "locations": INFO}, ("Somebody",), illustrative=False)
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -40,27 +40,27 @@ def test_the_order_of_rows_and_their_split_into_files_change_nothing(
 def test_the_digest_is_that_of_what_is_served() -> None:
     """Names of files, origin and attribution are not part of it."""
     moved = msgspec.structs.replace(INFO, files=("b.parquet",), carried_from="20200101T000000Z-000000000000")
-    same = Contents({"locations": moved, "housing": moved}, (), illustrative=False)
+    same = ReleaseContents({"locations": moved, "housing": moved}, (), illustrative=False)
     assert same.digest == CONTENTS.digest
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        Contents({"housing": INFO}, ("Somebody",), illustrative=False),
-        Contents({"housing": INFO, "aliases": INFO}, ("Somebody",), illustrative=False),
-        Contents(CONTENTS.tables, ("Somebody",), illustrative=True),
-        Contents(
+        ReleaseContents({"housing": INFO}, ("Somebody",), illustrative=False),
+        ReleaseContents({"housing": INFO, "aliases": INFO}, ("Somebody",), illustrative=False),
+        ReleaseContents(CONTENTS.tables, ("Somebody",), illustrative=True),
+        ReleaseContents(
             {**CONTENTS.tables, "housing": msgspec.structs.replace(INFO, rows=4)}, ("Somebody",), illustrative=False
         ),
-        Contents(
+        ReleaseContents(
             {**CONTENTS.tables, "housing": msgspec.structs.replace(INFO, checksum="124")},
             ("Somebody",),
             illustrative=False,
         ),
     ],
 )
-def test_whatever_is_served_otherwise_has_another_digest(other: Contents) -> None:
+def test_whatever_is_served_otherwise_has_another_digest(other: ReleaseContents) -> None:
     assert other.digest != CONTENTS.digest
 
 

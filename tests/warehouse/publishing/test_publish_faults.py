@@ -14,7 +14,7 @@ from tests.support.drops import (
     write_table,
 )
 from tests.warehouse.helpers import contents, entries, errors, publish
-from warehouse.files.durable import exclusive
+from warehouse.files.atomic import exclusive
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.rollback import roll_back
 from warehouse.schema.errors import BusyError, CatalogError, DropError
@@ -96,7 +96,7 @@ def test_what_a_crashed_publisher_left_is_cleared(catalog: Catalog, drop: Path, 
     assert drop.exists()
 
 
-@pytest.mark.parametrize("step", ["drops.intake.write_tables", "publishing.build.build"])
+@pytest.mark.parametrize("step", ["drops.pipeline.write_tables", "publishing.build.build_release"])
 def test_an_interrupted_publish_leaves_the_release_before(
     catalog: Catalog, drop: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str
 ) -> None:

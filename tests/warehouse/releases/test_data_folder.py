@@ -11,7 +11,7 @@ from tests.support.drops import people, write_drop
 from tests.support.instance import environment, forecast
 from tests.warehouse.helpers import publish
 from warehouse.releases.catalog import Catalog
-from warehouse.releases.instances import InstanceFile, live
+from warehouse.releases.instances import InstanceFile, live_instances
 from warehouse.releases.retire import retire_all_but
 from warehouse.releases.rollback import roll_back
 from warehouse.schema.errors import CatalogError, InboxError
@@ -55,7 +55,7 @@ def test_a_record_that_is_not_text_is_passed_over(tmp_path: Path) -> None:
         b"[" * 100_000,
     ):
         (tmp_path / "instances" / "a.json").write_bytes(damaged)
-        assert live(tmp_path) == []
+        assert live_instances(tmp_path) == []
     file.close()
 
 

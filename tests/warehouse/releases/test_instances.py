@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.releases.instances import InstanceFile, InstanceRecord, live, wait_until_served
+from warehouse.releases.instances import InstanceFile, InstanceRecord, live_instances, wait_until_served
 
 OLD, NEW = "20260901T000000Z-000000000000", "20261001T000000Z-111111111111"
 
@@ -19,10 +19,10 @@ def record(name: str, *releases: str | None) -> InstanceRecord:
 
 def test_a_live_instance_is_listed_with_what_it_wrote_last(tmp_path: Path) -> None:
     file = InstanceFile(tmp_path, "a")
-    assert live(tmp_path) == []
+    assert live_instances(tmp_path) == []
     file.write(record("a", None))
     file.write(record("a", OLD, NEW))
-    assert live(tmp_path) == [record("a", OLD, NEW)]
+    assert live_instances(tmp_path) == [record("a", OLD, NEW)]
     file.close()
 
 
@@ -30,7 +30,7 @@ def test_an_instance_that_left_is_listed_no_more_and_leaves_nothing(tmp_path: Pa
     file = InstanceFile(tmp_path, "a")
     file.write(record("a", OLD))
     file.close()
-    assert live(tmp_path) == []
+    assert live_instances(tmp_path) == []
     assert list((tmp_path / "instances").iterdir()) == []
 
 
@@ -45,20 +45,20 @@ def test_an_instance_that_was_killed_is_cleared(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        assert [one.instance for one in live(tmp_path)] == ["a"]
+        assert [one.instance for one in live_instances(tmp_path)] == ["a"]
         process.kill()
-    assert live(tmp_path) == []
+    assert live_instances(tmp_path) == []
     assert list((tmp_path / "instances").iterdir()) == []
 
 
 def test_a_data_folder_without_instances_has_none(tmp_path: Path) -> None:
-    assert live(tmp_path / "nothing") == []
+    assert live_instances(tmp_path / "nothing") == []
 
 
 def test_a_damaged_record_is_passed_over(tmp_path: Path) -> None:
     file = InstanceFile(tmp_path, "a")
     (tmp_path / "instances" / "a.json").write_bytes(b'{"instance": "\xff')
-    assert live(tmp_path) == []
+    assert live_instances(tmp_path) == []
     file.close()
 
 
@@ -68,7 +68,7 @@ def test_an_instance_that_starts_is_never_cleared_away(tmp_path: Path) -> None:
 
     def look() -> None:
         while not stop.is_set():
-            live(tmp_path)
+            live_instances(tmp_path)
 
     lookers = [threading.Thread(target=look) for _ in range(2)]
     for looker in lookers:
@@ -77,7 +77,7 @@ def test_an_instance_that_starts_is_never_cleared_away(tmp_path: Path) -> None:
         for number in range(150):
             file = InstanceFile(tmp_path, str(number))
             file.write(record(str(number), OLD))
-            listed = [one.instance for one in live(tmp_path)]
+            listed = [one.instance for one in live_instances(tmp_path)]
             file.close()
             assert listed == [str(number)]
     finally:

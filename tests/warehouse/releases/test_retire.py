@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.drops import people, write_drop
 from tests.warehouse.helpers import contents, publish
-from warehouse.files.durable import exclusive
+from warehouse.files.atomic import exclusive
 from warehouse.releases.catalog import Catalog
-from warehouse.releases.instances import InstanceFile, InstanceRecord, live
+from warehouse.releases.instances import InstanceFile, InstanceRecord, live_instances
 from warehouse.releases.retire import in_use, retire, retire_all_but
 from warehouse.schema.errors import BusyError, CatalogError
 
@@ -42,7 +42,7 @@ def serving(catalog: Catalog, releases: list[str]) -> Iterator[InstanceFile]:
     file = InstanceFile(catalog.data, "a")
     file.write(InstanceRecord("a", 1, "here", "http://127.0.0.1:1", (releases[0], None, releases[3])))
     yield file
-    if live(catalog.data):
+    if live_instances(catalog.data):
         file.close()
 
 

@@ -21,7 +21,7 @@ from tests.support.drops import (
     write_drop,
 )
 from tests.warehouse.helpers import examine, finding
-from warehouse.rules.rows import ROW_RULES as RULES
+from warehouse.rules.row_rules import ROW_RULES as RULES
 
 AT = "36436"
 

@@ -24,12 +24,12 @@ from tests.warehouse.bad_drops import BAD_DROPS
 from tests.warehouse.helpers import NO_LIMITS, finding
 from tests.warehouse.helpers import publish as publish_good
 from tests.warehouse.spoiling import add, file, good_drop, only
-from warehouse.drops.intake import read
-from warehouse.drops.reader import read_apart
-from warehouse.publishing.publish import Options, Outcome, check, publish
+from warehouse.drops.pipeline import read_drop
+from warehouse.drops.reader import read_in_subprocess
+from warehouse.publishing.publish import PublishOptions, PublishOutcome, dry_run, publish
 from warehouse.releases.catalog import Catalog
-from warehouse.rules.all import RULES
-from warehouse.rules.all import found as fired
+from warehouse.rules.all_rules import RULES
+from warehouse.rules.all_rules import make_finding as fired
 from warehouse.schema.errors import DropError
 
 AT = "36436"
@@ -73,8 +73,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     return catalog
 
 
-def checked(catalog: Catalog, drop: Path, *withdrawn: str) -> Outcome:
-    return check(catalog, [str(drop)], Options(limits=NO_LIMITS, withdrawn=withdrawn), reader=read)
+def checked(catalog: Catalog, drop: Path, *withdrawn: str) -> PublishOutcome:
+    return dry_run(catalog, [str(drop)], PublishOptions(limits=NO_LIMITS, withdrawn=withdrawn), reader=read_drop)
 
 
 @pytest.mark.parametrize("rule", NOTED)
@@ -90,7 +90,7 @@ def test_a_foreign_file_may_have_any_name(served: Catalog, tmp_path: Path) -> No
     """Also one that is no text: it is passed over like others, by a name that can be shown."""
     drop = good_drop(tmp_path / "drop")
     (drop / os.fsdecode(b"M\xe4rz.txt")).write_bytes(b"exported in March")
-    outcome = check(served, [str(drop)], Options(), reader=read_apart)
+    outcome = dry_run(served, [str(drop)], PublishOptions(), reader=read_in_subprocess)
     assert outcome.result == "already_current"
     assert finding(outcome, "foreign-file").file == "M\\xe4rz.txt"
 
@@ -98,7 +98,7 @@ def test_a_foreign_file_may_have_any_name(served: Catalog, tmp_path: Path) -> No
 def test_a_path_that_is_no_text_is_refused_in_one_line(served: Catalog, tmp_path: Path) -> None:
     drop = good_drop(tmp_path / "drop").rename(tmp_path / os.fsdecode(b"M\xe4rz"))
     with pytest.raises(DropError, match="the path is not UTF-8"):
-        check(served, [str(drop)], Options(), reader=read_apart)
+        dry_run(served, [str(drop)], PublishOptions(), reader=read_in_subprocess)
 
 
 def test_a_table_that_nobody_has_is_missing(catalog: Catalog, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_withdrawn_table_is_told(served: Catalog, tmp_path: Path) -> None:
 
 def test_a_cache_that_could_not_be_warmed_is_a_warning_and_the_release_live(catalog: Catalog, drop: Path) -> None:
     told = [fired("not-warmed", "the cache is away")]
-    outcome = publish(catalog, [str(drop)], Options(limits=NO_LIMITS), warm=lambda *_: told, reader=read)
+    outcome = publish(catalog, [str(drop)], PublishOptions(limits=NO_LIMITS), warm=lambda *_: told, reader=read_drop)
     assert outcome.result == "published"
     found = finding(outcome, "not-warmed")
     assert (found.severity, found.message) == ("warning", "the cache is away")

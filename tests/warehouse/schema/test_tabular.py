@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from warehouse.schema import tabular
-from warehouse.schema.tabular import Kind, ParquetRows
+from warehouse.schema.tabular import ParquetRows, ValueType
 
-COLUMNS: dict[str, Kind] = {"name": "text", "day": "date", "times": "integer"}
+COLUMNS: dict[str, ValueType] = {"name": "text", "day": "date", "times": "integer"}
 
 
 def test_rows_come_back_with_their_types(monkeypatch: pytest.MonkeyPatch) -> None:

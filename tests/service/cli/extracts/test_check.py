@@ -12,7 +12,7 @@ from tests.support.drops import LOCATIONS, homes, people, write_drop, write_tabl
 from tests.warehouse.comparisons import compared, figure, places
 from tests.warehouse.helpers import contents
 from warehouse.schema.comparison import Mover
-from warehouse.schema.findings import Finding, Report
+from warehouse.schema.findings import Finding, ValidationReport
 
 LONG = Finding(
     severity="warning",
@@ -26,7 +26,7 @@ LONG = Finding(
 
 def printed(width: int, finding: Finding) -> list[str]:
     console = Console(file=io.StringIO(), width=width, highlight=False, emoji=False)
-    terminal.print_report(console, Report((finding,)))
+    terminal.print_report(console, ValidationReport((finding,)))
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines() if line.strip()]
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.service.conftest import Cli, Done
 from tests.support.drops import homes, location, people, write_drop
-from warehouse.files.durable import exclusive
+from warehouse.files.atomic import exclusive
 
 
 def published(cli: Cli, drop: Path) -> str:

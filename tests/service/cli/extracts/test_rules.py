@@ -3,7 +3,7 @@
 import pytest
 
 from tests.service.conftest import Cli
-from warehouse.rules.all import RULES
+from warehouse.rules.all_rules import RULES
 
 # What the rules have themselves; by default, tests of commands set limits that nothing exceeds.
 DEFAULTS = {"limits": ", ".join(f"{rule.name}={rule.limit}" for rule in RULES.values() if rule.limit is not None)}

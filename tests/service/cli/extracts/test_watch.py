@@ -14,7 +14,7 @@ import pytest
 from tests.service.conftest import Cli
 from tests.support.drops import people, write_drop
 from tests.support.instance import environment
-from warehouse.files.durable import exclusive
+from warehouse.files.atomic import exclusive
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.support.drops import project, write_drop
 from tests.support.problems import problem
 from tests.support.served import FORECAST, Served, served, with_keys
 from tests.support.wire import Answer
-from warehouse.publishing.publish import Options, publish
+from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog
 
 GOOD = f"{FORECAST}?zip_code=36436"
@@ -32,7 +32,7 @@ def metered(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """A worker whose release has both areas."""
     folder = tmp_path_factory.mktemp("metered")
     drop = write_drop(folder / "drop", projects=[project("A-1")])
-    assert publish(Catalog(folder / "data"), [str(drop)], Options()).result == "published"
+    assert publish(Catalog(folder / "data"), [str(drop)], PublishOptions()).result == "published"
     with served(msgspec.structs.replace(settings, data_dir=str(folder / "data"))) as running:
         yield running
 

@@ -30,7 +30,7 @@ from tests.support.connection import Connection
 from tests.support.drops import people, write_drop
 from tests.support.served import FORECAST, Served, served, with_keys
 from tests.warehouse.helpers import NO_LIMITS
-from warehouse.publishing.publish import Options, publish
+from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog
 
 SPRINGFIELD = f"{FORECAST}?city_name=springfield&state_code=IL"  # large enough for gzip
@@ -326,7 +326,7 @@ def test_a_connection_is_closed_when_it_was_silent_for_as_long_as_it_may(both: B
 def test_after_a_switch_the_next_answer_is_of_the_new_release(settings: Settings, tmp_path: Path) -> None:
     """However hot the old one was."""
     data = tmp_path / "data"
-    options = Options(limits=NO_LIMITS)
+    options = PublishOptions(limits=NO_LIMITS)
     assert publish(Catalog(data), [str(write_drop(tmp_path / "first"))], options).result == "published"
     with served(msgspec.structs.replace(settings, data_dir=str(data))) as running:
         for _ in range(3):

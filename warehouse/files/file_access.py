@@ -98,7 +98,7 @@ class FileAccess:
         return len(self._calls) < self._threads and time.monotonic() - self._calls[-1].began > _AGAIN_SECONDS
 
 
-def within(seconds: float, call: Callable[..., object], *arguments: Any) -> bool:
+def returned_within(seconds: float, call: Callable[..., object], *arguments: Any) -> bool:
     """Whether `call` returned in time; for those who have no event loop. Raises what it raises."""
     raised: list[BaseException] = []
     returned = threading.Event()

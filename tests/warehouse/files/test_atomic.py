@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.files import durable
-from warehouse.files.durable import (
+from warehouse.files import atomic
+from warehouse.files.atomic import (
     checksum,
     clear_aside,
     create,
@@ -167,7 +167,7 @@ def test_whatever_has_the_new_files_name_is_left_alone(
     """Also if it was guessed after all: nothing is written, and nothing of others is removed."""
     victim = tmp_path / "victim"
     victim.write_bytes(b"mine")
-    monkeypatch.setattr(durable, "token_hex", lambda _: "guessed")
+    monkeypatch.setattr(atomic, "token_hex", lambda _: "guessed")
     planted = tmp_path / ".current.json.guessed.new"
     plant(planted, victim)
     with pytest.raises(FileExistsError):

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from warehouse.schema.findings import Finding
-from warehouse.schema.shown import MOST_CHARACTERS, plain, plain_struct
+from warehouse.schema.printable import MAX_CHARACTERS, printable, printable_struct
 
 
 @pytest.mark.parametrize(
@@ -20,24 +20,24 @@ from warehouse.schema.shown import MOST_CHARACTERS, plain, plain_struct
     ],
 )
 def test_what_is_unfit_to_be_shown_is_escaped(written: str, shown: str) -> None:
-    assert plain(written) == shown
+    assert printable(written) == shown
 
 
 @pytest.mark.parametrize("text", ["", "Doña Ana", "größe–é", "[bold]x[/]", "日本", "C:\\new", "👍"])
 def test_all_other_text_stays_as_it_is(text: str) -> None:
-    assert plain(text) == text
+    assert printable(text) == text
 
 
 @pytest.mark.parametrize("text", ["a" * 100_000, "\x1b" * 100_000])
 def test_long_text_is_cut_and_says_so(text: str) -> None:
     """Also where escapes make it longer; cut once, it stays as it is."""
-    cut = plain(text)
-    assert (len(cut), cut[-1]) == (MOST_CHARACTERS, "…")
-    assert plain(cut) == cut
+    cut = printable(text)
+    assert (len(cut), cut[-1]) == (MAX_CHARACTERS, "…")
+    assert printable(cut) == cut
 
 
 def test_all_text_of_a_struct_becomes_plain_and_nothing_else_changes() -> None:
     finding = Finding(severity="error", rule="not-parquet", message="\x1b", file="\n", samples=("\r", "x"), count=3)
     escaped = Finding(severity="error", rule="not-parquet", message="\\x1b", file="\\n", samples=("\\r", "x"), count=3)
-    assert plain_struct(finding) == escaped
-    assert msgspec.json.encode(plain_struct(escaped)) == msgspec.json.encode(escaped)
+    assert printable_struct(finding) == escaped
+    assert msgspec.json.encode(printable_struct(escaped)) == msgspec.json.encode(escaped)

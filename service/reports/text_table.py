@@ -6,7 +6,7 @@ from rich.table import Table
 WIDTH = 100
 
 
-def table(*columns: str, numeric: tuple[str, ...] = ()) -> Table:
+def text_table(*columns: str, numeric: tuple[str, ...] = ()) -> Table:
     made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         made.add_column(column, justify="right" if column in numeric else "left", overflow="fold")

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 # Longer than any message of ours; what is cut is a list of columns, or somebody's idea of a value.
-MOST_CHARACTERS = 1000
-MOST_LINES = 100
+MAX_CHARACTERS = 1000
+MAX_LINES = 100
 # Controls (C0, DEL, C1), what reorders or hides text, line separators, and halves of characters.
 _UNFIT = (
     (0x00, 0x1F),
@@ -26,22 +26,22 @@ _ESCAPES = {
 }
 
 
-def plain(text: str, longest: int = MOST_CHARACTERS) -> str:
+def printable(text: str, longest: int = MAX_CHARACTERS) -> str:
     """`text` with what is unfit to be shown escaped, cut to `longest` characters. Of what is plain, nothing changes."""
     escaped = text[: longest + 1].translate(_ESCAPES)
     return escaped if len(escaped) <= longest else escaped[: longest - 1] + "…"
 
 
-def plain_struct(struct: Any) -> Any:
+def printable_struct(struct: Any) -> Any:
     """A copy of a frozen msgspec struct, all text within made plain, whatever it is nested in."""
     return msgspec.structs.replace(struct, **{name: _plain(getattr(struct, name)) for name in struct.__struct_fields__})
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, str):
-        return plain(value)
+        return printable(value)
     if isinstance(value, tuple):
         return tuple(_plain(item) for item in value)
     if isinstance(value, dict):
         return {_plain(key): _plain(item) for key, item in value.items()}
-    return plain_struct(value) if isinstance(value, msgspec.Struct) else value
+    return printable_struct(value) if isinstance(value, msgspec.Struct) else value

@@ -8,24 +8,24 @@ import pytest
 from tests.support.drops import LOCATIONS, location, write_drop
 from tests.warehouse.helpers import publish
 from warehouse.areas import projects
-from warehouse.areas.forecast import AREA
-from warehouse.lookup.lookups import Lookup
+from warehouse.areas.forecast import FORECAST_AREA
+from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.releases.catalog import Catalog
 
 TOWN = [f"{number:05}" for number in range(10000, 10040)]
 
 
 @pytest.fixture(scope="module")
-def lookup(tmp_path_factory: pytest.TempPathFactory) -> Lookup:
+def lookup(tmp_path_factory: pytest.TempPathFactory) -> LookupStatement:
     folder = tmp_path_factory.mktemp("lookup")
     catalog = Catalog(folder / "data")
     places = [*LOCATIONS, *(location(zip_code, "Town", "AL") for zip_code in TOWN)]
     publish(catalog, write_drop(folder / "drop", locations=places))
-    return AREA.lookup_in(catalog.folder(catalog.current().id))
+    return FORECAST_AREA.lookup_in(catalog.folder(catalog.current().id))
 
 
 @pytest.mark.parametrize("count", [1, 2, 31, 32, 33, 40])
-def test_any_number_of_keys_is_found(lookup: Lookup, count: int) -> None:
+def test_any_number_of_keys_is_found(lookup: LookupStatement, count: int) -> None:
     """With a list of keys in the statement up to 32, with one parameter beyond."""
     text, parameters = lookup.by_keys(TOWN[:count])
     assert text.count("?") == len(parameters) == (count if count <= 32 else 1)
@@ -34,4 +34,4 @@ def test_any_number_of_keys_is_found(lookup: Lookup, count: int) -> None:
 
 
 def test_a_look_up_that_is_not_by_key_has_one_form(tmp_path: Path) -> None:
-    assert projects.AREA.lookup_in(tmp_path).few == ()
+    assert projects.PROJECTS_AREA.lookup_in(tmp_path).few == ()

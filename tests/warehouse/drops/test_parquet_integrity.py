@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.drops import Rows, people, write_table
 from tests.warehouse.helpers import errors, examine, finding
-from warehouse.drops.parquet_pages import fault
+from warehouse.drops.parquet_integrity import find_damage
 
 _ROWS: Rows = [people(f"{zip_code:05}", 2023, 1_000_000 - zip_code) for zip_code in range(500)]
 
@@ -29,7 +29,7 @@ def with_another_figure(path: Path) -> None:
 def test_a_whole_file_has_no_fault(tmp_path: Path) -> None:
     for checksums in (True, False):
         path = written(tmp_path, write_page_checksum=checksums, row_group_size=100)
-        assert fault(path, ["zip_code", "year", "tot_population"]) is None
+        assert find_damage(path, ["zip_code", "year", "tot_population"]) is None
 
 
 def test_a_changed_figure_is_refused_where_the_writer_left_checksums(tmp_path: Path) -> None:
@@ -49,8 +49,8 @@ def test_a_changed_figure_is_another_figure_where_the_writer_left_none(tmp_path:
 def test_only_columns_that_are_read_are_looked_at(tmp_path: Path) -> None:
     path = written(tmp_path, write_page_checksum=True)
     with_another_figure(path)
-    assert fault(path, ["zip_code", "year"]) is None
-    assert fault(path, ["tot_population"]) is not None
+    assert find_damage(path, ["zip_code", "year"]) is None
+    assert find_damage(path, ["tot_population"]) is not None
 
 
 @pytest.mark.parametrize("claimed", [0, 1, 499, 501, 1 << 40])

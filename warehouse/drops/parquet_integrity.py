@@ -15,7 +15,7 @@ from config.first_line import first_line
 _BATCH = 8192
 
 
-def fault(path: Path, columns: Collection[str]) -> str | None:
+def find_damage(path: Path, columns: Collection[str]) -> str | None:
     """What is wrong inside the file, looking at the pages of `columns` alone; None if nothing is."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:

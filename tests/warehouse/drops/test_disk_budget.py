@@ -8,11 +8,11 @@ import pytest
 
 from tests.support.drops import people, write_drop, write_swelling
 from tests.warehouse.helpers import NO_LIMITS
-from warehouse.drops import intake
-from warehouse.drops.intake import Read, Request, read
-from warehouse.drops.room import room_for
+from warehouse.drops import pipeline
+from warehouse.drops.disk_budget import disk_budget_for
+from warehouse.drops.pipeline import ReadRequest, ReadResult, read_drop
 from warehouse.files.full_disk import with_remedy
-from warehouse.publishing.publish import Options, check, publish
+from warehouse.publishing.publish import PublishOptions, dry_run, publish
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import CatalogError
 
@@ -22,7 +22,7 @@ MB = 1_000_000
 @pytest.fixture
 def swelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A drop that decodes to 380 MB, where reading has 160 MB of memory."""
-    monkeypatch.setattr(intake, "_MEMORY", 160 * MB)
+    monkeypatch.setattr(pipeline, "_MEMORY", 160 * MB)
     drop = write_drop(tmp_path / "drop")
     write_swelling(drop / "projects.parquet", 14_000)
     return drop
@@ -32,10 +32,10 @@ def disk(monkeypatch: pytest.MonkeyPatch, total: int, free: int) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(total, total - free, free))
 
 
-def examined(drop: Path, tmp_path: Path) -> Read:
+def examined(drop: Path, tmp_path: Path) -> ReadResult:
     out = tmp_path / "staged" / "tables"
     out.mkdir(parents=True)
-    return read(Request(paths=(str(drop),), out=str(out), before=None, limits=NO_LIMITS))
+    return read_drop(ReadRequest(paths=(str(drop),), out=str(out), before=None, limits=NO_LIMITS))
 
 
 def test_a_drop_that_needs_more_than_the_disk_has_is_at_fault(
@@ -59,16 +59,16 @@ def test_a_disk_with_less_than_any_drop_may_need_is_at_fault_itself(
     assert outcome.failure is not None
     assert "No space left on device: 90.0 MB are free" in outcome.failure
     with pytest.raises(CatalogError, match=r"No space left.*extracts retire"):
-        check(Catalog(tmp_path / "data"), [str(swelling)], Options(limits=NO_LIMITS), reader=read)
+        dry_run(Catalog(tmp_path / "data"), [str(swelling)], PublishOptions(limits=NO_LIMITS), reader=read_drop)
 
 
-@pytest.mark.parametrize("step", ["build.build", "compare"])
+@pytest.mark.parametrize("step", ["build.build_release", "compare"])
 def test_building_and_comparing_have_their_bounds_too(
     tmp_path: Path, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """A drop that took more than its size explains before the disk was full is refused; else the disk is at fault."""
-    options = Options(limits=NO_LIMITS)
-    assert publish(catalog, [str(write_drop(tmp_path / "one"))], options, reader=read).result == "published"
+    options = PublishOptions(limits=NO_LIMITS)
+    assert publish(catalog, [str(write_drop(tmp_path / "one"))], options, reader=read_drop).result == "published"
     drop = write_drop(tmp_path / "two", population=[people("36436", 2023, 1)])
     swollen = 0
 
@@ -77,13 +77,13 @@ def test_building_and_comparing_have_their_bounds_too(
         with (staged / "x").open("wb") as stream:
             stream.write(bytes(swollen))
         said = "No space left on device"
-        raise OSError(28, said) if step == "build.build" else duckdb.IOException(said)
+        raise OSError(28, said) if step == "build.build_release" else duckdb.IOException(said)
 
     monkeypatch.setattr(f"warehouse.publishing.publish.{step}", full)
     with pytest.raises(CatalogError, match=r"No space left.*extracts retire"):
-        publish(catalog, [str(drop)], options, reader=read)
+        publish(catalog, [str(drop)], options, reader=read_drop)
     swollen = 80 * MB
-    outcome = publish(catalog, [str(drop)], options, reader=read)
+    outcome = publish(catalog, [str(drop)], options, reader=read_drop)
     assert outcome.result == "refused"
     assert "MB of disk and needed more" in outcome.report.findings[0].message
 
@@ -92,7 +92,7 @@ def test_holes_in_a_file_are_no_excuse(tmp_path: Path) -> None:
     """Only what is on the disk counts as the size of a drop."""
     with (tmp_path / "sparse").open("wb") as stream:
         stream.truncate(1 << 40)
-    assert room_for([tmp_path / "sparse", tmp_path / "gone"], tmp_path) == room_for([], tmp_path)
+    assert disk_budget_for([tmp_path / "sparse", tmp_path / "gone"], tmp_path) == disk_budget_for([], tmp_path)
 
 
 def test_only_a_full_disk_names_what_makes_room() -> None:

@@ -14,7 +14,7 @@ CLOSED = "the release was closed"
 Row = tuple[Any, ...]
 
 
-class Query:
+class RunningQuery:
     """On a `cursor` that no other uses meanwhile. `deadline` is as time.monotonic() has it. `is_long`: it has run for a
     while. After it ran, `seconds` says how long."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from warehouse.rules.rule import CORRECT, Rule
 from warehouse.schema.tables import ALIASES, POPULATION, PROJECTS, Column, Table
 
-MEANINGS = {
+KIND_DESCRIPTIONS = {
     "zip": "five-digit ZIP codes",
     "fips": "five-digit FIPS codes",
     "state": "two-letter state codes",

@@ -11,8 +11,8 @@ import duckdb
 
 from warehouse import sql
 from warehouse.releases.catalog import Catalog
-from warehouse.releases.tables import table_file
-from warehouse.schema.comparison import Comparison, FigureChange, Mover, Places, Records
+from warehouse.releases.table_files import table_file
+from warehouse.schema.comparison import Comparison, FigureChange, Mover, PlaceChanges, RecordChanges
 from warehouse.schema.errors import CatalogError
 from warehouse.schema.tables import HOUSING_FIGURES, TABLES
 from warehouse.sql import connections
@@ -100,10 +100,10 @@ def pair_figures(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) ->
     connection.execute(sql.statement("paired_figures"))
 
 
-def _places(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> Places:
+def _places(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> PlaceChanges:
     before, after = (sql.rows_of(table_file(folder, "locations")) for folder in (old, new))
     by_state = connection.execute(sql.statement("locations_gained_and_lost", old=before, new=after)).fetchall()
-    return Places(
+    return PlaceChanges(
         old_count=_number(connection, sql.statement("count_rows", rows=before)),
         new_count=_number(connection, sql.statement("count_rows", rows=after)),
         gained={state: gained for state, gained, _ in by_state if gained},
@@ -124,7 +124,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dict[s
     return {name: (_count(connection, old, name), _count(connection, new, name)) for name in names}
 
 
-def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dict[str, Records]:
+def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dict[str, RecordChanges]:
     found = {}
     for table in TABLES:
         before, after = (table_file(folder, table.name) for folder in (old, new))
@@ -138,7 +138,7 @@ def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dic
             new=_servable(table.name, new),
         )
         ((count, gained, lost, changed, samples),) = connection.execute(text).fetchall()
-        found[table.name] = Records(
+        found[table.name] = RecordChanges(
             old_count=count,
             gained=gained,
             lost=lost,

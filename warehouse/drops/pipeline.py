@@ -4,7 +4,7 @@ Raw files are only ever read here, and here in a process of its own (reader.py),
 hostile or broken file does, it does not do it to anybody else.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import duckdb
@@ -13,25 +13,24 @@ import msgspec
 from config import resources
 from warehouse import sql
 from warehouse.drops.collection import Drop, DropFile, collect
+from warehouse.drops.disk_budget import DiskBudget, disk_budget_for
 from warehouse.drops.recognition import recognise
-from warehouse.drops.room import Room, room_for
 from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate
-from warehouse.drops.writing import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK, marks, write_tables
+from warehouse.drops.writing import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK, footer_marks, write_tables
 from warehouse.releases.catalog import TableInfo
-from warehouse.releases.tables import table_file
-from warehouse.rules.all import Limits, found
+from warehouse.releases.table_files import table_file
+from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
-from warehouse.schema.shown import MOST_LINES, plain_struct
+from warehouse.schema.printable import MAX_LINES, printable_struct
+from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import LOCATIONS, TABLES, Table
 
 _MEMORY = 512 << 20
 
-Progress = Callable[[str], None]
 
-
-class Before(msgspec.Struct, frozen=True):
+class BaseRelease(msgspec.Struct, frozen=True):
     """The current release, as far as reading a drop needs it: its id, its tables, and where they lie."""
 
     release: str
@@ -40,17 +39,17 @@ class Before(msgspec.Struct, frozen=True):
     tables: tuple[str, ...]
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ReadRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`out` is an empty folder for the tables; `withdrawn` are tables that shall not be kept from `before`."""
 
     paths: tuple[str, ...]
     out: str
-    before: Before | None
+    before: BaseRelease | None
     withdrawn: tuple[str, ...] = ()
     limits: dict[str, float] = {}
 
 
-class Read(msgspec.Struct, frozen=True, kw_only=True):
+class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a drop holds. `kept` names the tables that stay as they are in the release before.
 
     `no_drop` is why there was nothing to read; `failure` why the tables could not be written. In both cases nothing
@@ -66,52 +65,58 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
     failure: str | None = None
 
 
-def read(request: Request, progress: Progress = lambda _: None) -> Read:
+def read_drop(request: ReadRequest, progress: ProgressCallback = lambda _: None) -> ReadResult:
     """Everything that there is to know about a drop; never raises for what is wrong with it."""
-    done: Read = plain_struct(_read_or_fail(request, progress))
+    done: ReadResult = printable_struct(_read_or_fail(request, progress))
     return done
 
 
-def _read_or_fail(request: Request, progress: Progress) -> Read:
+def _read_or_fail(request: ReadRequest, progress: ProgressCallback) -> ReadResult:
     try:
         drop = collect(request.paths)
     except DropError as error:
-        return Read(no_drop=str(error))
+        return ReadResult(no_drop=str(error))
     out = Path(request.out)
     try:
-        room = room_for((file.path for file in drop.files), out)
+        budget = disk_budget_for((file.path for file in drop.files), out)
     except OSError as error:
-        return Read(failure=f"{out} cannot be read: {error.strerror}")
+        return ReadResult(failure=f"{out} cannot be read: {error.strerror}")
     with duckdb.connect() as connection:
         try:
-            _limit(connection, out, room)
-            return _read(connection, request, drop, room, progress)
+            _limit(connection, out, budget)
+            return _read(connection, request, drop, budget, progress)
         except duckdb.Error as error:
-            excess = room.excess(error, out.parent)
+            excess = budget.excess(error, out.parent)
             if excess is not None:
                 return _failed(excess)
             if isinstance(error, duckdb.OutOfMemoryException):
-                return Read(failure=f"the drop cannot be read: {room.lack()}")
+                return ReadResult(failure=f"the drop cannot be read: {budget.lack()}")
             if isinstance(error, duckdb.IOException):  # of what is wrong with the drop's own files each is a finding
-                return Read(failure=f"the tables cannot be written: {sql.reason(error)}")
+                return ReadResult(failure=f"the tables cannot be written: {sql.reason(error)}")
             return _failed(f"failed ({sql.reason(error)})")
 
 
-def _failed(what: str) -> Read:
-    return Read(findings=(found("reader-failed", f"reading the drop {what}"),))
+def _failed(what: str) -> ReadResult:
+    return ReadResult(findings=(make_finding("reader-failed", f"reading the drop {what}"),))
 
 
-def _read(connection: duckdb.DuckDBPyConnection, request: Request, drop: Drop, room: Room, progress: Progress) -> Read:
+def _read(
+    connection: duckdb.DuckDBPyConnection,
+    request: ReadRequest,
+    drop: Drop,
+    budget: DiskBudget,
+    progress: ProgressCallback,
+) -> ReadResult:
     seen = {file.label: _fingerprint(file) for file in drop.files}
-    excess = _too_many_rows(connection, drop, Limits(request.limits)["too-many-rows"])
+    excess = _too_many_rows(connection, drop, RuleLimits(request.limits)["too-many-rows"])
     if excess is not None:
-        return Read(findings=(*drop.findings, excess))
+        return ReadResult(findings=(*drop.findings, excess))
     recognised = recognise(connection, drop)
-    said = marks(connection, recognised.extracts)
+    said = footer_marks(connection, recognised.extracts)
     illustrative = bool(said[ILLUSTRATIVE_MARK])
     # made-up figures are never mixed with real ones, nor compared with them
     before = request.before if request.before and request.before.illustrative == illustrative else None
-    tables, findings = stage(connection, recognised.extracts, progress, room)
+    tables, findings = stage(connection, recognised.extracts, progress, budget)
     findings = [*recognised.findings, *findings, *_changed(drop.files, seen)]
     broken = {finding.table for finding in findings if finding.severity == "error"}
     kept = _kept(before, tables, request.withdrawn)
@@ -123,20 +128,20 @@ def _read(connection: duckdb.DuckDBPyConnection, request: Request, drop: Drop, r
     writable = _writable(tables, locations)
     infos = write_tables(connection, out, writable, recognised.extracts, locations or "", progress)
     lines = (line for mark in said[ATTRIBUTION_MARK] for line in mark.split("|") if line)
-    return Read(
+    return ReadResult(
         findings=tuple(findings),
         tables=infos,
         kept=kept,
         illustrative=illustrative,
-        attribution=tuple(dict.fromkeys(lines))[:MOST_LINES],
+        attribution=tuple(dict.fromkeys(lines))[:MAX_LINES],
     )
 
 
-def _limit(connection: duckdb.DuckDBPyConnection, out: Path, room: Room) -> None:
+def _limit(connection: duckdb.DuckDBPyConnection, out: Path, budget: DiskBudget) -> None:
     text = sql.statement(
         "limit_publisher",
         memory=str(_MEMORY),
-        spill=str(room.most),
+        spill=str(budget.spill_limit),
         threads=str(resources.processors()),
         folder=sql.quoted(str(out.parent)),
     )
@@ -157,7 +162,7 @@ def _too_many_rows(connection: duckdb.DuckDBPyConnection, drop: Drop, limit: flo
     if total <= limit:
         return None
     largest = sorted(claims.items(), key=lambda claim: -claim[1])[:5]
-    return found(
+    return make_finding(
         "too-many-rows",
         f"the drop claims {total:,} rows; at most {limit:,.0f} are read",
         file=largest[0][0],
@@ -176,15 +181,17 @@ def _fingerprint(file: DropFile) -> tuple[int, int, int]:
 
 def _changed(files: Iterable[DropFile], seen: dict[str, tuple[int, int, int]]) -> list[Finding]:
     changed = [file for file in files if _fingerprint(file) != seen[file.label]]
-    return [found("changed-file", f"{file.label} changed while it was read", file=file.label) for file in changed]
+    return [
+        make_finding("changed-file", f"{file.label} changed while it was read", file=file.label) for file in changed
+    ]
 
 
-def _kept(before: Before | None, tables: list[Table], withdrawn: tuple[str, ...]) -> tuple[str, ...]:
+def _kept(before: BaseRelease | None, tables: list[Table], withdrawn: tuple[str, ...]) -> tuple[str, ...]:
     brought = {table.name for table in tables}
     return tuple(name for name in (before.tables if before else ()) if name not in brought and name not in withdrawn)
 
 
-def _locations(tables: list[Table], kept: tuple[str, ...], before: Before | None) -> str | None:
+def _locations(tables: list[Table], kept: tuple[str, ...], before: BaseRelease | None) -> str | None:
     """SQL that the locations in effect can be read from: the drop's own, else those of the release before."""
     if LOCATIONS in tables:
         return staged_name(LOCATIONS)
@@ -202,13 +209,13 @@ def _about_tables(
     tables: list[Table],
     kept: tuple[str, ...],
     broken: set[str | None],
-    before: Before | None,
+    before: BaseRelease | None,
     withdrawn: tuple[str, ...],
 ) -> list[Finding]:
     """Tables that a release needs and nobody has; tables that stay; tables that go."""
     have = {table.name for table in tables} | set(kept)
     notes = [
-        found(
+        make_finding(
             "missing-table",
             f"the drop has no {table.name}, and there is no release to keep it from",
             table=table.name,
@@ -220,8 +227,8 @@ def _about_tables(
     staying = sorted(set(kept) - broken)
     if staying and before is not None:
         message = f"not in the drop, kept from {before.release}: {', '.join(staying)}"
-        notes.append(found("carried-table", message, count=len(staying)))
+        notes.append(make_finding("carried-table", message, count=len(staying)))
     gone = [name for name in withdrawn if before is not None and name in before.tables and name not in have]
     return notes + [
-        found("dropped-table", f"{name} is withdrawn: the release will not have it", table=name) for name in gone
+        make_finding("dropped-table", f"{name} is withdrawn: the release will not have it", table=name) for name in gone
     ]

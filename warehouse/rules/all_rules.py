@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from warehouse.rules.drift import DRIFT_RULES
-from warehouse.rules.files import COLUMN_RULES, FILE_RULES
-from warehouse.rules.rows import ROW_RULES
+from warehouse.rules.drift_rules import DRIFT_RULES
+from warehouse.rules.file_rules import COLUMN_RULES, FILE_RULES
+from warehouse.rules.row_rules import ROW_RULES
 from warehouse.rules.rule import Rule
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.findings import Finding
@@ -13,13 +13,13 @@ from warehouse.schema.findings import Finding
 RULES: dict[str, Rule] = {rule.name: rule for rule in (*FILE_RULES, *COLUMN_RULES, *ROW_RULES, *DRIFT_RULES)}
 
 
-def found(name: str, message: str, **members: Any) -> Finding:
+def make_finding(name: str, message: str, **members: Any) -> Finding:
     """A finding of rule `name`, with the rule's severity, and its remedy unless `members` bring another."""
     rule = RULES[name]
     return Finding(severity=rule.severity, rule=name, message=message, **{"remedy": rule.remedy, **members})
 
 
-class Limits:
+class RuleLimits:
     """The limits in force: those that were set, else those of the rules."""
 
     def __init__(self, settings: Mapping[str, float] | None = None) -> None:

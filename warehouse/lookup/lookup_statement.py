@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 
-class Lookup(msgspec.Struct, frozen=True):
+class LookupStatement(msgspec.Struct, frozen=True):
     """A statement, and parameters with which it finds nothing.
 
     `few`: of a look-up by key, the same for one key, for two, and so on. The plan that DuckDB makes of a short list is

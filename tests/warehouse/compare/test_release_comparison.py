@@ -20,10 +20,10 @@ from tests.support.drops import (
     write_wide_drop,
 )
 from tests.warehouse.helpers import publish
-from warehouse.compare.releases import compare, compare_releases, write_release_changes
-from warehouse.drops.intake import Request, read
+from warehouse.compare.release_comparison import compare, compare_releases, write_release_changes
+from warehouse.drops.pipeline import ReadRequest, read_drop
 from warehouse.releases.catalog import Catalog
-from warehouse.schema.comparison import Comparison, FigureChange, Mover, Records
+from warehouse.schema.comparison import Comparison, FigureChange, Mover, RecordChanges
 from warehouse.schema.errors import CatalogError
 
 
@@ -38,7 +38,7 @@ def tables_of(folder: Path, **tables: Any) -> Path:
     out = folder / "tables"
     out.mkdir(parents=True)
     drop = write_drop(folder / "drop", **tables)
-    assert read(Request(paths=(str(drop),), out=str(out), before=None)).tables
+    assert read_drop(ReadRequest(paths=(str(drop),), out=str(out), before=None)).tables
     return out
 
 
@@ -79,7 +79,9 @@ def test_projects_are_compared_by_their_ids(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         folders = tables_of(tmp_path / "old", projects=old), tables_of(tmp_path / "new", projects=new)
         found = compare(connection, *folders).records
-    assert found == {"development_projects": Records(old_count=3, gained=1, lost=1, changed=1, lost_samples=("A-2",))}
+    assert found == {
+        "development_projects": RecordChanges(old_count=3, gained=1, lost=1, changed=1, lost_samples=("A-2",))
+    }
 
 
 def test_a_table_that_only_one_of_both_has_is_not_compared(tmp_path: Path) -> None:

@@ -1,0 +1,6 @@
+"""The registry of data areas: a new one is its module and a line here."""
+
+from warehouse.areas import forecast, projects
+from warehouse.areas.data_area import DataArea
+
+DATA_AREAS: tuple[DataArea, ...] = (forecast.FORECAST_AREA, projects.PROJECTS_AREA)
