@@ -53,7 +53,7 @@ class Load:
 
     def _ask(self) -> None:
         try:
-            with httpx.Client(base_url=self._instance.partners, headers={"x-api-key": self._key}, timeout=5) as client:
+            with httpx.Client(base_url=self._instance.partners, headers={"x-api-key": self._key}, timeout=30) as client:
                 while not self._stop.is_set():
                     for zip_code in _ZIP_CODES:
                         answer = client.get(FORECAST, params={"zip_code": zip_code})

@@ -30,7 +30,7 @@ def post(instance: Instance, path: str, token: str, **more: str) -> httpx.Respon
 
 
 def metric(instance: Instance, sample: str) -> float:
-    text = httpx.get(f"{instance.operators}/metrics", headers={"authorization": f"Bearer {READ}"}, timeout=5).text
+    text = httpx.get(f"{instance.operators}/metrics", headers={"authorization": f"Bearer {READ}"}, timeout=30).text
     return next((float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(f"{sample} ")), 0.0)
 
 
@@ -63,7 +63,7 @@ def test_a_key_store_that_is_away_costs_a_503_and_no_revocation(published: Site,
         key_id = issue_key(published.env, "other").split("_")[2]
         published.keys.kill()
         assert post(instance, f"/keys/{key_id}/revoke", WRITE).status_code == 503
-        assert httpx.get(f"{instance.operators}/health/live", timeout=2).status_code == 200
+        assert httpx.get(f"{instance.operators}/health/live", timeout=30).status_code == 200
         published.keys.start()
         until(lambda: post(instance, f"/keys/{key_id}/revoke", WRITE).status_code == 200)
 
@@ -81,7 +81,7 @@ def test_a_rollback_through_the_listener_goes_live(published: Site, short: Path)
         assert (
             done.json()["release"]
             in httpx.get(
-                f"{instance.operators}/health/ready", headers={"authorization": f"Bearer {READ}"}, timeout=5
+                f"{instance.operators}/health/ready", headers={"authorization": f"Bearer {READ}"}, timeout=30
             ).json()["releases"]
         )
 

@@ -112,7 +112,7 @@ def test_sigterm_finishes_what_is_under_way_and_says_close(patient: Instance, pu
     """A kept-alive connection gets its next answer, with Connection: close; readiness turns 503; the exit code is 0."""
     host, port = httpx.URL(patient.partners).host, httpx.URL(patient.partners).port
     request = f"GET {FORECAST}?zip_code=36436 HTTP/1.1\r\nHost: x\r\nx-api-key: {published.key}\r\n\r\n".encode()
-    with socket.create_connection((host, port or 80), timeout=5) as connection:
+    with socket.create_connection((host, port or 80), timeout=30) as connection:
         connection.sendall(request)
         assert b"connection: close" not in whole_answer(connection).lower()
         half = len(request) // 2
@@ -145,7 +145,7 @@ def test_a_stop_takes_no_longer_than_the_drain_time(published: Site, short: Path
     env = {**published.env, "FORECAST_DRAIN": "1"}
     with serving(env, short / "serve.log") as instance:
         url = httpx.URL(instance.partners)
-        with socket.create_connection((url.host, url.port or 80), timeout=5) as connection:
+        with socket.create_connection((url.host, url.port or 80), timeout=30) as connection:
             connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
             began = time.monotonic()
             assert instance.stop() == 0
@@ -198,7 +198,7 @@ def test_who_waits_to_be_accepted_when_a_stalled_worker_stops_is_answered(patien
     until(lambda: patient.zip_code(published.key).headers.get("connection") == "close")
     os.kill(worker, signal.SIGSTOP)
     with contextlib.ExitStack() as waiting:
-        clients = [waiting.enter_context(socket.create_connection(address, timeout=5)) for _ in range(5)]
+        clients = [waiting.enter_context(socket.create_connection(address, timeout=30)) for _ in range(5)]
         for client in clients:
             client.sendall(f"GET {FORECAST}?zip_code=36436 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         time.sleep(1.2)  # now it ought to have closed

@@ -32,7 +32,7 @@ def test_switches_under_load_lose_nothing_and_mix_nothing(site: Site, short: Pat
         stop = threading.Event()
 
         def ask() -> None:
-            with httpx.Client(base_url=instance.partners, headers={"x-api-key": site.key}, timeout=5) as client:
+            with httpx.Client(base_url=instance.partners, headers={"x-api-key": site.key}, timeout=30) as client:
                 while not stop.is_set():
                     query = (
                         {"city_name": "Los Angeles", "state_code": "CA"} if seen.total() % 2 else {"zip_code": "36436"}
