@@ -180,7 +180,7 @@ def time_of(line_id: str) -> datetime:
 
 def _line(entry: Any) -> Line:
     try:
-        line_id = _text(entry[0])
+        line_id = entry[0].decode("ascii")
         order_of(line_id)
     except (TypeError, LookupError, AttributeError, ValueError):
         raise StoreUnavailable("the key store answers with something that is no audit trail") from None
@@ -190,10 +190,6 @@ def _line(entry: Any) -> Line:
     except (LookupError, TypeError, ValueError, RecursionError):
         return Line(line_id, None)
     return Line(line_id, change)
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode("ascii") if isinstance(value, bytes) else value
 
 
 def _say(change: Change) -> None:

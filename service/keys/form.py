@@ -22,7 +22,6 @@ _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
 _FORM = re.compile(
     f"{PREFIX}_([0-9A-Za-z]{{{_ID_LENGTH}}})_([0-9A-Za-z]{{{_SECRET_LENGTH}}})_([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
 )
-LENGTH = len(PREFIX) + 3 + _ID_LENGTH + _SECRET_LENGTH + _CHECKSUM_LENGTH
 
 
 class PresentedKey(msgspec.Struct, frozen=True):
