@@ -1,1 +1,1 @@
-"""Settings and what ships beside them: Redis configuration, the container's build file."""
+"""Settings, what ships beside them (Redis, container), and small parts that service and warehouse share."""

@@ -1,7 +1,7 @@
-"""The settings in force: defaults, then a TOML file, then ``FORECAST_*`` variables, then what a command was told.
+"""The settings in force: defaults, then a TOML file, then ``FORECAST_*`` variables, then a command's options.
 
-Unknown names and bad values are a `SettingsError` that names them. Every setting marked secret can be read from a
-file through ``<NAME>_FILE``.
+Unknown names and bad values are a `SettingsError` that names them. Every secret can be read from a file through
+``<NAME>_FILE`` (Decision 13).
 """
 
 import os
@@ -28,7 +28,7 @@ Found = Iterator[tuple[str, object, str]]
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """Settings with the place each value came from, by name."""
+    """The settings of one command, and where each value came from, by name."""
 
     settings: Settings
     sources: dict[str, str]
@@ -39,10 +39,10 @@ def load(
     overrides: Mapping[str, object] | None = None,
     checkout: Path | None = None,
 ) -> Loaded:
-    """Settings in force. Secrets' files are read.
+    """The settings in force, with secrets read from their files.
 
-    `overrides` are a command's own options by setting name; None means not given. `checkout` is where the default
-    data folder lies if the program runs from a checkout.
+    `overrides` are a command's own options by setting name; None means not given. `checkout` is the folder of the
+    checkout that the program runs from, which holds the default data folder.
 
     Raises:
         SettingsError: naming every unknown name, or the first bad value.
@@ -105,7 +105,7 @@ def _from_options(overrides: Mapping[str, object]) -> Found:
 
 
 def _named(found: Mapping[str, object], place: str, prefix: str) -> Found:
-    """What one source sets. `place` goes before a key in messages, `prefix` is part of the keys as written there."""
+    """What one source sets. `place` precedes a key in messages; `prefix` is part of the keys as written there."""
 
     def written(key: str) -> str:
         return f"{prefix}{key.upper()}" if prefix else key
@@ -157,7 +157,7 @@ def _read_secret(location: object, source: str) -> str:
 
 
 def _convert(name: str, value: object, source: str) -> object:
-    # lax only for text: a variable has no types, a TOML file has
+    # lax for text only: variables have no types, TOML has
     text = isinstance(value, str)
     if isinstance(value, str):
         value = value.strip()  # what editors and shells leave behind
@@ -183,7 +183,7 @@ def _convert(name: str, value: object, source: str) -> object:
 
 
 def _check_tokens(settings: Settings, sources: Mapping[str, str]) -> None:
-    """Whoever may only read must not be able to write."""
+    """Refuses one token for reading and writing: whoever may only read must not be able to write."""
     if settings.operator_write_token is not None and settings.operator_read_token == settings.operator_write_token:
         names = f"{sources['operator_read_token']} and {sources['operator_write_token']}"
         raise SettingsError(f"{names} are the same token; make one for each")

@@ -1,7 +1,4 @@
-"""Every setting is a field of `Settings`; its type, bounds and description are all there is to declare.
-
-`config.loading` finds their values.
-"""
+"""Every setting is a field of `Settings`, with its type, bounds and description. `config.loading` finds the values."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +12,7 @@ PREFIX = "FORECAST_"
 
 _SECRET = {"secret": True}
 _URL = {"secret": True, "url": True}
-# What can stand in an Authorization header as it is.
+# Characters that an Authorization header can hold as they are.
 _TOKEN = Meta(min_length=16, pattern=r"^[!-~]+\Z")
 
 DEFAULT_ATTRIBUTION = (
@@ -29,7 +26,7 @@ class SettingsError(Exception):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is in force for one command. Durations are seconds, sizes are bytes."""
+    """The settings of one command, or of one instance and its processes. Durations are seconds, sizes are bytes."""
 
     data_dir: Annotated[str, Meta(description="Folder of releases, key store and instance records.")]
     keys_url: Annotated[

@@ -1,11 +1,11 @@
-"""What settings left open comes from the machine: how many workers, and how much memory each gives to what."""
+"""What settings leave open depends on the machine: how many workers, and how much memory each gives to what."""
 
 from config import resources
 from config.settings import Settings
 
-_LEAST_MEMORY = 64 << 20
-_MOST_MEMORY = 512 << 20
-_MOST_NEAR_CACHE = 256 << 20
+_LEAST_LOOKUP_BYTES = 64 << 20
+_MOST_LOOKUP_BYTES = 512 << 20
+_MOST_NEAR_CACHE_BYTES = 256 << 20
 
 
 def worker_count(settings: Settings) -> int:
@@ -13,17 +13,17 @@ def worker_count(settings: Settings) -> int:
 
 
 def lookup_memory(settings: Settings) -> int:
-    """Bytes for DuckDB in one worker; unset, an eighth of what is available, shared by the workers, within reason."""
+    """Bytes for DuckDB in one worker; unset, its share of an eighth of the memory, within bounds."""
     if settings.lookup_memory is not None:
         return settings.lookup_memory
-    return max(_LEAST_MEMORY, min(_MOST_MEMORY, _eighth(settings)))
+    return max(_LEAST_LOOKUP_BYTES, min(_MOST_LOOKUP_BYTES, _eighth(settings)))
 
 
 def near_cache_bytes(settings: Settings) -> int:
-    """Bytes of the near cache in one worker; unset, 256 MiB, or its share of an eighth if that is less."""
+    """Bytes of the near cache in one worker; unset, 256 MiB, or its share of an eighth of the memory if less."""
     if settings.near_cache_bytes is not None:
         return settings.near_cache_bytes
-    return min(_MOST_NEAR_CACHE, _eighth(settings))
+    return min(_MOST_NEAR_CACHE_BYTES, _eighth(settings))
 
 
 def _eighth(settings: Settings) -> int:

@@ -1,4 +1,4 @@
-"""URLs of Redis: what is wrong with one, how to show one, and whether two mean one server. None shows a password."""
+"""URLs of Redis: what is wrong with one, how to show one, whether two mean one server. No password is ever shown."""
 
 import ipaddress
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -8,7 +8,7 @@ HIDDEN = "********"
 
 _PORT = 6379
 _SCHEMES = ("redis", "rediss", "unix")
-# The client would take any other for an argument of its own: some are none, others undo our budgets.
+# The client would take any other option for an argument: some are none, others undo our budgets.
 _OPTIONS = ("db", "username", "password")
 _TLS_OPTIONS = (
     "ssl_ca_certs",
@@ -22,7 +22,7 @@ _TLS_OPTIONS = (
 
 
 def url_problem(url: str) -> str | None:
-    """What is wrong with `url`, in words that do not repeat it; None if it can be tried."""
+    """What is wrong with `url`, in words that do not repeat it; None if nothing is."""
     scheme, separator, _ = url.partition("://")
     if not separator or scheme not in _SCHEMES:
         return f"must be redis://, rediss:// or unix://, or `{EMBEDDED}`"
@@ -37,7 +37,7 @@ def url_problem(url: str) -> str | None:
         if "@" not in parts.query and not set(names) <= set(allowed):
             return f"has an unknown option behind `?`; with {scheme}:// there are: {', '.join(allowed)}"
     if scheme == "unix":
-        # a second host-like part would be dropped by the client, and another path tried
+        # the client would drop a host, and try another path
         return None if parts.path.startswith("/") and host is None else "needs an absolute path: unix:///run/redis.sock"
     if host is None or "@" in parts.path + parts.query or parts.fragment:
         return (
@@ -48,7 +48,7 @@ def url_problem(url: str) -> str | None:
 
 
 def address(url: str) -> str:
-    """Where a good `url` leads to: no credentials, no options but the database; the same for the same place."""
+    """Where a valid `url` leads, without credentials, and with no option but the database; the same for one place."""
     if url == EMBEDDED:
         return url
     parts = urlsplit(url)
@@ -61,18 +61,18 @@ def address(url: str) -> str:
 
 
 def same_store(one: str, host: str, other: str, other_host: str) -> bool:
-    """Whether two addresses, as seen from two hosts, surely or most likely lead to one database."""
+    """Whether two addresses, as seen from two hosts, lead to one database, surely or most likely."""
     return _place(one, host) == _place(other, other_host)
 
 
 def _place(address: str, host: str) -> tuple[str, ...]:
     if address == EMBEDDED:
-        return (address,)  # that of the data folder
+        return (address,)  # the one of the data folder
     parts = urlsplit(address)
     if parts.scheme == "unix":
         return host, parts.path, parts.query
     name = parts.hostname or ""
-    # redis:// and rediss:// can be two ways to one server, on ports of their own
+    # redis:// and rediss:// can lead to one server
     return (host if _is_loopback(name) else "", "" if _is_loopback(name) else name, str(parts.port), parts.path)
 
 
@@ -84,7 +84,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def mask_url(url: str) -> str:
-    """`url` without its password and without its query, which can carry one too; all hidden if it is malformed."""
+    """`url` without its password and its query, which can carry one too; hidden altogether if it is malformed."""
     if url == EMBEDDED:
         return url
     if url_problem(url) is not None:

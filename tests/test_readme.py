@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from config.settings import Settings
-from service.keys.verifier import UNKNOWN_AFTER
+from service.keys.verifier import UNKNOWN_AFTER_SECONDS
 from tests.support.markdown import ROOT, blocks
 from warehouse.following import POLL_SECONDS
 from warehouse.rules.all_rules import RULES
@@ -48,7 +48,7 @@ def test_its_other_figures_are_those_of_the_code() -> None:
     assert f"checked against {len(RULES)} rules" in text
     assert f"notices within {POLL_SECONDS} s" in text
     assert f"gives up after {Settings(data_dir='').cache_timeout * 1000:.0f} ms" in text
-    assert f"verified in the last {UNKNOWN_AFTER:.0f} s" in text
+    assert f"verified in the last {UNKNOWN_AFTER_SECONDS:.0f} s" in text
 
 
 def test_it_shows_what_the_demo_prints() -> None:

@@ -1,6 +1,6 @@
 """Logging: JSON lines for machines, short lines for a person at a terminal.
 
-No secret of ours ever gets here; what looks like a partner's key, in a path for example, is masked.
+Our own secrets are never logged. What looks like a partner's key, in a path for example, is masked.
 """
 
 import asyncio
@@ -35,6 +35,8 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
+    """One short line per record, for a terminal; what a caller passes as `extra` follows the message."""
+
     def __init__(self, *, colour: bool) -> None:
         super().__init__()
         self._colour = colour
@@ -52,7 +54,7 @@ class TextFormatter(logging.Formatter):
 
 
 def configure(form: Literal["auto", "json", "text"], level: str) -> bool:
-    """Sends all to standard error; `auto` is text in a terminal and JSON elsewhere. Returns whether it is JSON."""
+    """Logs to standard error; `auto` is text in a terminal and JSON elsewhere. Returns whether it is JSON."""
     terminal = sys.stderr.isatty()
     handler = logging.StreamHandler(sys.stderr)
     as_json = form == "json" or (form == "auto" and not terminal)
@@ -60,9 +62,9 @@ def configure(form: Literal["auto", "json", "text"], level: str) -> bool:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    # a drain that ends cancels requests whose clients do not read; uvicorn takes that for a failure of ours
+    # the end of a drain cancels requests whose clients do not read; uvicorn would log that as a failure
     logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
-    # these say per connection or per process what we say ourselves, or count
+    # these log per connection or process what we log ourselves, or count
     for name in ("uvicorn.error", "uvicorn.access", "litestar"):
         logging.getLogger(name).setLevel(logging.ERROR)
     return as_json
@@ -73,7 +75,7 @@ def _is_no_cancellation(record: logging.LogRecord) -> bool:
 
 
 def _printable(line: str) -> str:
-    """`line` without what would forge lines or speak to the terminal: paths come from callers."""
+    """`line` without characters that would forge lines or control the terminal: paths come from callers."""
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in line)
 
 

@@ -1,4 +1,4 @@
-"""Keys are masked wherever text is shown or logged: one may be pasted by mistake."""
+"""Masks keys wherever text is shown or logged: somebody may paste one by mistake."""
 
 import re
 
@@ -8,5 +8,5 @@ _MASKED = f"{PREFIX}_********"
 
 
 def masked(text: str) -> str:
-    """`text` without anything that looks like a key, or a part of one: it may be good, and pasted by mistake."""
+    """`text` without anything that looks like a key or a part of one."""
     return _LIKE_ONE.sub(_MASKED, text)

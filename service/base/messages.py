@@ -1,6 +1,6 @@
-"""What a supervisor and its workers tell each other: lines of JSON over a socket pair.
+"""Messages between a supervisor and its workers: lines of JSON over a socket pair.
 
-The socket is also the bond between them: whoever sees its end close knows that the other is gone.
+When either end closes, the other process knows that its peer is gone.
 """
 
 from typing import NamedTuple
@@ -12,13 +12,13 @@ from service.base.telemetry import Snapshot
 
 # Lines to a worker: say how you are; empty your near cache.
 REPORT, PURGE = b"report\n", b"purge\n"
-# A snapshot with every combination of labels stays far below this.
-LINE_LIMIT = 8 << 20
+# A snapshot with every combination of labels is far smaller.
+LINE_LIMIT_BYTES = 8 << 20
 _LAME_DUCK_SECONDS = 1.0
 
 
 class Endpoints(msgspec.Struct, frozen=True):
-    """Where the two Redis are, `embedded` resolved to real addresses; `pepper` as obtained."""
+    """URLs of both Redis, with `embedded` resolved to real addresses, and the pepper, for the life of an instance."""
 
     keys_url: str
     cache_url: str
@@ -26,9 +26,9 @@ class Endpoints(msgspec.Struct, frozen=True):
 
 
 class Orders(msgspec.Struct, frozen=True):
-    """First line to a worker. It travels here and not as arguments, because it holds secrets.
+    """The first line to a worker. It is no argument of the process because it holds secrets.
 
-    `takes_over`: another worker serves, so this one is to serve nobody before it has opened a release.
+    `takes_over`: another worker serves meanwhile, so this one serves nobody before it has opened a release.
     """
 
     settings: Settings
@@ -38,47 +38,38 @@ class Orders(msgspec.Struct, frozen=True):
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a worker; sent when asked for and when its release changes.
+    """The state of a worker, sent when the supervisor asks for it and when the worker's release changes."""
 
-    `release` is None before the first. `release_problem` and `keys_problem` say what an operator must mend.
-    `cache_refusal`: why the shared cache takes no answers. `push_refused`: the key store does not push changes, by its
-    rights or its version. `can_verify`: at least some partners' keys can be told good from bad. `can_answer`: look-ups
-    work, or caches answer (http/lookups.py). `usage_waits`: how many requests were counted and are not known to be in
-    the key store. `near_bytes`, `near_entries`: what its near cache holds. `purges`: how often it has been emptied as
-    ordered. `hung` says what hangs on the data folder's file system, by now for `hung_seconds`: this worker can no
-    longer do all its work.
-    """
-
-    release: str | None
-    release_problem: str | None
-    published_at: float | None
+    release: str | None  # None before the first
+    release_problem: str | None  # what an operator must mend
+    published_at: float | None  # seconds since 1970
     illustrative: bool
     keys_up: bool
     cache_up: bool
-    cache_refusal: str | None = None
-    push_connected: bool
-    can_verify: bool
-    can_answer: bool = True
-    keys_problem: str | None
+    cache_refusal: str | None = None  # why the shared cache takes no answers
+    push_connected: bool  # the key store pushes changes now
+    can_verify: bool  # at least some partners' keys can be told good from bad
+    can_answer: bool = True  # look-ups work, or caches answer (http/lookups.py)
+    keys_problem: str | None  # what an operator must mend
     usage_problem: str | None
-    usage_waits: int
-    push_refused: bool = False
+    usage_waits: int  # counted requests that are not known to be in the key store
+    push_refused: bool = False  # the key store does not push changes, by its rights or its version
     near_bytes: int
     near_entries: int
-    purges: int = 0
-    hung: str | None = None
+    purges: int = 0  # times that the near cache was emptied as ordered
+    hung: str | None = None  # what hangs on the data folder's file system: the worker cannot do all its work
     hung_seconds: float = 0.0
     telemetry: Snapshot
 
 
 class LameDuck(NamedTuple):
-    """How long an instance told to stop takes connections, in seconds: balancers need time to look away.
+    """How long a stopping instance still takes connections, in seconds: balancers need time to notice.
 
-    First the supervisor lets them come, then workers accept those that have: a listener that closes resets them.
+    A closing listener would reset whoever waits in its queue, so workers empty the queue first (Decision 21).
     """
 
-    inviting: float
-    accepting: float
+    inviting: float  # new connections are let in
+    accepting: float  # nobody new is let in; those who wait are accepted
 
     @classmethod
     def within(cls, drain: float) -> "LameDuck":

@@ -1,4 +1,4 @@
-"""The sockets that an instance listens on: bound before anything is started, left without resetting a caller."""
+"""The sockets that an instance listens on: bound before anything starts, closed without resetting a caller."""
 
 import ctypes
 import logging
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 log = logging.getLogger("forecast.sockets")
 
-# Linux's, which Python does not name.
+# A socket option of Linux that Python does not name.
 _SO_ATTACH_FILTER = 26
 _SYN, _ACK = 0x02, 0x10
 # Classic BPF (code, jump if true, jump if false, operand) on a TCP header: keep all but SYN without ACK.
@@ -45,10 +45,10 @@ def bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
 
 
 def refuse_new(listening: socket.socket) -> None:
-    """Lets nobody else connect, in whichever process `listening` is shared; those who have begun can be accepted.
+    """Lets nobody else connect, in any process that shares `listening`; connections that have begun can be accepted.
 
-    A socket that closes resets what waits to be accepted, so this comes a moment before. Who begins to connect
-    meanwhile hears nothing, asks again after a second, and is refused by then. There is no way back.
+    Closing a socket resets the connections that wait to be accepted, so this comes a moment before. A client that
+    connects meanwhile hears nothing, tries again after a second, and is refused then. This cannot be undone.
     """
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in _NO_SYN))
     try:
@@ -56,7 +56,7 @@ def refuse_new(listening: socket.socket) -> None:
             socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(_NO_SYN), ctypes.addressof(program))
         )
     except OSError as error:
-        # Some sandboxes have no filters. What connects in the last moment may then be reset.
+        # Some sandboxes have no filters; a connection of the last moment may be reset there.
         log.debug("new connections cannot be held off before the stop: %s", error.strerror)
 
 

@@ -1,7 +1,4 @@
-"""Background tasks: those that live as long as their process, those that nobody waits for, and how each ends.
-
-Whatever goes wrong in a task of the first kind is logged and counted, and the task goes on.
-"""
+"""Background tasks: kept running whatever goes wrong in them, held until they are done, and ended."""
 
 import asyncio
 import logging
@@ -12,22 +9,23 @@ from typing import Any, TypeVar
 log = logging.getLogger("forecast.tasks")
 
 AFTER_FAILURE_SECONDS = 1.0
-# The same failure again and again is counted each time, and logged once in so many seconds.
+# A failure that repeats is counted each time, but logged once in this time.
 _SAY_AGAIN_SECONDS = 60.0
 _CANCEL_AGAIN_SECONDS = 0.1
 
 T = TypeVar("T")
 
-# How often something unexpected went wrong in a task of this process, by the task's name.
+# Unexpected failures in tasks of this process, by the task's name.
 failures: Counter[str] = Counter()
 
 
 def keep_running(
     name: str, act: Callable[[], Awaitable[float]], *, stopping: asyncio.Event | None = None
 ) -> "asyncio.Task[None]":
-    """Starts a task that calls `act` again and again, each time after as many seconds as the call before returned.
+    """Starts a task that calls `act` again and again; each call returns the seconds until the next.
 
-    It ends when it is cancelled or, between two calls, when `stopping` is set; nothing that `act` raises ends it.
+    What `act` raises is logged and counted, and the task goes on. It ends when it is cancelled, or between two calls
+    when `stopping` is set.
     """
     return asyncio.create_task(_run(name, act, stopping or asyncio.Event()), name=name)
 

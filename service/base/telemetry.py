@@ -1,6 +1,6 @@
-"""What a worker counts about itself. Plain integers in one event loop: no locks, no shared memory.
+"""What a worker counts about itself: plain numbers in one event loop, no locks, no shared memory.
 
-The supervisor sums the snapshots of all workers (operators/metrics.py).
+The supervisor adds up the snapshots of all workers (operators/metrics.py).
 """
 
 from bisect import bisect_left
@@ -8,11 +8,12 @@ from collections import defaultdict
 
 import msgspec
 
+# Upper bounds of a histogram's buckets, in seconds.
 LATENCY_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
 class Family(msgspec.Struct, frozen=True):
-    """One metric: its name, what it says, and its labels."""
+    """One metric: a constant of this module."""
 
     name: str
     help: str
@@ -38,7 +39,10 @@ Sample = tuple[str, tuple[str, ...]]  # family name, label values
 
 
 class Counter:
-    """A number that only rises. Whoever counts often keeps the object: finding it takes longer than counting."""
+    """A number that only rises, for the life of its Telemetry.
+
+    Code that counts often keeps the object: finding it takes longer than counting.
+    """
 
     __slots__ = ("value",)
 
@@ -47,10 +51,10 @@ class Counter:
 
 
 class Histogram(msgspec.Struct):
-    """`counts` has one more element than there are bounds: what exceeded them all."""
+    """Observed durations. `counts` is by bucket; its last element counts what exceeded every bound."""
 
     counts: list[int]
-    total: float = 0.0
+    total: float = 0.0  # seconds
 
     @classmethod
     def empty(cls) -> "Histogram":
@@ -66,13 +70,15 @@ class Histogram(msgspec.Struct):
 
 
 class Snapshot(msgspec.Struct):
-    """Sums since the worker began."""
+    """The figures of one worker since it started, as sent to the supervisor: metric, labels, value."""
 
     counters: list[tuple[str, tuple[str, ...], int]] = []
     histograms: list[tuple[str, tuple[str, ...], Histogram]] = []
 
 
 class Telemetry:
+    """The figures of one worker, for as long as it lives; in the supervisor, the sum over workers."""
+
     def __init__(self) -> None:
         self._counters: defaultdict[Sample, Counter] = defaultdict(Counter)
         self._histograms: defaultdict[Sample, Histogram] = defaultdict(Histogram.empty)
@@ -87,7 +93,7 @@ class Telemetry:
         self._counters[family.name, labels].value += amount
 
     def total(self, family: Family, value: int, *labels: str) -> None:
-        """What is counted elsewhere, because a call for each would cost too much: `value` is the sum so far."""
+        """Sets a sum that is counted elsewhere, where a call for each count would cost too much."""
         self._counters[family.name, labels].value = value
 
     def observe(self, family: Family, seconds: float, *labels: str) -> None:

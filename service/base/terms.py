@@ -1,4 +1,4 @@
-"""The terms of an API key: the areas that it opens, how fast it may ask, and how much in all.
+"""The terms of an API key: the areas it opens, its rate and its quota.
 
 A key without terms opens every area and has no limit.
 """
@@ -17,7 +17,7 @@ _QUOTA = re.compile(r"([0-9]{1,15})/(day|month)")
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 _UNITS = {seconds: unit for unit, seconds in _SECONDS.items()}
 
-# What is counted is exact in Redis, too, whose scripts know numbers up to 2^53.
+# The largest count: Redis' scripts are exact up to 2^53.
 MOST = 10**15
 Positive = Annotated[int, Meta(ge=1, le=MOST)]
 
@@ -38,7 +38,7 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
-    """At most `requests` billable answers per UTC day or month; from the share `warn_at` on, the partner is told."""
+    """At most `requests` billable answers per UTC day or month; from the share `warn_at` on, the partner is warned."""
 
     requests: Positive
     period: Period
@@ -49,7 +49,7 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Terms(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`areas` is None where every area is open."""
+    """What a key may do, stored in its record. `areas` is None where every area is open."""
 
     areas: tuple[str, ...] | None = None
     rate: Rate | None = None

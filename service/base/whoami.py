@@ -1,4 +1,4 @@
-"""Who runs this command, as manifests and the audit trail of the keys name them."""
+"""Who runs this command, as manifests and the audit trail name them."""
 
 import getpass
 import os
@@ -8,10 +8,10 @@ import socket
 def whoami() -> str:
     """`user@host (uid N)`; the user is the person behind sudo, if there is one.
 
-    The name is what the environment says, and so what the person says; the number is what the system knows.
+    The name comes from the environment, which the person controls; the number comes from the system.
     """
     name = f"{_user()}@{socket.gethostname()}"
-    # it may not speak to the terminal that shows it later
+    # it must not control the terminal that shows it later
     shown = "".join(character if character.isprintable() else "?" for character in name)
     return f"{shown[:180]} (uid {os.getuid()})"
 

@@ -1,11 +1,11 @@
-"""A process of ours: started with a socket to talk over, waited for, and started again. Each end sees the other go."""
+"""Child processes: started with a socket to talk over, waited for, started again. Each end sees the other go."""
 
 import asyncio
 import socket
 import subprocess
 import sys
 
-# Between the close of its socket and the end of a process.
+# While a process whose socket has closed comes to its end.
 _POLL_SECONDS = 0.02
 _FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 0.2, 5.0
 # A process that lived this long did not die of its start.
@@ -33,7 +33,7 @@ def start_child(module: str, *files: int) -> tuple["subprocess.Popen[bytes]", so
 async def ended(process: "subprocess.Popen[bytes]") -> str:
     """Waits for the end of `process`; says how it ended.
 
-    Not in a thread: a process that hangs in the kernel ends when its file system lets go, and nobody waits for that.
+    Not in a thread, which could not be abandoned while a process hangs in the kernel.
     """
     while (status := process.poll()) is None:  # noqa: ASYNC110 - nothing tells of it
         await asyncio.sleep(_POLL_SECONDS)
@@ -41,9 +41,9 @@ async def ended(process: "subprocess.Popen[bytes]") -> str:
 
 
 class Backoff:
-    """How long to wait before a process is started again; whoever keeps one alive has one.
+    """The pause before a process is started again; whoever keeps a process alive owns one.
 
-    `at_least` seconds after one that had settled, longer and longer while they die of their start.
+    It is `at_least` seconds after a process that had settled, and longer and longer while processes die of their start.
     """
 
     def __init__(self, at_least: float = 0.0) -> None:
@@ -51,7 +51,7 @@ class Backoff:
         self._seconds = 0.0
 
     def after(self, lived: float) -> float:
-        """Seconds to wait after a process that lived for `lived` seconds."""
+        """The pause, in seconds, after a process that lived for `lived` seconds."""
         if lived > _SETTLED_SECONDS:
             self._seconds = self._at_least
         else:

@@ -1,4 +1,4 @@
-"""How an instance stops: nobody who connects meanwhile is reset, and it ends whatever happens."""
+"""How an instance stops: nobody who connects meanwhile is reset, and it ends whatever happens (Decision 21)."""
 
 import asyncio
 import logging
@@ -15,16 +15,16 @@ from service.quota.flusher import STOP_SECONDS
 
 log = logging.getLogger("forecast.supervisor")
 
-# For what is left to do when nothing is waited for any more.
+# For what is left to do when nobody waits for anything any more.
 _LAST_RESORT_SECONDS = 5.0
-# After the requests under way a worker stores what it counted, or spools it.
+# After the last request, a worker stores or spools what it counted.
 LAST_SECONDS = 4 + STOP_SECONDS
 
 
 class LastResort:
-    """Ends the process some seconds after it was started, unless it is cancelled before.
+    """Ends the process some seconds after `start`, unless it is cancelled before. One per supervisor.
 
-    A thread that waits for a disk has no other end, and whoever shuts down waits for it.
+    A thread that waits for a disk cannot be ended otherwise, and a shutdown would wait for it.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class LastResort:
         self._timer.daemon = True
 
     def start(self) -> None:
-        """Once is enough; more does no harm."""
+        """Starts the timer, the first time it is called."""
         if self._timer.ident is None:
             self._timer.start()
 
@@ -48,9 +48,9 @@ class LastResort:
 async def stop_workers(
     workers: Sequence[WorkerProcess], keepers: "Sequence[asyncio.Task[None]]", listening: socket.socket, drain: float
 ) -> None:
-    """Tells `workers` to stop, kills those that do not within `drain` seconds and some, and closes `listening`.
+    """Tells `workers` to stop, kills those that have not within a little more than `drain` seconds, closes `listening`.
 
-    `workers` is looked at again at the end. `keepers` end when their workers have.
+    `workers` is read again at the end, for those that were started meanwhile. `keepers` end when their workers have.
     """
     for worker in workers:
         worker.signal(signal.SIGTERM)
@@ -71,4 +71,4 @@ async def stop_workers(
 
 def _refuse_and_close(listening: socket.socket) -> None:
     refuse_new(listening)
-    listening.close()  # the workers' own stay: whoever waits is theirs
+    listening.close()  # the workers' copies stay open: they accept those who wait

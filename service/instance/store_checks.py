@@ -1,6 +1,4 @@
-"""Looks at how the two Redis of an instance are configured, at the start and every few seconds: either may be replaced,
-or changed while it runs.
-"""
+"""Checks how the two Redis of an instance are configured, every few seconds: either may be replaced or reconfigured."""
 
 import logging
 
@@ -11,12 +9,15 @@ from service.redis.server import Server, ask_server, wrong_for_cache, wrong_for_
 
 log = logging.getLogger("forecast.stores")
 
-_TIMEOUT = 1.0
+_TIMEOUT_SECONDS = 1.0
 _LOOK_SECONDS = 5.0
 
 
 class StoreChecks:
-    """Of one instance. `problems` is what operators must change; what cannot be asked, or is away, is no problem."""
+    """The checks of one instance, owned by its supervisor. `problems`: what operators must change.
+
+    A store that is away, or may not be asked, is no problem.
+    """
 
     def __init__(self, endpoints: Endpoints) -> None:
         self.problems: tuple[str, ...] = ()
@@ -50,7 +51,7 @@ class StoreChecks:
         return _LOOK_SECONDS
 
     async def _asked(self, store: RedisStore) -> Server | None:
-        """What the store says of itself; while it is away, what it said last."""
+        """What the store says about itself; while it is away, what it said last."""
         try:
             server = await ask_server(store)
         except StoreUnavailable as error:
@@ -70,4 +71,4 @@ class StoreChecks:
 
 
 def _store(name: str, url: str) -> RedisStore:
-    return RedisStore(name, url, open_client(url, timeout=_TIMEOUT))
+    return RedisStore(name, url, open_client(url, timeout=_TIMEOUT_SECONDS))

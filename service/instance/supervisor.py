@@ -1,4 +1,4 @@
-"""One per instance: binds the sockets, starts and replaces workers, owns the embedded servers, serves operators."""
+"""The supervisor: binds the sockets, starts and replaces workers, owns the embedded servers, serves operators."""
 
 import asyncio
 import contextlib
@@ -41,16 +41,19 @@ from warehouse.schema.errors import CatalogError, FilesHang
 log = logging.getLogger("forecast.supervisor")
 
 _TEND_SECONDS = 0.25
-# Operators can ask until the workers have ended, and have so long for their last answers.
+# Operators are answered until the workers have ended, and have this long for their last answers.
 _OPERATORS_SECONDS = 1.0
-# Threads for the data folder's files, should accesses never return: nobody replaces a supervisor.
+# Threads for accesses to the data folder that may never return: nobody replaces a supervisor.
 _FILE_THREADS = 4
-# At the end, for a record that can also be left: its lock goes with this process.
+# For removing the instance's record at the end. It may also stay: its lock ends with this process.
 _CLOSE_SECONDS = 1.0
 
 
 class Supervisor:
-    """`on_ready` is called once, with the two base URLs, when the first worker serves."""
+    """One instance, from its start to its end, in the process of `forecast serve`.
+
+    `on_ready` is called once, with the base URLs of both listeners, when the first worker serves.
+    """
 
     def __init__(
         self, settings: Settings, *, log_json: bool, on_ready: Callable[[str, str], None] | None = None
@@ -80,12 +83,12 @@ class Supervisor:
             StartError: if a port is taken, the data folder cannot be written, or a Redis URL cannot be right.
         """
         settings = self._settings
-        owner.wanted(settings)  # before anything is bound: a forgotten URL is what the operator must hear of
+        owner.wanted(settings)  # first, so that an operator hears of a forgotten URL before any other problem
         async with contextlib.AsyncExitStack() as stack:
             self._partners = stack.enter_context(bind(settings.listen_host, settings.listen_port, "listen_port"))
             self._operators = stack.enter_context(bind(settings.operator_host, settings.operator_port, "operator_port"))
             self._servers = self._start_embedded()
-            stack.push_async_callback(asyncio.to_thread, self._servers.stop)  # signals are heard meanwhile
+            stack.push_async_callback(asyncio.to_thread, self._servers.stop)  # the loop still handles signals
             self._orders = self._make_orders()
             self._instance = self._open_instance()
             stack.callback(returned_within, _CLOSE_SECONDS, self._instance.close)
@@ -142,7 +145,7 @@ class Supervisor:
             log.info("stopping: finishing requests, at most %g s", self._settings.drain)
             self._draining = True
             self._stopping.set()
-        elif number != signal.SIGHUP:  # of a closing terminal the shell tells, and the kernel once more
+        elif number != signal.SIGHUP:  # which a closing terminal sends twice: the shell, then the kernel
             log.warning("told to stop again: stopping at once")
             self._stop_at_once()
 
@@ -176,7 +179,7 @@ class Supervisor:
         return _TEND_SECONDS
 
     async def _keep_record(self) -> float:
-        """Writes what workers serve, whenever that changes."""
+        """Writes the instance's record whenever what its workers serve changes."""
         with contextlib.suppress(FilesHang):  # `state` says so
             await self._write_record()
         self._changed.clear()
@@ -198,7 +201,7 @@ class Supervisor:
                 what = f"writing {self._instance.record}"
                 await self._records.run(what, self._instance.write, record, wait=1)
             except OSError as error:
-                if str(error) != self._unwritten:  # tried four times a second, and said once
+                if str(error) != self._unwritten:  # tried four times a second, logged once
                     log.error("cannot write the instance record: %s", error)
                 self._unwritten = str(error)
                 return
@@ -224,7 +227,7 @@ class Supervisor:
         return str(hang) if hang is not None else None
 
     async def _purge(self) -> Purged:
-        """The shared cache first: the near ones would be filled from it again. Raises StoreUnavailable."""
+        """Empties the shared cache, then the near ones, which it would fill again. Raises StoreUnavailable."""
         near = sum(worker.report.near_entries for worker in self._workers.all if worker.report is not None)
         try:
             return Purged(near, await purge_shared(self._orders.endpoints.cache_url))
@@ -238,7 +241,7 @@ class Supervisor:
                 self._inbox = await self._statuses.run(f"reading {folder}/inbox.json", shown_status, folder, wait=1)
 
     async def sums(self) -> Snapshot:
-        """Figures of all workers that there are and were, as of now; `state` has the inbox's from then on."""
+        """The figures of all workers, past ones included, as of now. Refreshes the inbox's figures in `state`."""
         await asyncio.gather(self._read_inbox(), *(worker.fresh_report() for worker in self._workers.all))
         total = Telemetry()
         total.add(self._workers.retired.snapshot())

@@ -1,7 +1,7 @@
 """The process that watches an instance's inbox: ``python -m service.instance.watcher <control fd>``.
 
-It reads raw drops, so it is no serving process (Decision 8), and publishes as the command line does.
-The supervisor starts it.
+The supervisor starts it. It is no serving process because it handles raw drops (Decision 8); it publishes as the
+command line does.
 """
 
 import logging
@@ -20,7 +20,7 @@ from service.publishing.watching import make_watcher, stoppable
 
 
 def _end_with(supervisor: socket.socket) -> None:
-    supervisor.recv(1)  # nothing comes: it ends when the supervisor does, however that was
+    supervisor.recv(1)  # nothing ever comes: it returns when the supervisor ends, however that happens
     os._exit(1)
 
 
@@ -51,7 +51,7 @@ def main() -> None:
     belong_to(os.getppid())
     _watch(socket.socket(fileno=int(sys.argv[1])))
     logging.shutdown()
-    os._exit(0)  # the thread that listens cannot be ended, and libraries complain of it at an orderly end
+    os._exit(0)  # the listening thread cannot be ended, and libraries complain of it at an orderly exit
 
 
 if __name__ == "__main__":

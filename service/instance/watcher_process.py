@@ -1,4 +1,4 @@
-"""The inbox's watcher as the supervisor sees it: a process that is kept alive, and what keeps it from working."""
+"""The inbox's watcher as the supervisor sees it: a process kept alive, and what keeps it from working."""
 
 import asyncio
 import contextlib
@@ -14,26 +14,30 @@ from service.instance.children import Backoff, ended, start_child
 
 log = logging.getLogger("forecast.supervisor")
 
+# Before a watcher that had settled is started again.
 _PAUSE_SECONDS = 0.2
-# It abandons what is under way, so it needs no longer than tidying up does.
+# It abandons what is under way, and only tidies up.
 _STOP_SECONDS = 3.0
 
 
 class WatchOrders(msgspec.Struct, frozen=True):
-    """First line to a watcher. It travels here and not as arguments, because it holds secrets."""
+    """The first line to a watcher. It is no argument of the process because it holds secrets."""
 
     settings: Settings
     log_json: bool
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A line from a watcher: what keeps it from working, None if nothing does any more."""
+    """A line from a watcher: what keeps it from working; None if nothing does any more."""
 
     problem: str | None
 
 
 class WatcherProcess:
-    """`problem` is None while the inbox is watched, here or by another instance."""
+    """Keeps the watcher of one instance alive; owned by its supervisor.
+
+    `problem` is None while the inbox is watched, here or by another instance.
+    """
 
     def __init__(self, settings: Settings, *, log_json: bool) -> None:
         self.problem: str | None = None
@@ -48,7 +52,7 @@ class WatcherProcess:
         self._keeping = keep_running("watch the inbox", self._keep, stopping=self._stopping)
 
     async def stop(self) -> None:
-        """Ends it; a drop that it was publishing is published next time."""
+        """Ends the watcher. A drop that it was publishing is published next time."""
         self._stopping.set()
         if self._keeping is None:
             return
@@ -59,7 +63,7 @@ class WatcherProcess:
         await asyncio.gather(self._keeping, return_exceptions=True)
 
     async def _keep(self) -> float:
-        """One watcher, from its start to its end; returns after how many seconds to start the next."""
+        """Runs one watcher, from its start to its end; returns the seconds until the next."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -77,7 +81,7 @@ class WatcherProcess:
                 self._process.send_signal(number)
 
     async def _run(self) -> str:
-        """One process, from its start to its end; says how it ended."""
+        """Runs one process, from its start to its end; says how it ended."""
         self._process, control_socket = start_child("service.instance.watcher")
         reader, writer = await asyncio.open_connection(sock=control_socket)
         self.problem = None
@@ -86,7 +90,7 @@ class WatcherProcess:
             while line := await reader.readline():
                 self.problem = msgspec.json.decode(line, type=Problem).problem
         except (ConnectionError, ValueError, msgspec.DecodeError):
-            self.signal(signal.SIGKILL)  # gone already, or not to be understood any more
+            self.signal(signal.SIGKILL)  # it is gone, or talks nonsense
         finally:
             writer.close()
         status = await ended(self._process)

@@ -14,16 +14,16 @@ import msgspec
 from service.base import messages
 from service.instance.children import ended, start_child
 
-# Longer than any request may take and any switch of releases does.
+# Without a report. Longer than any request may take and any switch of releases takes.
 _STUCK_SECONDS = 15.0
 _FRESH_SECONDS = 0.5
-# A full near cache goes in some 500 turns of a loop that serves others meanwhile.
+# A full near cache is emptied in some 500 turns of a loop that also serves requests.
 _PURGE_SECONDS = 5.0
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class WorkerProcess:
-    """`report` is None until the worker has said anything."""
+    """One worker, from its start to its end; owned by the instance's Workers. `report` is None before the first one."""
 
     def __init__(
         self,
@@ -60,14 +60,14 @@ class WorkerProcess:
         self._tell(messages.REPORT)
 
     async def purge(self) -> None:
-        """Empties its near cache; waits for that, but not for long."""
+        """Empties the worker's near cache; waits for that, but not for long."""
         before = self._purges
         self._tell(messages.PURGE)
         if self.report is None:
             return  # it does not serve yet
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PURGE_SECONDS):
-                # a report may have been on its way before the order
+                # a report may have been sent before the order arrived
                 while self._purges == before and not self._listening.done():
                     await self.fresh_report()
 
@@ -80,7 +80,7 @@ class WorkerProcess:
             self._writer.write(line)
 
     async def fresh_report(self) -> None:
-        """Waits for a report younger than this call, but not for long."""
+        """Waits for a report that is younger than this call, but not for long."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         self.ask()
@@ -91,17 +91,17 @@ class WorkerProcess:
 
     @property
     def hung_seconds(self) -> float:
-        """For how long something has hung on its data folder, as of its last report."""
+        """How long something has hung on its data folder, as of its last report."""
         return self.report.hung_seconds if self.report is not None else 0.0
 
     def resident_bytes(self) -> int:
         try:
-            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE
+            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE_BYTES
         except (OSError, IndexError, ValueError):
             return 0
 
     async def _listen(self, control_socket: socket.socket, orders: messages.Orders) -> None:
-        reader, self._writer = await asyncio.open_connection(sock=control_socket, limit=messages.LINE_LIMIT)
+        reader, self._writer = await asyncio.open_connection(sock=control_socket, limit=messages.LINE_LIMIT_BYTES)
         self._writer.write(messages.encode(orders))
         try:
             while line := await reader.readline():
@@ -113,6 +113,6 @@ class WorkerProcess:
                     if not waiter.done():
                         waiter.set_result(None)
         except (ConnectionError, ValueError, msgspec.DecodeError):
-            self.signal(signal.SIGKILL)  # gone already, or not to be understood any more
+            self.signal(signal.SIGKILL)  # it is gone, or talks nonsense
         finally:
             self._writer.close()

@@ -1,4 +1,4 @@
-"""The workers of an instance: one that dies is replaced, and one that hangs as soon as another serves in its place."""
+"""The workers of an instance: a dead one is replaced, a hanging one as soon as another serves in its place."""
 
 import asyncio
 import logging
@@ -20,19 +20,22 @@ log = logging.getLogger("forecast.supervisor")
 
 _LOOK_SECONDS = 0.25
 _WAIT_SECONDS = 0.05
-# Nobody waits any more for what has hung for so long: every request is answered within 5 s.
+# A worker that hangs this long is to be replaced: every request is answered within 5 s.
 _HUNG_SECONDS = 5.0
-# A worker that is to take over from one that hangs must serve within the first, or hangs on the same files. Each
-# further try is given twice as much, and begins after as much again.
-_FIRST_PATIENCE = 5.0
-_LONGEST_PATIENCE = 60.0
+# A worker that takes over from a hanging one must serve within the first, or it hangs on the same files. Each further
+# try is given twice as long, and begins after as long again.
+_FIRST_PATIENCE_SECONDS = 5.0
+_LONGEST_PATIENCE_SECONDS = 60.0
+# After this long without a try, patience starts anew.
 _FORGET_SECONDS = 600.0
 
 
 class Workers:
-    """`all` are those that there are, starting and leaving ones included. `restarts` counts those that were replaced,
-    `retired` has the figures of those that ended. Use it from the main thread: a worker dies with the one that started
-    it.
+    """The workers of one instance, owned by its supervisor. Use it from the main thread: a worker dies with the thread
+    that started it.
+
+    `all` includes workers that start or leave. `restarts` counts replaced workers; `retired` has the figures of those
+    that ended.
     """
 
     def __init__(self, wanted: int, on_report: Callable[[], None]) -> None:
@@ -43,7 +46,7 @@ class Workers:
         self._on_report = on_report
         self._stopping = asyncio.Event()
         self._replacing = asyncio.Lock()
-        self._patience = _FIRST_PATIENCE
+        self._patience = _FIRST_PATIENCE_SECONDS
         self._next_try = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -54,7 +57,7 @@ class Workers:
             hold_until_done(keep_running("keep a worker", self._keep, stopping=self._stopping), self._tasks)
 
     async def stop(self, drain: float) -> None:
-        """Within `drain` seconds and some; closes the listening socket."""
+        """Stops all within a little more than `drain` seconds; closes the listening socket."""
         self._stopping.set()
         await stop_workers(self.all, list(self._tasks), self._listening, drain)
 
@@ -63,7 +66,7 @@ class Workers:
             worker.signal(signal.SIGKILL)
 
     def ask(self) -> None:
-        """Asks all how they are; one that does not say is killed."""
+        """Asks all for a report; kills a worker that has not answered for long."""
         for worker in self.all:
             worker.ask()
             if worker.is_stuck():
@@ -74,7 +77,7 @@ class Workers:
         hold_until_done(asyncio.create_task(work, name=name), self._tasks)
 
     async def _keep(self) -> float:
-        """Keeps one worker alive: a new one at once when it dies, later and later if it dies of its start."""
+        """Keeps one worker alive: replaces it at once when it dies, later and later if it dies of its start."""
         loop = asyncio.get_running_loop()
         backoff = Backoff()
         successor: WorkerProcess | None = None
@@ -113,7 +116,7 @@ class Workers:
         try:
             status = await worker.ended()
         finally:
-            worker.signal(signal.SIGKILL)  # one that we cannot follow any more is replaced
+            worker.signal(signal.SIGKILL)  # a worker that we cannot hear any more is replaced
             self.all.remove(worker)
         if worker.report is not None:
             self.retired.add(worker.report.telemetry)
@@ -122,12 +125,12 @@ class Workers:
     # --- workers that hang ---------------------------------------------------------------------------------------
 
     async def _successor(self, worker: WorkerProcess, ending: "asyncio.Task[str]") -> WorkerProcess | None:
-        """Waits until `worker` has ended, or hangs and another serves in its place, which is returned."""
+        """Waits until `worker` has ended (None), or until it hangs and another serves in its place (returned)."""
         while not ending.done():
             await asyncio.wait([ending], timeout=_LOOK_SECONDS)
             if worker.hung_seconds < _HUNG_SECONDS:
                 continue
-            async with self._replacing:  # one after the other: each takes a worker's memory
+            async with self._replacing:  # one at a time: each takes a worker's memory
                 if not ending.done() and self._may_try():
                     successor = await self._try_another(worker)
                     if successor is not None:
@@ -137,14 +140,14 @@ class Workers:
     def _may_try(self) -> bool:
         now = asyncio.get_running_loop().time()
         if now - self._next_try > _FORGET_SECONDS:
-            self._patience = _FIRST_PATIENCE
+            self._patience = _FIRST_PATIENCE_SECONDS
         return now >= self._next_try and not self._stopping.is_set()
 
     async def _try_another(self, hung: WorkerProcess) -> WorkerProcess | None:
-        """Another worker that can do what `hung` cannot; None if it does not serve in time, either."""
+        """Starts a worker in place of `hung`; None if it does not serve in time either."""
         loop = asyncio.get_running_loop()
         patience = self._patience
-        self._patience = min(_LONGEST_PATIENCE, 2 * patience)
+        self._patience = min(_LONGEST_PATIENCE_SECONDS, 2 * patience)
         orders = msgspec.structs.replace(self._orders, takes_over=hung.report is not None and bool(hung.report.release))
         worker = self._started(orders)
         deadline = loop.time() + patience
@@ -160,7 +163,7 @@ class Workers:
         return worker
 
     async def _leave(self, worker: WorkerProcess, ending: "asyncio.Task[str]") -> None:
-        """Lets it finish its requests, as when an instance stops."""
+        """Lets the worker finish its requests, as when an instance stops."""
         worker.signal(signal.SIGTERM)
         await asyncio.wait([ending], timeout=self._orders.settings.drain + LAST_SECONDS)
         worker.signal(signal.SIGKILL)

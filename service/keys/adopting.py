@@ -1,4 +1,4 @@
-"""An operator accepts the key store as it is: after a loss, or after the pepper was changed on purpose."""
+"""Adopting: an operator accepts the key store as it is, after a loss or a deliberate change of the pepper."""
 
 import msgspec
 
@@ -11,10 +11,10 @@ from service.keys.store import KeyStore, KeyStoreError, now
 
 
 async def adopt(store: KeyStore) -> None:
-    """Makes this store ours, for every worker, whatever was known of it before; keys of another pepper are void.
+    """Makes this store ours for every worker, whatever they knew before; keys of another pepper become void.
 
     Raises:
-        KeyStoreError: if somebody else does the same at this moment.
+        KeyStoreError: if somebody else adopts it at the same moment.
         StoreUnavailable: if the store does not answer.
     """
     raw, control = await store.sentinel()

@@ -1,7 +1,7 @@
-"""The audit trail: who did what to which key, and when. An append-only stream of Redis's, ``a:audit``, never trimmed.
+"""The audit trail: who did what to which key, and when. A Redis stream, ``a:audit``, that is never trimmed.
 
-A line's id is its time by the server's one clock. Lines never hold a secret or a digest. The trail and the records
-are changed in one step (change.lua), so both have to be on one server (with its replicas), not on a cluster.
+A line's id is its time by the server's clock. Lines never hold a secret or a digest. The trail and the records change
+in one step (change.lua), so both must be on one server (with its replicas), not on a cluster.
 """
 
 import logging
@@ -19,10 +19,10 @@ from service.redis.script import Script
 
 AUDIT = "a:audit"
 LINE = "line"
-_PAGE = 1000
-# What the script replies.
+_PAGE = 1000  # lines
+# The script's reply: done, but the trail is damaged.
 _WITHOUT_LINES = 2
-# Redis 7, Valkey
+# Put before the script, lets a full server run it (Redis 7, Valkey).
 _EVEN_IF_FULL = "#!lua flags=allow-oom\n"
 _SCRIPT = Script("service.keys", "change.lua")
 
@@ -34,37 +34,33 @@ T = TypeVar("T")
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`what`: issued, rotated, extended, changed, revoked, imported, adopted. Without `key_id` it is about the store.
+    """What a line of the trail says: somebody changed a key, or the store."""
 
-    `revision` is the record's after the change. `rotated` names the other key of a rotation. `restored` is the id that
-    the line had in the trail from which an import brought it.
-    """
-
-    what: str
+    what: str  # issued, rotated, extended, changed, revoked, imported, adopted
     by: str
-    key_id: str | None = None
+    key_id: str | None = None  # None: the change is about the store
     partner: str | None = None
     before: State | None = None
     after: State | None = None
-    revision: int = 0
-    rotated: str | None = None
-    restored: str | None = None
+    revision: int = 0  # of the record, after the change
+    rotated: str | None = None  # the other key of a rotation
+    restored: str | None = None  # the id that an imported line had in the trail it came from
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One line of the trail; `change` is None where it is damaged."""
+    """One line of the trail; `change` is None if it is damaged."""
 
     id: str
     change: Change | None
 
     @property
     def origin(self) -> str:
-        """The id that it was first written under."""
+        """The id that the line was first written under."""
         return (self.change.restored if self.change else None) or self.id
 
     @property
     def at(self) -> datetime | None:
-        """None where its id is no time."""
+        """When the change was made; None if the id is no time."""
         try:
             return time_of(self.origin)
         except ValueError:
@@ -72,7 +68,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Edit(NamedTuple):
-    """One record's bytes before (None: there is none) and after, and the line that says so."""
+    """A change to make: a record's bytes before (None: there is none) and after, and its line."""
 
     name: str
     before: bytes | None
@@ -81,13 +77,13 @@ class Edit(NamedTuple):
 
 
 async def apply(store: RedisStore, edits: list[Edit], *, quiet: bool = False, urgent: bool = False) -> bool:
-    """Makes the edits and writes their lines in one step; False where a record was changed meanwhile.
+    """Makes the edits and writes their lines in one step; False if a record was changed meanwhile.
 
-    The same lines go to the log, unless `quiet`. An `urgent` change is made by a server that is full, too, and without
-    its line where the trail is damaged.
+    The lines also go to the log, unless `quiet`. An `urgent` change is also made on a full server, and without its line
+    if the trail is damaged.
 
     Raises:
-        StoreUnavailable: if the store does not answer; then it may have been done.
+        StoreUnavailable: if the store does not answer; the edits may have been made all the same.
     """
     names = [edit.name for edit in edits]
     words: list[str | bytes] = ["urgent" if urgent else ""]
@@ -109,7 +105,7 @@ async def apply(store: RedisStore, edits: list[Edit], *, quiet: bool = False, ur
     if reply == _WITHOUT_LINES:
         log.error("the audit trail `%s` is damaged, and does not say what was changed: %s", AUDIT, _MEND)
     done = reply in (1, _WITHOUT_LINES)
-    if not done:  # a try whose answer was lost, and which was sent again, has changed them itself
+    if not done:  # a try whose reply was lost may have made them, before it was sent again
         now = await store.call(lambda client: client.mget(names))
         done = list(now) == [edit.after for edit in edits]
     if done and not quiet:
@@ -162,7 +158,7 @@ def _advised(error: StoreRefused) -> StoreRefused:
 
 
 def order_of(line_id: str) -> tuple[int, int]:
-    """What ids are ordered by: milliseconds since 1970, and a number. Raises ValueError if it is no id."""
+    """What orders ids: milliseconds since 1970, and a number. Raises ValueError if `line_id` is no id."""
     milliseconds, _, number = line_id.partition("-")
     if not (milliseconds.isascii() and milliseconds.isdigit() and number.isascii() and number.isdigit()):
         raise ValueError(f"{line_id!r} is no id of a line")
@@ -170,7 +166,7 @@ def order_of(line_id: str) -> tuple[int, int]:
 
 
 def time_of(line_id: str) -> datetime:
-    """Raises ValueError if it is no id, or no time that there is."""
+    """The time of an id. Raises ValueError if it is no id, or no time."""
     milliseconds, _ = order_of(line_id)
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -1,9 +1,9 @@
 """A backup of the key store: one versioned document of JSON lines.
 
-``head`` (version, pepper's fingerprint, sentinel), every record, the whole audit trail, the records that were changed
-while the others were written, usage as whoever wires this brings it, and ``end`` with their numbers and a checksum. It
-holds digests and no secrets, and is worth nothing without the pepper, which is not in it. The checksum is an
-HMAC-SHA-256 with the pepper: a file that was damaged, cut off or edited is told from a good one.
+It holds ``head`` (version, pepper's fingerprint, sentinel), every record, the whole audit trail, the records that
+changed while the others were written, usage (whose form the caller knows), and ``end`` with the numbers of each and a
+checksum. It has digests but no secrets, and is worthless without the pepper, which is not in it. The checksum is an
+HMAC-SHA-256 with the pepper, which reveals a file that was damaged, cut off or edited.
 """
 
 import hmac
@@ -21,7 +21,7 @@ from service.keys.record import ApiKey, Control, Damaged
 from service.keys.store import KeyStore, KeyStoreError, now
 
 VERSION = 2
-# The first had no usage.
+# Versions that can be read; the first had no usage.
 _READ = (1, VERSION)
 _PURPOSE = b"forecast keys backup\n"
 _UNKNOWN_PEPPER = "unknown"
@@ -29,10 +29,12 @@ _CLOCKS_DIFFER = timedelta(days=1)
 
 
 class BackupError(KeyStoreError):
-    """The file is no backup that can be imported here. The message says why."""
+    """The file cannot be imported here. The message says why."""
 
 
 class Head(msgspec.Struct, frozen=True, tag="head"):
+    """The first line. `pepper` is the fingerprint, `control` the sentinel."""
+
     format: Literal["forecast-keys"]
     version: int
     pepper: str
@@ -41,21 +43,25 @@ class Head(msgspec.Struct, frozen=True, tag="head"):
 
 
 class KeyItem(msgspec.Struct, frozen=True, tag="key"):
+    """The record of one key."""
+
     key: ApiKey
 
 
 class LineItem(msgspec.Struct, frozen=True, tag="line"):
+    """One line of the audit trail."""
+
     line: Line
 
 
 class UsageItem(msgspec.Struct, frozen=True, tag="usage"):
-    """What was counted of one key: JSON that this room does not know."""
+    """Usage of one key: JSON whose form this room does not know."""
 
     usage: msgspec.Raw
 
 
 class End(msgspec.Struct, frozen=True, tag="end"):
-    """`checksum` is over every line before this one, as hex."""
+    """The last line: the number of each kind of line. `checksum`, as hex, is over every line before this one."""
 
     keys: int
     lines: int
@@ -75,9 +81,9 @@ _USAGE = b'{"type":"usage",'  # as every line of it begins
 
 
 class Dump:
-    """Writes a backup; afterwards `keys`, `lines`, `usage` and `damaged` say what is in it, and what could not be.
+    """Writes one backup; afterwards `keys`, `lines` and `usage` say how much is in it, `damaged` what is not.
 
-    `usage` are records of what was counted, each of which can be encoded as JSON.
+    The parameter `usage` brings records of usage, each of which can be encoded as JSON.
     """
 
     def __init__(self, store: KeyStore, usage: AsyncIterable[msgspec.Struct] | None = None) -> None:
@@ -125,7 +131,7 @@ class Dump:
         if isinstance(key, Damaged):
             self.damaged.append(key)
             return
-        if not key.pepper:  # the reader must not have to guess it
+        if not key.pepper:  # a record of the first version: a reader could not tell
             made_with = _UNKNOWN_PEPPER if control.voids(key) else self._store.fingerprint
             key = msgspec.structs.replace(key, pepper=made_with)
         self.keys += 1
@@ -138,7 +144,7 @@ class Dump:
 
 
 def read(lines: Iterable[bytes]) -> Iterator[KeyItem | LineItem]:
-    """The records and the trail of a backup that was checked."""
+    """The records and the trail of a checked backup."""
     for line in lines:
         if not line.startswith(_USAGE):
             item = _items.decode(line)
@@ -147,7 +153,7 @@ def read(lines: Iterable[bytes]) -> Iterator[KeyItem | LineItem]:
 
 
 def read_usage(lines: Iterable[bytes]) -> Iterator[msgspec.Raw]:
-    """The records of usage of a backup that was checked."""
+    """The usage in a checked backup."""
     for line in lines:
         if line.startswith(_USAGE):
             item = _items.decode(line)
@@ -156,9 +162,9 @@ def read_usage(lines: Iterable[bytes]) -> Iterator[msgspec.Raw]:
 
 
 def check(lines: Iterable[bytes], secret: bytes, is_usage: Callable[[msgspec.Raw], object] = lambda _: None) -> Head:
-    """The head of a backup that is whole and was made with the pepper `secret`.
+    """Checks a backup: it must be whole, and made with the pepper `secret`. Returns its head.
 
-    `is_usage` raises ValueError for a record of usage that is none.
+    `is_usage` raises ValueError for a malformed record of usage.
 
     Raises:
         BackupError: if it is not.
@@ -203,8 +209,8 @@ class _Trail:
 
 
 def is_ahead(line: Line, head: Head) -> bool:
-    """Whether somebody wrote a line into the trail under a time that had not come yet: one written again under its id
-    would give its time to all that follow."""
+    """Whether the line's time had not come yet when the backup was made. Written again under its id, it would give its
+    time to all lines that follow."""
     return line.at is None or line.at > head.made_at + _CLOCKS_DIFFER
 
 

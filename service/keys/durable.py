@@ -1,4 +1,4 @@
-"""What the key store answers is on disk: waited for, because a server may answer before its disk does."""
+"""Waits until a change of the key store is on disk: a server may answer before its disk does."""
 
 from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, ResponseError
@@ -9,7 +9,7 @@ _WAIT_MILLISECONDS = 2000
 
 
 async def make_durable(store: RedisStore) -> None:
-    """Waits until the server's append-only file has it on disk, where it has one and can say so (WAITAOF).
+    """Waits until the server's append-only file is on disk, if it has one and can say so (WAITAOF).
 
     Raises:
         StoreUnavailable: if that is not confirmed; the change is made all the same.
@@ -23,7 +23,7 @@ async def make_durable(store: RedisStore) -> None:
                 f"{store.name}: the change is made, but its user may not ask whether it is on disk; grant it +waitaof"
             ) from None
         except ResponseError:
-            return  # older than 7.2, or without the file: then its own configuration decides
+            return  # older than 7.2, or without the file: its own configuration decides
         if not reply[0]:
             raise StoreUnavailable("key store: the change is made, but its disk has not confirmed it; check it")
 

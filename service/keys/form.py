@@ -1,7 +1,7 @@
 """The form of an API key: ``phf_live_<id>_<secret>_<checksum>``.
 
-The parts are letters and digits. The id finds the record, the secret (256 bits) proves ownership, the checksum tells
-a mistyped key, or none at all, without asking anybody; secret scanners use it too.
+The parts are letters and digits. The id finds the record, and the secret (256 bits) proves ownership. The checksum
+reveals a mistyped key, or text that is none, without a look-up; secret scanners use it too.
 """
 
 import hmac
@@ -15,7 +15,7 @@ import msgspec
 from service.base.masking import PREFIX
 
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_ID_LENGTH = 12
+_ID_LENGTH = 12  # characters, as every length here
 _SECRET_BITS = 256
 _SECRET_LENGTH = 43  # 62 ** 43 > 2 ** 256
 _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
@@ -25,7 +25,7 @@ _FORM = re.compile(
 
 
 class PresentedKey(msgspec.Struct, frozen=True):
-    """A well-formed key. `secret` must not be logged or stored."""
+    """A well-formed key, while a request or command uses it. `secret` must not be logged or stored."""
 
     key_id: str
     secret: str

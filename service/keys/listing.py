@@ -1,4 +1,4 @@
-"""Every key of the store, read in small steps, so that a store of a million keys goes on serving meanwhile."""
+"""Lists the keys of a store in small steps, so that a store of a million keys still serves others."""
 
 from collections.abc import AsyncIterator
 
@@ -7,11 +7,11 @@ from service.keys.record import ApiKey, Damaged, DamagedRecordError, decoded_key
 from service.keys.store import KeyStore
 from service.redis.scan import scan
 
-_STEP = 1000
+_STEP = 1000  # names
 
 
 async def every_key(store: KeyStore) -> AsyncIterator[ApiKey | Damaged]:
-    """Every key once, in no order; a record that cannot be read is told and does not hide the others.
+    """Every key once, in no order; an unreadable record is yielded as Damaged.
 
     Raises:
         StoreUnavailable: if the store does not answer.

@@ -1,4 +1,4 @@
-"""How keys lie in the key store: one record each under ``k:{<id>}``, and the sentinel under ``k:control``."""
+"""The names of keys in the key store: ``k:{<id>}`` for the record of each, ``k:control`` for the sentinel."""
 
 PREFIX = "k:"
 CONTROL = "k:control"

@@ -1,4 +1,4 @@
-"""The pepper: a secret beside the key store, without which its digests are worth nothing."""
+"""The pepper: a secret kept apart from the key store, whose digests are worthless without it (Decision 10)."""
 
 import hmac
 import secrets
@@ -14,9 +14,9 @@ _LEAST_CHARACTERS = 16
 
 
 def obtain(configured: str | None, data: Path, *, create: bool = True) -> bytes:
-    """The configured pepper, else the one of the data folder, created there once.
+    """The configured pepper, else that of the data folder, which is created once.
 
-    Without `create` a data folder that has none stays as it is, and the pepper is one that no key was made with.
+    Without `create`, a data folder that has none stays as it is, and the result is a pepper that no key was made with.
 
     Raises:
         SettingsError: if it is too short, or its file cannot be read or created.
@@ -39,17 +39,17 @@ def obtain(configured: str | None, data: Path, *, create: bool = True) -> bytes:
 
 
 def file_of(data: Path) -> Path:
-    """Where the pepper of a data folder lies, if none is configured."""
+    """Where the pepper of a data folder is, if none is configured."""
     return data / _FILE
 
 
 def fingerprint(pepper: bytes) -> str:
-    """Tells two peppers apart and reveals neither."""
+    """A value that tells peppers apart and reveals none."""
     return hmac.new(pepper, b"fingerprint", sha256).hexdigest()[:16]
 
 
 def cursor_secret(pepper: bytes) -> bytes:
-    """What page cursors are authenticated with: of no use for anything else, and the same wherever the pepper is."""
+    """The secret that authenticates page cursors, and nothing else; the same wherever the pepper is the same."""
     return hmac.new(pepper, b"forecast page cursors\n", sha256).digest()
 
 

@@ -1,6 +1,6 @@
-"""What the key store holds on one API key, and on itself.
+"""What the key store holds about each API key, and about itself.
 
-Records are checked as they are read, down to the members: what passes can be compared, shown and stored again.
+Records are checked when they are read, down to their members: what passes can be compared, shown and stored again.
 """
 
 from datetime import UTC, datetime
@@ -18,41 +18,38 @@ ShownStatus = Literal["active", "expired", "revoked", "void"]
 
 NO_TERMS = Terms()
 
-# One without a time zone could not be compared with any other.
+# A moment without a time zone could not be compared with others.
 Moment = Annotated[datetime, Meta(tz=True)]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-# Of moments that tell stores apart: a later one leaves no room for an operator's next decision.
+# The latest moment that may tell stores apart: an operator's next decision must be later.
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class End(msgspec.Struct, frozen=True, omit_defaults=True):
-    """When a key stops working; None: never."""
+    """When a key stops working; None: never. Tells "no end" from "not noted" in a record."""
 
     expires_at: Moment | None = None
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`digest` is the secret's (form.digest). Members that a later version adds are kept by nobody and break nobody.
+    """The record of one key, which is never deleted. Who changed it, and when, is in the audit trail.
 
-    `pepper` is the fingerprint of the pepper that the digest was made with, empty in records of the first version.
-    `revision` counts the changes since the key was issued: of two records of a key the higher one is newer. Who made
-    a change, and when, is in the audit trail. `unrotated` is the end that the key had before a rotation shortened it,
-    until somebody sets another.
+    Members that a later version adds are ignored, and lost when the record is written.
     """
 
     key_id: str
     partner: str
-    digest: Digest
+    digest: Digest  # of the secret (form.digest)
     created_at: Moment
     label: str = ""
     expires_at: Moment | None = None
     revoked_at: Moment | None = None
     terms: Terms = NO_TERMS
-    rotated_from: str | None = None
-    rotated_to: str | None = None
-    unrotated: End | None = None
-    pepper: str = ""
-    revision: Annotated[int, Meta(ge=0, le=MOST)] = 0
+    rotated_from: str | None = None  # the key that this one replaces
+    rotated_to: str | None = None  # the key that replaces this one
+    unrotated: End | None = None  # the end before a rotation shortened it, until somebody sets another
+    pepper: str = ""  # fingerprint of the pepper that the digest was made with; empty in records of the first version
+    revision: Annotated[int, Meta(ge=0, le=MOST)] = 0  # changes since it was issued: the higher record is newer
 
     def status(self, now: datetime | None = None) -> Status:
         if self.revoked_at is not None:
@@ -63,16 +60,12 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The sentinel: proves that this store is the one that holds the keys, and under which pepper.
-
-    `adopted_at`: when an operator gave up the keys that were made before, under another pepper. `accepted_at`: when an
-    operator last said that the store is right as it is, by importing into it or adopting it.
-    """
+    """The sentinel: says which store this is, and which pepper its keys were made with. One per store."""
 
     pepper_fingerprint: str
     created_at: Moment
-    adopted_at: Moment | None = None
-    accepted_at: Moment | None = None
+    adopted_at: Moment | None = None  # when an operator gave up the earlier keys, made with another pepper
+    accepted_at: Moment | None = None  # when an operator last accepted the store, by an import or by adopting it
 
     def __post_init__(self) -> None:
         if self.since > _LATEST:
@@ -84,14 +77,14 @@ class Control(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.accepted_at or self.created_at
 
     def voids(self, key: ApiKey) -> bool:
-        """Whether `key` can never be verified again, because it was made with another pepper."""
+        """Whether `key` was made with another pepper, and so can never be verified."""
         if key.pepper:
             return key.pepper != self.pepper_fingerprint
         return self.adopted_at is not None and key.created_at < self.adopted_at
 
 
 class Damaged(msgspec.Struct, frozen=True):
-    """A record that cannot be read. `key_id` is what its name says."""
+    """A record that cannot be read, as listings and commands show it. `key_id` is from its name."""
 
     key_id: str
     reason: str
@@ -99,7 +92,7 @@ class Damaged(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What can change about a key."""
+    """What can change about a key, as lines of the audit trail say it."""
 
     expires_at: Moment | None = None
     revoked_at: Moment | None = None
@@ -111,7 +104,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class KeyView(msgspec.Struct, frozen=True, kw_only=True):
-    """A key as operators see it: no digest. A `void` one was made with another pepper and never works again."""
+    """A key as operators see it, without its digest. A `void` key was made with another pepper and never works."""
 
     key_id: str
     partner: str
@@ -145,7 +138,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DamagedRecordError(StoreUnavailable):
-    """A record is not what it should be: nothing is known about what it was."""
+    """A record is damaged: what it said is unknown."""
 
 
 R = TypeVar("R", ApiKey, Control)
@@ -168,7 +161,7 @@ def decoded(reply: object, kind: type[R], name: str) -> R | None:
 
 
 def decoded_key(reply: object, key_id: str) -> ApiKey | None:
-    """The same for the record of a key, which has to be that of `key_id`."""
+    """The same for the record of a key, which must be that of `key_id`."""
     name = record_name(key_id)
     key = decoded(reply, ApiKey, name)
     if key is not None and key.key_id != key_id:
@@ -177,5 +170,5 @@ def decoded_key(reply: object, key_id: str) -> ApiKey | None:
 
 
 def _damaged(name: str, why: object) -> DamagedRecordError:
-    # the name as it can be printed: anything may lie in the store
+    # escaped: a name in the store may hold anything
     return DamagedRecordError(f"the record `{ascii(name)[1:-1]}` of the key store is damaged: {why}")

@@ -1,6 +1,6 @@
-"""What audit trails know that a record does not: pure.
+"""What audit trails know that a record does not. Pure.
 
-A record from a backup is older than the trail that survived, or than the trail of the same file.
+A record from a backup may be older than the trail that survived, and than the trail in the same file.
 """
 
 from datetime import datetime
@@ -12,7 +12,7 @@ from service.keys.record import ApiKey, State
 
 
 class Replay:
-    """The last state of every key that was changed after it was issued, and all that were ever revoked."""
+    """Collects, for one import, the last state of every key that was changed, and every revocation."""
 
     def __init__(self) -> None:
         self.revoked: dict[str, datetime] = {}
@@ -24,20 +24,20 @@ class Replay:
             return
         if change.after.revoked_at is not None:
             self.revoked.setdefault(change.key_id, change.after.revoked_at)
-        # what was issued or imported is in some record as it was; keeping all of it would be the whole store
+        # issued and imported keys are in records as they were; keeping these too would take the whole store
         if change.what not in ("issued", "imported"):
             revision, _ = self._states.get(change.key_id, (0, None))
             if change.revision > revision:
                 self._states[change.key_id] = change.revision, change.after
 
     def brought_up(self, key: ApiKey) -> ApiKey:
-        """`key` with what was changed after it was written. A revocation is never undone."""
+        """`key` with the changes since it was written. A revocation is never undone."""
         revision, state = self._states.get(key.key_id, (0, None))
         if state is not None and revision > key.revision:
             key = msgspec.structs.replace(
                 key,
                 expires_at=state.expires_at,
-                # whether a rotation or somebody's word changed the end is not known any more
+                # it is no longer known whether a rotation or an operator changed the end
                 unrotated=key.unrotated if state.expires_at == key.expires_at else None,
                 terms=state.terms,
                 revoked_at=key.revoked_at or state.revoked_at,

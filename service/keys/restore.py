@@ -1,6 +1,6 @@
-"""Importing a backup into a key store: what is newer there stays, and what was revoked anywhere stays revoked.
+"""Imports a backup into a key store: newer records stay, and what was revoked anywhere stays revoked.
 
-Every step can be repeated: an import that was interrupted is simply run again.
+Every step can be repeated, so an import that was interrupted is simply run again.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -21,33 +21,32 @@ from service.keys.record import ApiKey, Damaged, State
 from service.keys.replay import Replay, merged
 from service.keys.store import KeyStore, KeyStoreError
 
-# Few enough that the server serves others in between.
+# Records or lines; few enough that the server serves others in between.
 _BATCH = 200
 _TRIES = 10
+# Comes after every id.
 _LAST = (1 << 64, 0)
 
 
 class Restored(msgspec.Struct, kw_only=True):
-    """What an import did, or would do. `revoked`: keys that the trail, and not the record, says are revoked.
+    """What an import did, or would do; numbers of keys unless named otherwise."""
 
-    `lost`: keys that a trail names, that nobody revoked, and of which there is no record; by id, with their partner.
-    """
-
-    made_at: datetime
+    made_at: datetime  # of the backup
     added: int = 0
     updated: int = 0
     kept: int = 0
-    revoked: int = 0
-    lines: int = 0
+    revoked: int = 0  # by the trail, where the record does not say so
+    lines: int = 0  # of the audit trail
     damaged_lines: int = 0
-    made_ours: bool = False
-    lost: dict[str, str] = {}
+    made_ours: bool = False  # the store had no sentinel
+    lost: dict[str, str] = {}  # partner by key id: named by a trail, not revoked, and without a record
 
 
 class Restore:
-    """`lines` opens the file anew for each pass over it; it must have been checked (backup.check).
+    """One import, run once.
 
-    `before_ours` brings what else has to be there before workers believe the store: usage, by which quotas are judged.
+    `lines` opens the file anew for each pass; the file must have been checked (backup.check). `before_ours` imports
+    what else must be there before workers believe the store: usage, which quotas need.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class Restore:
         await self._bring_back()
         if self._before_ours is not None:
             await self._before_ours()
-        # last: until everything is there, workers say that they do not know, and not that keys are invalid
+        # last, so that until everything is there workers answer "unknown" and not "invalid"
         self._done.made_ours = control is None
         if not self._dry_run:
             await self._make_ours()
@@ -133,7 +132,7 @@ class Restore:
                     yield item.line, item.line.change
 
     async def _restore_lines(self, lines: list[tuple[Line, Change]]) -> None:
-        """Under their own ids where they are newer than all there are, else at the end, with their ids in them."""
+        """Adds lines under their own ids if these are newer than all others, else at the end, with the ids in them."""
         self._done.lines += len(lines)
         if self._dry_run:
             return
@@ -185,7 +184,7 @@ class Restore:
         return self._edit(raw, existing, target)
 
     async def _revoke(self, key_ids: list[str]) -> None:
-        """Keys that are not in the file, and of which the file's trail knows more than the store does."""
+        """Revokes keys that are not in the file, but that its trail says are revoked."""
         for _ in range(_TRIES):
             edits = [
                 self._edit(raw, existing, self._replay.brought_up(existing))
@@ -198,7 +197,7 @@ class Restore:
         raise KeyStoreError("keys are being changed from elsewhere all the time; import again")
 
     async def _existing(self, key_ids: list[str]) -> AsyncIterator[tuple[bytes | None, ApiKey | None, str]]:
-        """Bytes, record (None if there is none, or it is damaged), id."""
+        """For each key: its bytes, its record (None if there is none, or it is damaged), its id."""
         for key_id, raw in zip(key_ids, await self._store.raw(key_ids), strict=True):
             record = readable(raw, key_id)
             yield raw, None if isinstance(record, Damaged) else record, key_id
@@ -219,7 +218,7 @@ class Restore:
         return self._dry_run or not edits or await audit.apply(self._store.redis, edits, quiet=True)
 
     async def _make_ours(self) -> None:
-        """From now on the store continues that of the file, and workers that knew another believe it."""
+        """Makes the store continue that of the file, so that workers that knew another believe it."""
         (raw, control), head = await self._store.sentinel(), self._head.control
         if control is None or control.created_at != head.created_at or not self._store.memory.believes(control):
             decided = self._store.memory.decision(control, head)

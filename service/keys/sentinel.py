@@ -1,9 +1,9 @@
-"""Is this store the one that our keys are in? What a data folder remembers of the sentinel, ``k:control``.
+"""Is this the store that our keys are in? What a data folder remembers of the sentinel ``k:control`` (Decision 10).
 
-A store that was emptied has no sentinel. One that was emptied and begun anew, by somebody who knew nothing of it, has
-another: its beginning is another moment. Neither may turn into 401 for everybody, so what is remembered is that moment,
-and another one is believed only if an operator decided it later (`Control.accepted_at`): by an import, or by adopting
-the store. Then every worker believes it by itself, whatever its data folder.
+An emptied store has no sentinel. A store that was emptied and begun anew has another one, which began at another
+moment. Neither may become a 401 for everybody. So the data folder remembers that moment, and another one is believed
+only if an operator decided so later (`Control.accepted_at`), by an import or by adopting the store. Then every worker
+believes it by itself, whatever its data folder remembers.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from warehouse.files.atomic import write_atomically
 from warehouse.files.file_access import returned_within
 from warehouse.files.reading import read_regular
 
-# In the data folder: keys were seen in the store, so an empty one is a loss and not a beginning.
+# A file in the data folder: keys were seen in the store, so that an empty store is a loss and not a beginning.
 SEEN = "key-store-seen"
 _WRITE_SECONDS = 1.0
 
@@ -28,8 +28,9 @@ _PEPPER = (
 
 
 class Memory:
-    """`data` is the data folder; `fingerprint` is the pepper's. A folder that cannot be written is no obstacle: the
-    process still remembers.
+    """Part of one KeyStore: which store is ours, as of the data folder and of this process.
+
+    `fingerprint` is the pepper's. If the folder cannot be written, the process still remembers.
     """
 
     def __init__(self, data: Path, fingerprint: str) -> None:
@@ -38,7 +39,7 @@ class Memory:
         self.seen, self._since = _read(self._file)
 
     def problem(self, control: Control | None) -> str | None:
-        """Why the store with this sentinel is not ours, and what to do; None if it is."""
+        """Why the store with this sentinel is not ours, and what to do; None if it is ours."""
         if control is None:
             return f"{_EMPTY}: {MEND}" if self.seen else None
         if control.pepper_fingerprint != self._fingerprint:
@@ -53,12 +54,12 @@ class Memory:
         return control.accepted_at is not None and control.accepted_at > self._since
 
     def keep(self, control: Control) -> None:
-        """From now on another store is a loss, also for processes that start later."""
+        """Remembers the store: from now on another one is a loss, for processes that start later as well."""
         if control.since == self._since:
             return
         self.seen, self._since = True, control.since
         try:
-            returned_within(_WRITE_SECONDS, self._write, control.since)  # an event loop may wait for it, once
+            returned_within(_WRITE_SECONDS, self._write, control.since)  # may hold up an event loop, once
         except OSError:
             return
 
@@ -67,7 +68,7 @@ class Memory:
         write_atomically(self._file, since.isoformat().encode() + b"\n")
 
     def decision(self, *others: Control | None) -> datetime:
-        """The moment of an operator's decision: now, but later than all that is known, whatever the clocks say."""
+        """The moment of an operator's decision: now, but later than all known moments, whatever the clocks say."""
         known = [control.since for control in others if control is not None]
         if self._since is not None:
             known.append(self._since)
@@ -75,7 +76,7 @@ class Memory:
 
 
 def _read(file: Path) -> tuple[bool, datetime | None]:
-    """Whether a store was seen, and since when it was ours: unknown if the file does not say."""
+    """Whether a store was seen, and since when it has been ours; None if the file does not say."""
     try:
         since = datetime.fromisoformat(read_regular(file).decode("ascii").strip())
     except FileNotFoundError:

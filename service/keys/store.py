@@ -1,6 +1,6 @@
 """API keys in Redis: one record each under ``k:{<id>}``, and the sentinel under ``k:control``. No record expires.
 
-Every change goes with its line in the audit trail (audit.py). Keys are never deleted.
+Every change is made together with its line in the audit trail (audit.py). Keys are never deleted.
 """
 
 from collections.abc import Callable
@@ -21,32 +21,34 @@ from service.keys.record import NO_TERMS, ApiKey, Control, DamagedRecordError, S
 from service.keys.sentinel import MEND, Memory
 from service.redis.client import RedisStore, StoreRefused, StoreUnavailable, raise_errors
 
-# Each try that fails means that somebody else has changed the key meanwhile.
+# A try fails if somebody else changed the key meanwhile.
 _TRIES = 10
 
 
 class KeyStoreError(Exception):
-    """The operator asked for what cannot be done. The message is one line that says what to do."""
+    """What the operator asked for cannot be done. The message is one line that says what to do."""
 
 
 class NoSuchKeyError(KeyStoreError):
-    """The store has no key of this id."""
+    """The store has no key with this id."""
 
 
 class ForeignStoreError(KeyStoreError):
-    """The store is empty where keys should be, was begun anew, or is another pepper's (Decision 10); or its sentinel
-    is damaged, so that nobody knows."""
+    """The store is not the one that our keys are in, or its sentinel is damaged, so that nobody knows (Decision 10)."""
 
 
 class Found(msgspec.Struct, frozen=True):
-    """`key` is None where the store has no such record."""
+    """What one look-up found. `key` is None if the store has no such record, `control` if it has no sentinel."""
 
     key: ApiKey | None
     control: Control | None
 
 
 class KeyStore:
-    """`data` is the data folder, whose `memory` knows which store is ours; `secret` is the pepper."""
+    """The keys in one Redis, for one worker or command; whoever opened `redis` stops it.
+
+    `memory`: which store is ours, as of the data folder.
+    """
 
     def __init__(self, store: RedisStore, secret: bytes, data: Path) -> None:
         self.redis = store
@@ -71,7 +73,7 @@ class KeyStore:
         return _control_of(control)
 
     async def sentinel(self) -> tuple[bytes | None, Control | None]:
-        """The sentinel for those who replace it: its bytes, and what they say; None where they say nothing."""
+        """The sentinel, for replacing it: its bytes, and what they say; None if they say nothing."""
         (raw,) = await self._raw([CONTROL])
         try:
             return raw, decoded(raw, Control, CONTROL)
@@ -79,7 +81,7 @@ class KeyStore:
             return raw, None
 
     async def _read(self, *names: str) -> list[Any]:
-        """The records as the server replies, which may be that one is of another type."""
+        """The server's replies; one may be the error that a record is of another type."""
 
         async def read(client: Redis) -> list[Any]:
             async with client.pipeline(transaction=False) as pipeline:
@@ -90,7 +92,7 @@ class KeyStore:
         return await self.redis.call(read)
 
     def check_control(self, control: Control | None) -> None:
-        """Remembers the store that our keys are in. Raises ForeignStoreError if this is not it."""
+        """Remembers this store as ours. Raises ForeignStoreError if it is not the one that our keys are in."""
         problem = self.memory.problem(control)
         if problem is not None:
             raise ForeignStoreError(problem)
@@ -112,7 +114,7 @@ class KeyStore:
         return presented, key
 
     def new_key(self, partner: str, label: str, expires_at: datetime | None, terms: Terms) -> tuple[str, ApiKey]:
-        """A key as its owner gets it, and the record that is not stored yet."""
+        """A key as its owner gets it, and its record, which is not stored yet."""
         presented, parts = form.generate()
         return presented, ApiKey(
             key_id=parts.key_id,
@@ -126,9 +128,13 @@ class KeyStore:
         )
 
     async def hand_in(self, edits: list[Edit], key_id: str, and_then: str = "") -> None:
-        """Makes `edits`, by which the key `key_id` is new, durable. Raises KeyStoreError, StoreUnavailable.
+        """Makes the `edits` that issue the key `key_id`; they are durable when this returns.
 
-        `and_then` is what else is told where nobody knows whether they were made.
+        `and_then` is added to the message if it is unknown whether they were made.
+
+        Raises:
+            KeyStoreError: if a record was changed meanwhile.
+            StoreUnavailable: if the store does not answer, or refuses.
         """
         try:
             done = await audit.apply(self.redis, edits)
@@ -145,12 +151,12 @@ class KeyStore:
     async def change(
         self, key_id: str, what: str, edit: Callable[[ApiKey], ApiKey], by: str = ""
     ) -> tuple[ApiKey, ApiKey]:
-        """The record before and after `edit`, durable, with its line in the trail; no line if nothing changes.
+        """Changes a record by `edit`, with a line in the trail if it differs; returns it before and after, durable.
 
         Raises:
             NoSuchKeyError: if there is no such key.
-            ForeignStoreError: if there is not, in a store that lost its keys.
-            KeyStoreError: if it is changed from elsewhere all the time, or what `edit` raises.
+            ForeignStoreError: if there is no such key because the store lost its keys.
+            KeyStoreError: if others change the key all the time; and what `edit` raises.
             StoreUnavailable: if the store does not answer.
         """
         for _ in range(_TRIES):
@@ -158,7 +164,7 @@ class KeyStore:
             after = edit(before)
             if after != before:
                 after = msgspec.structs.replace(after, revision=before.revision + 1)
-                # a leaked key has to be stopped whatever the state of the store
+                # a leaked key must be stopped whatever the state of the store
                 line = edit_of(raw, before, after, what, by=by)
                 if not await audit.apply(self.redis, [line], urgent=what == "revoked"):
                     continue
@@ -172,12 +178,12 @@ class KeyStore:
         key = decoded_key(raw, key_id)
         if raw is None or key is None:
             (reply,) = await self._read(record_name(key_id))
-            decoded_key(reply, key_id)  # raises for one of another type, which MGET does not tell from none
+            decoded_key(reply, key_id)  # raises for a record of another type, which MGET replies as none
             raise await self.missing(key_id)
         return raw, key
 
     async def missing(self, key_id: str) -> KeyStoreError:
-        """Why there is no such key: in a store that lost its keys that says nothing about it."""
+        """Why there is no such key: it may never have been, or the store lost its keys."""
         loss = await self.loss()
         return (
             ForeignStoreError(loss)
@@ -186,7 +192,7 @@ class KeyStore:
         )
 
     async def loss(self) -> str | None:
-        """Why this is not the store that our keys are in, None if it is. Raises StoreUnavailable."""
+        """Why this is not the store that our keys are in; None if it is. Raises StoreUnavailable."""
         try:
             return self.memory.problem(await self.control())
         except ForeignStoreError as error:
@@ -201,7 +207,7 @@ class KeyStore:
         return (await self.change(key_id, "revoked", edit, by))[1]
 
     async def raw(self, key_ids: list[str]) -> list[bytes | None]:
-        """The records' bytes, None where there is none. Raises StoreUnavailable."""
+        """The bytes of each record, None if there is none. Raises StoreUnavailable."""
         return await self._raw([record_name(key_id) for key_id in key_ids]) if key_ids else []
 
     async def _raw(self, names: list[str]) -> list[bytes | None]:
@@ -219,7 +225,7 @@ class KeyStore:
         self.check_control(control)
 
     def new_control(self) -> Control:
-        # to the microsecond: the moment tells this store from every other
+        # to the microsecond, because the moment tells this store from every other
         return Control(pepper_fingerprint=self.fingerprint, created_at=datetime.now(UTC))
 
 
@@ -234,7 +240,7 @@ def _control_of(reply: object) -> Control | None:
 def edit_of(
     raw: bytes | None, before: ApiKey | None, after: ApiKey, what: str, rotated: str | None = None, by: str = ""
 ) -> Edit:
-    """The change of one record, with its line; `by` is who makes it, if not whoever runs this process."""
+    """The edit of one record, with its line; `by` makes it, else whoever runs this process."""
     change = Change(
         what=what,
         by=by or whoami(),

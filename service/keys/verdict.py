@@ -8,18 +8,20 @@ from service.keys.record import ApiKey
 
 
 class Accepted(msgspec.Struct, frozen=True):
+    """The key is good."""
+
     key: ApiKey
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """Only whoever presents the right secret learns `expired` or `revoked`; `key_id` is None for everyone else."""
+    """The key is not good. Only who presents the right secret learns `expired` or `revoked`, with the `key_id`."""
 
     reason: Literal["invalid", "expired", "revoked"]
     key_id: str | None = None
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """The store cannot be asked, and what is known is too old."""
+    """The store cannot be asked, and what is known is missing or too old."""
 
     reason: str
 

@@ -1,11 +1,11 @@
-"""Is this key good? Verified keys are kept in the process, so that a hot one costs no round trip (Decision 4).
+"""Is this key good? Verified keys are kept in the process, so that a hot key costs no round trip (Decision 4).
 
-Age counts from when the look-up was sent. Up to 3 s a verified key is simply good; from 3 s it is re-checked behind
-the request, from 5 s the request waits for that (250 ms). While the store is away a key is good until 60 s old; after
-that nothing can be said about it, which is no fault of its owner.
+Age counts from when the look-up was sent. Until 3 s, a verified key is simply good. From 3 s, it is re-checked in the
+background; from 5 s, the request waits for that (250 ms). While the store is away, a key is good until 60 s old; after
+that nothing is known about it, which is no fault of its owner.
 
-Wrong keys are remembered by nobody: each costs one look-up, a bounded number of them at a time, and the rest is told
-503 without asking.
+Wrong keys are not remembered. Each costs one look-up; a bounded number run or wait at a time, and the rest get a 503 at
+once.
 """
 
 import asyncio
@@ -26,24 +26,26 @@ from service.redis.client import StoreRefused, StoreUnavailable
 
 log = logging.getLogger("forecast.keys")
 
-RECHECK_AFTER = 3.0
-WAIT_AFTER = 5.0
-UNKNOWN_AFTER = 60.0
+RECHECK_AFTER_SECONDS = 3.0
+WAIT_AFTER_SECONDS = 5.0
+UNKNOWN_AFTER_SECONDS = 60.0
 _WAIT_SECONDS = 0.25
 _MOST_VERIFIED = 100_000
-# Look-ups of keys that nobody has verified yet: a flood of wrong ones may neither take the connections that re-checks
-# of good keys need, nor pile up.
+# Look-ups of keys that are not verified yet: a flood of wrong ones must neither take the connections that re-checks of
+# good keys need, nor pile up.
 _MOST_LOOKUPS = 64
 _MOST_WAITING = 1024
+# The digest of no key.
 _NOBODY = "0" * 64
-# Of which the log is told.
+# Damaged keys that are logged.
 _MOST_DAMAGED = 1_000
 
 
 class Verified:
-    """`asked` numbers the look-up that `key` is from: an older one that ends later changes nothing.
+    """A key that one worker verified, kept by its KeyVerifier until it turns out wrong or room is needed.
 
-    `forgotten`: nobody keeps it up to date any more. Before `good_before` (monotonic seconds) the key is simply good.
+    `asked` numbers the look-up that `key` is from: an older one that ends later changes nothing. `forgotten`: it is no
+    longer kept up to date. Before `good_before` (monotonic seconds), the key is simply good.
     """
 
     __slots__ = ("asked", "checked_at", "fingerprint", "forgotten", "good_before", "key", "recheck")
@@ -57,14 +59,17 @@ class Verified:
         self.checked(checked_at)
 
     def checked(self, at: float) -> None:
-        """As of then the key is what it is."""
+        """The key was looked up then, and is as it is here."""
         lasts = self.key.expires_at is None and self.key.revoked_at is None and not self.forgotten
         self.checked_at = at
-        self.good_before = at + RECHECK_AFTER if lasts else float("-inf")
+        self.good_before = at + RECHECK_AFTER_SECONDS if lasts else float("-inf")
 
 
 class KeyVerifier:
-    """`problem` is why no key can be judged though the store answers, None while keys can be."""
+    """The verified keys of one worker, for as long as it lives.
+
+    `problem`: why no key can be judged although the store answers; None while keys can be.
+    """
 
     def __init__(self, store: KeyStore, pepper: bytes, clock: Callable[[], float] = time.monotonic) -> None:
         self.problem: str | None = None
@@ -73,13 +78,13 @@ class KeyVerifier:
         self._store = store
         self._pepper = pepper
         self._clock = clock
-        # presented keys are kept as a fingerprint that is worth nothing outside this process
+        # presented keys are kept as fingerprints that are worthless outside this process
         self._salt = os.urandom(32)
         self._verified: dict[bytes, Verified] = {}
         self._by_id: dict[str, Verified] = {}
         self._changes = 0
         self._asked = 0
-        self._last_confirmed = -UNKNOWN_AFTER
+        self._last_confirmed = -UNKNOWN_AFTER_SECONDS
         self._slots = asyncio.Semaphore(_MOST_LOOKUPS)
         self._new = 0
 
@@ -91,63 +96,62 @@ class KeyVerifier:
 
     async def _check_known(self, known: Verified) -> Verdict:
         age = self._clock() - known.checked_at
-        if age >= RECHECK_AFTER:
+        if age >= RECHECK_AFTER_SECONDS:
             recheck = self._start_recheck(known)
-            if age >= WAIT_AFTER:
+            if age >= WAIT_AFTER_SECONDS:
                 await asyncio.wait([recheck], timeout=_WAIT_SECONDS)
                 return self._judge_again(known)
         return _judge(known.key)
 
     def recall(self, presented: str) -> Verified | None:
-        """What is kept of a presented key, to be asked with `good` for as long as its connection lives."""
+        """What is kept of a presented key; its connection asks `good` with it for as long as it lives."""
         return self._verified.get(self._fingerprint(presented))
 
     def good(self, known: Verified, now: float) -> ApiKey | None:
-        """The key, if it is good at `now` (monotonic seconds) and nobody has to be waited for; else `check` has the
-        verdict."""
+        """The key, if it is good at `now` (monotonic seconds) without waiting; else None: `check` has the verdict."""
         if now < known.good_before:
             return known.key
         age = now - known.checked_at
-        if known.forgotten or age >= WAIT_AFTER:
+        if known.forgotten or age >= WAIT_AFTER_SECONDS:
             return None
-        if age >= RECHECK_AFTER:
+        if age >= RECHECK_AFTER_SECONDS:
             self._start_recheck(known)
         return known.key if isinstance(_judge(known.key), Accepted) else None
 
     def invalidate(self, name: str | None) -> None:
-        """A record changed (or, with None, any may have): asks again at once, or with the next request."""
+        """A record changed (with None, any may have): asks again at once (with None, at the next request)."""
         self._changes += 1
         if name is None:
             for known in self._verified.values():
-                known.checked(min(known.checked_at, self._clock() - RECHECK_AFTER))
+                known.checked(min(known.checked_at, self._clock() - RECHECK_AFTER_SECONDS))
             return
         changed = self._by_id.get(key_id_of(name) or "")
         if changed is not None:
-            # requests wait for the answer; without one, what was known keeps its age
-            changed.checked(min(changed.checked_at, self._clock() - WAIT_AFTER))
+            # requests wait for the answer; if none comes, what was known keeps its age
+            changed.checked(min(changed.checked_at, self._clock() - WAIT_AFTER_SECONDS))
             changed.recheck = None
             self._start_recheck(changed)
 
     async def look(self) -> None:
-        """Looks whether the store is the one that our keys are in, so that a loss is told before a partner meets it."""
+        """Checks that the store is the one with our keys, so that a loss is reported before a partner meets it."""
         try:
             self._believe(await self._store.control())
         except ForeignStoreError as error:
             self._alarm(str(error))
-        except StoreRefused as error:  # it is there, and no key can be judged by it
+        except StoreRefused as error:  # it is there, but no key can be judged
             self._alarm(f"{error}; no key can be judged until it may be read")
         except StoreUnavailable as error:
             log.debug("the key store was not looked at: %s", error)
 
     @property
     def serves_somebody(self) -> bool:
-        """Whether some key can be told good: by the store, if it answers, or as it is remembered."""
+        """Whether some key can be found good, by the store or from memory."""
         return (self._is_ours and self._store.redis.healthy) or self.remembers_somebody
 
     @property
     def remembers_somebody(self) -> bool:
-        """Whether some key is still good without the store."""
-        return self._clock() - self._last_confirmed < UNKNOWN_AFTER
+        """Whether some key may still be good without the store."""
+        return self._clock() - self._last_confirmed < UNKNOWN_AFTER_SECONDS
 
     async def _check_new(self, presented: str, fingerprint: bytes) -> Verdict:
         parts = form.parse(presented)
@@ -158,7 +162,7 @@ class KeyVerifier:
         self._new += 1
         try:
             async with self._slots:
-                # whoever waited behind the same key finds it here
+                # another request may have verified the same key meanwhile
                 known = self._verified.get(fingerprint)
                 return await (self._look_up(parts, fingerprint) if known is None else self._check_known(known))
         finally:
@@ -176,7 +180,7 @@ class KeyVerifier:
         if key is None or not matches:
             return INVALID
         if changes != self._changes:  # this reply may be from before the change
-            sent -= WAIT_AFTER
+            sent -= WAIT_AFTER_SECONDS
         kept = self._verified.get(fingerprint)
         if kept is None or kept.asked < asked:
             self._keep(Verified(fingerprint, key, sent, asked))
@@ -190,7 +194,7 @@ class KeyVerifier:
         return self._asked
 
     async def _find(self, key_id: str) -> ApiKey | None:
-        """Raises StoreUnavailable, also where nobody can say what the key is."""
+        """The record of a key. Raises StoreUnavailable, also if the store is not ours or the record is damaged."""
         try:
             found = await self._store.find(key_id)
             self._believe(found.control)
@@ -233,10 +237,10 @@ class KeyVerifier:
         if key is None or not hmac.compare_digest(key.digest, known.key.digest):
             self._forget(known)
             return
-        if key != known.key:  # the same object for as long as nothing changed: what is worked out from it stays good
+        if key != known.key:  # otherwise it stays the same object, and what is derived from it stays valid
             known.key = key
         known.asked = asked
-        known.checked(sent if changes == self._changes else sent - WAIT_AFTER)
+        known.checked(sent if changes == self._changes else sent - WAIT_AFTER_SECONDS)
         self._confirmed(known.key, sent)
 
     def _confirmed(self, key: ApiKey, sent: float) -> Verdict:
@@ -248,7 +252,7 @@ class KeyVerifier:
     def _judge_again(self, known: Verified) -> Verdict:
         if self._verified.get(known.fingerprint) is not known:
             return INVALID
-        if self._clock() - known.checked_at >= UNKNOWN_AFTER:
+        if self._clock() - known.checked_at >= UNKNOWN_AFTER_SECONDS:
             return Unknown("the key store cannot be asked")
         return _judge(known.key)
 

@@ -1,7 +1,7 @@
-"""Usage in a backup: what is read for one.
+"""Reads usage for a backup.
 
-A store's counts are a sum: what it counted itself, and what was imported from other stores. A store is told from
-others by its generation; a backup keeps the parts apart, each with its generation (restore.py says why).
+A store's counts are the sum of what it counted itself and what was imported from other stores. Each store has a
+generation of its own. A backup keeps the parts apart, each with its generation (restore.py says why).
 """
 
 import secrets
@@ -19,11 +19,11 @@ from service.quota.names import GENERATION, counts_name, imported_name, parse_fi
 from service.quota.report import WHOLE, Damaged, counts_names
 from service.redis.client import RedisStore, StoreUnavailable
 
-# So few that the server serves others in between.
+# Few enough that the server serves others in between.
 _RECORDS_AT_ONCE = 50
 # A month has about ten fields a day: a line of a backup stays far below a megabyte whatever a record holds.
 _FIELDS_IN_A_RECORD = 2000
-_LONGEST_FIELD = 100
+_LONGEST_FIELD = 100  # characters
 
 Generation = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
 Word = Annotated[str, Meta(pattern=r"^[^\s{}]{1,100}$")]
@@ -32,17 +32,17 @@ FieldName = Annotated[str, Meta(pattern=r"^[0-9]{2}:[^:*\s]+:[^:*\s]+$", max_len
 
 
 class Sequence(msgspec.Struct, frozen=True, array_like=True):
-    """The number of a worker's last batch, and when it came, in seconds since 1970."""
+    """The last batch of one worker: its number, and when the store took it, in seconds since 1970."""
 
     number: Count
     at: Count
 
 
 class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What `generation` counted of a key in a month, such as ``2026-11``: field -> count.
+    """What `generation` counted for one key in one month: one line of a backup.
 
-    `workers`: batches up to these are in the figures, by worker. Read in the same instant, so that a batch that is
-    sent again after a restore is neither lost nor counted twice.
+    `figures` are counts by field. `workers` says up to which batch of each worker they go. Both are read in one
+    instant, so that a batch that is sent again after a restore is neither lost nor counted twice.
     """
 
     key_id: Word
@@ -53,10 +53,10 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 async def generation_of(store: RedisStore, begun: datetime | None) -> str:
-    """The store's generation, noted in it from now on. Raises StoreUnavailable.
+    """The store's generation, written into the store if it has none yet. Raises StoreUnavailable.
 
-    `begun` is the moment that tells a store of keys from others. Where none is noted yet the generation follows from
-    it, so that an older copy of the same store has the same. A store that has lost its keys is a new one.
+    `begun` is the moment that tells one key store from another. A new generation follows from it, so that an older copy
+    of the same store has the same one. A store that has lost its keys counts as a new store.
     """
     made = _made(begun)
     await store.call(lambda client: client.set(GENERATION, made, nx=True))
@@ -67,7 +67,7 @@ async def generation_of(store: RedisStore, begun: datetime | None) -> str:
 
 
 async def foreseen_generation(store: RedisStore, begun: datetime | None) -> str:
-    """What `generation_of` would note. Raises StoreUnavailable."""
+    """What `generation_of` would return; nothing is written. Raises StoreUnavailable."""
     return await _noted(store) or _made(begun)
 
 
@@ -76,7 +76,7 @@ def _made(begun: datetime | None) -> str:
 
 
 async def _noted(store: RedisStore) -> str | None:
-    """Raises StoreUnavailable, also where it is damaged."""
+    """The generation in the store. Raises StoreUnavailable, also if it is damaged."""
     raw: Any = await store.call(lambda client: client.get(GENERATION))
     try:
         return None if raw is None else msgspec.convert(raw.decode(), Generation)
@@ -85,7 +85,7 @@ async def _noted(store: RedisStore) -> str | None:
 
 
 class UsageDump:
-    """The usage of every key; afterwards `damaged` says what could not be read. `begun` as in `generation_of`."""
+    """The usage of every key, read once for one export; `damaged` says afterwards what could not be read."""
 
     def __init__(self, store: RedisStore, begun: datetime | None) -> None:
         self.damaged: list[Damaged] = []
@@ -93,7 +93,7 @@ class UsageDump:
         self._begun = begun
 
     async def __aiter__(self) -> AsyncIterator[UsageRecord]:
-        """Memory grows with keys alone: some 150 bytes for each. Raises StoreUnavailable."""
+        """Takes some 150 bytes of memory for each key. Raises StoreUnavailable."""
         generation = await generation_of(self._store, self._begun)
         months: dict[str, int] = {}
         keys: dict[str, int] = {}  # the months of each, as bits: names come in no order
@@ -116,7 +116,7 @@ class UsageDump:
             for (generation, field), n in imported.items():
                 parts.setdefault(generation, {})[field] = n
                 parts[own][field] = max(0, parts[own].get(field, 0) - n)
-            for some in _parts(workers):  # before any figures: nothing is counted twice meanwhile
+            for some in _parts(workers):  # before any figures, so that nothing is counted twice meanwhile
                 yield UsageRecord(key_id=key_id, month=month, generation=own, workers=some)
             workers = {}
             for generation, figures in parts.items():
@@ -124,7 +124,7 @@ class UsageDump:
                     yield UsageRecord(key_id=key_id, month=month, generation=generation, figures=part)
 
     def _figures(self, key_id: str, name: str, reply: Any) -> dict[tuple[str, str], int]:
-        """By generation (none in a record of counts) and field."""
+        """Counts by generation (empty in a record of own counts) and field."""
         found: dict[tuple[str, str], int] = {}
         if isinstance(reply, ResponseError) or not isinstance(reply, dict):
             self.damaged.append(Damaged(key_id, f"{name}: {reply}"))
@@ -142,7 +142,7 @@ class UsageDump:
 
 
 async def _snapshot(client: Redis, keys: list[tuple[str, list[str]]]) -> list[Any]:
-    """In one instant: a sequence that were newer than the counts would lose a batch, an older one would double it."""
+    """Reads in one instant: a sequence newer than its counts would lose a batch, an older one would double it."""
     async with client.pipeline(transaction=True) as pipeline:
         for key_id, months in keys:
             pipeline.hgetall(sequences_name(key_id))

@@ -8,16 +8,12 @@ from service.base.terms import Rate
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """`remaining`: whole requests that this worker believes are left at once, other workers' leases not among them.
-
-    `reset`: seconds over which they may be spread without ever being limited, at least 1. `retry_after`: whole seconds,
-    at least 1, where not `allowed`; else 0.
-    """
+    """The answer of the rate limiter to one request."""
 
     allowed: bool
-    remaining: int
-    reset: int
-    retry_after: int
+    remaining: int  # whole requests that may come at once, as far as this worker knows; without other workers' leases
+    reset: int  # seconds over which they may be spread without ever being limited, at least 1
+    retry_after: int  # whole seconds, at least 1 where not `allowed`, else 0
 
 
 def allowed(rate: Rate, remaining: int) -> Decision:
@@ -25,6 +21,6 @@ def allowed(rate: Rate, remaining: int) -> Decision:
 
 
 def refused(seconds: float) -> Decision:
-    """Until the next request may pass in `seconds`."""
+    """Refuses the request; the next one may pass in `seconds`."""
     whole = max(1, ceil(seconds))
     return Decision(False, 0, whole, whole)

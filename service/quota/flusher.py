@@ -1,8 +1,8 @@
-"""Brings what a worker counted into the key store, every half second and when it stops.
+"""Stores what a worker counted in the key store, every half second and when the worker stops (Decision 18).
 
-While the store does not take them, counts wait in memory and, from a quarter of a second on, in the spool as well,
-which is written anew every half second. Killed (SIGKILL), a worker so loses at most about a second's worth, whether the
-store is there or not; what it spooled, another worker stores (take_over.py).
+While the store takes nothing, counts wait in memory. From a quarter of a second on they are also in the spool, which is
+written anew every half second. So a killed worker loses at most about a second of counts, with or without the store;
+another worker stores what it spooled (take_over.py).
 """
 
 import asyncio
@@ -29,15 +29,15 @@ T = TypeVar("T")
 
 FLUSH_SECONDS = 0.5
 STOP_SECONDS = 2.0
-# A flush that takes so long may be about to fail.
+# A flush that takes this long may be about to fail.
 SPOOL_AFTER_SECONDS = 0.25
 _RETRY_SECONDS = 0.1
-# A spool that takes longer is left to its thread, and usage waits in memory.
+# A write that takes longer is left to its thread, and usage waits in memory.
 _FILE_SECONDS = 1.0
 
 
 class UsageFlusher:
-    """Of one worker."""
+    """Stores and spools the counts of one worker, which starts it first and stops it after its last request."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class UsageFlusher:
 
     @property
     def problem(self) -> str | None:
-        """What keeps usage from being stored though the store answers; None while nothing does."""
+        """What keeps usage from being stored although the store answers; None if nothing does."""
         for key_id, reason in self._refused.items():
             return f"usage of {len(self._refused)} keys cannot be stored and waits; of {key_id}: {reason}"
         hang = self._files.hang
@@ -77,7 +77,7 @@ class UsageFlusher:
         ]
 
     async def stop(self, seconds: float = STOP_SECONDS) -> None:
-        """Stores everything, trying for so many seconds; spools the rest. Call when the last request has ended."""
+        """Tries for `seconds` to store everything, then spools the rest. Call when the last request has ended."""
         self._stopping.set()
         await self.take_over.stop()
         await asyncio.gather(*self._tasks)
@@ -92,7 +92,7 @@ class UsageFlusher:
         await self._spool_rest()
 
     async def flush(self) -> bool:
-        """One try for everything that waits; whether the store could be asked."""
+        """Tries once to store everything that waits; returns whether the store could be asked."""
         if self._unstored_since is None:
             self._unstored_since = asyncio.get_running_loop().time()
         asked = self._quotas.asking()
@@ -116,9 +116,9 @@ class UsageFlusher:
         return True
 
     async def spool(self) -> None:
-        """Writes what waits to disk if it has waited for long, and takes it away again when all of it is stored."""
+        """Writes what has waited long to disk, and removes it when all of it is stored."""
         if self._files.busy:
-            return  # what it writes stays as it is: nothing in it may get another number
+            return  # a write is under way: nothing in it may get another number
         since = self._unstored_since
         if since is not None and asyncio.get_running_loop().time() - since >= SPOOL_AFTER_SECONDS:
             await self._write(None)
@@ -129,7 +129,7 @@ class UsageFlusher:
                 await self._apart(self._spool.clear, self._counters.worker_id)
                 self._spooled = {}
             except (OSError, FilesHang) as error:
-                log.debug("the spool is left: %s", error)  # every number in it is known to the store
+                log.debug("the spool is left: %s", error)  # harmless: the store knows every number in it
 
     async def _write(self, only: Collection[str] | None) -> None:
         batches = self._counters.to_spool(only)

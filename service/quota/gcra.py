@@ -4,7 +4,7 @@ Source: ITU-T Recommendation I.371, annex A, the virtual scheduling algorithm. A
 arrival time (TAT): the moment when all that was granted is paid for at the key's rate. Nothing runs between
 decisions, and what is refused changes nothing.
 
-Pure: knows neither clock nor store. `lease.lua` decides the same inside Redis.
+Pure: it knows neither clock nor store. `lease.lua` decides the same inside Redis.
 """
 
 from functools import lru_cache
@@ -14,7 +14,7 @@ import msgspec
 
 from service.base.terms import Rate
 
-# Below this, a double (Lua knows no other number) holds every product and every time exactly.
+# Below this, a double (the only number of Lua) holds every product and every time in microseconds exactly.
 _EXACT = 2**52
 
 
@@ -26,30 +26,29 @@ class Pace(msgspec.Struct, frozen=True):
     burst: int
 
     def cost(self, tokens: int) -> int:
-        """Microseconds that `tokens` take at this pace, rounded up: never more than the rate, short of it by less
-        than a microsecond a decision."""
+        """Microseconds that `tokens` take at this pace, rounded up: a decision grants never more than the rate, and
+        falls short of it by less than a microsecond."""
         return -(-tokens * self.micros // self.requests)
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """`tat`: theoretical arrival time, in microseconds of the clock that `decide` is given."""
+    """What one key was granted. `tat`: theoretical arrival time, in microseconds of the clock given to `decide`."""
 
     tat: int
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """`granted` tokens, and whole tokens `remaining` after them. `retry_after`: microseconds until there is one more, 0
-    if all that was wanted was granted."""
+    """What `decide` granted, and the bucket after it."""
 
-    granted: int
-    remaining: int
-    retry_after: int
+    granted: int  # tokens
+    remaining: int  # whole tokens left
+    retry_after: int  # microseconds until there is one more token; 0 if all that was wanted was granted
     bucket: Bucket
 
 
 @lru_cache(maxsize=1024)
 def pace_of(rate: Rate) -> Pace:
-    """A burst so large that its sum of microseconds were not exact (over a million per hour) is cut to what is."""
+    """The rate as exact numbers. A burst too large for that (over a million per hour) is cut."""
     micros = rate.seconds * 1_000_000
     common = gcd(micros, rate.requests)
     micros //= common

@@ -1,6 +1,6 @@
-"""What one worker holds and knows of one key: leased tokens, a refusal, its demand, who waits.
+"""What one worker knows about the rate of one key: leased tokens, a refusal, its demand, who waits.
 
-No clock, no store: `rates.py` brings both.
+Pure: `rates.py` brings clock and store.
 """
 
 import asyncio
@@ -13,41 +13,43 @@ from service.quota.gcra import pace_of
 from service.quota.lease_store import Lease
 from service.quota.local_share import LocalShare
 
-# A slower key asks for every request: few, and a token held back would be a large part of its rate.
+# A slower key asks for every request: they are few, and a token held back would be a large part of its rate.
 LEASED_FROM_PER_SECOND = 50
-# Of this worker's demand, and at most of the key's rate. Half a life, so that a token is spent before its life ends.
+# A lease is for this much of the worker's demand, and at most of the key's rate: half a token's life, so that it is
+# spent before its life ends.
 LEASE_SECONDS = 0.025
-# A token not spent by then is lost. It bounds what tokens held back can add to any second: 5 % of the rate.
+# A token not spent by then is lost. This bounds what held tokens can add to any second: 5 % of the rate.
 LIFE_SECONDS = 0.05
-# Over its rate, a leased key is asked for again after this long, or later if Redis says so.
+# After a refusal, a leased key asks again after this long, or later if Redis says so.
 PAUSE_SECONDS = 0.01
-# Requests come at random (a Poisson process): so many standard deviations fewer than expected may come in that time.
+# Requests come at random (a Poisson process): a lease allows for this many standard deviations fewer than expected.
 _DEVIATIONS = 1.2
 # Demand is measured over at least this long, and forgotten after the longer.
 _SAMPLE_SECONDS, _MEMORY_SECONDS = 0.1, 1.0
-# Demand that has just risen to so many times what was measured is met with as much as came since the last lease
-# announces, of which much may be lost; so it is at most one in so many of the tokens left.
+# Demand that rises to this many times what was measured is met at the pace since the last lease. Much of that lease may
+# be lost, so it takes at most one in so many of the tokens left.
 _RISEN, _HARDLY = 2, 64
 _LEAST_SECONDS = 0.001
-# A lease of so many tokens is renewed when half of it, or of its life, is over: a loop as busy as that reads the answer
-# late. Of a smaller one a quarter is left, since what is held back of it would be missed.
+# A lease of this many tokens is renewed when half of it, or of its life, is over, because so busy a loop reads the
+# answer late. A smaller lease is renewed at a quarter: its held tokens would be missed.
 _MANY = 64
 
-# After a failure a key is decided here for so long, before Redis is asked again: a moment after one lost answer,
-# because other workers may go on granting the whole rate; twice as long with each more in a row, up to the second one.
+# After a failure, a key is decided here for this long before Redis is asked again: briefly after one lost answer,
+# because other workers may still grant the whole rate; twice as long with each further one, up to the second figure.
 FIRST_LOCAL_SECONDS, LOCAL_SECONDS = 0.05, 0.5
 
 _NEVER = float("-inf")
 
 
 class Holding:
-    """Times are in seconds of one clock that never goes back.
+    """The tokens of one key in one worker's RateLimiter, which forgets it when the key is idle.
 
-    `tokens` may be spent until `expires`; after them those of the next lease. At `low` tokens, and from `renew_at` on,
-    it is time to renew.
-    `spent` counts tokens since the beginning. `passed` is what whoever spends one is told: at least so many are left.
+    Times are in seconds of one clock that never goes back. `tokens` may be spent until `expires`, then those of the
+    next lease. At `low` tokens, and from `renew_at` on, the lease is to be renewed. `spent` counts tokens since the
+    beginning. `passed` is the decision for whoever spends one: at least that many are left. `alone` is how long the key
+    does without Redis after the last call, in seconds; 0 if that was answered.
 
-    While there are more than `low`, and before `renew_at`, whoever has the holding may spend a token itself.
+    While `tokens` exceeds `low`, and before `renew_at`, the direct answer may spend a token itself.
     """
 
     __slots__ = (
@@ -82,7 +84,7 @@ class Holding:
         self.flight: asyncio.Task[None] | None = None
         self.local = LocalShare()
         self.local_until = _NEVER
-        self.alone = 0.0  # seconds without Redis after the last call, 0 if it was answered
+        self.alone = 0.0
         self.spent = self._sampled_spent = self._leased_spent = 0
         self._demand = 0.0
         self._counted_at = self._leased_at = now
@@ -91,14 +93,14 @@ class Holding:
         self._begin()
 
     def adopt(self, rate: Rate) -> None:
-        """From now on this rate, perhaps the same, decoded again."""
+        """Takes this rate from now on; it may be the same one, decoded again."""
         is_news = rate != self.rate
         self.rate = rate
         if is_news:
             self._begin()
 
     def _begin(self) -> None:
-        """What was leased or refused under another rate says nothing any more."""
+        """Starts anew with this rate: what was leased or refused under another one no longer counts."""
         rate = self.rate
         pace = pace_of(rate)
         per_second = rate.per_second
@@ -115,7 +117,7 @@ class Holding:
             self.passed = allowed(self.rate, left)
 
     def spend(self, now: float) -> bool:
-        """Takes a token, if one is held whose life has not ended."""
+        """Takes a token, if one is held whose life has not ended; returns whether it did."""
         if not self.tokens or now >= self.expires:
             self.tokens, self.expires, self._next_tokens = self._next_tokens, self._next_expires, 0
             self.renew_at = self.expires
@@ -130,7 +132,7 @@ class Holding:
 
     @property
     def is_leased(self) -> bool:
-        """Tokens are leased ahead of demand."""
+        """Whether tokens are leased ahead of demand."""
         return self._most_ahead > 0
 
     def has_tokens(self, now: float) -> bool:
@@ -147,26 +149,26 @@ class Holding:
         )
 
     def join(self) -> asyncio.Future[Decision]:
-        """The decision of the next lease, for one more who waits for it."""
+        """Waits for the next lease; returns its decision for one more request."""
         answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self.waiting.append(answer)
         return answer
 
     def take_off(self, flight: asyncio.Task[None]) -> None:
-        """`flight` asks for a lease now."""
+        """Notes that `flight` asks for a lease now."""
         self.flight = flight
 
     def land(self) -> None:
-        """Nobody asks for a lease any more."""
+        """Notes that nobody asks for a lease any more."""
         self.flight = None
 
     def part(self, now: float) -> None:
-        """Redis did not answer: the key is decided here for a while."""
+        """Redis did not answer: decides the key here for a while."""
         self.alone = min(LOCAL_SECONDS, max(FIRST_LOCAL_SECONDS, 2 * self.alone))
         self.local_until = now + self.alone
 
     def ahead(self, now: float) -> int:
-        """Tokens to lease for those who have not come yet. Call once for each lease."""
+        """Tokens to lease for requests that have not come yet. Call once for each lease."""
         self._measure(now)
         rising = self._rising(now)
         # leases that arrive half spent would be lost
@@ -193,7 +195,7 @@ class Holding:
         return min(int(lately / max(elapsed, _LEAST_SECONDS) * LEASE_SECONDS), self._beyond // _HARDLY)
 
     def receive(self, lease: Lease, debt: int, sent: float, now: float) -> None:
-        """Serves those who wait, in their order; keeps the rest. After a refusal nobody waits."""
+        """Serves those who wait, in order, and keeps the rest. After a refusal nobody waits."""
         self.alone = 0.0
         self._late = now - sent >= LIFE_SECONDS - LEASE_SECONDS
         granted = max(0, lease.granted - debt)

@@ -1,4 +1,4 @@
-"""What one worker knows of one key's quota. No clock, no store: `quotas.py` brings both."""
+"""What one worker knows about one key's quota. Pure: `quotas.py` brings clock and store."""
 
 import math
 
@@ -12,27 +12,25 @@ TRUST_SECONDS = 1.0
 
 
 class QuotaState(msgspec.Struct, frozen=True):
-    """`used` may exceed the quota (overshoot); `warning` from `warn_at` on.
+    """How much of a quota is used, as one answer tells its partner."""
 
-    The period ends in `resets_in` seconds, at least 1, and has `window` seconds in all.
-    """
-
-    used: int
+    used: int  # may exceed the quota (overshoot)
     remaining: int
-    resets_in: int
-    window: int
+    resets_in: int  # seconds until the period ends, at least 1
+    window: int  # seconds of the whole period
     exhausted: bool
-    warning: bool
+    warning: bool  # from `warn_at` on
 
 
 class Known:
-    """Of one key. Learned `at`, good `until` (seconds since 1970), and for `left` more requests.
+    """The usage of one key as one worker's QuotaGuard last read it; kept for as long as the worker lives.
 
-    Of these, `quick` more pass before `quick_until` as the last `state` said, without a look at what was counted:
-    whoever has that state may spend them itself, from `quick` and `left`.
+    It was read `at`, and is good `until` (both in seconds since 1970) and for `left` more requests. Of these, `quick`
+    more pass before `quick_until` with the last `state`, without a look at what was counted: the direct answer may
+    spend them itself, from both `quick` and `left`.
 
-    `base` is the stored total of the period under `quota` that is from the day `first` to before the day `end`, that is
-    from `begins` to before `ends`. `asked` is the place of the question that brought it among all questions.
+    `base` is the stored total of the period of `quota`: from the day `first` to before the day `end`, or from `begins`
+    to before `ends` in seconds since 1970. `asked` numbers the question that brought it.
     """
 
     __slots__ = (
@@ -60,13 +58,13 @@ class Known:
         self.asked = self.base = self.first = self.end = self.left = self.quick = 0
 
     def learn(self, totals: Totals, asked: int) -> None:
-        """The store told `totals` to the question numbered `asked`."""
+        """Takes the `totals` that the store replied to the question numbered `asked`."""
         self.asked, self.totals = asked, totals
         if self.quota is not None:
             self.base = self._of_period(self.quota)
 
     def adopt(self, quota: Quota, first: int, end: int) -> bool:
-        """From now on this quota, in its period from the day `first` to before the day `end`. Whether that is news:
+        """Takes this quota, in its period from the day `first` to before the day `end`; returns whether that is news:
         it may be the same quota, decoded again."""
         is_news = quota != self.quota or (first, end) != (self.first, self.end)
         self.quota = quota
@@ -81,17 +79,17 @@ class Known:
         self.quick = 0
 
     def limit(self, left: int) -> None:
-        """It is good for `left` requests; for how long does not change."""
+        """Makes it good for `left` requests; for how long does not change."""
         self.left = left
 
     def spend(self) -> bool:
-        """One request goes on. Whether more may, before the store is asked."""
+        """Admits one request; returns whether more may follow before the store is asked."""
         self.left -= 1
         return self.left > 0
 
     def standing(self, quota: Quota, used: int, now: float) -> QuotaState:
-        """With `used` of it counted `now`. For a thousandth of what is left no other look is needed, unless that is
-        beyond the level at which is warned."""
+        """The state with `used` requests counted `now`. The next thousandth of what is left needs no other look, but
+        none beyond the warning level."""
         remaining, level = quota.requests - used, quota.requests * quota.warn_at
         self.quick = max(0, min(self.left - 1, remaining // 1000, math.ceil(level) - used - 1))
         self.quick_until = min(self.until, self.ends)
@@ -106,7 +104,7 @@ class Known:
         return self.state
 
     def _of_period(self, quota: Quota) -> int:
-        """The stored total of the quota's period."""
+        """The stored total of the quota's current period."""
         if not self.first <= self.totals.day < self.end:
             return 0
         return self.totals.of_day if quota.period == "day" else self.totals.of_month

@@ -1,7 +1,7 @@
-"""Leases of tokens from the buckets in Redis, one script call each; calls of one turn of the loop travel together.
+"""Leases of tokens from the buckets in Redis: one script call each; those of one turn of the loop travel together.
 
-The buckets (``r:{<key id>}``) live in the cache's Redis, always with a time to live: losing one refills a burst, no
-more, and the Redis of the keys would write every one of them to its disk.
+The buckets (``r:{<key id>}``) are in the cache's Redis, with a time to live: losing one only refills a burst, and the
+Redis of the keys would write each of them to its disk.
 """
 
 import asyncio
@@ -18,19 +18,18 @@ from service.redis.client import RedisStore, StoreUnavailable
 from service.redis.script import Script
 
 SCRIPT = Script("service.quota", "lease.lua")
-# Keeps what Redis does before it serves others small.
+# Calls of one command, so that Redis soon serves others.
 _MOST_CALLS = 64
-# Characters of a reply that makes no sense, in the log.
-_SHOWN = 100
+# Of a reply that makes no sense, in the log.
+_SHOWN_CHARACTERS = 100
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """`granted` tokens; `remaining` whole ones stay in the bucket. `retry_after`: microseconds until there is one more,
-    0 if all that was wanted was granted."""
+    """What Redis granted to one worker for one key."""
 
-    granted: int
-    remaining: int
-    retry_after: int
+    granted: int  # tokens
+    remaining: int  # whole tokens left in the bucket
+    retry_after: int  # microseconds until there is one more token; 0 if all that was wanted was granted
 
 
 class _Call(msgspec.Struct):
@@ -45,7 +44,7 @@ def record_name(key_id: str) -> str:
 
 
 class LeaseStore:
-    """`lease` may be called from any number of tasks; the command is never a caller's own, so none cancels it."""
+    """Leases for one worker, as long as it lives. Commands run in tasks of their own, so no caller cancels one."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
@@ -74,7 +73,7 @@ class LeaseStore:
     async def _run(self, calls: list[_Call]) -> None:
         try:
             replies = await self._store.call(lambda client: SCRIPT.run(client, [call.words for call in calls]))
-        except BaseException as error:  # whatever it is, nobody may be left waiting
+        except BaseException as error:  # nobody may be left waiting, whatever went wrong
             for call in calls:
                 if not call.lease.done():
                     call.lease.set_exception(StoreUnavailable(str(error)))
@@ -86,14 +85,18 @@ class LeaseStore:
                 continue
             lease = _lease_of(reply, call.rate, call.wanted)
             if lease is None:
-                why = reply if isinstance(reply, Exception) else f"a lease was answered with {repr(reply)[:_SHOWN]}"
+                why = (
+                    reply
+                    if isinstance(reply, Exception)
+                    else f"a lease was answered with {repr(reply)[:_SHOWN_CHARACTERS]}"
+                )
                 call.lease.set_exception(StoreUnavailable(f"{self._store.name}: {why}"))
             else:
                 call.lease.set_result(lease)
 
 
 def _lease_of(reply: Any, rate: Rate, wanted: int) -> Lease | None:
-    """None if the script cannot have said so: a reply that is damaged, or belongs to another call."""
+    """None if the script cannot have replied so: the reply is damaged, or belongs to another call."""
     if not isinstance(reply, list) or len(reply) != 4 or any(type(number) is not int for number in reply):
         return None
     granted, remaining, retry_after, _ = reply

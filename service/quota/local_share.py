@@ -1,4 +1,4 @@
-"""A worker's own part of a key's rate, for as long as the common bucket cannot be asked."""
+"""A worker's own share of a key's rate, while Redis is away."""
 
 from functools import lru_cache
 
@@ -7,11 +7,11 @@ from service.quota.gcra import Bucket, Outcome, decide, pace_of
 
 
 class LocalShare:
-    """A bucket of one worker, with rate and burst (at least 1) divided by the number of workers.
+    """Part of one Holding: a bucket with the key's rate and burst (at least 1) divided by the number of workers.
 
-    It begins with this worker's part of what the common bucket held when it was last heard of; full if it never was.
-    What it grants is owed to the common bucket, where the first lease after the outage pays it, so that the end of an
-    outage brings no second burst. What the rate has refilled meanwhile is not owed any more.
+    It starts with this worker's share of what the common bucket in Redis held when last heard of; full if never. What
+    it grants is owed to the common bucket. The first lease after the outage pays the debt, so that the end of an outage
+    brings no second burst. What the rate has refilled meanwhile is no longer owed.
 
     Times are in seconds of a clock that never goes back.
     """
@@ -25,7 +25,7 @@ class LocalShare:
         self._rate: Rate | None = None
 
     def heard(self, remaining: int, now: float) -> None:
-        """The common bucket holds `remaining` tokens. It paid what it could of the debt; no more is owed."""
+        """The common bucket holds `remaining` tokens, after it paid what it could of the debt; no more is owed."""
         self._heard = remaining, now
 
     def take(self, rate: Rate, workers: int, now: float) -> Outcome:
@@ -42,7 +42,7 @@ class LocalShare:
         return outcome
 
     def debt(self, now: float) -> int:
-        """Whole requests granted here that neither were paid for nor have been refilled since."""
+        """Whole requests granted here that were neither paid for nor refilled since."""
         if self._bucket is None or self._rate is None or self._heard is not None:
             return 0
         pace = pace_of(self._rate)

@@ -1,10 +1,10 @@
-"""How usage lies in the key store: one hash of counts per key and month, one of flush sequences per key.
+"""The names of usage in the key store. Nothing expires. Days are whole days since 1970-01-01 in UTC.
 
-``u:{<key id>}:2026-11``: ``20:forecast:answered`` -> how often on the 20th. The area ``*`` holds what quotas ask for:
-``20:*:billable`` of the day, ``*:*:billable`` of the month. ``s:{<key id>}``: worker id -> last batch and its time.
-``i:{<key id>}:2026-11``: how much of the counts was imported, ``<generation>:20:forecast:answered``; ``u:generation``:
-which generation the store itself is (restore.py).
-Nothing expires. Days are whole days since 1970-01-01 in UTC.
+``u:{<key id>}:2026-11``  hash of counts: ``20:forecast:answered`` is how often on the 20th; ``20:*:billable`` is the
+                          total of the day, ``*:*:billable`` that of the month, which quotas ask for
+``i:{<key id>}:2026-11``  hash of those that were imported: ``<generation>:20:forecast:answered`` (restore.py)
+``s:{<key id>}``          hash: worker id -> last batch and its time
+``u:generation``          the generation of the store itself
 """
 
 import re
@@ -26,13 +26,15 @@ _FIELD = re.compile(r"([0-9]{2}):([^:*]+):([^:*]+)")
 
 
 class CountsName(msgspec.Struct, frozen=True):
-    """`month` as in ``2026-11``, which sorts as time does."""
+    """The parts of a name of counts; `month` is as in ``2026-11``, which sorts as time does."""
 
     key_id: str
     month: str
 
 
 class Field(msgspec.Struct, frozen=True):
+    """The parts of a field of counts."""
+
     day_of_month: int
     area: str
     outcome: str
@@ -86,6 +88,6 @@ def parse_counts_name(name: str) -> CountsName | None:
 
 
 def parse_field(name: str) -> Field | None:
-    """None for totals, and for what is no field of ours."""
+    """None for totals, and for anything that is no field of ours."""
     match = _FIELD.fullmatch(name)
     return Field(int(match[1]), match[2], match[3]) if match else None

@@ -1,15 +1,15 @@
 """How much of its quota a key has used, known in the worker without asking anybody for most requests.
 
-Known are the total of all workers, as the store had it, and what this worker counted since. The total is good for
-TRUST_SECONDS, and for as many requests as are a quarter of this worker's share of what was left; then the worker stores
-what it counted of the key and reads the total anew, in one round trip for all who wait. Flushes do the same for every
-key that is in use, so that a hot key is seldom waited for. When little is left, each request asks.
+A worker knows the total of all workers, as the store last had it, and what it counted since. The total is good for
+TRUST_SECONDS, and for as many requests as a quarter of this worker's share of what was left. Then the worker stores
+what it counted of the key and reads the total again, in one round trip for all who wait. Flushes do the same for every
+key in use, so that requests of a hot key seldom wait. When little is left, each request asks.
 
 The bound: a quota is exceeded by at most what all workers answer within TRUST_SECONDS and the time of a call, and by no
 more than a quarter of what was left at the beginning of that time, or one request for each worker if that is more; and
-by requests that are under way. What is exhausted stays so until the period ends or the terms change. While the store is
-away, every worker goes on from what it last knew, with its own counts; nobody waits longer than WAIT_SECONDS for it,
-and a key waits again only after TRUST_SECONDS.
+by requests that are under way. An exhausted quota stays exhausted until the period ends or the terms change. While the
+store is away, every worker goes on from what it last knew, with its own counts. Nobody waits longer than WAIT_SECONDS
+for the store, and a key waits again only after TRUST_SECONDS.
 """
 
 import asyncio
@@ -28,20 +28,20 @@ from service.redis.client import StoreUnavailable
 log = logging.getLogger("forecast.quota")
 
 WAIT_SECONDS = 0.25
-# When little is left, what was admitted is told to the other workers after this long; most answers take less.
+# When little is left, the other workers hear after this long what was admitted; most answers take less.
 SOON_SECONDS = 0.02
-# One in so many of what is left may be admitted by all workers together before they ask again.
+# All workers together may admit one in this many of the requests that are left before they ask again.
 _PART = 4
-_UNBOUNDED = 1 << 60
-_MOST_KNOWN = 100_000
+_UNBOUNDED = 1 << 60  # requests
+_MOST_KNOWN = 100_000  # keys
 _PERIODS: tuple[Period, ...] = ("day", "month")
 
 
 class QuotaGuard:
-    """Of one worker, one of `workers` (at least 1). Only billable answers use up a quota; what was rejected is free.
+    """The quotas as one of `workers` (at least 1) keeps them, for as long as it lives. Only billable answers count.
 
-    While the store is away, a key whose total was never read counts as having used nothing but what was counted here:
-    turning away a partner who may have paid is worse than a quota overshot. The first flush that succeeds corrects it.
+    While the store is away, a key whose total was never read counts as having used only what was counted here: turning
+    away a partner who may have paid is worse than overshooting a quota. The first flush that succeeds corrects it.
     """
 
     def __init__(
@@ -63,18 +63,18 @@ class QuotaGuard:
         self._bounds: dict[Period, tuple[int, int]] = {}
 
     def known(self, key_id: str) -> Known:
-        """What `check` went by, of which `quick` may be spent directly (known.py)."""
+        """What `check` went by; the direct answer may spend its `quick` requests (known.py)."""
         return self._known[key_id]
 
     def lets_pass(self, key_id: str) -> bool:
-        """Whether there was something left of it, and nothing to warn of, when `check` was last asked."""
+        """Whether the last `check` left something of the quota, without a warning."""
         known = self._known.get(key_id)
         return known is not None and known.state is not None and not (known.state.exhausted or known.state.warning)
 
     def check(self, key_id: str, quota: Quota, now: float) -> QuotaState | None:
-        """The key's state at `now`, in seconds since 1970; if it is not exhausted, one request may go on.
+        """The key's state at `now`, in seconds since 1970; unless it is exhausted, one request may go on.
 
-        None: what is known is not good enough, `standing` asks. Needs a running loop.
+        None if what is known is too old or used up: `standing` asks the store. Needs a running loop.
         """
         known = self._known.get(key_id)
         if known is None:
@@ -90,21 +90,21 @@ class QuotaGuard:
         return known.standing(quota, used, now)
 
     async def standing(self, key_id: str, quota: Quota) -> QuotaState:
-        """The same, having asked the store if need be; never fails, and ends within WAIT_SECONDS."""
+        """`check`, after asking the store if need be; never fails, and ends within WAIT_SECONDS."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + WAIT_SECONDS
         while (state := self.check(key_id, quota, self._clock())) is None:
             await self.prime(key_id, deadline - loop.time())
             if loop.time() >= deadline:
-                # others who waited were first, again and again: enough of it
+                # others who waited were first, again and again
                 known = self._remembered(key_id)
                 known.good(self._clock(), max(1, known.left))
         return state
 
     async def prime(self, key_id: str, seconds: float = WAIT_SECONDS) -> None:
-        """Reads the key's total, once for all who wait for it; what is known goes on being used if that takes longer.
+        """Reads the key's total, once for all who wait for it. If that takes longer, what is known stays in use.
 
-        A `check` right after it is answered, unless others who waited were first and too little is left for all.
+        A `check` right after this is answered, unless others who waited were first and too little is left for all.
         """
         task = self._start(key_id)
         await asyncio.wait({task}, timeout=max(0.0, seconds))  # the call goes on, also if its caller goes away
@@ -112,18 +112,18 @@ class QuotaGuard:
             self._go_on(key_id)
 
     def asking(self) -> int:
-        """Call before asking the store, for `stored`."""
+        """Numbers a question. Call before asking the store; `stored` takes the number."""
         self._asked += 1
         return self._asked
 
     def stored(self, key_id: str, batch: Batch, totals: Totals, asked: int) -> None:
-        """The store has the batch, and told the totals. In one step: nothing is missing from a quota or counts twice.
+        """The store has the batch, and replied the totals. One step, so that nothing is missing or counted twice.
 
-        Of interest only for keys that have a quota, which are those that were primed.
+        Only keys that were primed, which are those with a quota, are kept.
         """
         is_news = self._counters.confirm(key_id, batch.number)
         known = self._known.get(key_id)
-        # of two answers, the one that was asked for later has all that the other has
+        # of two answers, that to the later question has all that the other has
         if known is None or asked < known.asked:
             return
         known.learn(totals, asked)
@@ -132,25 +132,25 @@ class QuotaGuard:
         known.good(self._clock(), self._share(key_id, known))
 
     async def settle(self) -> None:
-        """Waits for the questions under way."""
+        """Waits for the calls under way."""
         while self._priming:
             await asyncio.wait(list(self._priming.values()))
 
     def _share(self, key_id: str, known: Known) -> int:
-        """How many requests this worker may let go on before it asks again, at least 1."""
+        """How many requests this worker may admit before it asks again, at least 1."""
         if known.quota is None:
             return 1
         used = known.base + self._counters.billable(key_id, known.first, known.end)
         return max(1, (known.quota.requests - used) // (_PART * self._workers()))
 
     def _adopt(self, key_id: str, known: Known, quota: Quota, now: float) -> None:
-        """These terms, and this period, from now on."""
+        """Applies these terms, and this period, from now on."""
         is_news = known.adopt(quota, *self._period(quota.period, now))
         if is_news and known.left < _UNBOUNDED // 2:
             known.limit(self._share(key_id, known))
 
     def _tell(self, key_id: str, known: Known, quota: Quota, batch: Batch) -> None:
-        """Logs what this batch brought about: of all workers' batches, one alone reaches a level."""
+        """Logs the level that this batch reached; of all workers' batches, only one reaches it."""
         added = batch.billable(known.first, known.end)
         for level, text in ((quota.requests, "used up its quota"), (quota.requests * quota.warn_at, "nearly used up")):
             if known.base - added < level <= known.base:
@@ -178,32 +178,32 @@ class QuotaGuard:
         return task
 
     async def _read(self, key_id: str) -> None:
-        """Also stores what waits, so that the other workers know of it. The flusher may do so at the same moment: the
-        same batch under the same number."""
+        """Reads the totals, and stores what waits so that the other workers know of it. The flusher may store the same
+        batch, with the same number, at the same moment."""
         asked = self.asking()
         today = int(self._clock() // DAY_SECONDS)
         try:
             batch = self._counters.to_send_of(key_id)
             [reply] = await self._store.add(self._counters.worker_id, [(key_id, batch)], today)
-            if isinstance(reply, Refused):  # a store that takes nothing may still tell what it has
+            if isinstance(reply, Refused):  # a store that takes nothing may still say what it has
                 batch, reply = NO_BATCH, await self._store.totals(key_id, today)
             self._remembered(key_id)
             self.stored(key_id, batch, reply, asked)
         except StoreUnavailable as error:
             log.debug("quota of %s is taken as it was: %s", key_id, error)
             self._go_on(key_id)
-        except Exception:  # a defect of ours, and no reason to keep anybody waiting
+        except Exception:  # a defect of ours must keep nobody waiting
             log.exception("reading the quota of %s failed", key_id)
             self._go_on(key_id)
 
     def _go_on(self, key_id: str) -> None:
-        """For a while, with what is known."""
+        """Makes what is known good for another while."""
         self._remembered(key_id).good(self._clock(), _UNBOUNDED)
 
     def _remembered(self, key_id: str) -> Known:
         known = self._known.get(key_id)
         if known is None:
-            while len(self._known) >= _MOST_KNOWN:  # whoever comes back is primed again
+            while len(self._known) >= _MOST_KNOWN:  # a key that comes back is primed again
                 del self._known[next(iter(self._known))]
             known = self._known[key_id] = Known(Totals(0, 0, 0))
         return known

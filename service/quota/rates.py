@@ -1,18 +1,19 @@
-"""The rates of keys, right across workers, without a round trip for a hot request.
+"""The rates of keys, right across workers, without a round trip for a hot request (Decision 17).
 
 The bucket of a key is in Redis (`lease_store.py`). A key of at least 50 requests a second is leased ahead: tokens for
-the next 25 ms of this worker's demand, renewed in the background before it is spent. A slower one is asked for each
-time. After a refusal, requests are refused here until Redis would grant one again. Concurrent requests share one call.
+the next 25 ms of this worker's demand, renewed in the background before they are spent. A slower key asks Redis for
+each request. After a refusal, requests are refused here until Redis would grant one again. Concurrent requests share
+one call.
 
-What is accepted in any window of `w` seconds, over all workers, is at most burst + rate * (w + 0.05), because a leased
-token is lost 50 ms after it was asked for. Over the bucket's own bound, burst + rate * w, that is less than 5 % in any
+In any window of `w` seconds, all workers together accept at most burst + rate * (w + 0.05), because a leased token is
+lost 50 ms after it was asked for. That exceeds the bucket's own bound, burst + rate * w, by less than 5 % in any
 second, 0.25 % in any 20 s, and nothing in the long run. (A token that somebody waits for is used when it arrives, which
 the store's budget bounds.)
 
-Redis away: each worker grants its share of rate and burst, from what was left when it last heard. An outage may so
-grant one burst more, if the workers had not heard that it is spent. At its end what they granted is charged to the
-bucket, so that it brings no second burst, unless Redis has lost the record. A worker that alone cannot reach Redis adds
-its share to what the others grant.
+While Redis is away, each worker grants its share of rate and burst, from what was left when it last heard. An outage
+may grant one more burst, if the workers had not heard that it is spent. When the outage ends, what they granted is
+charged to the bucket, so that there is no second burst, unless Redis has lost the record. A worker that alone cannot
+reach Redis adds its share to what the others grant.
 """
 
 import asyncio
@@ -31,13 +32,13 @@ from service.redis.client import StoreUnavailable
 
 log = logging.getLogger("forecast.quota")
 
-# A key idle for longer is forgotten, and so are the least recent ones above this number: about 10 MB. Forgotten while
-# Redis is away, a key has its share of the burst again.
+# A key idle for longer is forgotten, and so are the least recent ones above this number: about 10 MB. A key forgotten
+# while Redis is away has its share of the burst again.
 REMEMBERED_KEYS, REMEMBERED_SECONDS = 20_000, 600.0
 
 
 class Leases(Protocol):
-    """Where tokens come from: `LeaseStore`, or a double."""
+    """Where tokens come from: `LeaseStore`."""
 
     async def lease(self, key_id: str, rate: Rate, wanted: int) -> Lease:
         """Raises StoreUnavailable."""
@@ -45,9 +46,9 @@ class Leases(Protocol):
 
 
 class RateLimiter:
-    """The rates as one worker keeps them. `share` tells how many workers there are altogether, at least 1.
+    """The rates as one worker keeps them, for as long as it lives.
 
-    `clock`, in seconds, never goes back.
+    `share` returns how many workers there are altogether, at least 1. `clock`, in seconds, never goes back.
     """
 
     def __init__(self, leases: Leases, share: Callable[[], int], clock: Callable[[], float] = time.monotonic) -> None:
@@ -58,9 +59,9 @@ class RateLimiter:
         self._flights: set[asyncio.Task[None]] = set()
 
     def try_take(self, key_id: str, rate: Rate, now: float | None = None) -> Decision | None:
-        """The decision on one request, if it needs nobody else. None: `take` must ask. Needs a running loop.
+        """The decision on one request, if it can be made here; None if `take` must ask. Needs a running loop.
 
-        `now`, by this limiter's clock, if it is known.
+        `now` is by this limiter's clock.
         """
         if now is None:
             now = self._clock()
@@ -74,16 +75,16 @@ class RateLimiter:
         return holding.passed
 
     def holding(self, key_id: str) -> Holding | None:
-        """What is held of the key, to be spent from directly (holding.py). Ask again when nothing is left of it."""
+        """The tokens held of the key, for the direct answer to spend (holding.py). Ask again when none is left."""
         return self._holdings.young.get(key_id)
 
     def has_tokens(self, key_id: str, now: float) -> bool:
-        """Whether a token could be taken without asking anybody."""
+        """Whether a token could be taken without asking Redis."""
         holding = self._holdings.young.get(key_id)
         return holding is not None and holding.has_tokens(now)
 
     def may_ask(self, key_id: str, rate: Rate, now: float) -> bool:
-        """Whether `ask` is for this key: it is leased ahead, and neither refused nor decided here at the moment."""
+        """Whether `ask` serves this key: it is leased ahead, and neither refused nor decided here at the moment."""
         holding = self._holdings.young.get(key_id)
         return (
             holding is not None
@@ -94,12 +95,12 @@ class RateLimiter:
         )
 
     def ask(self, key_id: str, rate: Rate, told: Callable[[Decision], None]) -> None:
-        """`take` without a task: `told` is called in a later turn, with a token taken if it is allowed."""
+        """`take` without a task: `told` is called in a later turn; a token was taken if the request is allowed."""
         answer = self._join(self._find(key_id, rate, self._clock()), key_id)
         answer.add_done_callback(lambda answer: told(answer.result()))
 
     async def take(self, key_id: str, rate: Rate) -> Decision:
-        """The decision on one request. A caller that goes away takes nothing from the others."""
+        """The decision on one request. A caller that goes away costs the others nothing."""
         decision = self.try_take(key_id, rate)
         if decision is not None:
             return decision
@@ -111,7 +112,7 @@ class RateLimiter:
             await asyncio.wait(self._flights)
 
     def _join(self, holding: Holding, key_id: str) -> asyncio.Future[Decision]:
-        """Waits with the others for the next lease."""
+        """Joins those who wait for the next lease."""
         answer = holding.join()
         if holding.flight is None:
             self._start(key_id, holding)
@@ -161,13 +162,13 @@ class RateLimiter:
             log.debug("rate of %s: %s", key_id, error)
             self._part(holding)
         except BaseException:
-            self._part(holding)  # also after a defect nobody may be left waiting
+            self._part(holding)  # nobody may be left waiting, after a defect either
             raise
         finally:
             holding.land()
 
     def _part(self, holding: Holding) -> None:
-        """From Redis, for a while."""
+        """Does without Redis for a while."""
         now = self._clock()
         holding.part(now)
         holding.settle(lambda: self._locally(holding, now))

@@ -1,4 +1,4 @@
-"""A memory of what was used lately, bounded in number and time."""
+"""A map of what was used lately, bounded in number and time."""
 
 from typing import Generic, TypeVar
 
@@ -6,10 +6,11 @@ T = TypeVar("T")
 
 
 class Recent(Generic[T]):
-    """At most about `most` values. One that is not asked for during `seconds` to twice that long is forgotten.
+    """Keeps at most about `most` values. One that nobody asks for during `seconds`, or up to twice that, is forgotten.
 
-    Two generations: what is asked for moves to the young one; when that is full or has had its time, it becomes the old
-    one, and what is still in the old one is dropped. So nothing is ever sorted or searched.
+    Its owner has it for as long as it lives. There are two generations: a value that is asked for moves to the young
+    one. When that is full or has had its time, it becomes the old one, and what is left in the old one is dropped. So
+    nothing is ever sorted or searched, and a hit in `young` costs one look into a dict.
     """
 
     def __init__(self, most: int, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Reading usage back: of one key for its owner, of all keys for billing."""
+"""Reads usage back: of one key for its owner, of all keys for billing."""
 
 import re
 from collections.abc import AsyncIterator, Iterable
@@ -17,11 +17,12 @@ from service.redis.scan import scan
 
 _RECORDS_AT_ONCE = 50
 _NAMES_AT_ONCE = 1000
+# A count as the store holds it.
 WHOLE = re.compile(rb"[0-9]{1,15}")
 
 
 class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One key, area and UTC day. `answered` does not include `answered_empty`, the answers without figures."""
+    """The counts of one key, area and UTC day. `answered` excludes `answered_empty`, the answers without figures."""
 
     key_id: str
     area: str
@@ -39,20 +40,20 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Damaged(msgspec.Struct, frozen=True):
-    """A record that does not hold what it should; its sound counts are reported all the same."""
+    """A damaged record of usage; its sound counts are reported all the same."""
 
     key_id: str
     detail: str
 
 
 class UsageReport:
-    """Days are UTC days, `first` and `last` included."""
+    """Reads usage from one store, for as long as that is open. Days are UTC days; `first` and `last` are included."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def of_key(self, key_id: str, first: date, last: date) -> list[UsageRow]:
-        """By date, then area. Raises StoreUnavailable, also where the figures are damaged."""
+        """The rows by date, then area. Raises StoreUnavailable, also if the figures are damaged."""
         rows: list[UsageRow] = []
         async for found in self.of_keys([key_id], first, last):
             if isinstance(found, Damaged):
@@ -61,7 +62,7 @@ class UsageReport:
         return rows
 
     async def of_keys(self, key_ids: Iterable[str], first: date, last: date) -> AsyncIterator[UsageRow | Damaged]:
-        """In the order of `key_ids`; of each key by date, then area. Raises StoreUnavailable."""
+        """The rows in the order of `key_ids`, of each key by date, then area. Raises StoreUnavailable."""
         months = _months(first, last)
         wanted = ((key_id, month) for key_id in key_ids for month in months)
         for some in batched(wanted, _RECORDS_AT_ONCE):
@@ -125,6 +126,6 @@ def _rows(key_id: str, month: str, record: Any) -> tuple[list[UsageRow], Damaged
 
 
 def _months(first: date, last: date) -> list[str]:
-    """As names of records have them."""
+    """The months as names of records have them."""
     numbers = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
     return [month_of(date(number // 12, number % 12 + 1, 1)) for number in numbers]

@@ -1,10 +1,10 @@
-"""Usage from a backup, brought into a store that may have counted since.
+"""Imports usage from a backup into a store that may have counted since.
 
-Of each key and month a store's counts are a sum over generations: its own, and those that were imported. Importing
-takes the higher figure of each part (restore.lua). So it is right into a store that was emptied and counts anew (backup
-and since add up), into the one that the backup is of (nothing doubles or goes back), and in any order, any number of
-times; what was interrupted is simply run again. Not known is what a store counted after it was started from an older
-copy of its files: until the import, its counts are taken for those that the backup has.
+The counts of a key and month are a sum over generations: the store's own, and those that were imported. Importing takes
+the higher figure of each part (restore.lua). So an import is right into a store that was emptied and counts anew (the
+two add up), and into the store that the backup is of (nothing is counted twice or lost). Imports can come in any order,
+any number of times, and one that was interrupted is simply run again. One case stays unknown: what a store counted
+after it was started from an older copy of its files. Until the import, that is taken for what the backup has.
 """
 
 from collections.abc import Iterable
@@ -32,13 +32,16 @@ from service.quota.usage_store import SEQUENCE_SECONDS
 from service.redis.client import WRONG_TYPE, RedisStore, raise_errors
 from service.redis.script import Script
 
-_AT_ONCE = 50
+_RECORDS_AT_ONCE = 50
 _SCRIPT = Script("service.quota", "restore.lua")
 _REFUSED = ("DAMAGED", WRONG_TYPE)
 
 
 class RestoredUsage(msgspec.Struct):
-    """`added`: requests of every outcome. `damaged`: records of the store that could not be added to."""
+    """What an import of usage did, or would do.
+
+    `added`: requests of every outcome. `damaged`: records of the store that nothing could be added to.
+    """
 
     added: int = 0
     damaged: list[Damaged] = []
@@ -47,13 +50,14 @@ class RestoredUsage(msgspec.Struct):
 async def restore_usage(
     store: RedisStore, begun: datetime | None, records: Iterable[UsageRecord], *, dry_run: bool
 ) -> RestoredUsage:
-    """Adds what the store has not; `begun` as in `generation_of`. Raises StoreUnavailable; what was done by then stays.
+    """Adds what the store lacks; a dry run writes nothing. `begun` is as in `generation_of`.
 
-    A dry run writes nothing.
+    Raises:
+        StoreUnavailable: if the store does not answer; what was added by then stays.
     """
     done = RestoredUsage()
     generation: str | None = None
-    for some in batched(records, _AT_ONCE):
+    for some in batched(records, _RECORDS_AT_ONCE):
         if generation is None:
             generation = await (foreseen_generation if dry_run else generation_of)(store, begun)
         calls = [_arguments(record, generation, dry_run=dry_run) for record in some]

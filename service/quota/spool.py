@@ -1,8 +1,8 @@
-"""Counts that a worker could not store yet: a file in the data folder, for others if the worker ends before it could.
+"""Counts that a worker could not store yet: a file in the data folder, which another worker stores if this one dies.
 
-They keep their worker's id and numbers, so that storing them twice counts them once, whoever does it. A worker that
-lives holds a lock beside its file (``.<worker id>.lock``, let go by the kernel when it dies): until then the file is
-its own, to replace as it likes.
+Counts keep their worker's id and numbers, so that they count once however often and by whomever they are stored. A live
+worker holds a lock beside its file (``.<worker id>.lock``), which the kernel releases when it dies. Until then the file
+is its own, to replace as it likes.
 """
 
 import logging
@@ -23,14 +23,15 @@ from warehouse.files.reading import read_struct
 log = logging.getLogger("forecast.usage")
 
 FOLDER = "usage-spool"
-# Later, the store may have forgotten what was added; four days are left for what was old when it was spooled.
+# An older file is not stored: the store may have forgotten what was added. Four days are left for batches that were old
+# when they were spooled.
 OLDEST = timedelta(seconds=SEQUENCE_SECONDS) - timedelta(days=4)
-# A lock without a file, of a worker that was killed. One that is younger may be about to be taken.
+# For a lock without a file, of a worker that was killed. A younger one may be about to be taken.
 _LOCK_KEPT_SECONDS = 86_400.0
 
 
 class Spooled(msgspec.Struct, frozen=True):
-    """`keys`: the batches of each key, in the order of their numbers."""
+    """The contents of a file. `keys`: the batches of each key, in the order of their numbers."""
 
     worker_id: str
     written_at: datetime
@@ -38,7 +39,7 @@ class Spooled(msgspec.Struct, frozen=True):
 
 
 class Spool:
-    """`data` is the data folder. Files that cannot be used are set aside, never deleted."""
+    """The spool as one worker uses it, from its start to its end. Unusable files are set aside, never deleted."""
 
     def __init__(self, data: Path) -> None:
         self._folder = data / FOLDER
@@ -46,7 +47,7 @@ class Spool:
         self._holds = False
 
     def write(self, worker_id: str, keys: dict[str, tuple[Batch, ...]]) -> Path:
-        """Replaces the file of this worker, which holds it from now on. On disk when this returns. Raises OSError."""
+        """Replaces and locks the file of this worker; it is on disk when this returns. Raises OSError."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not self._holds:
             self._holds = self._own.enter_context(exclusive(self._lock(worker_id)))
@@ -58,25 +59,25 @@ class Spool:
         return path
 
     def clear(self, worker_id: str) -> None:
-        """All that is in this worker's file is in the store. Raises OSError."""
+        """Removes the file of a worker: all that was in it is in the store. Raises OSError."""
         (self._folder / f"{worker_id}.json").unlink(missing_ok=True)
 
     def leave(self, worker_id: str) -> None:
-        """This worker writes no more: what its file holds is for others."""
+        """Releases the file of this worker, which writes no more: it is for others now."""
         if self._holds:
             self._lock(worker_id).unlink(missing_ok=True)
         self._own.close()
         self._holds = False
 
     def files(self) -> list[Path]:
-        """What waits to be taken, in no order, files of living workers included."""
+        """The files there are, those of live workers included."""
         for lock in self._folder.glob(".*.lock"):
             self._tidy(lock)
         return sorted(self._folder.glob("*.json"))
 
     @contextmanager
     def held(self, path: Path) -> Iterator[bool]:
-        """Whether the file is ours until the block ends: its worker has ended, and nobody else takes it now."""
+        """Whether the file is ours until the block ends: its worker has ended, and nobody else has taken it."""
         with exclusive(self._lock(path.stem)) as held:
             try:
                 yield held
@@ -86,7 +87,7 @@ class Spool:
                     self._lock(path.stem).unlink(missing_ok=True)
 
     def claim(self, path: Path) -> ExitStack | None:
-        """The file is ours until what is returned is closed; None if it is somebody else's."""
+        """Takes the file until the result is closed; None if it is somebody else's."""
         stack = ExitStack()
         if stack.enter_context(self.held(path)):
             return stack
@@ -94,7 +95,7 @@ class Spool:
         return None
 
     def read(self, path: Path) -> Spooled | None:
-        """What a file that is held has in it; None if it is gone or cannot be used."""
+        """The contents of a file that is held; None if it is gone or unusable."""
         try:
             spooled = read_struct(path, Spooled)
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Stores what workers before this one had to leave in the spool; beside the flushes, which must not wait for it."""
+"""Stores what earlier workers left in the spool, beside the flushes, which must not wait for it."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ _STOP_SECONDS = 1.0
 
 
 class TakeOver:
-    """Of one worker. `problem` says what cannot be stored though the store answers."""
+    """Part of one worker's UsageFlusher. `problem`: what cannot be stored although the store answers, or None."""
 
     def __init__(self, store: UsageStore, spool: Spool, clock: Callable[[], float] = time.time) -> None:
         self.problem: str | None = None
@@ -44,17 +44,17 @@ class TakeOver:
         self._task = keep_running("take over usage", self._look, stopping=self._stopping)
 
     async def stop(self) -> None:
-        """Ends after the call under way: the rest is for the next worker."""
+        """Ends after the call under way, and leaves the rest to the next worker."""
         self._stopping.set()
         if self._task is None:
             return
         _, late = await asyncio.wait([self._task], timeout=_STOP_SECONDS)
-        if late and self._files.busy:  # and not within a call to the store, which is never cancelled
+        if late and self._files.busy:  # a call to the store, by contrast, is never cancelled
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
     async def once(self) -> bool:
-        """One look at everything that waits; whether the store could be asked, where there was something to ask."""
+        """Looks once at everything that waits; False if there was something to store and the store did not answer."""
         problem = None
         try:
             for path in await self._apart("listing the usage spool", self._spool.files):
@@ -62,7 +62,7 @@ class TakeOver:
                     break
                 try:
                     problem = await self._take(path) or problem
-                except OSError as error:  # others can be taken
+                except OSError as error:  # of one file; others can be taken
                     problem = f"usage in {path} cannot be taken over: {error.strerror}"
         except StoreUnavailable as error:
             log.debug("spooled usage waits: %s", error)
@@ -77,7 +77,7 @@ class TakeOver:
         return True
 
     async def _take(self, path: Path) -> str | None:
-        """The reason why something in it was refused."""
+        """Stores one file; returns why something in it was refused, if it was."""
         claim = await self._apart(f"locking {path}", self._spool.claim, path)
         if claim is None:
             return None
@@ -99,7 +99,7 @@ class TakeOver:
         return await self._files.run(what, call, *arguments, wait=_FILE_SECONDS)
 
     async def _store_spooled(self, spooled: Spooled) -> tuple[bool, str | None]:
-        """Whether it was gone through to its end, and the reason why something was refused."""
+        """Whether it came to the end of the file, and why something was refused."""
         reason = None
         left = {key_id: list(batches) for key_id, batches in spooled.keys.items() if batches}
         while left:

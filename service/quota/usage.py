@@ -1,4 +1,4 @@
-"""What partners asked for, counted in one worker until it is stored (flusher.py).
+"""Counts what partners asked for, in one worker, until it is stored (flusher.py).
 
 A count belongs to a key, an area, an outcome and the UTC day on which the request ended.
 """
@@ -15,7 +15,7 @@ from service.quota.names import DAY_SECONDS
 
 Outcome = Literal["answered", "answered_empty", "not_modified", "not_found", "rejected"]
 
-# A 200 without figures is told apart, and billed as any 200 (contract 16).
+# A 200 without figures has an outcome of its own, and is billed like any 200 (contract 16).
 BILLABLE: tuple[Outcome, ...] = ("answered", "answered_empty", "not_modified")
 OUTCOMES: tuple[Outcome, ...] = (*BILLABLE, "not_found", "rejected")
 
@@ -23,9 +23,9 @@ Cell = tuple[int, str, Outcome]  # day, area, outcome
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):
-    """What is stored at once for one key: days, areas, outcomes and how often.
+    """What is stored at once for one key: day, area, outcome and how often.
 
-    `number` rises from batch to batch of one worker, and never stands for other contents: the store applies it once.
+    `number` rises from batch to batch of one worker, and always means the same contents: the store applies it once.
     """
 
     number: int
@@ -36,15 +36,15 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
         return sum(n for day, _, outcome, n in self.cells if outcome in BILLABLE and first <= day < end)
 
 
-# Numbers begin at 1: this one asks for totals and changes nothing.
+# Numbers begin at 1; this one asks for totals and changes nothing.
 NO_BATCH = Batch(0, ())
 
 
 def outcome_of(status: int, outcome: str) -> Outcome | None:
     """What a request by a known key in a data area counts as, by its status and the reply's `outcome`.
 
-    None is not counted: what failed on our side (5xx) is in the metrics and concerns no bill, and with a key that was
-    not accepted (401) nobody asked. Every other 4xx but a 404 is `rejected`: 400 as well as 403, 405 and 429.
+    None if it does not count: our own failures (5xx) are in the metrics and on no bill, and a 401 belongs to no key.
+    Every other 4xx except 404 is `rejected`: 400, 403, 405 and 429.
     """
     if status == 200:
         return "answered_empty" if outcome == "answered_empty" else "answered"
@@ -56,8 +56,8 @@ def outcome_of(status: int, outcome: str) -> Outcome | None:
 
 
 class Tally:
-    """The count of one cell of one key. UsageCounters makes it and closes it when the count is to be stored. Until
-    then, and while its day lasts, whoever has it may add to it."""
+    """The count of one cell of one key. UsageCounters makes it, and closes it when the count is to be stored. Whoever
+    has it may add to it until then, while its day lasts."""
 
     __slots__ = ("closed", "n")
 
@@ -69,16 +69,17 @@ class Tally:
         self.n += 1
 
     def close(self) -> int:
-        """The final count."""
+        """Ends counting; returns the final count."""
         self.closed = True
         return self.n
 
 
 class UsageCounters:
-    """Of one worker. Memory grows with keys, days, areas and outcomes, not with requests, however long a store is away.
+    """The counts of one worker, for as long as it lives.
 
-    A key has at most one batch that was sent and not confirmed, and behind it one that was spooled and not sent; what
-    comes meanwhile waits for the next.
+    Memory grows with keys, days, areas and outcomes, not with requests, however long the store is away. A key has at
+    most one batch that was sent and not confirmed, and behind it one that was spooled and not sent; later counts wait
+    for the next.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -90,17 +91,17 @@ class UsageCounters:
         self._sent: dict[str, Batch] = {}
         self._spooling = False
         self._last_spooled = 0
-        # billable counts that were spooled or sent, by key and day: a quota is checked for every request
+        # billable counts that were spooled or sent, by key and day, because every request checks its quota
         self._billable: dict[str, dict[int, int]] = {}
 
     @property
     def waits(self) -> int:
-        """How many counts are not known to be in the store."""
+        """How many counted requests are not known to be in the store."""
         numbered = sum(n for held in (self._sent, self._spooled) for batch in held.values() for *_, n in batch.cells)
         return numbered + sum(tally.n for cells in self._open.values() for tally in cells.values())
 
     def count(self, key_id: str, area: str, outcome: Outcome) -> Tally:
-        """Call when the request has ended. The tally counts further ones of this kind, for as long as it may."""
+        """Counts one request that has ended. The tally counts further ones of its kind."""
         cells = self._open.get(key_id)
         if cells is None:
             cells = self._open[key_id] = {}
@@ -112,13 +113,13 @@ class UsageCounters:
         return tally
 
     def to_send(self) -> list[tuple[str, Batch]]:
-        """For every key with counts: the batch that is not confirmed yet, as it was, or else the next one."""
+        """For every key with counts: its unconfirmed batch, unchanged, or else the next one."""
         for key_id in [*self._spooled, *self._open]:
             self.to_send_of(key_id)
         return list(self._sent.items())
 
     def to_send_of(self, key_id: str) -> Batch:
-        """The same for one key; NO_BATCH if there is nothing, or nothing that may leave now."""
+        """The same for one key; NO_BATCH if there is nothing that may be sent now."""
         sent = self._sent.get(key_id)
         if sent is None:
             if key_id in self._spooled:
@@ -133,7 +134,7 @@ class UsageCounters:
         return sent
 
     def confirm(self, key_id: str, number: int) -> bool:
-        """The batch is in the store; whether that is news."""
+        """Notes that the batch is in the store; returns whether that is news."""
         sent = self._sent.get(key_id)
         if sent is None or sent.number != number:
             return False
@@ -149,7 +150,7 @@ class UsageCounters:
         return True
 
     def waiting(self) -> set[str]:
-        """Keys with counts that are not known to be in the store."""
+        """The keys with counts that are not known to be in the store."""
         return {*self._open, *self._spooled, *self._sent}
 
     def is_waiting(self, key_id: str) -> bool:
@@ -167,11 +168,11 @@ class UsageCounters:
         return total
 
     def to_spool(self, only: Collection[str] | None = None) -> dict[str, tuple[Batch, ...]]:
-        """What is not known to be in the store, by key and in order; what was never sent, of the keys `only`.
+        """What is not known to be in the store, by key and in order; of what was never sent, only the keys `only`.
 
-        Call `spool_written` afterwards. Until then nothing of it is sent that was not sent before: under each number
-        the store must get what a file has, and only the newest file counts, because nobody else takes a file while its
-        worker lives (spool.py).
+        Call `spool_written` afterwards. Until then, only what was sent before is sent again: under each number, the
+        store must get what the file has. Only the newest file counts, because nobody else takes a file while its worker
+        lives (spool.py).
         """
         for key_id in [key_id for key_id in self._open if only is None or key_id in only]:
             cells = self._close(key_id)
@@ -187,22 +188,22 @@ class UsageCounters:
         }
 
     def spool_written(self) -> None:
-        """What `to_spool` gave is on disk, or cannot be written."""
+        """What `to_spool` returned is on disk, or cannot be written."""
         self._spooling = False
 
     def has_spooled(self) -> bool:
-        """Whether anything that was spooled is not known to be in the store."""
+        """Whether anything spooled is not known to be in the store."""
         return bool(self._spooled) or any(batch.number <= self._last_spooled for batch in self._sent.values())
 
     def surrender(self) -> dict[str, tuple[Batch, ...]]:
-        """Everything that is not known to be in the store, by key and in order; nothing is left here."""
+        """Hands over everything that is not known to be in the store, by key and in order; nothing is left here."""
         batches = self.to_spool()
         self.spool_written()
         self._spooled, self._sent, self._billable = {}, {}, {}
         return batches
 
     def _close(self, key_id: str) -> dict[Cell, int]:
-        """What was counted of the key; nobody adds to it any more."""
+        """Closes the tallies of the key; returns what they counted."""
         cells = {}
         days = self._billable.setdefault(key_id, {})
         for cell, tally in self._open.pop(key_id).items():

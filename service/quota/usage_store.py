@@ -1,4 +1,4 @@
-"""Usage in the key store: batches are added exactly once, and what comes back are the keys' totals (usage.lua)."""
+"""Adds batches of usage to the key store exactly once, and gets the keys' totals back (usage.lua)."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -12,17 +12,17 @@ from service.quota.usage import BILLABLE, NO_BATCH, Batch
 from service.redis.client import RedisStore, StoreUnavailable
 from service.redis.script import Script
 
-# About two milliseconds of the worker's time and of the server's: requests wait for no longer behind it.
+# Batches in one command: about two milliseconds of the worker's time and of the server's, for which requests wait.
 MOST_AT_ONCE = 64
-# How long the store knows a worker's last batch; nothing is sent again after that (spool.py). Some forty bytes for each
-# worker and key: a month of them, with workers that are replaced every day, would outweigh the counts.
+# How long the store knows a worker's last batch; nothing is sent again after that (spool.py). It takes some forty bytes
+# for each worker and key: a month of them, with workers replaced every day, would outweigh the counts.
 SEQUENCE_SECONDS = 14 * 86_400
 
 _SCRIPT = Script("service.quota", "usage.lua", loads=True)
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """What all workers stored as billable, on `day` and in its month."""
+    """The billable requests that all workers stored for one key, on `day` and in its month."""
 
     day: int
     of_day: int
@@ -30,22 +30,24 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """The store answered, and did not take it: nothing was changed. `reason` is for operators."""
+    """The store answered, but refused a batch and changed nothing. `reason` is for operators."""
 
     reason: str
 
 
 class UsageStore:
+    """Usage in one Redis, written by one worker; it lives as long as the worker."""
+
     def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def add(self, worker_id: str, batches: Sequence[tuple[str, Batch]], today: int) -> list[Totals | Refused]:
-        """Adds each (key id, batch) that was not added before; totals of `today` and its month, in the same order.
+        """Adds each (key id, batch) that was not added before; returns the totals of `today` and its month, in order.
 
-        At most MOST_AT_ONCE, and one for a key: they are independent of each other.
+        At most MOST_AT_ONCE batches, one for each key: they are independent of each other.
 
         Raises:
-            StoreUnavailable: it is not known which were added. Sending the very same again is safe.
+            StoreUnavailable: it is unknown which were added. Sending the very same batches again is safe.
         """
         calls = [_arguments(worker_id, key_id, batch, today) for key_id, batch in batches]
         replies = await self._store.call(lambda client: _SCRIPT.run(client, calls))
@@ -54,13 +56,13 @@ class UsageStore:
     async def add_all(
         self, worker_id: str, batches: Sequence[tuple[str, Batch]], today: int
     ) -> AsyncIterator[tuple[tuple[str, Batch], Totals | Refused]]:
-        """`add` for any number of batches, in parts; each with its reply. Raises StoreUnavailable on the way."""
+        """`add` for any number of batches, in parts; yields each with its reply. Raises StoreUnavailable on the way."""
         for some in batched(batches, MOST_AT_ONCE):
             for pair, reply in zip(some, await self.add(worker_id, some, today), strict=True):
                 yield pair, reply
 
     async def totals(self, key_id: str, today: int) -> Totals:
-        """Raises StoreUnavailable, also where the record is damaged."""
+        """The totals of `today` and its month. Raises StoreUnavailable, also if the record is damaged."""
         [reply] = await self.add("", [(key_id, NO_BATCH)], today)
         if isinstance(reply, Refused):
             raise StoreUnavailable(f"usage of {key_id}: {reply.reason}")

@@ -1,4 +1,4 @@
-"""Concurrent GETs of one turn of the event loop travel as one MGET: a round trip costs more than its keys."""
+"""GETs of one turn of the event loop travel as one MGET: a round trip costs more than its keys (Decision 16)."""
 
 import asyncio
 import logging
@@ -14,21 +14,23 @@ from service.redis.mget import MgetConnection, MgetError, Values, open_mget
 
 log = logging.getLogger("forecast.redis")
 
-# Keeps one reply, and what Redis does before it serves others, small.
+# Keys of one command: its reply stays small, and Redis soon serves others.
 _MOST_KEYS = 64
-# Whoever comes while a command is under way goes with the next one, unless there are enough for one of their own.
+# Commands under way at once. A key waits for the next command while one is under way, unless there are enough keys to
+# fill one.
 _MOST_COMMANDS = 8
 _REOPEN_SECONDS = 0.5
 
-# Told the value, None if there is none, or why it is not known.
+# Called with the value, None if there is none, or the reason why it is unknown.
 Found = Callable[["bytes | StoreUnavailable | None"], None]
 _Batch = list[tuple[str, Found]]
 
 
 class BatchedGet:
-    """Values by name; callers of the same turn share a command, and its failure.
+    """Looks up values by name for the shared cache of one worker, which owns it and stops it with the worker.
 
-    Commands use a connection of their own (mget.py); while there is none, the client's, which is slower.
+    Callers of one turn share a command and its failure. Commands use a connection of their own (mget.py), or the slower
+    client while there is none.
     """
 
     def __init__(self, store: RedisStore) -> None:
@@ -57,12 +59,12 @@ class BatchedGet:
         return value
 
     def ask(self, name: str, found: Found) -> None:
-        """`found` is called once, in a later turn. It may not raise; if it does, that is logged."""
+        """`found` is called once, in a later turn. It must not raise; if it does, that is logged."""
         self._waiting.append((name, found))
         self._turn.soon()
 
     async def stop(self) -> None:
-        """Everybody is told, also whoever comes later: nothing is asked any more."""
+        """Tells everybody who waits, and whoever comes later, that the store is unavailable."""
         self._stopped = True
         await end(self._opening)
         connection, self._connection = self._connection, None
@@ -84,7 +86,7 @@ class BatchedGet:
             if connection is not None and connection.is_open and not self._store.is_away:
                 connection.ask([name for name, _ in batch], partial(self._told, batch))
             else:
-                # detached: a caller that goes away must not cancel the command of the others
+                # its own task: a caller that goes away must not cancel the command of the others
                 hold_until_done(asyncio.create_task(self._run(batch)), self._commands)
                 self._open()
 
@@ -98,7 +100,7 @@ class BatchedGet:
             self._end(batch, self._lost(values))
 
     def _lost(self, error: MgetError) -> StoreUnavailable:
-        """A connection that ends is one failure, however many commands were under way."""
+        """A lost connection counts as one failure, however many commands were under way."""
         if self._connection is None:
             return StoreUnavailable(f"{self._store.name}: {error}")
         self._connection = None
@@ -117,7 +119,7 @@ class BatchedGet:
         except BaseException as error:
             outcome = StoreUnavailable(str(error))
             raise
-        finally:  # whatever it is, nobody may be left waiting
+        finally:  # nobody may be left waiting, whatever went wrong
             self._end(batch, outcome)
 
     def _end(self, batch: _Batch, outcome: Values | StoreUnavailable) -> None:
@@ -146,5 +148,5 @@ def _tell(batch: _Batch, outcome: Values | StoreUnavailable) -> None:
     for (_, found), value in zip(batch, values, strict=True):
         try:
             found(value)
-        except Exception:  # a defect of one caller: the others are told, and the connection stays
+        except Exception:  # a defect of one caller must not keep the others from being told
             log.exception("what was found could not be used")

@@ -1,5 +1,6 @@
-"""Values that are to be kept travel together: those of one turn of the event loop, and those that come while a command
-is under way. Nobody waits for them, and a round trip costs more than its values.
+"""SETs travel together: those of one turn of the event loop, and those that come while a command is under way.
+
+Nobody waits for them, and a round trip costs more than its values.
 """
 
 import asyncio
@@ -15,10 +16,10 @@ from service.redis.client import RedisStore, StoreRefused, StoreUnavailable, ref
 
 log = logging.getLogger("forecast.redis")
 
-# Of one command. It keeps what Redis does before it serves others small.
+# Of one command, so that Redis soon serves others.
 _MOST_VALUES = 64
 _MOST_BYTES = 1 << 20
-# What waits for a store that is slow. Beyond it values are not stored, rather than memory filled with them.
+# What may wait for a slow store; beyond it, values are dropped rather than memory filled.
 _MOST_WAITING_BYTES = 16 << 20
 
 
@@ -29,14 +30,15 @@ class _Value(msgspec.Struct, eq=False):
 
 
 class BatchedSet:
-    """Values stay `ttl` seconds. One command is under way at a time.
+    """Stores values for `ttl` seconds, for the shared cache of one worker, which owns it.
 
-    `failed` counts values that were not stored, by reason: `full`, `read_only`, `other`, `away`, or `slow`. `refusal`
-    says why the server refused the last one, None if it took it.
+    One command is under way at a time.
     """
 
     def __init__(self, store: RedisStore, ttl: int) -> None:
+        # values that were not stored, by reason: `full`, `read_only`, `other`, `away`, `slow`
         self.failed: Counter[str] = Counter()
+        # why the server refused the last value; None if it took it
         self.refusal: str | None = None
         self._store = store
         self._ttl = ttl
@@ -45,7 +47,7 @@ class BatchedSet:
         self._sending: asyncio.Task[None] | None = None
 
     def set(self, name: str, data: bytes) -> asyncio.Future[bool]:
-        """Whether it was stored, some time; whoever does not care need not wait."""
+        """Tells later whether the value was stored; nobody needs to wait for it."""
         stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         if self._waiting_bytes + len(data) > _MOST_WAITING_BYTES:
             self.failed["slow"] += 1
@@ -61,14 +63,14 @@ class BatchedSet:
         try:
             while self._waiting:
                 await self._send(self._take())
-        finally:  # by a defect too: nobody may be left waiting
+        finally:  # nobody may be left waiting, after a defect either
             self._sending = None
             _tell(self._waiting, [])
             self._waiting.clear()
             self._waiting_bytes = 0
 
     def _take(self) -> list[_Value]:
-        """The next command's, one at least."""
+        """The values of the next command, at least one."""
         taken: list[_Value] = []
         size = 0
         while self._waiting and len(taken) < _MOST_VALUES and (not taken or size < _MOST_BYTES):
@@ -78,7 +80,7 @@ class BatchedSet:
         return taken
 
     async def try_one(self, name: str) -> None:
-        """Looks whether the server takes values, by one that stands for nothing and is not counted."""
+        """Finds out whether the server takes values, by storing an empty one that is not counted."""
         try:
             await self._store_all([(name, b"")])
         except StoreUnavailable as error:

@@ -1,16 +1,16 @@
-"""A circuit breaker: after a few failures in a row nobody waits any more, until a probe succeeds.
+"""A circuit breaker: after a few failures in a row no call is made until a probe succeeds.
 
 Pure: it decides, and knows neither clock nor network.
 """
 
 from collections.abc import Callable
 
-# One failure can be a lost packet; three in a row are an outage.
+# Failures in a row: one can be a lost packet, three are an outage.
 FAILURES_TO_OPEN = 3
 
 
 class CircuitBreaker:
-    """`on_change` is told True when the circuit closes (healthy) and False when it opens."""
+    """Part of one RedisStore. `on_change` is called with True when the circuit closes, with False when it opens."""
 
     def __init__(self, on_change: Callable[[bool], None] = lambda _: None) -> None:
         self._failures = 0

@@ -1,4 +1,4 @@
-"""One Redis with a budget: every call ends within it, and while Redis is away no call is made at all."""
+"""One Redis with a budget: every call ends within it, and no call is made while Redis is away (Decision 7)."""
 
 import asyncio
 import logging
@@ -21,8 +21,9 @@ log = logging.getLogger("forecast.redis")
 
 PROBE_SECONDS = 0.5
 _MAX_CONNECTIONS = 256
+# The library's message when every connection of the pool is in use.
 _POOL_EXHAUSTED = "No connection available."
-# How an error begins that says that a record is of another type than the command is for.
+# How Redis' error begins where a record is not of the command's type.
 WRONG_TYPE = "WRONGTYPE"
 
 Refusal = Literal["full", "read_only", "other"]
@@ -35,11 +36,11 @@ T = TypeVar("T")
 
 
 class StoreUnavailable(Exception):  # noqa: N818 - a state of the store, and named so in logs
-    """The store did not answer within its budget, or answered with an error. Nothing is known about the data."""
+    """The store did not answer within its budget, or answered with an error. The data is unknown."""
 
 
 class StoreRefused(StoreUnavailable):
-    """The store answered with an error: the command did nothing. `why` is for metrics."""
+    """The store answered with an error; the command did nothing. `why` is a label of metrics."""
 
     def __init__(self, message: str, why: Refusal) -> None:
         super().__init__(message)
@@ -47,14 +48,14 @@ class StoreRefused(StoreUnavailable):
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """The kind of an error that a server answered with."""
+    """The kind of error that the server answered with."""
     if isinstance(error, OutOfMemoryError):
         return "full"
     return "read_only" if isinstance(error, ReadOnlyError) else "other"
 
 
 def open_client(url: str, *, timeout: float, retries: int = 0, **options: Any) -> Redis:
-    """A client whose every try fails within about `timeout` seconds; the library's defaults wait for seconds.
+    """A client whose tries each fail within about `timeout` seconds; with the library's defaults they take seconds.
 
     Raises:
         ValueError: if `url` is no Redis URL.
@@ -81,7 +82,10 @@ def raise_errors(replies: list[Any], but: tuple[str, ...] = (WRONG_TYPE,)) -> li
 
 
 class RedisStore:
-    """A named Redis behind a circuit breaker. `healthy` is False until the first answer, and while it is away."""
+    """A named Redis behind a circuit breaker. Whoever opens one stops it; a worker's live as long as the worker.
+
+    `healthy` is False until the first answer, and while the store is away.
+    """
 
     def __init__(self, name: str, url: str, client: Redis) -> None:
         self.name = name
@@ -92,7 +96,7 @@ class RedisStore:
         self._probe: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """One try to reach it, so that the first request finds an open connection; then watches over it."""
+        """Tries once, so that the first request finds an open connection; then probes the store while it is away."""
         await self._ping()
         self._probe = keep_running(f"probe {self.name}", self._look)
 
@@ -101,7 +105,7 @@ class RedisStore:
         await self._client.aclose(close_connection_pool=True)
 
     async def call(self, command: Callable[[Redis], Awaitable[T]]) -> T:
-        """The reply to `command`. It is never cancelled half-way: a connection left so has crossed replies.
+        """The reply to `command`, which is never cancelled half-way: the connection would then mix up replies.
 
         Raises:
             StoreUnavailable: if the store is away, slow, or answers with an error.
@@ -114,7 +118,7 @@ class RedisStore:
         try:
             reply = await command(self._client)
         except (RedisConnectionError, RedisTimeoutError, InvalidResponse, OSError) as error:
-            # our own pool being empty says nothing about the store
+            # an empty pool says nothing about the store
             if str(error) == _POOL_EXHAUSTED:
                 raise StoreUnavailable(f"{self.name}: {first_line(error)}") from None
             raise self.failed(error, answered=False) from None
@@ -122,7 +126,7 @@ class RedisStore:
             raise self.failed(error, answered=True) from None
         except StoreUnavailable:
             raise
-        except Exception as error:  # the client does not say what it raises over a reply that makes no sense
+        except Exception as error:  # the client documents no error for a reply that makes no sense
             log.debug("%s: a reply that makes no sense", self.name, exc_info=error)
             raise StoreUnavailable(f"{self.name}: a reply that makes no sense: {error!r}") from None
         self.succeeded()
@@ -130,11 +134,11 @@ class RedisStore:
 
     @property
     def is_away(self) -> bool:
-        """No call is made."""
+        """Whether the circuit is open, so that no call is made."""
         return self._breaker.is_open
 
     async def connection(self, made: Callable[[Redis], Awaitable[T]]) -> T:
-        """What `made` makes of the client, for those who talk to Redis themselves. They have to say how it went."""
+        """What `made` makes of the client. The caller talks to Redis itself, and reports to `succeeded`, `failed`."""
         return await made(self._client)
 
     def succeeded(self) -> None:
@@ -142,7 +146,7 @@ class RedisStore:
         self._breaker.success()
 
     def failed(self, error: Exception, *, answered: bool) -> StoreUnavailable:
-        """What to raise. `answered`: it is there, but refuses: full, read-only, not permitted."""
+        """Returns what to raise. `answered`: the store is there, but refuses (full, read-only, not permitted)."""
         if answered:
             self._breaker.success()
             return StoreRefused(f"{self.name}: {told(error)}", refusal_of(error))
@@ -171,7 +175,7 @@ class RedisStore:
 
 
 def told(error: Exception) -> str:
-    """An error that a server answered with, for operators."""
+    """The words for operators of an error that the server answered with."""
     if isinstance(error, NoPermissionError):
         return f"{first_line(error)} (SECURITY.md lists the rights that its user needs)"
     return _REFUSALS.get(refusal_of(error)) or first_line(error)

@@ -1,6 +1,6 @@
 """Pushed invalidations: Redis tells us when a record under a prefix changes (client-side caching, RESP3).
 
-Losing the connection loses nothing but speed; whoever uses this must re-check on its own (Decision 4).
+A lost connection costs speed only: users re-check on their own (Decision 4).
 """
 
 import asyncio
@@ -18,18 +18,19 @@ from service.base.tasks import end, keep_running
 
 log = logging.getLogger("forecast.redis")
 
+# Without a push, the connection is pinged.
 _IDLE_SECONDS = 5.0
 _RECONNECT_SECONDS = 0.5
 _REFUSED_SECONDS = 60.0
-# What a URL may set for a pool, or otherwise than is right here.
+# Options that a URL may carry, but that are a pool's, or would be wrong here.
 _NOT_FROM_URL = ("max_connections", "timeout", "decode_responses")
 
 
 class InvalidationListener:
-    """Calls `invalidate` with each changed record's name, or with None when any may have changed.
+    """Calls `invalidate` with each changed record's name, or with None when any record may have changed.
 
-    `connected` tells whether pushes arrive at the moment. A server that refuses tracking (`refused`) is asked again
-    after a minute.
+    One per worker, from its start to its stop. `connected`: pushes arrive now. `refused`: the server refuses tracking,
+    and is asked again after a minute.
     """
 
     def __init__(self, url: str, prefix: str, invalidate: Callable[[str | None], None], *, timeout: float) -> None:
@@ -48,7 +49,7 @@ class InvalidationListener:
         await end(self._task)
 
     async def _listen_once(self) -> float:
-        """One connection, until it is lost; returns after how many seconds to try again."""
+        """Listens on one connection until it is lost; returns the seconds until the next try."""
         connection = self._connection()
         try:
             await self._listen(connection)
@@ -88,7 +89,7 @@ class InvalidationListener:
         async def pushed(message: list[Any]) -> list[Any]:
             names = message[1]
             for name in [None] if names is None else names:
-                # anything may lie under the prefix
+                # other records may lie under the prefix
                 self._invalidate(name.decode("utf-8", "replace") if isinstance(name, bytes) else name)
             return message
 

@@ -1,8 +1,8 @@
-"""MGET on a connection of its own: commands travel one behind the other, and replies come in their order.
+"""MGET on a connection of its own: commands are pipelined, and replies come in their order.
 
-The client library does the same at several times the cost of a value, and every hit in the shared cache is one. It
-connects, with whatever the URL asks for (TLS, users, databases); then the connection is ours. What is not the reply
-that was asked for ends it: whatever followed could belong to anybody.
+The client library does the same at several times the cost, and every hit in the shared cache pays it. The library
+connects, with whatever the URL asks for (TLS, users, databases); then the connection is ours. An unexpected reply ends
+it: what follows could belong to anybody.
 """
 
 import asyncio
@@ -13,18 +13,18 @@ from time import monotonic
 import hiredis
 from redis.asyncio import Redis
 
-# Far more than the largest answers that one command can ask for.
+# Far more than the largest reply that one command can ask for.
 _MOST_REPLY_BYTES = 128 << 20
-# Characters of a reply that makes no sense, in the log.
-_MOST_SHOWN = 40
+# Of a reply that makes no sense, in the log.
+_SHOWN_CHARACTERS = 40
 
 Values = list[bytes | None]
-# Told the values, or why there are none.
+# Called with the values, or with the reason why there are none.
 Told = Callable[["Values | MgetError"], None]
 
 
 class MgetError(Exception):
-    """`answered`: Redis refused the command; else it is slow, gone, or does not speak as it should."""
+    """`answered`: Redis refused the command; else it is slow, gone, or answers nonsense."""
 
     def __init__(self, reason: str, *, answered: bool = False) -> None:
         super().__init__(reason)
@@ -49,9 +49,10 @@ class _Command:
 
 
 class MgetConnection(asyncio.Protocol):
-    """`timeout`, in seconds, is for each reply. `is_open` until anything fails; then every command was told so.
+    """One connection of a BatchedGet, which opens another when this one ends.
 
-    `opener` is kept as long as this: a StreamWriter closes its transport when nobody holds it (from Python 3.11.5 on).
+    `timeout`, in seconds, is for each reply. `is_open` until anything fails; every command was told of it then.
+    `opener` is only held: from Python 3.11.5 on, a StreamWriter closes its transport when nobody holds the writer.
     """
 
     def __init__(self, transport: asyncio.WriteTransport, timeout: float, opener: object = None) -> None:
@@ -66,14 +67,14 @@ class MgetConnection(asyncio.Protocol):
         self._unread = 0  # bytes of the reply that is arriving
 
     def ask(self, names: Sequence[str], told: Told) -> None:
-        """At least one name, all in ASCII. `told` is called once, not before this returns. It may not raise."""
+        """Asks for at least one name, all in ASCII. `told` is called once, after this returns, and must not raise."""
         if not self.is_open:
             self._loop.call_soon(told, MgetError("the connection was closed"))
             return
         words = "".join([f"${len(name)}\r\n{name}\r\n" for name in names])  # ASCII: as many bytes as characters
         command = f"*{len(names) + 1}\r\n$4\r\nMGET\r\n{words}".encode("ascii")
         if not self._commands:
-            self._reader = _reader()  # the beginning of a reply that nobody asked for is not to be that of the next
+            self._reader = _reader()  # drops the beginning of a reply that nobody asked for
         self._commands.append(_Command(len(names), monotonic(), told))
         self._transport.write(command)
         if self._alarm is None:
@@ -107,12 +108,12 @@ class MgetConnection(asyncio.Protocol):
         if isinstance(reply, _Refusal):
             self._tell(MgetError(str(reply), answered=True))
             return
-        # exact types: a number is no value, and what is pushed is no reply
+        # exact types: a number is no value, and a push is no reply
         if type(reply) is not list or len(reply) != self._commands[0].count:
-            raise _NonsenseError(repr(reply)[:_MOST_SHOWN])
+            raise _NonsenseError(repr(reply)[:_SHOWN_CHARACTERS])
         for value in reply:
             if value is not None and type(value) is not bytes:
-                raise _NonsenseError(repr(value)[:_MOST_SHOWN])
+                raise _NonsenseError(repr(value)[:_SHOWN_CHARACTERS])
         self._tell(reply)
 
     def _tell(self, values: Values | MgetError) -> None:
@@ -123,7 +124,7 @@ class MgetConnection(asyncio.Protocol):
         told(values)
 
     def _look(self) -> None:
-        """One alarm for all: whether the oldest command waits too long."""
+        """Checks whether the oldest command has waited too long: one alarm serves all."""
         rest = self._commands[0].sent + self._timeout - monotonic()
         if rest <= 0:
             self._alarm = None
@@ -155,9 +156,9 @@ async def open_mget(client: Redis) -> MgetConnection:
     writer = connection._writer  # noqa: SLF001 - the library is pinned for such uses
     transport = writer.transport
     if transport.is_closing() or connection._reader.at_eof():  # noqa: SLF001 - as above
-        await connection.disconnect(nowait=True)  # we would not be told any more
+        await connection.disconnect(nowait=True)  # nobody would tell us later
         raise ConnectionResetError("closed before it was used")
-    # or it would be closed with the object that opened it
+    # the object that opened the connection must not close it
     connection._reader = connection._writer = None  # noqa: SLF001 - as above
     made = MgetConnection(transport, connection.socket_timeout or 1.0, opener=writer)
     transport.set_protocol(made)

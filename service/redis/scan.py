@@ -6,7 +6,7 @@ from service.redis.client import RedisStore
 
 
 async def scan(store: RedisStore, pattern: str, step: int) -> AsyncIterator[list[bytes]]:
-    """The names that match `pattern`, in no order, some perhaps twice: those found by each step over some `step` names.
+    """The names that match `pattern`, step by step, in no order, some perhaps twice. A step visits about `step` names.
 
     Raises:
         StoreUnavailable: if the store does not answer.

@@ -1,4 +1,4 @@
-"""What a Redis says of itself: whether it keeps what it takes (persistence), and what it does when it is full."""
+"""What a Redis says about itself: whether it persists what it takes, and what it does when it is full."""
 
 from typing import Any
 
@@ -7,22 +7,22 @@ from redis.asyncio import Redis
 
 from service.redis.client import RedisStore, StoreRefused
 
-# From here on a change waits until it is on disk (WAITAOF), however often the server writes by itself.
+# From this version on, WAITAOF confirms that a change is on disk, however often the server writes by itself.
 _CONFIRMS_SINCE = (7, 2)
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True):
-    """`appendfsync` is None where the user may not ask for it."""
+    """One server's configuration and state, as of one look."""
 
-    run_id: str
-    version: tuple[int, ...]
-    policy: str
-    maxmemory: int
-    used: int
+    run_id: str  # the same for two URLs that lead to one server
+    version: tuple[int, ...]  # major, minor
+    policy: str  # maxmemory-policy
+    maxmemory: int  # bytes; 0: no limit
+    used: int  # bytes that count towards maxmemory
     appendonly: bool
-    appendfsync: str | None
-    disk_refuses: bool
-    read_only: bool
+    appendfsync: str | None  # None where the user may not ask for it
+    disk_refuses: bool  # the last write to its append-only file failed
+    read_only: bool  # a replica that takes no changes
 
     @property
     def evicts_all(self) -> bool:
@@ -41,7 +41,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def ask_server(store: RedisStore) -> Server | None:
-    """None where its user may not ask, or nothing can be made of the answer. Raises StoreUnavailable."""
+    """None where the user may not ask, or the answer makes no sense. Raises StoreUnavailable."""
     try:
         said: Any = await store.call(lambda client: client.info())
     except StoreRefused:
@@ -78,7 +78,7 @@ def _server(said: dict[str, Any], appendfsync: str | None) -> Server:
 
 
 def wrong_for_keys(server: Server, *, shared: bool = False) -> list[str]:
-    """Why a key store on `server` may lose keys, or takes none; `shared`: the cache is there as well."""
+    """Why a key store on `server` may lose keys, or takes none; `shared`: the cache is on the same server."""
     wrong = []
     if server.evicts_all:
         policy = "volatile-lfu" if shared else "noeviction"
@@ -97,7 +97,7 @@ def wrong_for_keys(server: Server, *, shared: bool = False) -> list[str]:
 
 
 def wrong_for_cache(server: Server, *, shared: bool = False) -> list[str]:
-    """Why a cache on `server` will stop taking answers; `shared`: the key store is there as well."""
+    """Why a cache on `server` will stop taking answers; `shared`: the key store is on the same server."""
     if not server.refuses_when_full:
         return []
     policy = "volatile-lfu" if shared else "allkeys-lfu"

@@ -55,14 +55,14 @@ from warehouse.lookup.lookup_statement import LookupStatement
 
 log = logging.getLogger("forecast.worker")
 
-# With what the supervisor takes to ask, an instance is well two seconds after its key store is.
+# With the supervisor's own interval, an instance is healthy within two seconds of its key store.
 _WATCH_SECONDS = 0.5
 _AREA_NAMES = frozenset(area.name for area in AREAS)
 _OTHER_PATHS = {"/v1": "index", "/v1/openapi.json": "openapi", USAGE_PATH: "usage"}
 
 
 class WorkerApp:
-    """All parts of one worker. `gate` is the ASGI application."""
+    """All parts of one worker, from its start to its end; its process owns it. `gate` is the ASGI application."""
 
     def __init__(self, settings: Settings, endpoints: Endpoints, on_release: Callable[[str], None]) -> None:
         self.telemetry = Telemetry()
@@ -143,7 +143,7 @@ class WorkerApp:
         await self.cache_store.stop()
 
     def figures(self) -> Snapshot:
-        """What was counted until now, the near cache's own counts and the direct answers' included."""
+        """The figures until now, with those that the near cache and the direct answer count themselves."""
         self.telemetry.count(KEY_CHECKS, "accepted", amount=self.hot.answered - self._told_answered)
         self._told_answered = self.hot.answered
         self.telemetry.total(DIRECT, self.hot.answered)

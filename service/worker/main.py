@@ -26,13 +26,15 @@ log = logging.getLogger("forecast.worker")
 
 # Releases, Redis, logs, connections that are turned away, and room to spare.
 _OTHER_FILES = 500
-# Requests leave little to the garbage collector: the usual 700 objects make it look at what is merely under way.
-_COLLECT_AFTER = 10_000
-# For the last report, which holds what was counted.
+# Requests leave little garbage: with the usual 700 objects, the collector would mostly look at requests under way.
+_COLLECT_AFTER_OBJECTS = 10_000
+# For sending the last report, which holds what was counted.
 _LAST_WORDS_SECONDS = 1.0
 
 
 class Worker:
+    """The one worker of this process: serves, reports to the supervisor and obeys it, until it has drained."""
+
     def __init__(self, orders: messages.Orders, listening: socket.socket, writer: asyncio.StreamWriter) -> None:
         self._settings = orders.settings
         self._takes_over = orders.takes_over
@@ -58,15 +60,17 @@ class Worker:
             await self._app.stop()
 
     async def obey(self, reader: asyncio.StreamReader) -> float:
-        """One order of the supervisor: reports or purges. Ends the process when the supervisor is gone, whatever is
-        under way. Returns after how many seconds to read the next order."""
+        """Obeys one order of the supervisor, to report or to purge; returns the seconds until the next.
+
+        Ends the process when the supervisor is gone, whatever is under way.
+        """
         line = await reader.readline()
         if not line:
             os._exit(1)
         if line == messages.REPORT:
             self._send_report()
         elif line == messages.PURGE:
-            # aside: a busy worker takes seconds for it, and has to be heard of meanwhile
+            # in a task: a busy worker takes seconds for it, and must report meanwhile
             hold_until_done(asyncio.create_task(self._purge(), name="purge"), self._purging)
         return 0.0
 
@@ -80,12 +84,12 @@ class Worker:
         self._send_report()
 
     def _drain(self) -> None:
-        """Every answer says close from now on; new connections are taken until the supervisor lets in no more."""
+        """From now on, answers close their connections; new ones are accepted until the supervisor lets nobody in."""
         self._app.gate.draining = True
         loop, lame_duck = asyncio.get_running_loop(), messages.LameDuck.within(self._settings.drain)
 
         def accept_the_last() -> None:
-            # A timer of its own: also a process that was stalled accepts before it closes.
+            # A timer of its own, so that a process that was stalled still accepts before it closes.
             loop.call_later(lame_duck.accepting, setattr, self._server, "should_exit", True)
 
         loop.call_later(lame_duck.inviting, accept_the_last)
@@ -122,10 +126,9 @@ class Worker:
 
 
 def settle() -> None:
-    """Call when a release has been opened: code and key sets stay; the garbage collector leaves them out from then on.
+    """Exempts code and key sets from garbage collection. Call when a release has been opened.
 
-    Going through them takes it some 80 ms, in which nobody is answered. Here it does so once, for what the release
-    before has left.
+    A collection takes some 80 ms, in which nobody is answered. Here it runs once, for what the release before left.
     """
     gc.unfreeze()
     gc.collect()
@@ -142,8 +145,10 @@ def _uvicorn_config(app: WorkerApp, settings: Settings) -> uvicorn.Config:
 
 
 def allow_files(connections: int) -> int:
-    """How many of so many connections can be served: each is a file, and the usual limit of 1,024 is meant for other
-    programs. If connections took them all, no release could be opened, and nobody be answered from one."""
+    """Raises the limit of open files for `connections`; returns how many connections it allows.
+
+    Each connection is a file, and the usual limit is 1,024. Some files are kept free, so that releases can be opened.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + _OTHER_FILES
     if hard != resource.RLIM_INFINITY and wanted > hard:
@@ -156,12 +161,12 @@ def allow_files(connections: int) -> int:
 
 
 async def _main(control_socket: socket.socket, listening: socket.socket) -> None:
-    reader, writer = await asyncio.open_connection(sock=control_socket, limit=messages.LINE_LIMIT)
+    reader, writer = await asyncio.open_connection(sock=control_socket, limit=messages.LINE_LIMIT_BYTES)
     orders = msgspec.json.decode(await reader.readline(), type=messages.Orders)
     logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
     allowed = allow_files(orders.settings.connections)
     orders = msgspec.structs.replace(orders, settings=msgspec.structs.replace(orders.settings, connections=allowed))
-    gc.set_threshold(_COLLECT_AFTER)
+    gc.set_threshold(_COLLECT_AFTER_OBJECTS)
     worker = Worker(orders, listening, writer)
     obeying = keep_running("obey the supervisor", lambda: worker.obey(reader))
     await worker.run()
@@ -173,7 +178,7 @@ async def _main(control_socket: socket.socket, listening: socket.socket) -> None
 
 def main() -> None:
     control_fd, listening_fd = (int(argument) for argument in sys.argv[1:3])
-    for number in (signal.SIGINT, signal.SIGHUP):  # where every process gets them: the supervisor says when to drain
+    for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all; the supervisor says when to drain
         signal.signal(number, signal.SIG_IGN)
     belong_to(os.getppid())
     code = 0
@@ -183,7 +188,7 @@ def main() -> None:
         log.exception("the worker failed")
         code = 1
     logging.shutdown()
-    os._exit(code)  # an orderly end would wait for threads whose look-ups hang
+    os._exit(code)  # an orderly exit would wait for threads whose look-ups hang
 
 
 if __name__ == "__main__":

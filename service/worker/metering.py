@@ -1,4 +1,4 @@
-"""A worker's rates, quotas and usage, wired together, with their beginning and end."""
+"""Wires a worker's rates, quotas and usage together, and starts and stops them."""
 
 import asyncio
 import logging
@@ -23,21 +23,24 @@ from warehouse.schema.errors import FilesHang
 
 log = logging.getLogger("forecast.quota")
 
-# Nobody waits for a flush, and one that is slow must not make the key check believe that its store is away.
-_USAGE_TIMEOUT = 1.0
-_COUNT_WORKERS_EVERY = 5.0
-# Counting that never returns is begun again, now and then.
+# Nobody waits for a flush, and a slow one must not make the key check believe that its store is away.
+_USAGE_TIMEOUT_SECONDS = 1.0
+_COUNT_WORKERS_SECONDS = 5.0
+# A count of workers that never returns is tried again now and then.
 _FILE_THREADS = 3
 
 
 class Metering:
-    """`cache` keeps the buckets of rates; usage goes to the Redis at `keys_url`."""
+    """Rates, quotas and usage of one worker, part of its WorkerApp.
+
+    `cache` keeps the buckets of rates; usage goes to the Redis at `keys_url`.
+    """
 
     def __init__(self, settings: Settings, keys_url: str, cache: RedisStore) -> None:
         self._data: Path = settings.data_path
         self._own_workers = worker_count(settings)
         self._workers = self._own_workers
-        self._redis = RedisStore("usage store", keys_url, open_client(keys_url, timeout=_USAGE_TIMEOUT))
+        self._redis = RedisStore("usage store", keys_url, open_client(keys_url, timeout=_USAGE_TIMEOUT_SECONDS))
         self._counting: asyncio.Task[None] | None = None
         self._files = FileAccess(_FILE_THREADS)
         self.counters = UsageCounters()
@@ -49,7 +52,7 @@ class Metering:
 
     @property
     def problem(self) -> str | None:
-        """What keeps usage from being stored though its store answers."""
+        """What keeps usage from being stored although its store answers."""
         return self._flusher.problem
 
     async def start(self) -> None:
@@ -65,8 +68,9 @@ class Metering:
         await self._redis.stop()
 
     async def _count_workers(self) -> float:
-        """Of all instances on the data folder: while Redis is away each grants its share of a rate."""
+        """Counts the workers of all instances on the data folder: without Redis, each grants its share of a rate."""
         with suppress(OSError, FilesHang):
-            records = await self._files.run("counting instances", live_instances, self._data, wait=_COUNT_WORKERS_EVERY)
+            what = "counting instances"
+            records = await self._files.run(what, live_instances, self._data, wait=_COUNT_WORKERS_SECONDS)
             self._workers = max(self._own_workers, sum(len(record.releases) for record in records))
-        return _COUNT_WORKERS_EVERY
+        return _COUNT_WORKERS_SECONDS

@@ -29,7 +29,7 @@ from tests.support.instance import serving
 
 WORKERS = 4
 IDLE_SECONDS = 4.0
-WAIT_AFTER = 5.0
+WAIT_AFTER_SECONDS = 5.0
 # Refused for so long everywhere, a key is believed to be.
 QUIET_SECONDS = 0.3
 GIVE_UP_SECONDS = 70.0
@@ -110,7 +110,7 @@ async def trial(store: KeyStore, kind: Kind, connections: list[Connection], paus
     await store.revoke(key.key_id)
     returned = time.perf_counter()
     if kind == "asleep":
-        await asyncio.sleep(random.uniform(IDLE_SECONDS, WAIT_AFTER - 0.02))
+        await asyncio.sleep(random.uniform(IDLE_SECONDS, WAIT_AFTER_SECONDS - 0.02))
         watch.start()
     await watch.refused(returned)
     assert watch.statuses.keys() <= {200, 401}, watch.statuses

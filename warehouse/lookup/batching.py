@@ -1,4 +1,4 @@
-"""Which look-ups wait, and which of them the next statement answers. Used from one event loop."""
+"""Which look-ups wait, and which of them share the next statement. Used from one event loop."""
 
 import asyncio
 from collections import OrderedDict
@@ -10,15 +10,16 @@ import msgspec
 from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.schema.errors import LookupFailure
 
-# Measured: from some 100 scattered keys on, a statement reads every row group and costs the same for 512; a look-up
-# that waits for it waits some 15 ms. Larger ones would gain little and hold up the others.
+# Measured: from some 100 scattered keys on, a statement reads every row group, and costs the same for 512: some 15 ms.
+# Larger ones would gain little and hold up others.
 MAX_KEYS_PER_STATEMENT = 512
 
 
 class PendingLookup(msgspec.Struct, eq=False):
-    """Somebody waits for `answer` until `deadline` (as time.monotonic() has it): entries, or without `keys` rows.
+    """One look-up that waits for its `answer`: entries, or rows if it has no `keys`.
 
-    `parameters` are those of a look-up that is not by key. One that is `alone` shares no statement.
+    `deadline` is by `time.monotonic`. `parameters` are those of a look-up that is not by key. An `alone` look-up shares
+    no statement: the one that it shared failed.
     """
 
     lookup: LookupStatement
@@ -30,7 +31,7 @@ class PendingLookup(msgspec.Struct, eq=False):
 
     @property
     def over(self) -> bool:
-        """Answered, past its deadline, or its caller has gone."""
+        """Whether it is answered or past its deadline, or its caller has gone."""
         return self.answer.done()
 
     def give(self, found: list[Any]) -> None:
@@ -42,7 +43,7 @@ class PendingLookup(msgspec.Struct, eq=False):
             self.answer.set_exception(error)
 
     def pick(self, entries: Mapping[str, bytes]) -> None:
-        """Gives the entries of its keys, in their order; half of them are no answer."""
+        """Gives the entries of its keys, in their order; fails if one is missing."""
         found = [entries[key] for key in self.keys if key in entries]
         if len(found) == len(self.keys):
             self.give(found)
@@ -51,8 +52,10 @@ class PendingLookup(msgspec.Struct, eq=False):
 
 
 class LookupQueue:
-    """First come, first served: the oldest is always among those that are taken next, and nobody is passed by one of
-    the same look-up. A request counts as many keys as it has."""
+    """The look-ups of one Engine that wait for a statement.
+
+    First come, first served: the oldest is always taken next, and none overtakes another of the same statement.
+    """
 
     def __init__(self) -> None:
         self._requests: OrderedDict[PendingLookup, None] = OrderedDict()
@@ -62,7 +65,7 @@ class LookupQueue:
 
     @property
     def may_grow(self) -> bool:
-        """Whether others can join the statement of the oldest, which there must be."""
+        """Whether others can share the statement of the oldest request. At least one must wait."""
         oldest = next(iter(self._requests))
         return bool(oldest.keys) and not oldest.alone
 
@@ -73,13 +76,13 @@ class LookupQueue:
         self._requests.pop(request, None)
 
     def put_back(self, requests: Iterable[PendingLookup]) -> None:
-        """In front of all others, in this order."""
+        """Puts them in front of all others, in this order."""
         for request in reversed(list(requests)):
             self._requests[request] = None
             self._requests.move_to_end(request, last=False)
 
     def take(self) -> list[PendingLookup]:
-        """The requests of one statement: the oldest, and those behind it that can share. At least one must wait."""
+        """Takes the requests of one statement: the oldest, and those that can share it. At least one must wait."""
         oldest = next(iter(self._requests))
         taken = self._sharing(oldest) if self.may_grow else [oldest]
         for request in taken:
@@ -105,7 +108,7 @@ class LookupQueue:
 
 
 def shared_statement(requests: Sequence[PendingLookup]) -> tuple[str, tuple[Any, ...]]:
-    """Text and parameters that answer requests that were taken together; keys that several ask for are there once."""
+    """Text and parameters of the statement for requests that were taken together; each key is in it once."""
     first = requests[0]
     if not first.keys:
         return first.lookup.text, first.parameters
@@ -113,7 +116,7 @@ def shared_statement(requests: Sequence[PendingLookup]) -> tuple[str, tuple[Any,
 
 
 def distribute(requests: Sequence[PendingLookup], rows: list[tuple[Any, ...]]) -> None:
-    """Gives everybody its part of what their statement found."""
+    """Gives each request its part of what their statement found."""
     if not requests[0].keys:
         requests[0].give(rows)
         return
@@ -123,7 +126,7 @@ def distribute(requests: Sequence[PendingLookup], rows: list[tuple[Any, ...]]) -
 
 
 def singly(requests: Iterable[PendingLookup]) -> list[PendingLookup]:
-    """Those that still wait, to be asked again each alone."""
+    """Those that still wait, each to be asked again in a statement of its own."""
     again = [request for request in requests if not request.over]
     for request in again:
         request.alone = True

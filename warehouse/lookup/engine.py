@@ -1,8 +1,8 @@
 """Look-ups in the files of one release: locked-down DuckDB, a cursor per statement, deadlines, a bounded queue.
 
-Look-ups by key that wait at the same time become one statement. A lone one waits for no others: what was asked for in
-one turn of the event loop goes together. What comes while a statement runs goes together shortly after it has ended, or
-when it turns out to take long.
+Look-ups by key that wait at the same time share one statement. A lone look-up waits for no others: those of one turn of
+the event loop go together. Those that come while a statement runs go together shortly after it has ended, or when it
+turns out to take long.
 """
 
 import asyncio
@@ -24,25 +24,26 @@ from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.lookup.running_query import CLOSED, Row, RunningQuery
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupStuck, LookupTimeout
 
-# One query keeps a processor busy; a second thread lets a lone look-up pass a long one, and covers waits for the disk.
+# One query keeps a processor busy. A second thread lets a short look-up pass a long one, and covers waits for the disk.
 _THREADS = 2
-# Measured: a statement takes some 0.9 ms for one key, and 1.6 ms for 16 neighbours. So those that could share one wait
+# Measured: a statement takes some 0.9 ms for one key, and 1.6 ms for 16 neighbours. So look-ups that can share one wait
 # for the one that runs, unless it takes longer than this, as a hundred scattered keys do.
 _LONG_SECONDS = 0.01
-_INTERRUPT_EVERY = 0.02
-# An interrupt ends a query within milliseconds, unless it waits for the file system. One that goes on for so long is
-# stuck: nothing can be done about it here, and it is interrupted again only now and then.
+_INTERRUPT_SECONDS = 0.02
+# An interrupt ends a query within milliseconds, unless it waits for the file system. A query that goes on for this long
+# after its deadline is stuck: it is interrupted again only now and then.
 _STUCK_SECONDS = 1.0
-_INTERRUPT_STUCK_EVERY = 0.5
-# Where others came meanwhile, the next statement waits for more as long as the last one took, but no longer than this:
-# with 32 callers a fifth more share it.
+_INTERRUPT_STUCK_SECONDS = 0.5
+# If others came meanwhile, the next statement waits for more, as long as the last one took but no longer than this:
+# with 32 callers, a fifth more share it.
 _MAX_GATHERING_SECONDS = 0.002
 
+# Called with the seconds of a statement, and how many look-ups shared it.
 ObserveStatement = Callable[[float, int], None]
 
 
 class Engine:
-    """Answers the named `lookups` from the files in `folder`. Used from one event loop."""
+    """Answers look-ups from the files of one open release, which owns it and closes it. Used from one event loop."""
 
     def __init__(
         self,
@@ -54,8 +55,10 @@ class Engine:
         queue: int,
         observe: ObserveStatement = lambda _seconds, _lookups: None,
     ) -> None:
-        """`memory` is in bytes, `timeout` in seconds and includes waiting; `queue` is how many look-ups there may be at
-        once; `observe` is told each statement's seconds, and how many look-ups shared it.
+        """Opens the files of the named `lookups` in `folder`.
+
+        `memory` is in bytes; `timeout` is in seconds and includes waiting; `queue` is how many look-ups there may be at
+        once.
 
         Raises:
             LookupFailure: if a file cannot be opened.
@@ -89,7 +92,7 @@ class Engine:
             raise LookupFailure(f"{name} in {folder} cannot be opened: {sql.reason(error)}") from None
 
     async def rows(self, lookup: str, *parameters: Any) -> list[Row]:
-        """The rows that the look-up of that name finds, in its order; a statement of its own.
+        """The rows that the look-up of that name finds, in its order, by a statement of its own.
 
         Raises:
             LookupBusy: if too many look-ups wait already.
@@ -100,7 +103,7 @@ class Engine:
         return await self._ask(lookup, (), parameters)
 
     async def entries(self, lookup: str, keys: Sequence[str]) -> list[bytes]:
-        """The entries of `keys`, in their order, from the look-up of that name, which finds keys and entries.
+        """The entries of `keys`, in their order, found by the look-up of that name.
 
         Raises:
             LookupBusy, LookupStuck, LookupTimeout: as `rows` does.
@@ -110,22 +113,22 @@ class Engine:
 
     @property
     def hang(self) -> Hang | None:
-        """The query that has been stuck longest, from its deadline on."""
+        """The query that has been stuck longest, counted from its deadline; None if none is."""
         seconds = max((query.overdue for query in self._running), default=0.0)
         return Hang("warehouse query stuck", seconds) if seconds > _STUCK_SECONDS else None
 
     def close(self) -> None:
-        """Look-ups that run or wait fail. Returns at once."""
+        """Fails all look-ups that run or wait. Returns at once."""
         if self._closed:
             return
         self._closed = True
-        # not cancelled: to whoever waits, a cancelled future looks like its own task being cancelled
+        # not cancelled: to a caller, a cancelled future looks as if its own task were cancelled
         for request in chain(self._waiting.take_all(), *self._running.values()):
             request.fail(LookupFailure(CLOSED))
         for query in self._running:
             query.closed = True
         self._threads.shutdown(wait=False)
-        # aside, because a connection waits at its end until no query runs, and would hold up the event loop
+        # in a thread: closing a connection waits until no query runs, and would hold up the event loop
         threading.Thread(target=self._end, args=[list(self._running)], name="close warehouse").start()
 
     def _end(self, running: list[RunningQuery]) -> None:
@@ -139,7 +142,7 @@ class Engine:
     async def _ask(self, lookup: str, keys: tuple[str, ...], parameters: Row) -> list[Any]:
         if self._closed:
             raise LookupFailure(CLOSED)
-        # one whose caller has gone, or was told of its deadline, counts until its statement ends: it holds a thread
+        # a look-up whose caller has gone, or is past its deadline, counts until its statement ends: it holds a thread
         under_way = len(self._waiting) + sum(map(len, self._running.values()))
         if under_way >= self._queue:
             raise LookupBusy(f"{under_way} look-ups wait for the warehouse already")
@@ -163,19 +166,19 @@ class Engine:
 
     def _dispatch(self) -> None:
         while self._waiting and len(self._running) < _THREADS and not self._holds_back():
-            # a caller that went in this very turn is still there
+            # a caller that went away in this very turn is still among them
             requests = [request for request in self._waiting.take() if not request.over]
             if requests:
                 self._start(requests)
 
     def _holds_back(self) -> bool:
-        """Whether the next statement would be the larger for waiting, and need not wait long."""
+        """Whether the next statement would be larger for waiting, and need not wait long."""
         return self._waiting.may_grow and (self._gathers or any(not query.is_long for query in self._running))
 
     def _start(self, requests: list[PendingLookup]) -> None:
         text, parameters = shared_statement(requests)
         try:
-            # one that was used before saves 0.2 ms
+            # a used cursor saves 0.2 ms
             cursor = self._idle.pop() if self._idle else self._connection.cursor()
             query = RunningQuery(cursor, text, parameters, max(request.deadline for request in requests))
             future = self._threads.submit(query.run)
@@ -195,7 +198,7 @@ class Engine:
         self._turn.soon()
 
     def _gather(self, seconds: float) -> None:
-        """Whoever was answered just now may ask again at once."""
+        """Lets the next statement wait for those who were answered just now, and may ask again at once."""
         self._gathers = True
         asyncio.get_running_loop().call_later(seconds, self._gathered)
 
@@ -224,7 +227,7 @@ class Engine:
             if self._waiting or len(requests) > 1:
                 self._gather(min(query.seconds, _MAX_GATHERING_SECONDS))
         elif len(requests) > 1 and not self._closed:
-            # whoever did not ask for a bad row group, or for too much, must not fail with who did
+            # a request that asked for nothing wrong must not fail with one that did
             self._waiting.put_back(singly(requests))
         else:
             _fail(requests, error)
@@ -234,7 +237,7 @@ class Engine:
 
 def _pause(query: RunningQuery) -> float:
     """Seconds until it is interrupted again."""
-    return _INTERRUPT_EVERY if query.overdue < _STUCK_SECONDS else _INTERRUPT_STUCK_EVERY
+    return _INTERRUPT_SECONDS if query.overdue < _STUCK_SECONDS else _INTERRUPT_STUCK_SECONDS
 
 
 def _fail(requests: Iterable[PendingLookup], error: BaseException) -> None:

@@ -7,10 +7,10 @@ import msgspec
 
 
 class LookupStatement(msgspec.Struct, frozen=True):
-    """A statement, and parameters with which it finds nothing.
+    """The statement of one area, on the files of one release; it lives as long as the open release.
 
-    `few`: of a look-up by key, the same for one key, for two, and so on. The plan that DuckDB makes of a short list is
-    faster than that of a parameter of any length, which `text` has.
+    `probe` are parameters with which it finds nothing. `few` is for a look-up by key: the same statement for one key,
+    for two, and so on. DuckDB's plan for a short list is faster than that for the parameter of any length in `text`.
     """
 
     text: str
@@ -18,7 +18,7 @@ class LookupStatement(msgspec.Struct, frozen=True):
     few: tuple[str, ...] = ()
 
     def by_keys(self, keys: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
-        """Text and parameters that ask for these keys, of which there is at least one."""
+        """Text and parameters that ask for `keys`, at least one."""
         if len(keys) <= len(self.few):
             return self.few[len(keys) - 1], tuple(keys)
         return self.text, (list(keys),)

@@ -1,4 +1,4 @@
-"""One SQL statement: runs in a thread of its own, is interrupted from any other."""
+"""One SQL statement, which runs in a thread and is interrupted from another."""
 
 import threading
 import time
@@ -15,8 +15,11 @@ Row = tuple[Any, ...]
 
 
 class RunningQuery:
-    """On a `cursor` that no other uses meanwhile. `deadline` is as time.monotonic() has it. `is_long`: it has run for a
-    while. After it ran, `seconds` says how long."""
+    """One statement of an Engine, on a `cursor` that no other uses meanwhile.
+
+    `deadline` is by `time.monotonic`. `is_long`: it has run for a while. `closed`: the release was closed. After it
+    ran, `ended` is set and `seconds` says how long it took.
+    """
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection, text: str, parameters: Row, deadline: float) -> None:
         self.cursor = cursor
