@@ -1,7 +1,7 @@
 """Every SQL statement of the warehouse, by name, from the .sql files beside this module.
 
-A statement begins with ``-- name: <name>``, is followed by at least one comment line that describes it, and ends
-where the next begins. ``{placeholders}`` stand for identifiers and expressions of ours; values are parameters (``?``).
+A statement starts with ``-- name: <name>``, then has at least one comment line that describes it, and ends where the
+next one starts. Our code fills ``{placeholders}`` with identifiers and expressions; values are bound to ``?``.
 """
 
 import re
@@ -14,63 +14,66 @@ import msgspec
 from config.first_line import first_line
 
 _NAME = re.compile(r"^-- name: ([a-z0-9_]+)\s*$", re.MULTILINE)
-# not str.format: the braces of a regular expression are no placeholder
+# not str.format, which would take the braces of a regular expression for placeholders
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 _WRAPPED = re.compile(r'"exception_message":"((?:[^"\\]|\\.)*)"')
 
 
 class Statement(msgspec.Struct, frozen=True):
+    """One named statement. `statements` parses all of them once per process and keeps them."""
+
     name: str
-    description: str
-    text: str
+    description: str  # the comment lines below the name, joined
+    text: str  # the SQL, with its placeholders unfilled
 
 
 def statement(name: str, **parts: str) -> str:
-    """The text of statement `name`, its placeholders filled with `parts`.
+    """The text of statement `name`, with its placeholders filled from `parts`.
 
     Raises:
-        KeyError: if there is no such statement, or a placeholder is not given.
+        KeyError: if there is no such statement, or `parts` lacks a placeholder.
     """
     return _PLACEHOLDER.sub(lambda found: parts[found[1]], statements()[name].text)
 
 
 def quoted(text: str) -> str:
-    """`text` as the inside of a literal between single quotes."""
+    """`text`, escaped for use inside a single-quoted literal."""
     return text.replace("'", "''")
 
 
 def pattern(path: Path) -> str:
-    """What DuckDB must be given to read the file at `path` and no other: its glob characters taken literally."""
+    """A pattern for DuckDB that matches the file at `path` and no other: glob characters are escaped."""
     return re.sub(r"([*?\[])", r"[\1]", str(path))
 
 
 def rows_of(path: Path) -> str:
-    """What to select from for the rows of our own file at `path`; key=value folders above it are no columns of ours."""
+    """The FROM expression for a file that we wrote. ``key=value`` folders above it add no columns."""
     return f"read_parquet('{quoted(pattern(path))}', hive_partitioning = false)"
 
 
 def reason(error: Exception) -> str:
-    """The first line of what DuckDB says; what follows are hints for whoever wrote the statement."""
+    """The first line of a DuckDB error. The other lines are hints for the author of the statement."""
     line = first_line(error)
-    # what went wrong in a thread of its own is wrapped in JSON
+    # DuckDB wraps an error from another thread in JSON
     within = _WRAPPED.search(line)
     return within[1].replace('\\"', '"') if within else line
 
 
 @cache
 def statements() -> dict[str, Statement]:
+    """Every statement by name. Raises ValueError if two have the same name."""
     found: dict[str, Statement] = {}
     for file in sorted(resources.files(__name__).iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".sql"):
             for parsed in parse_statements(file.read_text(encoding="utf-8"), file.name):
                 if parsed.name in found:
-                    raise ValueError(f"{file.name}: statement {parsed.name} is there twice")
+                    raise ValueError(f"{file.name}: statement {parsed.name} is defined twice")
                 found[parsed.name] = parsed
     return found
 
 
 def parse_statements(text: str, origin: str) -> list[Statement]:
-    """The statements of one file. Raises ValueError where one lacks its description or its body."""
+    """The statements of one file, called `origin` in errors. Raises ValueError if one lacks description or body."""
     pieces = _NAME.split(text)
     parsed = []
     for name, body in zip(pieces[1::2], pieces[2::2], strict=True):

@@ -4,36 +4,36 @@ COPY (SELECT {columns} FROM staged_locations ORDER BY zip_code)
 TO '{path}' (FORMAT parquet, COMPRESSION zstd)
 
 -- name: write_population
--- The population of a release: only years with a figure, only ZIP codes with a location.
+-- The population of a release: years with a figure, in ZIP codes with a location.
 COPY (SELECT {columns} FROM staged_population
       WHERE tot_population IS NOT NULL AND zip_code IN (SELECT zip_code FROM {locations})
       ORDER BY zip_code, year) TO '{path}' (FORMAT parquet, COMPRESSION zstd)
 
 -- name: write_housing
--- The housing figures of a release: only ZIP codes with a location.
+-- The housing figures of a release, in ZIP codes with a location.
 COPY (SELECT {columns} FROM staged_housing
       WHERE zip_code IN (SELECT zip_code FROM {locations})
       ORDER BY zip_code) TO '{path}' (FORMAT parquet, COMPRESSION zstd)
 
 -- name: write_aliases
--- The city aliases of a release: named ones, only of ZIP codes with a location.
+-- The city aliases of a release: those with a name, in ZIP codes with a location.
 COPY (SELECT zip_code, city_name, state_code, lower(usps_status) AS usps_status FROM staged_aliases
       WHERE city_name IS NOT NULL AND zip_code IN (SELECT zip_code FROM {locations})
       ORDER BY ALL) TO '{path}' (FORMAT parquet, COMPRESSION zstd)
 
 -- name: write_development_projects
--- The projects of a release; a unit count below zero means unknown.
+-- The projects of a release. A negative unit count means unknown and becomes NULL.
 COPY (SELECT * REPLACE (CASE WHEN total_units >= 0 THEN total_units END AS total_units,
                         CASE WHEN affordable_units >= 0 THEN affordable_units END AS affordable_units)
       FROM (SELECT {columns} FROM staged_development_projects) ORDER BY project_id)
 TO '{path}' (FORMAT parquet, COMPRESSION zstd)
 
 -- name: checksum_table
--- Rows and a checksum of a table's content that does not depend on the order of its rows.
+-- The number of rows, and a checksum of the content that does not depend on the order of rows.
 SELECT count(*), coalesce(bit_xor(md5_number({row})), 0)::VARCHAR FROM {file}
 
 -- name: forecast_entries
--- One row per ZIP code: its location, its years and figures in ascending order, its housing figures.
+-- One row per ZIP code: its location, its years with their population (ascending), its housing figures.
 SELECT l.zip_code, l.county_name, l.county_fips_code, l.city_name, l.state_code, l.latitude, l.longitude,
        p.years, p.figures, {figures}
 FROM {locations} l
@@ -43,13 +43,13 @@ LEFT JOIN {housing} h ON h.zip_code = l.zip_code
 ORDER BY l.zip_code
 
 -- name: acceptable_aliases
--- City names that are acceptable for a ZIP code beside its own.
+-- City names that the postal service accepts for a ZIP code, besides the name of its own city.
 SELECT zip_code, city_name, state_code FROM {file}
 WHERE usps_status = 'acceptable' ORDER BY state_code, city_name, zip_code
 
 -- name: place_projects
--- The projects that have a place: the city that they name, in their state or else that of their ZIP code; without one,
--- the postal city of their ZIP code. County and postal city are those of the ZIP code.
+-- Every project that has a place. Its place is the city it names, in its own state or else in that of its ZIP code. A
+-- project that names no city is in the postal city of its ZIP code. County and postal city come from the ZIP code.
 CREATE OR REPLACE TEMP TABLE placed_projects AS
 SELECT * FROM (
     SELECT p.project_id, p.project_name, p.project_type, {folded} AS status_word, p.status, p.status_date, p.start_date,
@@ -62,14 +62,14 @@ SELECT * FROM (
 WHERE city_name IS NOT NULL
 
 -- name: project_cities
--- Every spelling of a city among the projects, commonest first: how many there are in all, and in which ZIP codes how many.
+-- Every spelling of a city in the projects, most frequent first: the number of projects, in total and by ZIP code.
 SELECT city_name, state_code, sum(number)::BIGINT AS total,
        coalesce(map_from_entries(list((zip_code, number)) FILTER (zip_code IS NOT NULL)), MAP {})
 FROM (SELECT city_name, state_code, zip_code, count(*) AS number FROM placed_projects GROUP BY ALL)
 GROUP BY city_name, state_code ORDER BY total DESC, city_name, state_code
 
 -- name: project_zips
--- Every ZIP code among the projects, with its postal city, or where it has no location, a city of its projects.
+-- Every ZIP code in the projects, with its postal city. A ZIP code without a location has a city of its projects instead.
 SELECT zip_code, place.city, place.state, number FROM (
     SELECT zip_code, count(*) AS number,
            coalesce(min({'city': postal_city, 'state': postal_state}) FILTER (postal_city IS NOT NULL),
@@ -78,17 +78,17 @@ SELECT zip_code, place.city, place.state, number FROM (
 ORDER BY zip_code
 
 -- name: name_project_places
--- Of each spelling of a city, and of each ZIP code or none: how the city is printed, and the keys that find its projects.
+-- For each spelling of a city and each of its ZIP codes (or none): the name to print, and the keys of its projects.
 CREATE OR REPLACE TEMP TABLE project_places AS
 SELECT unnest(?::VARCHAR[]) AS city_name, unnest(?::VARCHAR[]) AS state_code, unnest(?::VARCHAR[]) AS zip_code,
        unnest(?::VARCHAR[]) AS city, unnest(?::VARCHAR[][]) AS places
 
 -- name: count_projects
--- How many projects have a place.
+-- The number of projects that have a place.
 SELECT count(*) FROM placed_projects
 
 -- name: project_entries
--- One row for each way to a project, in the order of the serving file.
+-- One row for each project and key that finds it, in the order of the serving file.
 SELECT unnest(places) AS place, project_id, project_name, project_type, status_word, status, status_date, start_date,
        completion_date, total_units, affordable_units, address, p.zip_code, county_name, county_fips_code, city,
        p.state_code, latitude, longitude
@@ -97,10 +97,10 @@ FROM placed_projects p JOIN project_places n
 ORDER BY place, project_id
 
 -- name: servable_development_projects
--- The projects that a query can find: they have an id, and a place of their own or of their ZIP code.
+-- The projects that a query can find: those with an id, and with a place of their own or from their ZIP code.
 (SELECT p.* FROM {rows} p LEFT JOIN {locations} l ON l.zip_code = p.zip_code
  WHERE p.project_id IS NOT NULL AND (l.zip_code IS NOT NULL OR ({city} IS NOT NULL AND p.state_code IS NOT NULL)))
 
 -- name: named_city
--- A city's name, if it is one: a dash or a dot says that there is none.
+-- A city's name, or NULL if it has no letter or digit: sources write a dash or a dot for "none".
 CASE WHEN regexp_matches({value}, '[\p{L}\p{N}]') THEN {value} END

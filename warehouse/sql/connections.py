@@ -1,4 +1,4 @@
-"""Connections to DuckDB that Ctrl-C can end, for commands. A worker's lookups have deadlines of their own."""
+"""DuckDB connections for commands, whose queries Ctrl-C can end. Look-ups in workers have their own deadlines."""
 
 import contextlib
 import weakref
@@ -9,17 +9,17 @@ _open: "weakref.WeakSet[duckdb.DuckDBPyConnection]" = weakref.WeakSet()
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A database in memory, whose query `interrupt` ends."""
+    """A new in-memory database. `interrupt` ends its queries."""
     connection = duckdb.connect()
     _open.add(connection)
     return connection
 
 
 def interrupt() -> None:
-    """Ends the queries under way, for the handler of a signal.
+    """Ends all running queries. Safe to call from a signal handler.
 
-    DuckDB notices a signal by itself, but then waits for the query if another of its threads is at work on it.
+    DuckDB notices a signal itself, but then waits until its other threads have finished the query.
     """
     for connection in list(_open):
-        with contextlib.suppress(duckdb.Error):  # it was closed meanwhile
+        with contextlib.suppress(duckdb.Error):  # closed in the meantime
             connection.interrupt()

@@ -1,16 +1,16 @@
 -- name: entries_by_zip_code
--- The given ZIP codes and their encoded entries, in any order. The file is sorted by ZIP code, so few row groups are read.
+-- The given ZIP codes and their encoded entries, unordered. The file is sorted by ZIP code, so few row groups are read.
 SELECT zip_code, entry FROM {file} WHERE zip_code IN ({keys})
 
 -- name: page_of_projects
--- Ids and encoded entries of the projects at the given places whose ids come after the given one, ascending. The file is
--- sorted by place, then id, so few row groups are read.
+-- Ids and encoded entries of the projects at the given places, ascending, starting after the given id. The file is sorted
+-- by place, then id, so few row groups are read.
 SELECT project_id, entry FROM {file}
 WHERE place IN (SELECT unnest(?::VARCHAR[])) AND project_id > ? ORDER BY project_id LIMIT ?
 
 -- name: lock_down
--- A look-up connection may read the files of one release and change nothing, least of all these settings. The folder is
--- there twice, because a path with escaped glob characters is checked as it is written.
+-- A look-up connection may only read the files of one release, and cannot change these settings. The folder is listed
+-- twice, plain and with glob characters escaped, because DuckDB compares paths as they are written.
 SET memory_limit = '{memory}B';
 SET threads = 1;
 SET temp_directory = '';
@@ -22,7 +22,7 @@ SET enable_external_access = false;
 SET lock_configuration = true;
 
 -- name: limit_publisher
--- A publishing connection is bounded in memory, spills into its own staging folder, and takes instants for UTC days.
+-- A publishing connection has a memory limit, spills into its own staging folder, and converts instants to dates in UTC.
 SET memory_limit = '{memory}B';
 SET threads = {threads};
 SET temp_directory = '{folder}';

@@ -1,55 +1,55 @@
 -- name: any_offends
--- For each predicate whether any row offends.
+-- For each predicate, whether it holds for any row.
 SELECT {predicates} FROM {staged}
 
 -- name: offends_unreadable_value
--- Whether a value is not what the column means.
+-- Whether a value could not be converted to the column's type.
 _unreadable_{column} IS NOT NULL
 
 -- name: rule_unreadable_value
--- Values that are not what the column means: text in a number, four digits for a ZIP code, a fraction of a person.
+-- Values that do not fit the column: text in a number, a ZIP code of four digits, a fraction of a person.
 SELECT _file, count(*), min_by('row ' || _row || ': ' || _unreadable_{column}, _row, 5)
 FROM {staged} WHERE {offends} GROUP BY _file ORDER BY _file
 
 -- name: offends_missing_value
--- Whether a value is missing.
+-- Whether the value is missing. A value that could not be converted is not missing.
 {column} IS NULL AND _unreadable_{column} IS NULL
 
 -- name: rule_missing_value
--- Rows without a value that every row needs.
+-- Rows that lack a required value.
 SELECT _file, count(*), min_by('row ' || _row || {identity}, _row, 5)
 FROM {staged} WHERE {offends} GROUP BY _file ORDER BY _file
 
 -- name: offends_odd_name
--- Whether a name is one that no query could ask for, or that breaks or turns a line wherever it is shown.
+-- Whether a name is too long for a query, or has control characters that would break or reverse a line of output.
 length({column}) > 95 OR regexp_matches({column}, '[\x{00}-\x{1f}\x{7f}-\x{9f}\x{2028}-\x{202e}\x{2066}-\x{2069}]')
 
 -- name: rule_odd_name
--- Names that no query could ask for, or that would break or turn a line wherever they are shown.
+-- Names that are too long for a query, or have control characters.
 SELECT _file, count(*), min_by('row ' || _row || {identity} || ' has ' || left({column}, 40), _row, 5)
 FROM {staged} WHERE {offends} GROUP BY _file ORDER BY _file
 
 -- name: offends_out_of_range
--- Whether a figure or a coordinate is below or above what can be.
+-- Whether a figure or a coordinate is outside its range.
 {column} < {minimum} OR {column} > {maximum}
 
 -- name: rule_out_of_range
--- Figures and coordinates below or above what can be.
+-- Figures and coordinates outside their range.
 SELECT _file, count(*), min_by('row ' || _row || {identity} || ' has ' || {column}, _row, 5)
 FROM {staged} WHERE {offends} GROUP BY _file ORDER BY _file
 
 -- name: offends_unknown_figure
--- Whether a figure is what a source writes for "unknown".
+-- Whether a figure is one that sources write for "unknown".
 {column} < {bound}
 
 -- name: rule_unknown_figure
--- Figures that a source writes for "unknown"; they are published as NULL.
+-- Figures that sources write for "unknown". They are published as NULL.
 SELECT _file, count(*), min_by('row ' || _row || {identity} || ' has ' || {column}, _row, 5)
 FROM {staged} WHERE {offends} GROUP BY _file ORDER BY _file
 
 -- name: rule_duplicate_key
--- Rows that share the columns that must tell them apart, over all files of the table. Only the few keys that are shown
--- are described: text about each of millions of keys would not fit into memory.
+-- Rows with the same key, in all files of the table together. Only the few keys that are shown get a description: one for
+-- each of millions of keys would not fit into memory.
 WITH repeated AS MATERIALIZED (
     SELECT {key}, count(*) AS copies, min(_row) AS first_row
     FROM {staged} WHERE {known} GROUP BY {key} HAVING count(*) > 1
@@ -63,44 +63,44 @@ SELECT min(_file), (SELECT sum(copies) FROM repeated), list(described ORDER BY _
 ) HAVING count(*) > 0
 
 -- name: rule_unknown_status
--- Alias rows whose status the postal service does not have.
+-- Alias rows with a status that the postal service does not use.
 SELECT _file, count(*), min_by('row ' || _row || {identity} || ' has ' || usps_status, _row, 5)
 FROM {staged} WHERE lower(usps_status) NOT IN ('primary', 'acceptable', 'unacceptable') GROUP BY _file ORDER BY _file
 
 -- name: rule_orphan_rows
--- Rows of a ZIP code that has no location: nothing could show them, so they are left out.
+-- Rows whose ZIP code has no location. No answer could show them, so they are left out.
 SELECT min(_file), count(DISTINCT zip_code), min_by(DISTINCT zip_code, zip_code, 5)
 FROM {staged} WHERE zip_code NOT IN (SELECT zip_code FROM {locations} WHERE zip_code IS NOT NULL)
 HAVING count(*) > 0
 
 -- name: rule_empty_figure
--- Rows of the long population shape without a figure; such years are left out.
+-- Rows of a long population table that have no figure. These years are left out.
 SELECT _file, count(*), min_by('row ' || _row || {identity}, _row, 5)
 FROM {staged} WHERE tot_population IS NULL AND _unreadable_tot_population IS NULL GROUP BY _file ORDER BY _file
 
 -- name: rule_empty_column
--- Columns in which no row has a value.
+-- Columns without any value.
 SELECT min(_file), count(*), []::VARCHAR[] FROM {staged}
 HAVING count(*) > 0 AND count({column}) = 0 AND count(_unreadable_{column}) = 0
 
 -- name: count_staged
--- Rows of a staged table.
+-- The number of rows of a staged table.
 SELECT count(*) FROM {staged}
 
 -- name: distinct_cities
--- Every city of every state, as locations spell it.
+-- Every city of every state, as spelled in the locations.
 SELECT DISTINCT state_code, city_name FROM {locations}
 WHERE state_code IS NOT NULL AND city_name IS NOT NULL ORDER BY ALL
 
 -- name: rule_unmapped_value
--- Words whose meaning is not known; each with how many rows have it.
+-- Words that the vocabulary lacks, each with its number of rows.
 SELECT min(_file), sum(copies), list(described ORDER BY copies DESC, described)[:5]
 FROM (SELECT min(_file) AS _file, count(*) AS copies, left({column}, 60) || ' (' || count(*) || ' rows)' AS described
       FROM {staged} WHERE {column} IS NOT NULL AND {folded} NOT IN ({words}) GROUP BY {column})
 HAVING count(*) > 0
 
 -- name: rule_unplaced_project
--- Projects without city and state, and without a ZIP code that could tell them.
+-- Projects without a city and state, and without a ZIP code that has a location.
 SELECT _file, count(*), min_by('row ' || _row || {identity}, _row, 5)
 FROM {staged} WHERE ({city} IS NULL OR state_code IS NULL)
     AND coalesce(zip_code NOT IN (SELECT zip_code FROM {locations} WHERE zip_code IS NOT NULL), true)
@@ -113,14 +113,14 @@ FROM {staged} WHERE zip_code NOT IN (SELECT zip_code FROM {locations} WHERE zip_
 HAVING count(*) > 0
 
 -- name: rule_other_state
--- Projects whose state is not the one that their ZIP code is in.
+-- Projects whose state differs from the state of their ZIP code.
 SELECT _file, count(*), min_by('row ' || _row || {identity} || ': ' || state_code || ', but ' || zip_code || ' is in '
                                || zip_state, _row, 5)
 FROM (SELECT s.*, l.state_code AS zip_state FROM {staged} s JOIN {locations} l ON s.zip_code = l.zip_code)
 WHERE state_code <> zip_state GROUP BY _file ORDER BY _file
 
 -- name: rule_implausible_project
--- Projects that end before they begin, or have more affordable units than units.
+-- Projects that end before they start, or have more affordable units than units in total.
 SELECT _file, count(*), min_by('row ' || _row || {identity} || ': ' || concat_ws(', ',
            CASE WHEN completion_date < start_date THEN start_date || ' to ' || completion_date END,
            CASE WHEN total_units >= 0 AND affordable_units > total_units
@@ -129,5 +129,5 @@ FROM {staged} WHERE completion_date < start_date OR (total_units >= 0 AND afford
 GROUP BY _file ORDER BY _file
 
 -- name: folded_text
--- A word as the vocabulary has it: lower case, letters and digits, one space between words.
+-- A word in the form of the vocabulary: lower case, only letters and digits, one space between words.
 trim(regexp_replace(lower(strip_accents({value})), '[^a-z0-9]+', ' ', 'g'))

@@ -1,14 +1,15 @@
 -- name: claimed_rows
--- How many rows a file says that it has, in all and in its row groups: whichever is more. Its footer is all that is read.
+-- The number of rows that a file claims: the total in its footer or the sum of its row groups, whichever is larger.
+-- Reads only the footer.
 SELECT greatest(whole, parts) FROM
     (SELECT sum(num_rows) AS whole FROM parquet_file_metadata({file})),
     (SELECT coalesce(sum(rows), 0) AS parts FROM (
         SELECT max(row_group_num_rows) AS rows FROM parquet_metadata({file}) GROUP BY row_group_id))
 
 -- name: conversions
--- Macros that turn a value of any exported type into ours, or into NULL where it is not one.
--- Text is trimmed, of no-break spaces too, and empty text is no value. A fraction is never rounded; NaN and infinity
--- are no numbers, nor are days beyond four-digit years days, or a book a name.
+-- Macros that convert an exported value to our type, or to NULL if it does not fit.
+-- Text is trimmed, including no-break spaces; empty text is NULL. A fraction is never rounded. NaN and infinity are not
+-- numbers. A date must have a year of four digits. A text longer than 10,000 characters does not fit.
 CREATE OR REPLACE MACRO clean_text(v) AS nullif(trim(v::VARCHAR, E' \t\r\n' || chr(160)), '');
 CREATE OR REPLACE MACRO short_text(v) AS CASE WHEN length(clean_text(v)) <= 10000 THEN clean_text(v) END;
 CREATE OR REPLACE MACRO digits_of_text(v) AS
@@ -33,31 +34,31 @@ CREATE OR REPLACE MACRO date_of_any(v) AS
     CASE WHEN TRY_CAST(v AS DATE) BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN TRY_CAST(v AS DATE) END;
 
 -- name: distrust_statistics
--- What a file says of its values is no reason to skip rows, or to leave out a comparison: it may be wrong.
+-- The statistics in a raw file may be wrong, so DuckDB must not skip rows or comparisons because of them.
 SET disabled_optimizers = 'filter_pushdown,statistics_propagation'
 
 -- name: trust_statistics
--- Those of staged tables are our own.
+-- The statistics of staged tables are DuckDB's own, so they can be used.
 RESET disabled_optimizers
 
 -- name: describe_extract
--- Columns and types of one file. Old writers mark text as bare bytes; key=value folders are ours to read.
+-- Columns and types of one file. Old writers declare text as bytes. We read key=value folders ourselves.
 DESCRIBE SELECT * FROM read_parquet(?, hive_partitioning = false, binary_as_string = true)
 
 -- name: column_names
--- Every name in the schema of one file, as it spells them.
+-- Every name in the schema of one file, as spelled there.
 SELECT name FROM parquet_schema(?)
 
 -- name: footer_marks
--- What the writer of one file noted in its footer.
+-- The key-value metadata in the footer of one file.
 SELECT key, value FROM parquet_kv_metadata(?)
 
 -- name: create_staged
--- The staged form of a table: our columns, then what could not be converted (as text), file and row number.
+-- The staged form of a table: our columns, then for each the text that could not be converted, then file and row number.
 CREATE OR REPLACE TEMP TABLE {staged} ({columns})
 
 -- name: stage_extract
--- One file, or one year column of a wide file, into the staged form of its table.
+-- Adds one file, or one year column of a wide file, to the staged form of its table.
 INSERT INTO {staged}
 SELECT {values}, {unreadable}, ? AS _file, {row} AS _row
 FROM read_parquet(?, hive_partitioning = false, binary_as_string = true, file_row_number = {numbered})
