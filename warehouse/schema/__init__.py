@@ -1,1 +1,1 @@
-"""Tables, their columns and words, findings and errors."""
+"""Tables and their columns, the vocabulary, findings, comparisons, errors."""

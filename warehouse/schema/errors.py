@@ -1,63 +1,63 @@
-"""What can go wrong in the warehouse.
+"""The errors that the warehouse raises.
 
 WarehouseError
-├── DropError              the paths given are no readable drop
-├── CatalogError           a release is unknown, damaged or cannot be written
-│   ├── NoReleaseError     nothing was published yet
-│   └── NoSuchReleaseError no release has this id
-├── BusyError              another publisher holds the data folder, another watcher the inbox
-├── FilesHang              the file system does not answer (files/file_access.py)
-├── InboxError             the inbox cannot be read or written
-└── LookupFailure          a look-up was not answered
-    ├── LookupBusy         too many wait already
-    ├── LookupStuck        queries before it have not ended, though they were interrupted
-    └── LookupTimeout      the deadline passed
+├── DropError
+├── CatalogError
+│   ├── NoReleaseError
+│   └── NoSuchReleaseError
+├── BusyError
+├── FilesHang
+├── InboxError
+└── LookupFailure
+    ├── LookupBusy
+    ├── LookupStuck
+    └── LookupTimeout
 """
 
 
 class WarehouseError(Exception):
-    """The message is one line for the person at the command line."""
+    """Base of all errors here. The message is one line for whoever runs the command."""
 
 
 class DropError(WarehouseError):
-    pass
+    """The given paths are not a readable drop."""
 
 
 class CatalogError(WarehouseError):
-    pass
+    """A release is unknown, damaged, or cannot be written."""
 
 
 class NoReleaseError(CatalogError):
-    pass
+    """Nothing has been published yet."""
 
 
 class NoSuchReleaseError(CatalogError):
-    pass
+    """No release has this id."""
 
 
 class BusyError(WarehouseError):
-    pass
+    """Another publisher holds the data folder, or another watcher the inbox."""
 
 
 class InboxError(WarehouseError):
-    pass
+    """The inbox cannot be read or written."""
 
 
-class FilesHang(WarehouseError):  # noqa: N818 - named as what it is to the reader of a log
-    """The call did not return in time, or was not made because one before it has not returned."""
+class FilesHang(WarehouseError):  # noqa: N818 - the name is what a log's reader looks for
+    """The call did not return in time, or was not made because an earlier call has not returned."""
 
 
-class LookupFailure(WarehouseError):  # noqa: N818 - named as what it is to the reader of a log
-    pass
+class LookupFailure(WarehouseError):  # noqa: N818 - the name is what a log's reader looks for
+    """A look-up failed."""
 
 
 class LookupBusy(LookupFailure):
-    pass
+    """Too many look-ups are waiting."""
 
 
 class LookupStuck(LookupFailure):
-    pass
+    """Every thread has a query that does not end, though it was interrupted."""
 
 
 class LookupTimeout(LookupFailure):
-    pass
+    """The deadline of the look-up passed."""

@@ -1,4 +1,4 @@
-"""What validation has to say about a drop."""
+"""Findings: what the rules say about a drop, and the report that collects them."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -13,38 +13,40 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong, or worth knowing, about a drop.
+    """One thing that is wrong with a drop, or worth knowing about it.
 
-    `count` is the number of rows (or columns, or files) concerned; `samples` shows at most five of them. `accepted` is
-    the reason that somebody gave for letting an error through; it is a warning then.
+    Made by `make_finding` while a drop is read, compared and warmed. Kept in the report of its release.
     """
 
     severity: Severity
-    rule: str
+    rule: str  # the name of the rule
     message: str
     table: str | None = None
-    file: str | None = None
+    file: str | None = None  # the label of a file (`DropFile`)
     column: str | None = None
-    count: int = 1
-    samples: tuple[str, ...] = ()
+    count: int = 1  # rows, columns or files concerned
+    samples: tuple[str, ...] = ()  # at most five of them
     remedy: str | None = None
-    accepted: str | None = None
+    accepted: str | None = None  # the reason given for accepting an error, which makes it a warning
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody let the findings of some rules through."""
+    """A person's decision to publish in spite of errors. Made for one publish, kept in the manifest of its release."""
 
-    rules: tuple[str, ...]
+    rules: tuple[str, ...]  # errors of these rules become warnings
     reason: str
     by: str
     at: datetime
 
 
 class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All findings of one drop, worst first, and how it compares with the release that was current."""
+    """All findings on one drop, worst first, and its comparison with the release that was current.
+
+    Made once for a drop by `make_report`, printed, and kept beside the release as findings.json.
+    """
 
     findings: tuple[Finding, ...]
-    comparison: Comparison | None = None
+    comparison: Comparison | None = None  # None if there was nothing to compare with
 
     @property
     def refused(self) -> bool:
@@ -54,6 +56,7 @@ class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
         return sum(finding.severity == severity for finding in self.findings)
 
     def summary(self) -> str:
+        """The number of findings by severity, such as "1 error, 2 warnings"."""
         parts = []
         for severity, noun in (("error", "error"), ("warning", "warning"), ("info", "note")):
             number = self.count(severity)  # type: ignore[arg-type]
@@ -63,16 +66,17 @@ class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def make_report(findings: Iterable[Finding], comparison: Comparison | None = None) -> ValidationReport:
+    """The report on `findings`, sorted by severity."""
     return ValidationReport(tuple(sorted(findings, key=_gravity)), comparison)
 
 
 def _gravity(finding: Finding) -> tuple[int, bool]:
-    # a figure that vanished without anybody meaning it is easily overlooked among warnings
+    # a vanished figure comes first among the warnings, where it would be overlooked
     return SEVERITIES.index(finding.severity), finding.rule != "vanished-figure"
 
 
 def accept(findings: Iterable[Finding], acceptance: Acceptance | None) -> list[Finding]:
-    """The findings, those of accepted rules as warnings that say why."""
+    """The findings; errors of accepted rules become warnings that carry the reason."""
     if acceptance is None:
         return list(findings)
     return [

@@ -1,4 +1,4 @@
-"""The tables that a drop can bring: their columns, what each column means, and how a table is told from the others."""
+"""The tables that a drop can bring: their columns, the type of each column, and how tables are told apart."""
 
 import re
 from collections.abc import Mapping
@@ -12,38 +12,31 @@ ColumnKind = Literal["zip", "fips", "state", "text", "integer", "real", "date"]
 
 
 class Column(msgspec.Struct, frozen=True):
-    """`required`: no row may lack a value. `maximum`: a larger figure is absurd. `unknown_below`: becomes NULL.
-
-    `short`: queries ask for it, so it has at most 95 characters, none of them a control character. `meanings`: what
-    sources write there, folded (vocabulary.py), and what it means to us.
-    """
+    """One column of a table. Declared below, constant."""
 
     name: str
     kind: ColumnKind
-    required: bool = False
-    minimum: float | None = None
-    maximum: float | None = None
-    unknown_below: int | None = None
-    short: bool = False
-    meanings: Mapping[str, str] = {}
+    required: bool = False  # every row must have a value
+    minimum: float | None = None  # a smaller figure is an error
+    maximum: float | None = None  # a larger figure is an error
+    unknown_below: int | None = None  # a smaller figure means unknown, and becomes NULL
+    short: bool = False  # queries can name it: at most 95 characters, no control characters
+    meanings: Mapping[str, str] = {}  # words that sources write, folded (vocabulary.py), and what each means
 
 
 class Table(msgspec.Struct, frozen=True):
-    """`key`: columns that tell rows apart. `distinctive`: columns that no other table has, which decide recognition.
-
-    `needed`: there is no release without it. `of_locations`: rows of a ZIP code without a location are left out.
-    """
+    """One table that a drop can bring. Declared below, constant."""
 
     name: str
     columns: tuple[Column, ...]
-    key: tuple[str, ...]
-    distinctive: tuple[str, ...]
-    needed: bool = False
-    of_locations: bool = False
+    key: tuple[str, ...]  # columns that identify a row
+    distinctive: tuple[str, ...]  # columns that tell the table from the others
+    needed: bool = False  # no release can lack it
+    of_locations: bool = False  # rows whose ZIP code has no location are left out
 
     @property
     def has_ids(self) -> bool:
-        """Whether a row is a thing with an id of its own, which releases can be compared by."""
+        """Whether each row has an id of its own, by which releases can be compared."""
         return not self.needed and len(self.key) == 1
 
     @property
@@ -54,8 +47,8 @@ class Table(msgspec.Struct, frozen=True):
         return next(column for column in self.columns if column.name == name)
 
 
-_PEOPLE_OF_A_ZIP_CODE = 1_000_000.0
-_HOMES_OF_A_ZIP_CODE = 500_000.0
+_MAX_PEOPLE_PER_ZIP_CODE = 1_000_000.0
+_MAX_HOMES_PER_ZIP_CODE = 500_000.0
 
 LOCATIONS = Table(
     "locations",
@@ -78,7 +71,7 @@ POPULATION = Table(
     (
         Column("zip_code", "zip", required=True),
         Column("year", "integer", required=True, minimum=1900, maximum=2200),
-        Column("tot_population", "integer", minimum=0, maximum=_PEOPLE_OF_A_ZIP_CODE),
+        Column("tot_population", "integer", minimum=0, maximum=_MAX_PEOPLE_PER_ZIP_CODE),
     ),
     key=("zip_code", "year"),
     distinctive=("year", "tot_population"),
@@ -98,7 +91,7 @@ HOUSING = Table(
     "housing",
     (
         Column("zip_code", "zip", required=True),
-        *(Column(name, "integer", minimum=0, maximum=_HOMES_OF_A_ZIP_CODE) for name in HOUSING_FIGURES),
+        *(Column(name, "integer", minimum=0, maximum=_MAX_HOMES_PER_ZIP_CODE) for name in HOUSING_FIGURES),
     ),
     key=("zip_code",),
     distinctive=HOUSING_FIGURES,
@@ -110,7 +103,7 @@ ALIASES = Table(
     "aliases",
     (
         Column("zip_code", "zip", required=True),
-        Column("city_name", "text", short=True),  # blank in one row of a real drop; such rows are left out
+        Column("city_name", "text", short=True),  # one row of a real drop had none; such rows are left out
         Column("state_code", "state", required=True),
         Column("usps_status", "text", required=True),
     ),
@@ -144,7 +137,7 @@ PROJECTS = Table(
 
 TABLES: tuple[Table, ...] = (LOCATIONS, POPULATION, HOUSING, ALIASES, PROJECTS)
 
-# A wide population table has a column per year: counted figures (CENSUS) and forecasts (FX).
+# A wide population table has one column per year: counted (CENSUS) or forecast (FX).
 WIDE_POPULATION = re.compile(r"tot_(census|fx)_pop_([0-9]{4})")
 
 

@@ -1,4 +1,4 @@
-"""Rows of somebody else's as a Parquet file, written as they come: memory does not grow with their number."""
+"""Writes rows to a Parquet file as they arrive. Memory use does not grow with the number of rows."""
 
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO, Literal
@@ -13,7 +13,10 @@ _ROWS_IN_A_GROUP = 50_000
 
 
 class ParquetRows:
-    """`columns` by name, in order. Nothing in `sink` is complete before `close`, which leaves `sink` open."""
+    """A Parquet file while it is written to `sink`. The caller owns both: `close` completes the file, not the sink.
+
+    `columns` gives the names, in order, with their types.
+    """
 
     def __init__(self, sink: BinaryIO, columns: Mapping[str, ValueType]) -> None:
         self._schema = pa.schema([pa.field(name, _TYPES[kind], nullable=False) for name, kind in columns.items()])
@@ -21,12 +24,13 @@ class ParquetRows:
         self._waiting: list[Sequence[object]] = []
 
     def write(self, row: Sequence[object]) -> None:
-        """One value for each column."""
+        """Adds a row: one value for each column."""
         self._waiting.append(row)
         if len(self._waiting) >= _ROWS_IN_A_GROUP:
             self._write_group()
 
     def close(self) -> None:
+        """Writes the remaining rows and the footer."""
         if self._waiting:
             self._write_group()
         self._writer.close()

@@ -1,8 +1,8 @@
-"""Words that sources write, and what they mean to us. A source's word is looked up folded: lower case, only letters
-and digits, one space between words (statement `folded_text`).
+"""The words that sources write, and what they mean.
 
-The statuses of projects are those of contract 14. Three vocabularies meet here: San Francisco's pipeline (PL: at the
-planning department; BP: building permit), New York's housing production, and what such registers usually write.
+A word is folded before it is looked up: lower case, only letters and digits, one space between words (statement
+`folded_text`). The statuses of projects are those of contract 14. Their words come from San Francisco's pipeline (PL:
+planning department, BP: building permit), from New York's housing production, and from common usage in such registers.
 """
 
 from collections.abc import Mapping
