@@ -1,1 +1,1 @@
-"""Files of the data folder: whole or not at all, read without surprises, never waited for without end."""
+"""Files in the data folder: written atomically, read safely, never waited for without a limit."""

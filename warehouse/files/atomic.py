@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also after a crash."""
+"""Files that are complete or absent, even after a crash; and lock files."""
 
 import glob
 import os
@@ -12,24 +12,24 @@ from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
-_SPARE_BYTES = 4096  # more than any pointer or record has; one block
+_SPARE_BYTES = 4096  # one block; larger than any pointer or record
 
 
 def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Replaces `path` by `data` in one step: written aside, flushed to disk, renamed."""
+    """Replaces `path` with `data` atomically: writes a temporary file, flushes it to disk, renames it."""
     with replacing(path, mode) as stream:
         stream.write(data)
 
 
 @contextmanager
 def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
-    """A stream whose contents replace `path` in one step when the block ends; an exception leaves all as it was.
+    """A stream whose contents replace `path` atomically when the block ends. After an exception, `path` is unchanged.
 
-    A link at `path` is replaced, never followed. Raises OSError, also where `path` is no regular file: a device would
-    be replaced as well.
+    A link at `path` is replaced, not followed. Raises OSError, also if `path` exists and is not a regular file, because
+    a device would be replaced too.
     """
     if path.exists() and not path.is_file():
-        raise OSError(EINVAL, "it is no regular file", str(path))
+        raise OSError(EINVAL, "not a regular file", str(path))
     with _aside(path, mode) as (aside, stream):
         yield stream
         _flush(stream)
@@ -38,7 +38,7 @@ def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
 
 
 def create(path: Path, data: bytes, mode: int = 0o644) -> bool:
-    """Creates `path`, whole from the start; False if there is one, which stays. Raises OSError."""
+    """Creates `path` atomically. Returns False if it exists, and leaves it unchanged. Raises OSError."""
     with _aside(path, mode) as (aside, stream):
         stream.write(data)
         _flush(stream)
@@ -52,7 +52,7 @@ def create(path: Path, data: bytes, mode: int = 0o644) -> bool:
 
 @contextmanager
 def _aside(path: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
-    """A new file in the folder of `path`, under a name that nobody can guess; removed, unless it was renamed."""
+    """A temporary file beside `path`, with an unguessable name. It is removed unless it was renamed."""
     aside = path.with_name(f".{path.name}.{token_hex(8)}.new")
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
@@ -68,12 +68,12 @@ def _flush(stream: BinaryIO) -> None:
 
 
 def open_lock(path: Path) -> int:
-    """A descriptor of the lock file `path`, which is created where it is missing; a link is not followed."""
+    """A descriptor of the lock file `path`, created if it is missing. A link is not followed."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def replace_from_spare(path: Path, data: bytes) -> None:
-    """Like `write_atomically`, but in blocks set aside before, so it works on a full disk. Sets aside the next ones."""
+    """Like `write_atomically`, but uses blocks reserved earlier, so it works on a full disk. Reserves the next ones."""
     spare = _spare_of(path)
     try:
         descriptor = os.open(spare, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -91,7 +91,7 @@ def replace_from_spare(path: Path, data: bytes) -> None:
 
 
 def keep_spare(path: Path) -> None:
-    """Sets blocks aside for the next `replace_from_spare`; where there are none, that one needs free ones."""
+    """Reserves blocks for the next `replace_from_spare`. If none are free, that call will need free ones."""
     spare = _spare_of(path)
     with suppress(OSError):
         status = spare.lstat()
@@ -109,6 +109,7 @@ def keep_spare(path: Path) -> None:
 
 
 def drop_spare(path: Path) -> None:
+    """Frees the blocks that `keep_spare` reserved."""
     with suppress(OSError):
         _spare_of(path).unlink(missing_ok=True)
 
@@ -118,7 +119,7 @@ def _spare_of(path: Path) -> Path:
 
 
 def clear_aside(path: Path) -> None:
-    """Removes what a process that died while it replaced `path` left; only for whoever alone may replace it."""
+    """Removes what a process left when it died while replacing `path`. The caller must be its only writer."""
     for aside in path.parent.glob(f".{glob.escape(path.name)}.*.new"):
         aside.unlink(missing_ok=True)
 
@@ -133,13 +134,14 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
+    """Flushes a folder and everything in it to disk."""
     for path in sorted(folder.rglob("*"), reverse=True):
         sync(path)
     sync(folder)
 
 
 def checksum(path: Path) -> str:
-    """BLAKE2b, 128 bits, of a file's bytes, as hex."""
+    """The 128-bit BLAKE2b digest of a file, in hex."""
     digest = blake2b(digest_size=16)
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):
@@ -149,7 +151,7 @@ def checksum(path: Path) -> str:
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[bool]:
-    """Whether the lock file `path` could be taken at once; held until the block ends, or the process."""
+    """Tries to lock the file `path`, without waiting. Yields whether it did; holds the lock until the block ends."""
     descriptor = open_lock(path)
     try:
         try:

@@ -1,4 +1,4 @@
-"""Access to files whose file system may hang: in threads that nobody waits for, not even the end of the process."""
+"""File access where the file system may hang. Calls run in threads that nothing waits for, not even process exit."""
 
 import asyncio
 import contextlib
@@ -12,19 +12,20 @@ import msgspec
 
 from warehouse.schema.errors import FilesHang
 
-# Nothing that is asked for here takes longer on a file system that works, unless the caller says so.
+# On a working file system, a call takes no longer than this unless its caller says so.
 USUAL_SECONDS = 2.0
-# With more than one thread: a call that hangs for so long may never return, and the file system be back.
+# After this long, a caller with several threads may try again: the file system may be back, even if the call that hangs
+# never returns.
 _AGAIN_SECONDS = 30.0
 
 T = TypeVar("T")
 
 
 class Hang(msgspec.Struct, frozen=True):
-    """`what` hangs, by now for `seconds`."""
+    """Something that hangs, as seen at one moment."""
 
-    what: str
-    seconds: float
+    what: str  # as operators read it
+    seconds: float  # for how long it has hung so far
 
     def __str__(self) -> str:
         since = datetime.fromtimestamp(time.time() - self.seconds, UTC)
@@ -38,7 +39,10 @@ class _Call(msgspec.Struct, eq=False):
 
 
 class FileAccess:
-    """Of one owner, who makes one call at a time, from one event loop. At most `threads` of its calls hang at once."""
+    """Runs an owner's file calls, one at a time, from one event loop. Lives as long as its owner.
+
+    At most `threads` of its calls hang at once.
+    """
 
     def __init__(self, threads: int = 1) -> None:
         self._threads = threads
@@ -46,12 +50,12 @@ class FileAccess:
 
     @property
     def busy(self) -> bool:
-        """Whether a call has not returned yet."""
+        """Whether a call is still running."""
         return bool(self._calls)
 
     @property
     def hang(self) -> Hang | None:
-        """What takes longer than usual now."""
+        """The newest call, if it is taking longer than usual."""
         if not self._calls:
             return None
         newest = self._calls[-1]
@@ -66,10 +70,10 @@ class FileAccess:
         usual: float = USUAL_SECONDS,
         wait: float | None = None,
     ) -> T:
-        """The result of `call`; `what` names it to operators, who hear of it after `usual` seconds.
+        """The result of `call`. `what` names it to operators, who see it as hanging after `usual` seconds.
 
         Raises:
-            FilesHang: if an earlier call has not returned, or this one has not within `wait` seconds. It goes on then.
+            FilesHang: if an earlier call has not returned, or this one does not within `wait` seconds (it runs on).
         """
         if self._calls and not self._may_try_again():
             raise FilesHang(f"{self._calls[-1].what} hangs")
@@ -81,7 +85,7 @@ class FileAccess:
         def ended(value: Any, error: BaseException | None) -> None:
             self._calls.remove(under_way)
             if result.done():
-                return  # nobody waits any more
+                return  # nobody is waiting any more
             if error is None:
                 result.set_result(value)
             else:
@@ -99,7 +103,7 @@ class FileAccess:
 
 
 def returned_within(seconds: float, call: Callable[..., object], *arguments: Any) -> bool:
-    """Whether `call` returned in time; for those who have no event loop. Raises what it raises."""
+    """Whether `call` returned within `seconds`, for callers without an event loop. Raises what `call` raises."""
     raised: list[BaseException] = []
     returned = threading.Event()
 
@@ -118,12 +122,12 @@ def _in_thread(ended: Callable[[Any, BaseException | None], None], call: Callabl
     def work() -> None:
         try:
             value = call(*arguments)
-        except BaseException as error:  # whoever waits gets it
+        except BaseException as error:  # goes to whoever waits
             ended(None, error)
         else:
             ended(value, None)
 
-    # a daemon: the interpreter waits for others at its end
+    # a daemon, because the interpreter waits for other threads when it exits
     threading.Thread(target=work, name="files", daemon=True).start()
 
 
@@ -133,5 +137,5 @@ def _tell(
     value: Any,
     error: BaseException | None,
 ) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+    with contextlib.suppress(RuntimeError):  # the loop was closed in the meantime
         loop.call_soon_threadsafe(ended, value, error)

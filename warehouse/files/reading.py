@@ -1,4 +1,4 @@
-"""Reads small files of the data folder, whatever lies in their place."""
+"""Reads small files in the data folder safely, even if something else has taken their place."""
 
 import os
 import stat
@@ -7,26 +7,26 @@ from typing import TypeVar
 
 import msgspec
 
-# A spool of a million keys stays below this.
+# The usage spool of a million keys is smaller than this.
 _MAX_BYTES = 1 << 30
 
 T = TypeVar("T")
 
 
 def read_regular(path: Path) -> bytes:
-    """The bytes of an ordinary file. Raises OSError, also for a FIFO or a device, which others would wait for."""
+    """The bytes of a regular file. Raises OSError, also for a FIFO or a device, on which a plain read could block."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as stream:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(None, "not an ordinary file", str(path))
+            raise OSError(None, "not a regular file", str(path))
         if status.st_size > _MAX_BYTES:
             raise OSError(None, "too large", str(path))
         return stream.read()
 
 
 def read_struct(path: Path, of: type[T]) -> T:
-    """What a file of JSON holds. Raises OSError as `read_regular`; ValueError if it holds something else."""
+    """The contents of a JSON file. Raises OSError as `read_regular` does, ValueError if they are not an `of`."""
     data = read_regular(path)
     try:
         return msgspec.json.decode(data, type=of)

@@ -1,17 +1,17 @@
-"""City names as people write them, folded to one spelling for look-ups."""
+"""Folds the spellings of a city name to one form for look-ups."""
 
 import unicodedata
 
-# Not letters, but written inside city names one time and left out the next; dashes, spaces, accents and invisible
-# characters go by category.
+# Characters that some spellings of a name have and others lack. Dashes, spaces, accents and invisible characters are
+# dropped by their category.
 _DROPPED = frozenset("'’‘ʻʼ`´.")
 _DROPPED_CATEGORIES = frozenset({"Pd", "Zs", "Mn", "Cf"})
-# The long form becomes the short one after spaces are gone, so that "StLouis", "St. Louis" and "Saint Louis" meet.
+# Applied after spaces are dropped, so that "StLouis", "St. Louis" and "Saint Louis" become the same.
 _SHORT_FORMS = (("saint", "st"), ("fort", "ft"), ("mount", "mt"))
 
 
 def fold_city(name: str) -> str:
-    """`name` without case, spaces, accents, apostrophes, periods and hyphens; Saint, Fort and Mount abbreviated."""
+    """`name` without case, spaces, accents, apostrophes, periods, hyphens; Saint, Fort and Mount are abbreviated."""
     folded = "".join(
         character
         for character in unicodedata.normalize("NFKD", name)
@@ -23,6 +23,6 @@ def fold_city(name: str) -> str:
 
 
 def strip_state(name: str, state_code: str) -> str:
-    """`name` without a trailing ``, ST`` that repeats `state_code`, because answers print cities so."""
+    """`name` without a trailing ``, ST`` that repeats `state_code`. Answers print cities so, and people copy that."""
     head, comma, tail = name.rpartition(",")
     return head.strip() if comma and tail.strip().upper() == state_code else name

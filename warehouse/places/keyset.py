@@ -1,7 +1,7 @@
 """The key set of an area in a release: every ZIP code and folded city name, held in memory.
 
-It decides what a query matches before any cache or file is asked, so an unknown name costs nothing and made-up names
-cannot grow anything.
+It decides what a query matches before any cache or file is consulted. So an unknown name costs almost nothing, and
+made-up names cannot fill a cache.
 """
 
 import random
@@ -15,68 +15,76 @@ from warehouse.places.city_names import fold_city, strip_state
 
 
 class Match(msgspec.Struct, frozen=True):
-    """What a query means in one release. `query` is its canonical form: equal forms have equal answers.
+    """What a query means in one release. Made for each request."""
 
-    `keys` find its entries.
-    """
-
-    query: str
-    keys: tuple[str, ...]
+    query: str  # canonical form: queries with the same form have the same answer
+    keys: tuple[str, ...]  # the keys of its entries
 
 
 class UnknownZip(msgspec.Struct, frozen=True):
+    """The release has nothing on the ZIP code."""
+
     zip_code: str
 
 
 class OtherCity(msgspec.Struct, frozen=True):
-    """The ZIP code is there, but not in the city or state asked for; `city` is where it is ("Dickinson, AL")."""
+    """The ZIP code exists, but not in the requested city or state."""
 
     zip_code: str
-    city: str
+    city: str  # where it is ("Dickinson, AL")
 
 
 class UnknownCity(msgspec.Struct, frozen=True):
-    """`similar`: up to three cities of the state whose names begin alike; `states`: where else the name occurs."""
+    """The state has no city of that name."""
 
     city_name: str
     state_code: str
-    similar: tuple[str, ...]
-    states: tuple[str, ...]
+    similar: tuple[str, ...]  # up to three cities of the state whose names start alike
+    states: tuple[str, ...]  # other states that have a city of that name
 
 
 NoMatch = UnknownZip | OtherCity | UnknownCity
 
 
-# By state, then by folded name: ascending ZIP codes.
+# ZIP codes, ascending, by state and then by folded name.
 CityNames = dict[str, dict[str, tuple[str, ...]]]
 
 
-# Members that were added later have defaults: releases of earlier versions must still open.
+# Fields that were added later have defaults, because releases of earlier versions must still open.
 class Zip(msgspec.Struct, frozen=True, array_like=True):
-    city: str
+    """What a key set knows about one ZIP code."""
+
+    city: str  # as answers print it
     state_code: str
-    has_figures: bool
+    has_figures: bool  # False if its entry has no figure at all
     records: int = 1
 
 
 class Group(msgspec.Struct, frozen=True, array_like=True):
-    city: str
+    """A set of entries stored under one key, because no union of ZIP codes yields it.
+
+    It is a city of the area's own, or such a city's part of a ZIP code that several cities share.
+    """
+
+    city: str  # as answers print it
     records: int
 
 
 class StoredKeySet(msgspec.Struct, frozen=True, array_like=True):
-    zips: dict[str, Zip]
-    cities: CityNames
+    """A key set as its file in the release holds it, in MessagePack."""
+
+    zips: dict[str, Zip]  # by ZIP code
+    cities: CityNames  # the area's own cities
     aliases: CityNames
-    postal: CityNames = {}
-    groups: dict[str, Group] = {}
+    postal: CityNames = {}  # postal cities of ZIP codes
+    groups: dict[str, Group] = {}  # by key
 
 
 class KeySet:
-    """Immutable. A name means what the first of three knows by it: the area's own cities, postal cities, aliases.
+    """The key set of one area in one open release. Immutable; an `OpenRelease` holds it as long as it lives.
 
-    A group is a set of entries that are kept together, because they are no union of ZIP codes: a city of the area's
-    own, or its part of a ZIP code that it shares with another.
+    A city name is looked up on three levels, and the first that has it decides: the area's own cities, postal cities,
+    aliases.
     """
 
     def __init__(self, stored: StoredKeySet) -> None:
@@ -97,13 +105,14 @@ class KeySet:
 
     @classmethod
     def decoded(cls, data: bytes) -> "KeySet":
-        """Raises msgspec.DecodeError if `data` is no key set."""
+        """The key set in a file's bytes. Raises msgspec.DecodeError if they are not one."""
         try:
             return cls(msgspec.msgpack.decode(data, type=StoredKeySet))
         except UnicodeDecodeError as error:
             raise msgspec.DecodeError(str(error)) from None
 
     def encoded(self) -> bytes:
+        """The bytes of its file."""
         return msgspec.msgpack.encode(self._stored)
 
     @property
@@ -115,12 +124,12 @@ class KeySet:
         return sum(len(cities) for cities in self._stored.cities.values())
 
     def some(self, most: int) -> list[Match]:
-        """ZIP codes at random."""
+        """At most `most` ZIP codes, at random."""
         zips = random.sample(list(self._zips), min(most, len(self._zips)))
         return [Match(f"zip:{zip_code}", (zip_code,)) for zip_code in zips]
 
     def matches(self) -> Iterator[Match]:
-        """Every canonical query that there is, each once: ZIP codes, cities, then aliases that no city hides."""
+        """Every canonical query with an answer, once each: ZIP codes, then cities, and aliases that no city hides."""
         for zip_code in self._zips:
             yield Match(f"zip:{zip_code}", (zip_code,))
         for state in sorted(set().union(*self._levels)):
@@ -131,14 +140,19 @@ class KeySet:
                 yield self._city(state, name, zip_codes)
 
     def has_figures(self, keys: tuple[str, ...]) -> bool:
+        """Whether any entry of these ZIP codes has a figure."""
         return any(self._zips[zip_code].has_figures for zip_code in keys)
 
     def records(self, keys: tuple[str, ...]) -> int:
-        """How many records the area has under `keys` together."""
+        """The number of records under all `keys` together."""
         return sum((self._groups.get(key) or self._zips[key]).records for key in keys)
 
     def resolve(self, zip_code: str | None, city_name: str | None, state_code: str | None) -> Match | NoMatch:
-        """What the parameters match together. Either `zip_code`, or `city_name` and `state_code`, must be given."""
+        """What all given parameters match together.
+
+        Raises:
+            ValueError: if neither `zip_code`, nor `city_name` and `state_code`, are given.
+        """
         if zip_code is not None:
             return self._resolve_zip(zip_code, city_name, state_code)
         if city_name is None or state_code is None:
@@ -182,7 +196,7 @@ class KeySet:
         return Match(query, (query,) if query in self._groups else zip_codes)
 
     def _label(self, match: Match) -> str:
-        """How answers print the city."""
+        """The name of the city as answers print it."""
         key = match.keys[0]
         return self._groups[key].city if key in self._groups else self._zips[key].city
 
@@ -201,7 +215,7 @@ class KeySet:
 
 
 def _other_states(stored: StoredKeySet) -> dict[str, set[str]]:
-    """States that a city of the area's own puts a ZIP code into, beside the one that it is in."""
+    """For each ZIP code, the states other than its own in which a city of the area's own contains it."""
     found: dict[str, set[str]] = defaultdict(set)
     for state, cities in stored.cities.items():
         for zip_code in {zip_code for zip_codes in cities.values() for zip_code in zip_codes}:
@@ -211,7 +225,7 @@ def _other_states(stored: StoredKeySet) -> dict[str, set[str]]:
 
 
 def part_query(zip_code: str, city: str) -> str:
-    """The canonical query for what lies in a ZIP code and in a city; `city` is that of the city."""
+    """The canonical query for the part of a ZIP code in a city. `city` is the canonical query for the city."""
     return f"zip:{zip_code}+{city}"
 
 

@@ -1,4 +1,4 @@
-"""Builds the key set of an area, when a release is built."""
+"""Builds the key set of an area while a release is built."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -8,7 +8,10 @@ from warehouse.places.keyset import CityNames, Group, KeySet, StoredKeySet, Zip,
 
 
 class KeySetBuilder:
-    """Cities are given as answers print them ("Dickinson, AL")."""
+    """Collects the names of one area. Made by the area's build function, used once.
+
+    Cities are given as answers print them ("Dickinson, AL").
+    """
 
     def __init__(self) -> None:
         self._zips: dict[str, Zip] = {}
@@ -18,39 +21,41 @@ class KeySetBuilder:
         self._aliases = _Gathered()
 
     def add(self, zip_code: str, city: str, state_code: str, *, has_figures: bool) -> None:
-        """A ZIP code, known by its city."""
+        """Adds a ZIP code, which its city's name finds."""
         self._zips[zip_code] = Zip(city, state_code, has_figures)
         self._cities.add(zip_code, city, state_code)
 
     def add_postal(self, zip_code: str, city: str, state_code: str, records: int) -> None:
-        """A ZIP code that has records of the area; its city is consulted where the area has no city of that name."""
+        """Adds a ZIP code with records. Its postal city finds it if the area has no city of its own with that name."""
         self._zips[zip_code] = Zip(city, state_code, has_figures=True, records=records)
         self._postal.add(zip_code, city, state_code)
 
     def add_group(self, city: str, state_code: str, zip_codes: Iterable[str], records: int) -> str:
-        """A city of the area's own, with the ZIP codes that lie in it; returns the key that finds its entries."""
+        """Adds a city of the area's own, with its ZIP codes. Returns the key of its entries."""
         name = self._cities.add_all(zip_codes, city, state_code)
         key = city_query(state_code, name)
         self._groups[key] = Group(city, records)
         return key
 
     def add_part(self, zip_code: str, group: str, city: str, records: int) -> str:
-        """The part of a ZIP code that lies in the city of a group, where others share it; returns its key."""
+        """Adds the part of a shared ZIP code that lies in the city with key `group`. Returns the key of its entries."""
         key = part_query(zip_code, group)
         self._groups[key] = Group(city, records)
         return key
 
     def add_alias(self, zip_code: str, city_name: str, state_code: str) -> None:
+        """Adds another name for a ZIP code. Ignored if the area has nothing on that ZIP code."""
         if zip_code in self._zips:
             self._aliases.add(zip_code, city_name, state_code)
 
     def build(self) -> KeySet:
+        """The key set of everything added so far."""
         cities, postal, aliases = (names.frozen() for names in (self._cities, self._postal, self._aliases))
         return KeySet(StoredKeySet(self._zips, cities, aliases, postal, self._groups))
 
 
 class _Gathered:
-    """Names while they are collected."""
+    """City names of one level while they are collected: by state, then by folded name, the ZIP codes."""
 
     def __init__(self) -> None:
         self._zips: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))

@@ -194,7 +194,7 @@ def test_a_device_or_pipe_is_not_replaced(tmp_path: Path) -> None:
     """``--out /dev/stdout`` by root would replace it for everybody."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         write_atomically(pipe, b"x")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert list(tmp_path.iterdir()) == [pipe]

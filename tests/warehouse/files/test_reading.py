@@ -53,7 +53,7 @@ def test_whatever_lies_in_the_place_of_a_small_file_is_an_error_of_ours(
 def test_a_pepper_that_is_no_file_is_an_error_and_not_waited_for(tmp_path: Path) -> None:
     """The instance does not start, and says why."""
     os.mkfifo(tmp_path / "pepper")
-    with pytest.raises(SettingsError, match="not an ordinary file"):
+    with pytest.raises(SettingsError, match="not a regular file"):
         pepper.obtain(None, tmp_path)
 
 
