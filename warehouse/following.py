@@ -1,4 +1,4 @@
-"""Follows the pointer of a data folder: always the current release, opened, checked and ready to answer."""
+"""Follows the pointer of a data folder, and keeps the current release open, checked and ready to answer."""
 
 import asyncio
 import contextlib
@@ -21,19 +21,22 @@ from warehouse.schema.errors import CatalogError, WarehouseError
 log = logging.getLogger("forecast.warehouse")
 
 POLL_SECONDS = 0.5
-# A whole country takes a second or two; what takes much longer is told, and goes on.
+# Opening a national release takes a second or two. One that takes longer than this is reported, and opening continues.
 _OPEN_SECONDS = 10.0
-# Every request is answered within 5 s, so nobody uses an engine any more this long after the switch.
-_RETIRE_AFTER = 10.0
+# Every request is answered within 5 s, so this long after a switch nobody uses the old engine any more.
+_RETIRE_AFTER_SECONDS = 10.0
 
 OpenEngine = Callable[[Path, Mapping[str, LookupStatement]], Engine]
 
 
 class OpenRelease(msgspec.Struct, frozen=True, eq=False):
-    """A release that can answer. A request takes it once and uses nothing else. `keys` is by area."""
+    """An open release that can answer. A request takes it once and uses no other.
+
+    The follower opens it, owns it, and closes its engine some seconds after it was replaced.
+    """
 
     manifest: Manifest
-    keys: Mapping[str, KeySet]
+    keys: Mapping[str, KeySet]  # by area
     engine: Engine
 
     @property
@@ -42,17 +45,17 @@ class OpenRelease(msgspec.Struct, frozen=True, eq=False):
 
 
 class PreviousRelease(msgspec.Struct, frozen=True, eq=False):
-    """The release that answered before the current one; `since` is when it stopped doing so, by `time.monotonic`."""
+    """The release that answered before the current one. The follower holds it until the next switch."""
 
     release: OpenRelease
-    since: float
+    since: float  # when it stopped being current, by `time.monotonic`
 
 
 class ReleaseFollower:
-    """`current` is None until the first release was `opened`. A release that cannot be opened changes nothing.
+    """Keeps the current release open. One per worker, for the worker's whole life; used from one event loop.
 
-    With `keep_previous` the release before is open too, and stands in at the start for one that cannot be opened: then
-    `stands_in_since` says when it stopped being the current one, by `time.monotonic`.
+    If a new release cannot be opened, the one that answers stays. With `keep_previous`, the previous release is open
+    too; if the current one cannot be opened at the start, the previous one stands in for it.
     """
 
     def __init__(
@@ -64,36 +67,42 @@ class ReleaseFollower:
         *,
         keep_previous: bool = False,
     ) -> None:
-        """`on_retire` is told the id of a release that no request uses any more; it may have come back since."""
-        self.current: OpenRelease | None = None
+        """`on_switch` is called with each release that starts to answer.
+
+        `on_retire` is called with the id of a release that no request uses any more. That release may be current again
+        by then.
+        """
+        self.current: OpenRelease | None = None  # None until the first release is open
         self.previous: PreviousRelease | None = None
+        # if the previous release stands in: when it stopped being current, by `time.monotonic`
         self.stands_in_since: float | None = None
-        self.problem: str | None = None
+        self.problem: str | None = None  # why the pointer's release is not open
         self._keep_previous = keep_previous
         self._catalog = Catalog(data)
         self._open_engine = open_engine
         self._on_switch = on_switch
         self._on_retire = on_retire
         self._files = FileAccess()
-        self.opened = asyncio.Event()
+        self.opened = asyncio.Event()  # set once `current` is there
         self._looked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._retired: set[OpenRelease] = set()
 
     @property
     def hang(self) -> Hang | None:
-        """What hangs on the data folder's file system: a look-up, or following."""
+        """What hangs on the data folder's file system (a look-up or the follower), and has done so longest."""
         engines = [release.engine for release in (self.current, self.previous and self.previous.release) if release]
         hangs = [hang for hang in (*(engine.hang for engine in engines), self._files.hang) if hang is not None]
         return max(hangs, key=lambda hang: hang.seconds, default=None)
 
     async def start(self) -> None:
-        """Returns when the current release is open or cannot be opened, or when that takes unusually long."""
+        """Starts following. Returns once the current release is open, or cannot be opened, or takes unusually long."""
         self._task = asyncio.create_task(self._follow(), name="follow releases")
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._looked.wait(), _OPEN_SECONDS)
 
     async def stop(self) -> None:
+        """Stops following and closes all releases."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -113,13 +122,13 @@ class ReleaseFollower:
             pointer = await self._pointer()
             if pointer is None and self.current:
                 raise CatalogError(
-                    f"{self._catalog.pointer_file} is gone: `forecast extracts rollback RELEASE` writes it anew"
+                    f"{self._catalog.pointer_file} is gone: `forecast extracts rollback RELEASE` writes a new one"
                 )
             if pointer is None or (self.current and self.current.id == pointer.release):
                 self.problem = self.stands_in_since = None
                 return
             opened = await self._opened(pointer.release)
-        except Exception as error:  # whatever is wrong with a release, the one that answers goes on answering
+        except Exception as error:  # whatever is wrong with a release, the one that answers must go on
             if self.problem != str(error):
                 expected = isinstance(error, WarehouseError)
                 trace = None if expected else error
@@ -130,24 +139,24 @@ class ReleaseFollower:
             return
         self.problem = None
         self._switch(opened, None)
-        if self._keep_previous and self.previous is None:  # just started
+        if self._keep_previous and self.previous is None:  # we just started
             self.previous = await self._open_before()
 
     async def _stand_in(self) -> None:
-        """The release before the current one answers, until that can be opened."""
+        """Lets the previous release answer until the current one can be opened."""
         before = await self._open_before()
         if before is not None:
             self._switch(before.release, before.since)
 
     async def _open_before(self) -> PreviousRelease | None:
-        """The release before the current one, if there is one that can be opened."""
+        """The previous release, opened. None if there is none, or it cannot be opened."""
         try:
             pointer = await self._pointer()
             if pointer is None or pointer.previous is None:
                 return None
             opened = await self._opened(pointer.previous)
-        except Exception as error:  # it is not what was asked for, and `problem` says what is
-            log.error("the release before cannot be opened: %s", error)
+        except Exception as error:  # `problem` is about the current release only
+            log.error("cannot open the previous release: %s", error)
             return None
         age = (datetime.now(UTC) - pointer.switched_at).total_seconds()
         return PreviousRelease(opened, time.monotonic() - max(0.0, age))
@@ -161,18 +170,18 @@ class ReleaseFollower:
             self._end(before, time.monotonic() if since is None else since)
         try:
             self._on_switch(opened)
-        except Exception:  # whoever is told must not end the following
-            log.exception("not everything was told of release %s", opened.id)
+        except Exception:  # a callback must not end the follower
+            log.exception("a callback failed for release %s", opened.id)
 
     def _end(self, release: OpenRelease, since: float) -> None:
-        """It answers no new requests from now on, and was the current one until `since`."""
+        """Takes a release out of service: it gets no new requests, and was current until `since`."""
         leaving: OpenRelease | None = release
         if self._keep_previous:
             leaving = self.previous.release if self.previous else None
             self.previous = PreviousRelease(release, since)
         if leaving is not None:
             self._retired.add(leaving)
-            asyncio.get_running_loop().call_later(_RETIRE_AFTER, self._retire, leaving)
+            asyncio.get_running_loop().call_later(_RETIRE_AFTER_SECONDS, self._retire, leaving)
 
     def _retire(self, release: OpenRelease) -> None:
         self._retired.discard(release)
@@ -190,7 +199,7 @@ class ReleaseFollower:
         manifest = self._catalog.manifest(release)
         self._catalog.verify(manifest)
         folder = self._catalog.folder(release)
-        # one that only a later version knows is not served by this one
+        # an area that only a later version knows is not served
         areas = [area for area in DATA_AREAS if area.name in manifest.areas]
         keys = {}
         for area in areas:

@@ -1,1 +1,1 @@
-"""Look-ups in the files of a release: DuckDB, batching, deadlines."""
+"""Look-ups in the files of a release: DuckDB, shared statements, deadlines."""

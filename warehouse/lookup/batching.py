@@ -1,4 +1,4 @@
-"""Which look-ups wait, and which of them share the next statement. Used from one event loop."""
+"""Which look-ups are waiting, and which of them share the next statement. Used from one event loop."""
 
 import asyncio
 from collections import OrderedDict
@@ -10,51 +10,50 @@ import msgspec
 from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.schema.errors import LookupFailure
 
-# Measured: from some 100 scattered keys on, a statement reads every row group, and costs the same for 512: some 15 ms.
-# Larger ones would gain little and hold up others.
+# Measured: a statement for about 100 scattered keys reads every row group, and one for 512 costs no more: about 15 ms.
+# Larger statements would gain little and delay other look-ups.
 MAX_KEYS_PER_STATEMENT = 512
 
 
 class PendingLookup(msgspec.Struct, eq=False):
-    """One look-up that waits for its `answer`: entries, or rows if it has no `keys`.
-
-    `deadline` is by `time.monotonic`. `parameters` are those of a look-up that is not by key. An `alone` look-up shares
-    no statement: the one that it shared failed.
-    """
+    """One look-up that a caller waits for. The engine makes it, and drops it when it is answered."""
 
     lookup: LookupStatement
-    answer: asyncio.Future[list[Any]]
-    deadline: float
+    answer: asyncio.Future[list[Any]]  # the entries of `keys`, or without keys the rows
+    deadline: float  # by time.monotonic()
     keys: tuple[str, ...]
-    parameters: tuple[Any, ...] = ()
-    alone: bool = False
+    parameters: tuple[Any, ...] = ()  # of a look-up without keys
+    alone: bool = False  # must not share a statement
 
     @property
     def over(self) -> bool:
-        """Whether it is answered or past its deadline, or its caller has gone."""
+        """Whether it was answered, is past its deadline, or its caller has gone."""
         return self.answer.done()
 
     def give(self, found: list[Any]) -> None:
+        """Answers it, unless it is over."""
         if not self.answer.done():
             self.answer.set_result(found)
 
     def fail(self, error: BaseException) -> None:
+        """Fails it, unless it is over."""
         if not self.answer.done():
             self.answer.set_exception(error)
 
     def pick(self, entries: Mapping[str, bytes]) -> None:
-        """Gives the entries of its keys, in their order; fails if one is missing."""
+        """Answers it with the entries of its keys, in their order. Fails it if any is missing."""
         found = [entries[key] for key in self.keys if key in entries]
         if len(found) == len(self.keys):
             self.give(found)
         else:
-            self.fail(LookupFailure(f"{len(self.keys)} entries asked for, {len(found)} found"))
+            self.fail(LookupFailure(f"found {len(found)} of {len(self.keys)} entries"))
 
 
 class LookupQueue:
-    """The look-ups of one Engine that wait for a statement.
+    """The look-ups that wait for a statement. Owned by one engine.
 
-    First come, first served: the oldest is always taken next, and none overtakes another of the same statement.
+    First come, first served: the next statement always includes the oldest, and no look-up overtakes another with the
+    same SQL.
     """
 
     def __init__(self) -> None:
@@ -65,24 +64,26 @@ class LookupQueue:
 
     @property
     def may_grow(self) -> bool:
-        """Whether others can share the statement of the oldest request. At least one must wait."""
+        """Whether later look-ups could share the oldest one's statement. At least one must be waiting."""
         oldest = next(iter(self._requests))
         return bool(oldest.keys) and not oldest.alone
 
     def add(self, request: PendingLookup) -> None:
+        """Adds a look-up at the end."""
         self._requests[request] = None
 
     def discard(self, request: PendingLookup) -> None:
+        """Removes a look-up, if it is still waiting."""
         self._requests.pop(request, None)
 
     def put_back(self, requests: Iterable[PendingLookup]) -> None:
-        """Puts them in front of all others, in this order."""
+        """Puts look-ups before all others, in their order."""
         for request in reversed(list(requests)):
             self._requests[request] = None
             self._requests.move_to_end(request, last=False)
 
     def take(self) -> list[PendingLookup]:
-        """Takes the requests of one statement: the oldest, and those that can share it. At least one must wait."""
+        """Takes the look-ups of the next statement: the oldest, and those that can share it. At least one must wait."""
         oldest = next(iter(self._requests))
         taken = self._sharing(oldest) if self.may_grow else [oldest]
         for request in taken:
@@ -90,6 +91,7 @@ class LookupQueue:
         return taken
 
     def take_all(self) -> list[PendingLookup]:
+        """Takes all look-ups, oldest first."""
         taken = list(self._requests)
         self._requests.clear()
         return taken
@@ -108,7 +110,7 @@ class LookupQueue:
 
 
 def shared_statement(requests: Sequence[PendingLookup]) -> tuple[str, tuple[Any, ...]]:
-    """Text and parameters of the statement for requests that were taken together; each key is in it once."""
+    """Text and parameters of the statement for look-ups that were taken together. Each key is in it once."""
     first = requests[0]
     if not first.keys:
         return first.lookup.text, first.parameters
@@ -116,7 +118,7 @@ def shared_statement(requests: Sequence[PendingLookup]) -> tuple[str, tuple[Any,
 
 
 def distribute(requests: Sequence[PendingLookup], rows: list[tuple[Any, ...]]) -> None:
-    """Gives each request its part of what their statement found."""
+    """Answers each look-up with its part of the rows that their statement found."""
     if not requests[0].keys:
         requests[0].give(rows)
         return
@@ -126,7 +128,7 @@ def distribute(requests: Sequence[PendingLookup], rows: list[tuple[Any, ...]]) -
 
 
 def singly(requests: Iterable[PendingLookup]) -> list[PendingLookup]:
-    """Those that still wait, each to be asked again in a statement of its own."""
+    """Of the look-ups of a failed statement, those to try again, each alone."""
     again = [request for request in requests if not request.over]
     for request in again:
         request.alone = True

@@ -1,8 +1,8 @@
 """Look-ups in the files of one release: locked-down DuckDB, a cursor per statement, deadlines, a bounded queue.
 
-Look-ups by key that wait at the same time share one statement. A lone look-up waits for no others: those of one turn of
-the event loop go together. Those that come while a statement runs go together shortly after it has ended, or when it
-turns out to take long.
+Look-ups by key that wait at the same time share one statement. Those from one turn of the event loop start together; a
+lone one does not wait for more. Those that arrive while a statement runs start together shortly after it ends, or as
+soon as it turns out to be slow.
 """
 
 import asyncio
@@ -24,18 +24,18 @@ from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.lookup.running_query import CLOSED, Row, RunningQuery
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupStuck, LookupTimeout
 
-# One query keeps a processor busy. A second thread lets a short look-up pass a long one, and covers waits for the disk.
+# One query keeps a processor busy. A second thread lets a look-up overtake a slow one, and hides waits for the disk.
 _THREADS = 2
-# Measured: a statement takes some 0.9 ms for one key, and 1.6 ms for 16 neighbours. So look-ups that can share one wait
-# for the one that runs, unless it takes longer than this, as a hundred scattered keys do.
+# Measured: a statement takes about 0.9 ms for one key and 1.6 ms for 16 neighbouring keys. So look-ups that could share
+# one wait for the running statement, unless it takes longer than this, as one for a hundred scattered keys does.
 _LONG_SECONDS = 0.01
-_INTERRUPT_SECONDS = 0.02
-# An interrupt ends a query within milliseconds, unless it waits for the file system. A query that goes on for this long
-# after its deadline is stuck: it is interrupted again only now and then.
+_INTERRUPT_EVERY_SECONDS = 0.02
+# An interrupt ends a query within milliseconds, unless the query waits for the file system. After this long it counts
+# as stuck. Nothing more can be done about it here, so it is interrupted less often.
 _STUCK_SECONDS = 1.0
-_INTERRUPT_STUCK_SECONDS = 0.5
-# If others came meanwhile, the next statement waits for more, as long as the last one took but no longer than this:
-# with 32 callers, a fifth more share it.
+_INTERRUPT_STUCK_EVERY_SECONDS = 0.5
+# If look-ups arrived while a statement ran, the next one waits for more: as long as the last one took, but at most this
+# long. Measured with 32 callers: a fifth more of them share a statement.
 _MAX_GATHERING_SECONDS = 0.002
 
 # Called with the seconds of a statement, and how many look-ups shared it.
@@ -43,7 +43,7 @@ ObserveStatement = Callable[[float, int], None]
 
 
 class Engine:
-    """Answers look-ups from the files of one open release, which owns it and closes it. Used from one event loop."""
+    """Answers look-ups in one release. Owned by its `OpenRelease`, closed with it; used from one event loop."""
 
     def __init__(
         self,
@@ -55,10 +55,11 @@ class Engine:
         queue: int,
         observe: ObserveStatement = lambda _seconds, _lookups: None,
     ) -> None:
-        """Opens the files of the named `lookups` in `folder`.
+        """Opens the files that `lookups` (by name) read in `folder`.
 
-        `memory` is in bytes; `timeout` is in seconds and includes waiting; `queue` is how many look-ups there may be at
-        once.
+        `memory` is DuckDB's limit in bytes. `timeout` is each look-up's deadline in seconds, waiting included. `queue`
+        is the number of look-ups allowed at once. `observe` is called after each statement with its duration in seconds
+        and the number of look-ups that shared it.
 
         Raises:
             LookupFailure: if a file cannot be opened.
@@ -92,10 +93,10 @@ class Engine:
             raise LookupFailure(f"{name} in {folder} cannot be opened: {sql.reason(error)}") from None
 
     async def rows(self, lookup: str, *parameters: Any) -> list[Row]:
-        """The rows that the look-up of that name finds, in its order, by a statement of its own.
+        """The rows that a look-up finds, in its order. It shares its statement with no other.
 
         Raises:
-            LookupBusy: if too many look-ups wait already.
+            LookupBusy: if too many look-ups are waiting.
             LookupStuck: if every thread has a query that does not end.
             LookupTimeout: if the deadline passed.
             LookupFailure: if the query failed.
@@ -103,7 +104,7 @@ class Engine:
         return await self._ask(lookup, (), parameters)
 
     async def entries(self, lookup: str, keys: Sequence[str]) -> list[bytes]:
-        """The entries of `keys`, in their order, found by the look-up of that name.
+        """The entries of `keys`, in their order, from a look-up by key.
 
         Raises:
             LookupBusy, LookupStuck, LookupTimeout: as `rows` does.
@@ -113,22 +114,22 @@ class Engine:
 
     @property
     def hang(self) -> Hang | None:
-        """The query that has been stuck longest, counted from its deadline; None if none is."""
+        """The query that has been stuck longest, counted from its deadline. None if none is stuck."""
         seconds = max((query.overdue for query in self._running), default=0.0)
         return Hang("warehouse query stuck", seconds) if seconds > _STUCK_SECONDS else None
 
     def close(self) -> None:
-        """Fails all look-ups that run or wait. Returns at once."""
+        """Fails all look-ups and ends their queries. Returns at once; threads end in the background."""
         if self._closed:
             return
         self._closed = True
-        # not cancelled: to a caller, a cancelled future looks as if its own task were cancelled
+        # not cancelled, because a caller could not tell that from its own task being cancelled
         for request in chain(self._waiting.take_all(), *self._running.values()):
             request.fail(LookupFailure(CLOSED))
         for query in self._running:
             query.closed = True
         self._threads.shutdown(wait=False)
-        # in a thread: closing a connection waits until no query runs, and would hold up the event loop
+        # in a thread, because closing a connection waits for its queries and would block the event loop
         threading.Thread(target=self._end, args=[list(self._running)], name="close warehouse").start()
 
     def _end(self, running: list[RunningQuery]) -> None:
@@ -142,10 +143,10 @@ class Engine:
     async def _ask(self, lookup: str, keys: tuple[str, ...], parameters: Row) -> list[Any]:
         if self._closed:
             raise LookupFailure(CLOSED)
-        # a look-up whose caller has gone, or is past its deadline, counts until its statement ends: it holds a thread
+        # a look-up whose caller has gone counts until its statement ends, because that occupies a thread
         under_way = len(self._waiting) + sum(map(len, self._running.values()))
         if under_way >= self._queue:
-            raise LookupBusy(f"{under_way} look-ups wait for the warehouse already")
+            raise LookupBusy(f"{under_way} look-ups are waiting for the warehouse")
         if len(self._running) == _THREADS and all(query.overdue > _STUCK_SECONDS for query in self._running):
             raise LookupStuck(str(self.hang))
         loop = asyncio.get_running_loop()
@@ -166,23 +167,23 @@ class Engine:
 
     def _dispatch(self) -> None:
         while self._waiting and len(self._running) < _THREADS and not self._holds_back():
-            # a caller that went away in this very turn is still among them
+            # includes look-ups whose caller has gone in this very turn
             requests = [request for request in self._waiting.take() if not request.over]
             if requests:
                 self._start(requests)
 
     def _holds_back(self) -> bool:
-        """Whether the next statement would be larger for waiting, and need not wait long."""
+        """Whether the next statement should wait a moment for more look-ups to share it."""
         return self._waiting.may_grow and (self._gathers or any(not query.is_long for query in self._running))
 
     def _start(self, requests: list[PendingLookup]) -> None:
         text, parameters = shared_statement(requests)
         try:
-            # a used cursor saves 0.2 ms
+            # reusing a cursor saves 0.2 ms
             cursor = self._idle.pop() if self._idle else self._connection.cursor()
             query = RunningQuery(cursor, text, parameters, max(request.deadline for request in requests))
             future = self._threads.submit(query.run)
-        except (RuntimeError, duckdb.Error) as error:  # no thread can be started, no cursor made
+        except (RuntimeError, duckdb.Error) as error:  # no thread could be started, or no cursor made
             _fail(requests, LookupFailure(str(error)))
             return
         self._running[query] = requests
@@ -198,7 +199,7 @@ class Engine:
         self._turn.soon()
 
     def _gather(self, seconds: float) -> None:
-        """Lets the next statement wait for those who were answered just now, and may ask again at once."""
+        """Holds back the next statement for `seconds`: callers that were just answered may ask again at once."""
         self._gathers = True
         asyncio.get_running_loop().call_later(seconds, self._gathered)
 
@@ -207,10 +208,10 @@ class Engine:
         self._turn.soon()
 
     def _interrupt(self, query: RunningQuery) -> None:
-        """All of its look-ups are past their deadlines."""
+        """Interrupts a query whose look-ups are all past their deadlines."""
         if query in self._running:
             query.interrupt()
-            # an interrupt before execution has begun is lost, so it is repeated
+            # an interrupt is lost if execution has not started yet, so it is repeated
             asyncio.get_running_loop().call_later(_pause(query), self._interrupt, query)
 
     def _ended(
@@ -227,7 +228,7 @@ class Engine:
             if self._waiting or len(requests) > 1:
                 self._gather(min(query.seconds, _MAX_GATHERING_SECONDS))
         elif len(requests) > 1 and not self._closed:
-            # a request that asked for nothing wrong must not fail with one that did
+            # a bad row group, or a key too many, must fail only the look-up that asked for it
             self._waiting.put_back(singly(requests))
         else:
             _fail(requests, error)
@@ -236,8 +237,8 @@ class Engine:
 
 
 def _pause(query: RunningQuery) -> float:
-    """Seconds until it is interrupted again."""
-    return _INTERRUPT_SECONDS if query.overdue < _STUCK_SECONDS else _INTERRUPT_STUCK_SECONDS
+    """Seconds until the query is interrupted again."""
+    return _INTERRUPT_EVERY_SECONDS if query.overdue < _STUCK_SECONDS else _INTERRUPT_STUCK_EVERY_SECONDS
 
 
 def _fail(requests: Iterable[PendingLookup], error: BaseException) -> None:

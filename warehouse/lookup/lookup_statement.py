@@ -1,4 +1,4 @@
-"""What look-ups ask: the statement of an area on the files of one release."""
+"""The SQL that look-ups run: an area's statement on the files of one release."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,18 +7,18 @@ import msgspec
 
 
 class LookupStatement(msgspec.Struct, frozen=True):
-    """The statement of one area, on the files of one release; it lives as long as the open release.
+    """The SQL of one look-up. Made when a release is opened, and kept by its engine.
 
-    `probe` are parameters with which it finds nothing. `few` is for a look-up by key: the same statement for one key,
-    for two, and so on. DuckDB's plan for a short list is faster than that for the parameter of any length in `text`.
+    DuckDB plans a short list of placeholders better than one list parameter of any length. So a look-up by key has
+    both forms.
     """
 
-    text: str
-    probe: tuple[Any, ...]
-    few: tuple[str, ...] = ()
+    text: str  # takes any number of keys, as one list
+    probe: tuple[Any, ...]  # parameters of `text` that find nothing
+    few: tuple[str, ...] = ()  # the same for exactly 1, 2, 3, ... keys, each with its own placeholder
 
     def by_keys(self, keys: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
-        """Text and parameters that ask for `keys`, at least one."""
+        """Text and parameters of the statement for `keys`, of which there must be at least one."""
         if len(keys) <= len(self.few):
             return self.few[len(keys) - 1], tuple(keys)
         return self.text, (list(keys),)

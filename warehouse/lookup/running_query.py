@@ -1,4 +1,4 @@
-"""One SQL statement, which runs in a thread and is interrupted from another."""
+"""One SQL statement that runs in a thread and can be interrupted from another."""
 
 import threading
 import time
@@ -15,29 +15,33 @@ Row = tuple[Any, ...]
 
 
 class RunningQuery:
-    """One statement of an Engine, on a `cursor` that no other uses meanwhile.
+    """One run of a statement. The engine makes it, and drops it when the run ends.
 
-    `deadline` is by `time.monotonic`. `is_long`: it has run for a while. `closed`: the release was closed. After it
-    ran, `ended` is set and `seconds` says how long it took.
+    Nothing else may use `cursor` while it runs. `deadline` is a time.monotonic() value.
     """
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection, text: str, parameters: Row, deadline: float) -> None:
         self.cursor = cursor
         self.deadline = deadline
-        self.seconds = 0.0
-        self.is_long = False
-        self.closed = False
+        self.seconds = 0.0  # how long it ran; set when it ends
+        self.is_long = False  # set by the engine when it has run for a while
+        self.closed = False  # set by the engine when the release is closed
         self.ended = threading.Event()
         self._text = text
         self._parameters = list(parameters)
 
     @property
     def overdue(self) -> float:
-        """Seconds since its deadline; negative before."""
+        """Seconds since the deadline; negative before it."""
         return time.monotonic() - self.deadline
 
     def run(self) -> list[Row]:
-        """Raises LookupTimeout if the deadline passed, LookupFailure if the release was closed or the query failed."""
+        """Runs the statement, in the current thread.
+
+        Raises:
+            LookupTimeout: if the deadline passed.
+            LookupFailure: if the release was closed or the query failed.
+        """
         started = time.monotonic()
         try:
             if started >= self.deadline:
@@ -56,4 +60,5 @@ class RunningQuery:
             self.ended.set()
 
     def interrupt(self) -> None:
+        """Interrupts the run. Callable from any thread; has no effect if the run has not started yet."""
         self.cursor.interrupt()

@@ -1,1 +1,1 @@
-"""Releases on disk: the catalog, the instances that use them, and their end."""
+"""Releases on disk: the catalog, rollback and retirement, and the instances that serve them."""

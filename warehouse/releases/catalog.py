@@ -1,8 +1,8 @@
-"""Releases on disk: manifests, the catalog of them, and the pointer to the current one.
+"""The catalog of releases on disk: their manifests, and the pointer to the current one.
 
 <data>/releases/<id>/       manifest.json, findings.json, serving files, tables/
-<data>/staging/             what a publisher is building
-<data>/current.json         the pointer: replaced whole, under the publish lock
+<data>/staging/             the release that a publisher is building
+<data>/current.json         the pointer; replaced atomically, under the publish lock
 """
 
 import re
@@ -35,67 +35,67 @@ FINDINGS = "findings.json"
 _MANIFEST = "manifest.json"
 _UNREADABLE = (OSError, ValueError)
 
-# Whatever else lies among releases, a disk's lost+found or somebody's copy, is none, and is never retired.
+# Anything else among the releases (lost+found, somebody's copy) is not a release, and is never retired.
 _RELEASE = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+")
 
-# Part of every release id: raised whenever what is built from the same tables changes.
+# Part of the digest in every release id. Raise it when the files built from the same tables change.
 BUILDER_VERSION = 2
 
 
 class TableInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """`carried_from` names the release that brought the table, if the drop of this one did not."""
+    """One table of a release, as its manifest describes it."""
 
     rows: int
-    checksum: str
-    files: tuple[str, ...]
-    carried_from: str | None = None
+    checksum: str  # of the content, whatever the order of rows
+    files: tuple[str, ...]  # labels of the files that brought it
+    carried_from: str | None = None  # the release whose drop brought it, if an earlier one
 
 
 class FileInfo(msgspec.Struct, frozen=True):
+    """One serving file of a release, as its manifest describes it."""
+
     bytes: int
-    checksum: str
+    checksum: str  # of the file (`atomic.checksum`)
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Who published a release, and from where: `paths` are those of `host`, and name the drop, not its files."""
+    """Who published a release, and from where. Kept in its manifest."""
 
-    by: str
+    by: str  # the user
     host: str
-    paths: tuple[str, ...]
+    paths: tuple[str, ...]  # the drop's paths on `host`, as given to publish
     via: Literal["command", "inbox", "demo"]
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a release is made of. `illustrative`: its figures are made up, for demonstration. `origin` is unknown of
-    releases that earlier versions published.
-    """
+    """What a release consists of. Written once, when the release is built, and lives as long as the release."""
 
     id: str
     published_at: datetime
     builder_version: int
-    illustrative: bool
+    illustrative: bool  # the figures are made up, for demonstration
     attribution: tuple[str, ...]
     areas: tuple[str, ...]
     zip_codes: int
     cities: int
     tables: dict[str, TableInfo]
     files: dict[str, FileInfo]
-    findings: dict[str, int]
+    findings: dict[str, int]  # how many, by severity
     acceptance: Acceptance | None = None
-    origin: Origin | None = None
+    origin: Origin | None = None  # None if an earlier version published the release
 
 
 class Pointer(msgspec.Struct, frozen=True):
-    """The current release, and who made it so."""
+    """Which release is current. A new one is written at each switch."""
 
     release: str
-    previous: str | None
+    previous: str | None  # the release that was current before
     switched_at: datetime
-    by: str | None = None
+    by: str | None = None  # the user who switched
 
 
 class Catalog:
-    """The releases of one data folder."""
+    """The releases of one data folder. Made wherever needed: it keeps nothing in memory, every call reads the disk."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -110,29 +110,37 @@ class Catalog:
         except FileNotFoundError:
             return None
         except _UNREADABLE as error:
-            remedy = "`forecast extracts rollback RELEASE` writes it anew"
+            remedy = "`forecast extracts rollback RELEASE` writes a new one"
             raise CatalogError(f"{self.pointer_file} cannot be read: {error}; {remedy}") from None
 
     def folder(self, release: str) -> Path:
+        """The folder of a release, whether it exists or not."""
         return self.releases / release
 
     def manifest(self, release: str) -> Manifest:
+        """The manifest of a release.
+
+        Raises:
+            NoSuchReleaseError: if no release has this id.
+            CatalogError: if its manifest is damaged.
+        """
         path = self.folder(release) / _MANIFEST
         if not release or "/" in release or "\0" in release or release.startswith("."):
-            raise NoSuchReleaseError(f"{release!r} is no release id; `forecast extracts list` shows those there are")
+            raise NoSuchReleaseError(f"{release!r} is not a release id; `forecast extracts list` shows the releases")
         try:
             manifest = read_struct(path, Manifest)
         except FileNotFoundError:
             raise NoSuchReleaseError(
-                f"no release {release} in {self.data.absolute()}; `forecast extracts list` shows those there are"
+                f"no release {release} in {self.data.absolute()}; `forecast extracts list` shows the releases"
             ) from None
         except _UNREADABLE as error:
             raise CatalogError(f"{path} cannot be read: {error}") from None
         if manifest.id != release:
-            raise CatalogError(f"{path} is that of another release, {manifest.id}")
+            raise CatalogError(f"{path} belongs to another release, {manifest.id}")
         return manifest
 
     def findings(self, release: str) -> ValidationReport:
+        """The report on the drop of a release. Raises CatalogError if it cannot be read."""
         path = self.folder(release) / FINDINGS
         try:
             return read_struct(path, ValidationReport)
@@ -140,16 +148,16 @@ class Catalog:
             raise CatalogError(f"{path} cannot be read: {error}") from None
 
     def current(self) -> Manifest:
-        """Raises NoReleaseError before the first publish."""
+        """The manifest of the current release. Raises NoReleaseError before the first publish, and as `manifest`."""
         pointer = self.pointer()
         if pointer is None:
             raise NoReleaseError(
-                f"nothing was published yet in {self.data.absolute()}: run `forecast extracts publish PATH`"
+                f"nothing has been published yet in {self.data.absolute()}: run `forecast extracts publish PATH`"
             )
         return self.manifest(pointer.release)
 
     def names(self) -> list[str]:
-        """The ids of all releases, damaged ones too, newest first."""
+        """The ids of all releases, including damaged ones, newest first."""
         folders = (folder.name for folder in self.releases.glob("*/"))
         return sorted((name for name in folders if _RELEASE.fullmatch(name)), reverse=True)
 
@@ -157,7 +165,7 @@ class Catalog:
         return release in self.names()
 
     def all(self) -> list[Manifest]:
-        """Every readable release, newest first; a damaged one is left out."""
+        """The manifests of all releases that can be read, newest first."""
         found = []
         for name in self.names():
             try:
@@ -168,7 +176,7 @@ class Catalog:
 
     @contextmanager
     def examining(self) -> Iterator[Path]:
-        """Yields an empty folder of its own, removed again at the end; takes no lock.
+        """Yields an empty temporary folder and removes it at the end. Takes no lock.
 
         Raises:
             CatalogError: if the folder cannot be written.
@@ -181,16 +189,16 @@ class Catalog:
 
     @contextmanager
     def publishing(self) -> Iterator[Path]:
-        """As `changing`, and yields an empty staging folder, removed again at the end."""
+        """As `changing`; also yields an empty staging folder and removes it at the end."""
         with self.changing():
-            # a name of its own: a crashed publisher's reader may live a moment longer, and writes by name
+            # a new name each time: the reader of a crashed publisher may live a moment longer, and writes by name
             folder = self.staging / f"release-{secrets.token_hex(4)}"
             folder.mkdir()
             yield folder
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Holds the publish lock. Needs no space on a disk on which something was published before.
+        """Holds the publish lock. After the first publish, this works on a full disk.
 
         Raises:
             BusyError: if another publisher holds the lock.
@@ -201,7 +209,7 @@ class Catalog:
             with exclusive(self.data / "publish.lock") as held:
                 if not held:
                     raise BusyError(f"another publisher is at work on {self.data}; try again when it is done")
-                self._clear()  # what a crashed publisher left
+                self._clear()  # removes what a crashed publisher left
                 try:
                     yield
                 finally:
@@ -212,18 +220,18 @@ class Catalog:
             raise CatalogError(with_remedy(self._unwritable(error))) from None
 
     def adopt(self, staged: Path, manifest: Manifest) -> None:
-        """Moves a finished release from staging to its place, flushed to disk. It is not current yet."""
+        """Flushes a finished release to disk and moves it from staging to its place. It is not current yet."""
         (staged / _MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
         sync_tree(staged)
-        if not self.folder(manifest.id).exists():  # the same tables, published twice within a second
+        if not self.folder(manifest.id).exists():  # exists if the same tables were published twice within a second
             staged.rename(self.folder(manifest.id))
         sync(self.releases)
 
     def switch(self, release: str, by: str | None = None) -> Pointer:
-        """Makes `release` current, for `by`; the caller holds the publish lock."""
+        """Makes `release` current on behalf of the user `by`. The caller holds the publish lock."""
         try:
             before = self.pointer()
-        except CatalogError:  # this is how a damaged one is repaired
+        except CatalogError:  # switching repairs a damaged pointer
             before = None
         if before and before.release == release:
             return before
@@ -232,7 +240,7 @@ class Catalog:
         return pointer
 
     def verify(self, manifest: Manifest) -> None:
-        """Raises CatalogError if a serving file of the release is missing or is not what was built."""
+        """Raises CatalogError if a serving file of the release is missing or damaged."""
         for name, info in manifest.files.items():
             path = self.folder(manifest.id) / name
             try:
@@ -250,9 +258,9 @@ class Catalog:
     def _make_folders(self) -> None:
         if not self.releases.is_dir():
             self.releases.mkdir(parents=True, exist_ok=True)
-            with suppress(PermissionError):  # a parent that may be passed, but not read
+            with suppress(PermissionError):  # we may enter the parent folder, but not read it
                 sync(self.data.parent)
-        if self.staging.is_symlink():  # all that is in it is removed
+        if self.staging.is_symlink():  # its target would be emptied
             raise CatalogError(f"{self.staging} is a link: make it a folder")
         self.staging.mkdir(exist_ok=True)
 

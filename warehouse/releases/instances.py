@@ -1,6 +1,6 @@
 """Which instances are alive on a data folder, and which release each of them serves.
 
-Every instance keeps a record and holds a lock on it while it lives; the lock, unlike a process id, cannot outlive it.
+Every instance has a record and holds its lock while it lives. Unlike a process id, a lock cannot outlive its process.
 """
 
 import os
@@ -16,23 +16,22 @@ from warehouse.schema.progress import ProgressCallback
 
 
 class InstanceRecord(msgspec.Struct, frozen=True):
-    """`releases`: what each of its workers serves, None while a worker has none. `cache`: the address of its shared
-    cache, without credentials; unknown of instances of earlier versions.
-    """
+    """The state of one instance. The instance rewrites it when it changes; publishers and commands read it."""
 
     instance: str
     pid: int
     host: str
     operator_url: str
-    releases: tuple[str | None, ...]
-    cache: str | None = None
+    releases: tuple[str | None, ...]  # by worker; None while a worker has none
+    cache: str | None = None  # address of the shared cache, without credentials; None if an earlier version wrote it
 
     def serves(self, release: str) -> bool:
+        """Whether all of its workers serve `release`."""
         return bool(self.releases) and all(served == release for served in self.releases)
 
 
 class InstanceFile:
-    """The record of this instance."""
+    """The record file of this instance and its lock. The supervisor owns it from start to exit."""
 
     def __init__(self, data: Path, instance: str) -> None:
         folder = data / "instances"
@@ -42,10 +41,11 @@ class InstanceFile:
         self._descriptor = _locked(self._lock)
 
     def write(self, record: InstanceRecord) -> None:
-        """Also on a full disk, or a rollback would wait for an instance that has long followed."""
+        """Replaces the record. Works on a full disk, where a rollback would otherwise wait for it in vain."""
         replace_from_spare(self.record, msgspec.json.encode(record))
 
     def close(self) -> None:
+        """Removes the record and releases the lock."""
         drop_spare(self.record)
         self.record.unlink(missing_ok=True)
         self._lock.unlink(missing_ok=True)
@@ -53,7 +53,7 @@ class InstanceFile:
 
 
 def live_instances(data: Path) -> list[InstanceRecord]:
-    """Records of the instances that are alive; those of dead ones are removed."""
+    """The records of live instances. Removes those of dead ones."""
     records = []
     for lock in sorted((data / "instances").glob("*.lock")):
         record = lock.with_suffix(".json")
@@ -61,14 +61,14 @@ def live_instances(data: Path) -> list[InstanceRecord]:
             if not _cleared(lock, record):
                 records.append(read_struct(record, InstanceRecord))
         except (OSError, ValueError):
-            continue  # it has not written its first record yet, or is just leaving
+            continue  # it has not written its first record yet, or is exiting
     return records
 
 
 def wait_until_served(
     data: Path, release: str, seconds: float, progress: ProgressCallback = lambda _: None
 ) -> list[InstanceRecord]:
-    """Waits until every live instance serves `release`; returns those that do not after `seconds`."""
+    """Waits until every live instance serves `release`. Returns those that do not after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         behind = [record for record in live_instances(data) if record.releases and not record.serves(release)]
@@ -79,17 +79,17 @@ def wait_until_served(
 
 
 def _locked(lock: Path) -> int:
-    """A descriptor that holds `lock`, on the file that has this name."""
+    """A descriptor that holds the lock file `lock`, on the file that has this name now."""
     while True:
         descriptor = open_lock(lock)
-        flock(descriptor, LOCK_EX)  # at most for the moment in which somebody looks whether we are alive
+        flock(descriptor, LOCK_EX)  # waits only while somebody checks whether we are alive
         if os.fstat(descriptor).st_nlink:
             return descriptor
-        os.close(descriptor)  # between our two steps it was taken for a dead instance's, and removed
+        os.close(descriptor)  # between these two steps, somebody took it for a dead instance's and removed it
 
 
 def _cleared(lock: Path, record: Path) -> bool:
-    """Whether the instance is dead; then its files are removed."""
+    """Whether the instance is dead. If so, removes its files."""
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -101,7 +101,7 @@ def _cleared(lock: Path, record: Path) -> bool:
     else:
         drop_spare(record)
         clear_aside(record)
-        record.unlink(missing_ok=True)  # while the lock is ours, so that nobody can take it meanwhile
+        record.unlink(missing_ok=True)  # while we hold the lock, so that nobody else can take it
         lock.unlink(missing_ok=True)
         return True
     finally:

@@ -1,4 +1,4 @@
-"""Old releases go, those in use never: the current one, the one before it, and what any live instance serves."""
+"""Removes old releases, but never the current one, the one before it, or one that a live instance serves."""
 
 import shutil
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from warehouse.schema.errors import CatalogError
 
 
 def in_use(catalog: Catalog) -> set[str]:
-    """Releases that must stay."""
+    """The ids of the releases that must stay."""
     pointer = catalog.pointer()
     named = {pointer.release, pointer.previous} if pointer else set()
     served = {release for record in live_instances(catalog.data) for release in record.releases}
@@ -17,10 +17,10 @@ def in_use(catalog: Catalog) -> set[str]:
 
 
 def retire(catalog: Catalog, releases: Sequence[str]) -> list[str]:
-    """Removes the given releases.
+    """Removes the given releases; returns their ids.
 
     Raises:
-        CatalogError: if one does not exist or is in use; then none is removed.
+        CatalogError: if one does not exist or is in use. Then none is removed.
         BusyError: if a publisher is at work.
     """
     releases = list(dict.fromkeys(releases))
@@ -29,15 +29,21 @@ def retire(catalog: Catalog, releases: Sequence[str]) -> list[str]:
         for release in releases:
             if not catalog.has(release):
                 raise CatalogError(
-                    f"no release {release} in {catalog.data.absolute()}; `forecast extracts list` shows those there are"
+                    f"no release {release} in {catalog.data.absolute()}; `forecast extracts list` shows the releases"
                 )
             if release in used:
-                raise CatalogError(f"{release} is in use: current, the one to roll back to, or served by an instance")
+                raise CatalogError(
+                    f"{release} is in use: it is current, the one to roll back to, or served by an instance"
+                )
         return _remove(catalog, releases)
 
 
 def retire_all_but(catalog: Catalog, keep: int) -> list[str]:
-    """Removes all but the `keep` newest releases and those in use. Raises BusyError if a publisher is at work."""
+    """Removes all releases except the `keep` newest and those in use; returns the ids of those it removed.
+
+    Raises:
+        BusyError: if a publisher is at work.
+    """
     with catalog.changing():
         used = in_use(catalog)
         surplus = catalog.names()[keep:]
@@ -46,7 +52,7 @@ def retire_all_but(catalog: Catalog, keep: int) -> list[str]:
 
 def _remove(catalog: Catalog, releases: Sequence[str]) -> list[str]:
     for release in releases:
-        # renamed first, so that no half-removed release is ever found under its name
+        # renamed first, so that a half-removed release never has its old name
         grave = catalog.staging / f"retired-{release}"
         catalog.folder(release).rename(grave)
         shutil.rmtree(grave)

@@ -1,11 +1,11 @@
-"""Back to an earlier release."""
+"""Rolls back to an earlier release."""
 
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.schema.errors import CatalogError, NoReleaseError
 
 
 def roll_back(catalog: Catalog, release: str | None = None, by: str | None = None) -> Manifest:
-    """Makes `release`, or the one that was current before this one, current again, for `by`.
+    """Makes `release` current again on behalf of the user `by`; without `release`, the one that was current before.
 
     Raises:
         CatalogError: if there is no such release, or it is damaged.
@@ -22,7 +22,7 @@ def _previous(catalog: Catalog) -> str:
     pointer = catalog.pointer()
     if pointer is None:
         raise NoReleaseError(
-            f"nothing was published yet in {catalog.data.absolute()}, so there is nothing to return to"
+            f"nothing has been published yet in {catalog.data.absolute()}, so there is nothing to roll back to"
         )
     if pointer.previous is None:
         raise CatalogError("there was no release before the current one")

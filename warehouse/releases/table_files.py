@@ -1,4 +1,4 @@
-"""The tables of a release, as files."""
+"""The normalised tables of a release, as files."""
 
 from pathlib import Path
 
@@ -9,12 +9,13 @@ from warehouse.schema.tables import Table
 
 
 def table_file(folder: Path, name: str) -> Path:
+    """The file of table `name` in the tables folder `folder`."""
     return folder / f"{name}.parquet"
 
 
 def content_of(connection: duckdb.DuckDBPyConnection, table: Table, path: Path) -> tuple[int, str]:
-    """Rows and content checksum of a table of a release."""
-    # with its length before each value, no value can pass for the end of one and the beginning of the next
+    """The number of rows of a table in a release, and a checksum that does not depend on their order."""
+    # the length before each value keeps ('ab', 'c') and ('a', 'bc') apart
     values = (f"coalesce(length({name}::VARCHAR) || ':' || {name}::VARCHAR, '-')" for name in table.column_names)
     text = sql.statement("checksum_table", row=" || ".join(values), file=sql.rows_of(path))
     ((rows, content),) = connection.execute(text).fetchall()

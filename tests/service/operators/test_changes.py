@@ -284,7 +284,7 @@ async def test_where_there_is_no_way_back_it_says_so(app: OperatorsApp) -> None:
     """Nothing was published yet."""
     answer = await post(app, ROLLBACK)
     assert answer.problem() == (409, "rollback_refused")
-    assert "nothing was published yet" in answer.json()["detail"]
+    assert "nothing has been published yet" in answer.json()["detail"]
 
 
 async def test_others_are_answered_while_a_rollback_waits(

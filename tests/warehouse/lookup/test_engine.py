@@ -110,7 +110,7 @@ async def test_more_look_ups_than_the_queue_holds_are_turned_away_at_once(file: 
     replace_statement(engine, ENDLESS)
     waiting = [asyncio.create_task(look_up(engine, "36436")) for _ in range(3)]
     await asyncio.sleep(0)
-    with pytest.raises(LookupBusy, match="3 look-ups wait"):
+    with pytest.raises(LookupBusy, match="3 look-ups are waiting"):
         await look_up(engine, "36436")
     await asyncio.gather(*waiting, return_exceptions=True)
     await eventually(lambda: not engine._running)

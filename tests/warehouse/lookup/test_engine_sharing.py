@@ -208,7 +208,7 @@ async def test_a_key_without_entry_fails_only_who_asked_for_it(shared: Shared) -
     )
     assert isinstance(found, list)
     assert isinstance(missing, LookupFailure)
-    assert str(missing) == "2 entries asked for, 1 found"
+    assert str(missing) == "found 1 of 2 entries"
     assert shared.statements == [2]
 
 
@@ -241,7 +241,7 @@ async def test_one_whose_caller_goes_while_it_waits_is_not_asked_and_leaves_its_
     shared.engine._queue = 4
     gone, patient = shared.ask(TOWN[0]), shared.ask(TOWN[1])
     await asyncio.sleep(0)
-    with pytest.raises(LookupBusy, match="4 look-ups wait"):
+    with pytest.raises(LookupBusy, match="4 look-ups are waiting"):
         await shared.look_up(TOWN[2])
     gone.cancel()
     await asyncio.gather(gone, return_exceptions=True)

@@ -164,8 +164,8 @@ def failed(done: Done) -> str:
 
 def test_there_is_nothing_to_return_to(cli: Cli, drop: Path) -> None:
     """Without a release, and with a single one, a rollback fails and says why."""
-    assert "nothing was published yet" in failed(cli("extracts", "rollback", "--json"))
-    assert "nothing was published yet" in failed(cli("extracts", "show", "--json"))
+    assert "nothing has been published yet" in failed(cli("extracts", "rollback", "--json"))
+    assert "nothing has been published yet" in failed(cli("extracts", "show", "--json"))
     release = published(cli, drop)
     assert failed(cli("extracts", "rollback", "--json")) == "there was no release before the current one"
     assert current(cli) == [release]
