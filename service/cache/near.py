@@ -96,6 +96,10 @@ class NearCache:
         heads = self._prepare(key.release, entry)
         self._sieve.put(key.digest, NearEntry(entry, key.release, self._clock(), heads), cost_of(entry, heads))
 
+    def missed(self) -> None:
+        """The next tier was asked, because nothing was found here."""
+        self.misses += 1
+
     def switch(self, release: str) -> None:
         """From now on only entries of `release` are let in; those of others stay until they are retired."""
         self._release = release

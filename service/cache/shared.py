@@ -20,14 +20,16 @@ log = logging.getLogger("forecast.cache")
 TRY_SECONDS = 1.0
 
 Outcome = Literal["hit", "miss", "damaged", "unavailable"]
-Found = Callable[[Outcome, CacheEntry | None], None]
 
 
-class SharedLookup(msgspec.Struct, frozen=True):
-    """`entry` is there on a hit only."""
+class SharedLookup(msgspec.Struct, frozen=True, gc=False):
+    """How a look-up ended. `entry` is there on a hit only."""
 
     outcome: Outcome
     entry: CacheEntry | None = None
+
+
+Found = Callable[[SharedLookup], None]
 
 
 class SharedCache:
@@ -61,9 +63,9 @@ class SharedCache:
     async def get(self, key: CacheKey) -> SharedLookup:
         reply: asyncio.Future[SharedLookup] = asyncio.get_running_loop().create_future()
 
-        def found(outcome: Outcome, entry: CacheEntry | None) -> None:
+        def found(lookup: SharedLookup) -> None:
             if not reply.done():
-                reply.set_result(SharedLookup(outcome, entry))
+                reply.set_result(lookup)
 
         self.ask(key, found)
         return await reply
@@ -82,12 +84,12 @@ class SharedCache:
 
 def _tell(digest: bytes, found: Found, value: bytes | StoreUnavailable | None) -> None:
     if value is None:
-        found("miss", None)
+        found(SharedLookup("miss"))
     elif isinstance(value, StoreUnavailable):
         log.debug("cache look-up: %s", value)
-        found("unavailable", None)
+        found(SharedLookup("unavailable"))
     else:
         entry = envelope.decode(value, digest)
         if entry is None:
             log.warning("the cache returned something else than the entry asked for; it was not served")
-        found("damaged" if entry is None else "hit", entry)
+        found(SharedLookup("damaged" if entry is None else "hit", entry))

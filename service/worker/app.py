@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 from config.settings import Settings
@@ -20,16 +21,18 @@ from service.base.telemetry import (
     QUERY_SECONDS,
     STORES_FAILED,
     TASK_FAILURES,
+    Counter,
+    Histogram,
     Snapshot,
     Telemetry,
 )
 from service.cache.near import NearCache
-from service.cache.read_through import ReadThrough
+from service.cache.read_through import Observe, ReadThrough
 from service.cache.shared import SharedCache
 from service.edge.admission.admission import Meter
 from service.edge.gate import Gate
 from service.edge.hot.answers import HotAnswers
-from service.edge.hot.wire import HeadMaker, Tiers
+from service.edge.hot.wire import HeadMaker
 from service.http.answering import Answers
 from service.http.app import build_litestar
 from service.http.areas import AREAS
@@ -84,12 +87,9 @@ class WorkerApp:
         )
         self._meter = Meter(_AREA_NAMES, self.metering.limiter, self.metering.quotas, self.metering.counters)
         self._shared = SharedCache(self.cache_store, settings.cache_ttl)
-        self.hot = HotAnswers(
-            Tiers(self.near, self._shared, HeadMaker(self._policy, "shared")),
-            self.verifier,
-            self._meter,
-            self.telemetry,
-        )
+        self._cache = ReadThrough(self.near, self._shared, _lookups_observed(self.telemetry))
+        shared_heads = HeadMaker(self._policy, "shared")
+        self.hot = HotAnswers(self._cache, shared_heads, self.verifier, self._meter, self.telemetry)
         self._told_answered = 0
         self._settings = settings
         self._on_release = on_release
@@ -163,12 +163,11 @@ class WorkerApp:
         return _WATCH_SECONDS
 
     def _build_gate(self, settings: Settings) -> Gate:
-        cache = ReadThrough(self.near, self._shared, self._observe_lookup)
         fall_back = settings.previous_release_on_failure
         self.lookups = LookupWatch(
             self.follower, self.near, self._shared, samples, lambda: self.hot.answered, fall_back=fall_back
         )
-        answers = Answers(self.follower, cache, self._policy, self._cursors, self.lookups, fall_back=fall_back)
+        answers = Answers(self.follower, self._cache, self._policy, self._cursors, self.lookups, fall_back=fall_back)
         self._answers = answers
         metering = self.metering
         handlers = [
@@ -217,6 +216,18 @@ class WorkerApp:
         self.telemetry.observe(QUERY_SECONDS, seconds)
         self.telemetry.count(QUERY_LOOKUPS, amount=lookups)
 
-    def _observe_lookup(self, tier: str, outcome: str, seconds: float) -> None:
-        self.telemetry.count(LOOKUPS, tier, outcome)
-        self.telemetry.observe(LOOKUP_SECONDS, seconds, tier)
+
+def _lookups_observed(telemetry: Telemetry) -> Observe:
+    """Counts look-ups in `telemetry`. Counter and histogram are kept: direct answers need them often."""
+
+    @cache
+    def figures(tier: str, outcome: str) -> tuple[Counter, Histogram]:
+        return telemetry.counter(LOOKUPS, tier, outcome), telemetry.histogram(LOOKUP_SECONDS, tier)
+
+    def observe(tier: str, outcome: str, seconds: float) -> None:
+        counter, histogram = figures(tier, outcome)
+        counter.value += 1
+        histogram.observe(seconds)
+
+    figures("shared", "hit")  # shown from the beginning, as 0
+    return observe

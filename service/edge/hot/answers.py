@@ -11,15 +11,16 @@ from time import monotonic
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from service.base.telemetry import LATENCY_BOUNDS, LOOKUP_SECONDS, LOOKUPS, Telemetry
+from service.base.telemetry import LATENCY_BOUNDS, Telemetry
 from service.cache.entry import CacheEntry
-from service.cache.shared import Outcome as Lookup
+from service.cache.read_through import ReadThrough
+from service.cache.shared import SharedLookup
 from service.cache.sieve import Node, Sieve
 from service.edge.admission.admission import Allowance, Meter
 from service.edge.hot import heads
 from service.edge.hot.remembered import Caller, Target
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, Outcome
-from service.edge.hot.wire import Heads, Tiers
+from service.edge.hot.wire import HeadMaker, Heads
 from service.http.caching import accepts_gzip, matches
 from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
 from service.http.reply import Header, Kept
@@ -42,15 +43,15 @@ class HotAnswers:
     A call of ours costs as much as a look-up does, so on the way to a near answer there are few.
     """
 
-    def __init__(self, tiers: Tiers, verifier: KeyVerifier, meter: Meter, telemetry: Telemetry) -> None:
-        self._tiers = tiers
-        self._find_near = tiers.near.find
-        self._keeps_near = tiers.near.max_bytes > 0
+    def __init__(
+        self, cache: ReadThrough, shared_heads: HeadMaker, verifier: KeyVerifier, meter: Meter, telemetry: Telemetry
+    ) -> None:
+        self._cache = cache
+        self._find_near = cache.near.find
+        self._shared_heads = shared_heads
         self._verifier = verifier
         self._meter = meter
         self._telemetry = telemetry
-        self._shared_hits = telemetry.counter(LOOKUPS, "shared", "hit")
-        self._shared_seconds = telemetry.histogram(LOOKUP_SECONDS, "shared")
         self.near = self.shared = 0
         self._release: str | None = None
         self._targets: Sieve[bytes, Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
@@ -118,22 +119,22 @@ class HotAnswers:
         return self._answered(waiting, node.value.heads, node.value.entry, allowance)
 
     def _ask_shared(self, waiting: HeldRequest) -> Outcome:
-        shared, target, now = self._tiers.shared, waiting.target, waiting.began
+        shared, target, now = self._cache.shared, waiting.target, waiting.began
         key = self._good_key(waiting.caller, waiting.asked, now) if not shared.is_away else None
         if key is None or not self._meter.may_admit(key, target.area, now):
             return FOR_ROUTER
-        generation = self._tiers.near.generation
+        generation = self._cache.near.generation
 
-        def found(_outcome: Lookup, entry: CacheEntry | None) -> None:
-            waiting.holder.told(lambda: self._found(waiting, entry, generation))
+        def found(lookup: SharedLookup) -> None:
+            waiting.holder.told(lambda: self._found(waiting, lookup, generation))
 
         shared.ask(target.key, found)
         return WAITING
 
-    def _found(self, waiting: HeldRequest, entry: CacheEntry | None, generation: int) -> Outcome:
+    def _found(self, waiting: HeldRequest, lookup: SharedLookup, generation: int) -> Outcome:
         """The answer with what the shared cache had. Whatever is not simply there the ordinary way asks for again, and
         makes."""
-        target, now = waiting.target, monotonic()
+        target, entry, now = waiting.target, lookup.entry, monotonic()
         if entry is None or target.release != self._release:
             return FOR_ROUTER
         key = self._good_key(waiting.caller, waiting.asked, now)
@@ -141,23 +142,14 @@ class HotAnswers:
             return FOR_ROUTER
 
         def finish(allowance: Allowance) -> bytes:
-            return self._from_shared(waiting, entry, generation, allowance, now)
+            self.shared += 1
+            self._cache.looked_up(target.key, lookup, generation, now - waiting.began)
+            gzip = waiting.asked.accept_encoding is not None
+            heads = self._shared_heads.all_of(target.release, entry, gzip=gzip)
+            return self._answered(waiting, heads, entry, allowance)
 
         allowance = self._meter.admit(key, target.area, now)
         return finish(allowance) if allowance is not None else self._ask_for_token(waiting, key, now, finish)
-
-    def _from_shared(
-        self, waiting: HeldRequest, entry: CacheEntry, generation: int, allowance: Allowance, found_at: float
-    ) -> bytes:
-        tiers, target = self._tiers, waiting.target
-        self.shared += 1
-        tiers.near.misses += 1
-        if self._keeps_near:
-            tiers.near.put(target.key, entry, generation)
-        self._shared_hits.value += 1
-        self._shared_seconds.observe(found_at - waiting.began)
-        heads = tiers.heads.all_of(target.release, entry, gzip=waiting.asked.accept_encoding is not None)
-        return self._answered(waiting, heads, entry, allowance)
 
     def _answered(self, waiting: HeldRequest, heads: Heads, entry: CacheEntry, allowance: Allowance) -> bytes:
         if waiting.caller.reader.news is not None:

@@ -6,13 +6,10 @@ what is here; behind it the request id, of which the name is here already, and t
 
 from collections.abc import Sequence
 
-import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from service.cache.entry import CacheEntry
-from service.cache.near import NearCache
 from service.cache.read_through import Fetched, Tier
-from service.cache.shared import SharedCache
 from service.http.caching import CachePolicy
 from service.http.head import RequestHead
 from service.http.reply import Header, Reply
@@ -50,14 +47,6 @@ class HeadMaker:
         if zipped:
             return self._gzip.filled(entry.etag_digest, len(entry.gzipped))
         return self._plain.filled(entry.etag_digest, len(entry.body))
-
-
-class Tiers(msgspec.Struct, frozen=True):
-    """Where answers are; `heads` makes those of entries from the shared cache."""
-
-    near: NearCache
-    shared: SharedCache
-    heads: HeadMaker
 
 
 def last_answer(reply: Reply, request_id: str, defaults: Sequence[Header]) -> bytes:

@@ -59,10 +59,8 @@ async def test_whoever_asks_without_waiting_is_told_once_and_later() -> None:
     await cache.stop()
 
 
-def _note(
-    told: list[tuple[CacheKey, Outcome, CacheEntry | None]], key: CacheKey, outcome: Outcome, entry: CacheEntry | None
-) -> None:
-    told.append((key, outcome, entry))
+def _note(told: list[tuple[CacheKey, Outcome, CacheEntry | None]], key: CacheKey, lookup: SharedLookup) -> None:
+    told.append((key, lookup.outcome, lookup.entry))
 
 
 async def test_a_store_that_is_away_is_unavailable_and_not_a_miss() -> None:
