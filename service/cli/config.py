@@ -12,15 +12,20 @@ from service.keys import pepper
 
 
 @click.command()
-@click.option("--defaults", is_flag=True, help="Show the defaults, whatever is set.")
+@click.option("--defaults", is_flag=True, help="Show the defaults and ignore everything that is set.")
 @json_option
 @reports_errors
 def config(defaults: bool, as_json: bool) -> None:
-    """Show every setting in force and where its value came from; secrets are masked.
+    """Show the settings in force and where each came from.
+
+    Secrets are masked. Of a URL, only the password is hidden.
+
+    Exit codes: 0 shown, 1 a setting is unknown or invalid, 2 wrong usage.
 
     \b
-    forecast config
-    FORECAST_WORKERS=4 forecast config --json
+    Examples:
+      forecast config
+      FORECAST_WORKERS=4 forecast config --json
     """
     loaded = default_settings() if defaults else load_settings()
     rows = [(name, *_in_force(loaded, name), configuration.describe(name)) for name in configuration.names()]
@@ -36,7 +41,7 @@ def config(defaults: bool, as_json: bool) -> None:
 
 
 def _in_force(loaded: Loaded, name: str) -> tuple[object, str]:
-    """The value that is used and where it came from, also where a setting leaves it to the machine."""
+    """The value in use and where it came from; an unset value can come from the machine."""
     settings, source = loaded.settings, loaded.sources[name]
     value = getattr(settings, name)
     if value is None and name == "workers":

@@ -9,29 +9,32 @@ import click
 NEVER = datetime.max.replace(tzinfo=UTC)
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
+_DURATION = re.compile(r"([0-9]{1,6})([smhdw])")
 
 
-# Far from the end of what a calendar can say.
+# Adding it to a date must not overflow the calendar.
 _LONGEST = timedelta(days=36_500)
 
 
-class Span(click.ParamType[timedelta]):
-    """How long: ``7d``, ``12h``, ``0s``."""
+class Duration(click.ParamType[timedelta]):
+    """The type of an option that takes ``7d``, ``12h`` or ``0s``."""
 
-    name = "span"
+    name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        span = value if isinstance(value, timedelta) else _span(str(value))
-        if span is None:
-            self.fail(f"{value!r} is no span of time: give 7d, 12h or 0s", param, ctx)
-        if span > _LONGEST:
+        duration = value if isinstance(value, timedelta) else _duration(str(value))
+        if duration is None:
+            self.fail(f"{value!r} is not a duration; give 7d, 12h or 0s", param, ctx)
+        if duration > _LONGEST:
             self.fail(f"{value!r} is longer than a hundred years", param, ctx)
-        return span
+        return duration
 
 
 class FutureTime(click.ParamType[datetime]):
-    """A span from now, or a date (its first moment, UTC); what is past is refused. `or_never` allows NEVER."""
+    """The type of an option that takes a duration from now, or a date (its first moment, UTC). The past is refused.
+
+    With `or_never` it also takes ``never``, which becomes NEVER.
+    """
 
     name = "time"
 
@@ -44,23 +47,23 @@ class FutureTime(click.ParamType[datetime]):
         time = _time(value, 1)
         if time is None:
             never = " or never" if self._or_never else ""
-            self.fail(f"{value!r} is no time: give 90d, 12h or 2027-01-31{never}", param, ctx)
-        if time == NEVER:  # which would be taken for the word
-            self.fail(f"{value!r} is later than any key can end", param, ctx)
+            self.fail(f"{value!r} is not a time; give 90d, 12h or 2027-01-31{never}", param, ctx)
+        if time == NEVER:  # a date must not pass for the word
+            self.fail(f"{value!r} is too late: no key can end then", param, ctx)
         if time <= datetime.now(UTC):
-            self.fail(f"{value!r} is past", param, ctx)
+            self.fail(f"{value!r} is in the past", param, ctx)
         return time
 
 
 class PastTime(click.ParamType[datetime]):
-    """A span before now, or a date (its first moment, UTC)."""
+    """The type of an option that takes a duration back from now, or a date (its first moment, UTC)."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         time = _time(value, -1)
         if time is None:
-            self.fail(f"{value!r} is no time: give 90d, 12h or 2026-01-31", param, ctx)
+            self.fail(f"{value!r} is not a time; give 90d, 12h or 2026-01-31", param, ctx)
         return time
 
 
@@ -68,15 +71,15 @@ def _time(value: Any, direction: int) -> datetime | None:
     if isinstance(value, datetime):
         return value
     try:
-        span = _span(str(value))
-        if span is not None:
-            return datetime.now(UTC).replace(microsecond=0) + direction * span
+        duration = _duration(str(value))
+        if duration is not None:
+            return datetime.now(UTC).replace(microsecond=0) + direction * duration
         time = datetime.fromisoformat(str(value))
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 
 
-def _span(text: str) -> timedelta | None:
-    match = _SPAN.fullmatch(text)
+def _duration(text: str) -> timedelta | None:
+    match = _DURATION.fullmatch(text)
     return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else None

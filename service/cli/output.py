@@ -1,4 +1,4 @@
-"""What commands print: results on standard output, everything else on standard error, errors in one line."""
+"""What commands print: results on standard output; errors, in one line, and all else on standard error."""
 
 import functools
 import os
@@ -24,8 +24,9 @@ from warehouse.schema.errors import BusyError, WarehouseError
 
 P = ParamSpec("P")
 
+# Exit codes.
 FAILED = 1
-LOST = 3
+LOST = 3  # another publisher was first
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 
@@ -47,7 +48,7 @@ def print_json_error(message: str) -> None:
 
 
 def shown(message: str) -> str:
-    """`message` as it can be printed: without keys given by mistake, and with bytes that are no text written out."""
+    """`message` made printable: keys given by mistake are masked, bytes that are not text are escaped."""
     return masked(message.encode(errors="backslashreplace").decode())
 
 
@@ -60,30 +61,30 @@ def default_settings() -> Loaded:
 
 
 def data_folder_member(settings: Settings) -> dict[str, str]:
-    """For the JSON of what acts on the data folder."""
+    """The JSON member of commands that act on the data folder."""
     return {"data_folder": str(settings.data_path.absolute())}
 
 
 def tell_data_folder(settings: Settings) -> None:
-    """The same for a person; many a surprise is a shell with another FORECAST_DATA_DIR."""
+    """The same for a person: a forgotten FORECAST_DATA_DIR is a common surprise."""
     stderr().print(f"[dim]data folder {escape(shown(str(settings.data_path.absolute())))}[/dim]", soft_wrap=True)
 
 
 def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Turns the errors that a person can do something about into one line and an exit code."""
+    """Turns errors that a person can act on into one line and an exit code. Other errors are bugs and pass through."""
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
-            sys.stdout.flush()  # a full disk must be met here and not when the interpreter ends
+            sys.stdout.flush()  # so that a full disk is an error here, not when the interpreter exits
         except BusyError as error:
             fail(str(error), LOST, as_json=bool(kwargs.get("as_json")))
         except (SettingsError, WarehouseError, KeyStoreError, StoreUnavailable, EmbeddedError) as error:
             fail(str(error), FAILED, as_json=bool(kwargs.get("as_json")))
         except BrokenPipeError:
-            raise  # whoever read our output has left, and click ends quietly
-        except OSError as error:  # a full disk, a folder that became unreadable: no defect of ours
+            raise  # the reader of our output is gone; click exits quietly
+        except OSError as error:  # a full disk or an unreadable folder is not a bug
             where = f"{error.filename}: " if error.filename else ""
             fail(f"{where}{error.strerror or error}", FAILED, as_json=bool(kwargs.get("as_json")))
 
@@ -91,7 +92,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def fail(message: str, code: int = FAILED, *, as_json: bool = False) -> NoReturn:
-    if interruption.asked():  # which is why it failed
+    if interruption.asked():  # the interruption is why it failed
         raise KeyboardInterrupt
     if as_json:
         print_json_error(message)
@@ -101,6 +102,6 @@ def fail(message: str, code: int = FAILED, *, as_json: bool = False) -> NoReturn
 
 def _console(*, stderr: bool) -> Console:
     console = Console(stderr=stderr, highlight=False, emoji=False)
-    # wide enough for a table in a pipe, never wider than a page
+    # a pipe has no width of its own; a terminal may be wider than is good to read
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     return console

@@ -13,23 +13,33 @@ log = logging.getLogger("forecast.serve")
 
 
 @click.command()
-@click.option("--host", "listen_host", help="Address of the partners' listener.")
-@click.option("--port", "listen_port", type=click.IntRange(0, 65535), help="Its port; 0 takes a free one.")
-@click.option("--operator-host", help="Address of the operators' listener (health, metrics).")
-@click.option("--operator-port", type=click.IntRange(0, 65535), help="Its port; 0 takes a free one.")
-@click.option("--workers", type=click.IntRange(1, 256), help="Serving processes; default: the processors.")
-@click.option("--json", "as_json", is_flag=True, help="Log JSON, and print the addresses as JSON once it serves.")
+@click.option("--host", "listen_host", help="Address of the partners' listener (FORECAST_LISTEN_HOST).")
+@click.option(
+    "--port", "listen_port", type=click.IntRange(0, 65535), help="Its port (FORECAST_LISTEN_PORT); 0 takes a free one."
+)
+@click.option("--operator-host", help="Address of the operators' listener (FORECAST_OPERATOR_HOST).")
+@click.option(
+    "--operator-port", type=click.IntRange(0, 65535), help="Its port (FORECAST_OPERATOR_PORT); 0 takes a free one."
+)
+@click.option("--workers", type=click.IntRange(1, 256), help="Worker processes. Default: one per processor.")
+@click.option("--json", "as_json", is_flag=True, help="Log as JSON; print both base URLs as JSON once ready.")
 @reports_errors
 def serve(as_json: bool, **options: object) -> None:
-    """Answer partners and operators until told to stop.
+    """Serve partners and operators until stopped.
+
+    The partners' listener serves the API, the operators' listener health and metrics. By default, two embedded Valkey
+    servers run beside the workers: one for keys, one for the cache. New releases go live without a restart.
+
+    SIGTERM, SIGHUP and Ctrl-C let requests under way finish, for at most FORECAST_DRAIN seconds. A second SIGTERM or
+    Ctrl-C stops at once.
+
+    Exit codes: 0 stopped, 1 it could not start, 2 wrong usage.
 
     \b
-    forecast serve
-    forecast serve --host 0.0.0.0 --port 8000 --workers 4
-    FORECAST_KEYS_URL=redis://keys:6379 FORECAST_CACHE_URL=redis://cache:6379 forecast serve
-
-    SIGTERM, SIGHUP and Ctrl-C finish requests under way first (FORECAST_DRAIN); a second SIGTERM or Ctrl-C stops at
-    once.
+    Examples:
+      forecast serve
+      forecast serve --host 0.0.0.0 --port 8000 --workers 4
+      FORECAST_KEYS_URL=redis://keys:6379 FORECAST_CACHE_URL=redis://cache:6379 forecast serve
     """
     settings = load_settings(options).settings
     log_json = logs.configure("json" if as_json else settings.log_format, settings.log_level)

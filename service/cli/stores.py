@@ -1,4 +1,4 @@
-"""The key store, opened for one command."""
+"""Opens the key store for one command."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -17,9 +17,10 @@ T = TypeVar("T")
 
 
 def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begins: bool = False) -> T:
-    """Runs `work` on the key store of the settings; the embedded one is started for it if nobody runs it.
+    """Runs `work` on the key store that the settings name. Starts the embedded one for it if it is not running.
 
-    Only what `begins` a key store makes a pepper: in the wrong data folder nothing else may leave one behind.
+    A missing pepper is created only if the command `begins` a key store: any other command would leave one behind in
+    a wrong data folder.
     """
     settings = load_settings().settings
     with borrowed(settings, ("keys",)) as urls:

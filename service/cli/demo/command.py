@@ -14,24 +14,30 @@ from warehouse.sql import connections
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print the lines as JSON once it serves, and log JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Log as JSON; print the lines to copy as JSON once ready.")
 @reports_errors
 def demo(as_json: bool) -> None:
-    """Serve an illustrative release of the whole country, with a key and lines to copy.
+    """Try the service: made-up figures for every ZIP code.
 
-    Makes three drops, publishes the first, issues a key, starts the embedded Valkey, serves, with the documentation at
-    /docs/. That takes about ten seconds, a minute on a busy machine; the second time everything is there already. The
-    figures are made up, and marked so everywhere.
+    The demo makes three drops, publishes the first, issues a key and starts the service, with its documentation at
+    /docs/. It then prints lines to copy. The first start takes about ten seconds, on a busy machine up to a minute;
+    later starts reuse everything. All figures are marked as illustrative.
+
+    It writes to the data folder (FORECAST_DATA_DIR) and leaves a release that is there already current. If a port is
+    busy, it takes the next free one.
+
+    Exit codes: 0 stopped, 1 it could not start, 2 wrong usage.
 
     \b
-    forecast demo
-    FORECAST_LISTEN_PORT=9000 forecast demo
+    Examples:
+      forecast demo
+      FORECAST_LISTEN_PORT=9000 forecast demo
     """
     interruption.ends_by(connections.interrupt)
     loaded = load_settings()
     log_json = logs.configure("json" if as_json else loaded.settings.log_format, loaded.settings.log_level)
     console = stderr()
-    # elsewhere than in the default folder, the other terminal has to be told where
+    # another terminal would use the default data folder, so the lines to copy name any other
     elsewhere = f"FORECAST_DATA_DIR={shlex.quote(loaded.settings.data_dir)} "
     prefix = "" if loaded.sources["data_dir"] == "default" else elsewhere
     try:
@@ -52,7 +58,7 @@ def _print_lines(lines: DemoLines) -> None:
     if lines.illustrative:
         _print(console, "[bold yellow]The figures are illustrative: real places, made-up numbers.[/bold yellow]")
     else:
-        _print(console, "[bold]Serving the release that was current already; it is not the demo's.[/bold]")
+        _print(console, "[bold]This data folder has a release of its own, so the demo serves that one.[/bold]")
     _section(console, "Ask, in another terminal", lines.ask)
     _section(console, "Read, in a browser", (("the documentation", lines.documentation),))
     _section(console, "Be the data engineer", lines.publish)

@@ -1,4 +1,4 @@
-"""The demo: an illustrative drop of the whole country, published and served the ordinary way."""
+"""The demo: an illustrative drop of the whole country, published and served as any other."""
 
 import errno
 import shlex
@@ -25,7 +25,7 @@ from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.schema.errors import BusyError, NoReleaseError, WarehouseError
 
-_PORTS_TO_TRY = 50
+_PORTS_TO_TRY = 50  # from the wanted one upwards
 _PATIENCE_SECONDS = 60.0
 _PARTNER = "demo"
 
@@ -33,22 +33,22 @@ Say = Callable[[str], None]
 
 
 class DemoLines(msgspec.Struct, frozen=True):
-    """What a newcomer copies into another terminal."""
+    """What the demo prints once it serves: lines to copy into another terminal, each as (purpose, line)."""
 
-    illustrative: bool
-    ask: tuple[tuple[str, str], ...]
-    publish: tuple[tuple[str, str], ...]
-    operators: str
-    documentation: str
+    illustrative: bool  # False if a release that is not the demo's was current already
+    ask: tuple[tuple[str, str], ...]  # requests of a partner
+    publish: tuple[tuple[str, str], ...]  # commands of a data engineer
+    operators: str  # base URL of the operators' listener
+    documentation: str  # URL of the documentation page
 
 
 def run_demo(
     settings: Settings, *, log_json: bool, say: Say, on_ready: Callable[[DemoLines], None], program: str
 ) -> None:
-    """Prepares what is missing, then serves until told to stop; `program` is how `forecast` is called here.
+    """Prepares what is missing, then serves until stopped. `program` is what to type for `forecast` here.
 
     Raises:
-        StartError, WarehouseError, SettingsError, EmbeddedError: with one line that says what to do.
+        StartError, WarehouseError, SettingsError, EmbeddedError: the message says what to do, in one line.
     """
     folder = settings.data_path / "demo"
     try:
@@ -68,7 +68,7 @@ def run_demo(
 
 
 def _release(settings: Settings, folder: Path, say: Say) -> Manifest:
-    """The current release; the first demo drop is published where there is none."""
+    """The current release. If there is none, publishes the first demo drop."""
     catalog = Catalog(settings.data_path)
     try:
         return catalog.current()
@@ -79,7 +79,7 @@ def _release(settings: Settings, folder: Path, say: Say) -> Manifest:
     try:
         outcome = publish(catalog, [drop], options, say)
     except BusyError:
-        say("another demo publishes it; waiting")
+        say("another demo is publishing it; waiting")
         return _await_release(catalog)
     if outcome.manifest is None:
         raise WarehouseError(f"the demo's drop was refused: {outcome.report.summary()}; remove {folder} and try again")
@@ -87,7 +87,7 @@ def _release(settings: Settings, folder: Path, say: Say) -> Manifest:
 
 
 def _await_release(catalog: Catalog) -> Manifest:
-    """The release that another process is publishing. Raises NoReleaseError if it does not come."""
+    """The release that another process is publishing. Raises NoReleaseError if it does not arrive in time."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while catalog.pointer() is None and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -95,7 +95,7 @@ def _await_release(catalog: Catalog) -> Manifest:
 
 
 def _key(settings: Settings, path: Path, say: Say) -> str:
-    """The demo's key: the one in its file as long as it works, else a new one."""
+    """The demo's key: the one in its file while that works, else a new one."""
     secret = pepper.obtain(settings.keys_pepper, settings.data_path)
     kept = path.read_text(encoding="ascii").strip() if path.exists() else ""
 
@@ -134,7 +134,7 @@ def _free_port(host: str, wanted: int, taken: set[int], say: Say) -> int:
             if port != wanted:
                 say(f"port {wanted} is busy; using {port}")
             return port
-    raise StartError(f"no free port from {wanted} on; set FORECAST_LISTEN_PORT and FORECAST_OPERATOR_PORT")
+    raise StartError(f"no free port from {wanted} upwards; set FORECAST_LISTEN_PORT and FORECAST_OPERATOR_PORT")
 
 
 def _is_free(host: str, port: int) -> bool:
@@ -143,7 +143,7 @@ def _is_free(host: str, port: int) -> bool:
         try:
             probe.bind((host, port))
         except OSError as error:
-            return error.errno != errno.EADDRINUSE  # any other trouble is told when it is bound for good
+            return error.errno != errno.EADDRINUSE  # any other problem is reported when the service binds the port
     return True
 
 
@@ -170,7 +170,7 @@ def _lines(manifest: Manifest, partners: str, operators: str, key: str, program:
 
 
 def shown(path: Path) -> str:
-    """`path` so that it can be typed in any folder."""
+    """`path`, absolute and quoted for a shell."""
     return shlex.quote(str(path.absolute()))
 
 

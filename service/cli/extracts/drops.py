@@ -1,4 +1,4 @@
-"""forecast extracts: what looks at drops. What looks at releases is in releases.py."""
+"""forecast extracts: the commands for drops, rules and statuses. Those for releases are in releases.py."""
 
 import sys
 from pathlib import Path
@@ -43,13 +43,17 @@ from warehouse.sql import connections
 
 @click.group()
 def extracts() -> None:
-    """Publish drops of Parquet extracts; list, compare and roll back releases.
+    """Check and publish drops; compare and roll back releases.
+
+    A drop is a delivery of Parquet files. Publishing validates it and turns it into a release, which the service then
+    serves.
 
     \b
-    forecast extracts check drops/2026-10
-    forecast extracts publish drops/2026-10
-    forecast extracts list
-    forecast extracts rollback
+    Examples:
+      forecast extracts check drops/2026-10
+      forecast extracts publish drops/2026-10
+      forecast extracts list
+      forecast extracts rollback
     """
     interruption.ends_by(connections.interrupt)
 
@@ -58,27 +62,47 @@ for _command in (list_releases, show, rollback, diff, retire_releases, watch):
     extracts.add_command(_command)
 
 
+drop_table_option = click.option(
+    "--drop-table",
+    "withdrawn",
+    multiple=True,
+    metavar="TABLE",
+    help="Withdraw an optional table instead of keeping the current one. Repeatable.",
+)
+
+
 @extracts.command(name="publish")
 @click.argument("paths", nargs=-1, required=True)
-@click.option("--drop-table", "withdrawn", multiple=True, metavar="TABLE", help="Leave out a table that would be kept.")
+@drop_table_option
 @click.option(
-    "--accept", "accepted", multiple=True, metavar="RULE", help="Let findings of RULE through; needs --reason."
+    "--accept",
+    "accepted",
+    multiple=True,
+    metavar="RULE",
+    help="Publish despite errors of RULE; needs --reason. Repeatable. `forecast extracts rules` marks such rules.",
 )
-@click.option("--reason", default="", help="Why they are let through; kept in the release's manifest.")
+@click.option("--reason", default="", help="Why they are acceptable; kept in the release's manifest.")
 @json_option
 @reports_errors
 def publish_drop(
     paths: tuple[str, ...], withdrawn: tuple[str, ...], accepted: tuple[str, ...], reason: str, as_json: bool
 ) -> None:
-    """Validate the drop at PATHS (folders, files, globs) and make it the current release.
+    """Validate a drop and make it the current release.
 
-    Prints the release's id. A table that the drop does not bring stays as it is. With any error nothing changes: all
-    findings are listed, and the exit code is 1; it is 3 if another publisher was first.
+    PATHS are folders, files or glob patterns. A table that the drop does not bring stays as it is in the current
+    release. With any error, nothing changes and all findings are listed.
+
+    Prints the release's id. Returns when every running instance on the data folder serves the release, or names those
+    that do not. Old releases beyond FORECAST_KEEP_RELEASES are removed.
+
+    Exit codes: 0 published or already current, 1 refused or failed, 2 wrong usage, 3 another publisher was first, 130
+    interrupted.
 
     \b
-    forecast extracts publish drops/2026-10
-    forecast extracts publish zip_locations.parquet 'parts/housing-*.parquet'
-    forecast extracts publish drops/2026-10 --accept total-drift --reason "2030 census base"
+    Examples:
+      forecast extracts publish drops/2026-10
+      forecast extracts publish zip_locations.parquet 'parts/housing-*.parquet'
+      forecast extracts publish drops/2026-10 --accept total-drift --reason "2030 census base"
     """
     settings = load_settings().settings
     options = _options(settings, paths, withdrawn, accepted, reason)
@@ -96,23 +120,28 @@ def publish_drop(
 
 @extracts.command(name="check")
 @click.argument("paths", nargs=-1, required=True)
-@click.option("--drop-table", "withdrawn", multiple=True, metavar="TABLE", help="Leave out a table that would be kept.")
-@click.option("--accept", "accepted", multiple=True, metavar="RULE", help="Let findings of RULE through.")
+@drop_table_option
 @click.option(
-    "--html", "html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report with charts here."
+    "--accept", "accepted", multiple=True, metavar="RULE", help="Check as if errors of RULE were accepted. Repeatable."
+)
+@click.option(
+    "--html", "html", type=click.Path(dir_okay=False, path_type=Path), help="Also write a report with charts to FILE."
 )
 @json_option
 @reports_errors
 def check_drop(
     paths: tuple[str, ...], withdrawn: tuple[str, ...], accepted: tuple[str, ...], html: Path | None, as_json: bool
 ) -> None:
-    """Say everything that publishing the drop at PATHS would say, and change nothing.
+    """Validate a drop as publishing would, and change nothing.
 
-    Exit codes: 0 it could be published, 1 it would be refused, 2 wrong usage.
+    PATHS are folders, files or glob patterns. Lists all findings, and what changes from the current release.
+
+    Exit codes: 0 it can be published, 1 it would be refused, 2 wrong usage.
 
     \b
-    forecast extracts check drops/2026-10
-    forecast extracts check drops/2026-10 --html report.html
+    Examples:
+      forecast extracts check drops/2026-10
+      forecast extracts check drops/2026-10 --html report.html
     """
     settings = load_settings().settings
     options = options_of(settings, withdrawn, accepted, "checked")
@@ -132,11 +161,17 @@ def check_drop(
 @json_option
 @reports_errors
 def rules(as_json: bool) -> None:
-    """List the rules that drops are held to, with the limits in force.
+    """List the rules for drops and the limits in force.
+
+    Rules marked --accept can be overridden with `forecast extracts publish --accept RULE`. FORECAST_LIMITS changes a
+    limit for good.
+
+    Exit codes: 0 listed, 1 a setting is invalid, 2 wrong usage.
 
     \b
-    forecast extracts rules
-    FORECAST_LIMITS='total-drift=10%, zip-codes-lost=0.05' forecast extracts rules
+    Examples:
+      forecast extracts rules
+      FORECAST_LIMITS='total-drift=10%, zip-codes-lost=0.05' forecast extracts rules
     """
     limits = RuleLimits(load_settings().settings.limits)
     if as_json:
@@ -154,10 +189,16 @@ def rules(as_json: bool) -> None:
 @json_option
 @reports_errors
 def statuses(as_json: bool) -> None:
-    """List the words for a project's status that are understood, and what partners are told for each.
+    """List which source words mean which project status.
+
+    The left column is what partners read in `status`; the right one is what sources of development projects write.
+
+    Exit codes: 0 listed, 2 wrong usage.
 
     \b
-    forecast extracts statuses
+    Examples:
+      forecast extracts statuses
+      forecast extracts statuses --json
     """
     words: dict[str, list[str]] = {status: [] for status in get_args(ProjectStatus)}
     for word, meaning in PROJECT_STATUSES.items():
@@ -165,7 +206,7 @@ def statuses(as_json: bool) -> None:
     if as_json:
         print_json(words)
         return
-    shown = text_table("status", "words, in any case")
+    shown = text_table("status", "source words, in any case")
     for status, understood in words.items():
         shown.add_row(status, ", ".join(understood))
     stdout().print(shown)
@@ -175,7 +216,7 @@ def _options(
     settings: Settings, paths: tuple[str, ...], withdrawn: tuple[str, ...], accepted: tuple[str, ...], reason: str
 ) -> PublishOptions:
     if accepted and not reason.strip():
-        raise click.UsageError("--accept needs --reason: it is kept in the release's manifest")
+        raise click.UsageError("--accept needs --reason, which is kept in the release's manifest")
     return options_of(settings, withdrawn, accepted, reason.strip(), origin_of(paths, "command"))
 
 

@@ -1,4 +1,4 @@
-"""forecast extracts: what looks at releases. What looks at drops is in drops.py."""
+"""forecast extracts: the commands for releases. Those for drops are in drops.py."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,11 +35,16 @@ _FORMS = (".csv", ".parquet")
 @json_option
 @reports_errors
 def list_releases(as_json: bool) -> None:
-    """List the releases that there are, newest first.
+    """List the releases, newest first.
+
+    Shows which one is current, which one a rollback returns to, and who published each, from which host and path.
+
+    Exit codes: 0 listed, 1 failed, 2 wrong usage.
 
     \b
-    forecast extracts list
-    forecast extracts list --json
+    Examples:
+      forecast extracts list
+      forecast extracts list --json
     """
     settings = load_settings().settings
     catalog = Catalog(settings.data_path)
@@ -60,11 +65,16 @@ def list_releases(as_json: bool) -> None:
 @json_option
 @reports_errors
 def show(release: str | None, as_json: bool) -> None:
-    """Show a release (default: the current one): its tables, where they came from, and its findings.
+    """Show a release: its tables, their files, its findings.
+
+    RELEASE is an id from `forecast extracts list`. Default: the current release.
+
+    Exit codes: 0 shown, 1 there is no such release, 2 wrong usage.
 
     \b
-    forecast extracts show
-    forecast extracts show 20261005T090000Z-0123456789ab
+    Examples:
+      forecast extracts show
+      forecast extracts show 20261005T090000Z-0123456789ab
     """
     settings = load_settings().settings
     catalog = Catalog(settings.data_path)
@@ -87,11 +97,21 @@ def show(release: str | None, as_json: bool) -> None:
 @json_option
 @reports_errors
 def rollback(release: str | None, as_json: bool) -> None:
-    """Make RELEASE current again; without it, the one that was current before this one.
+    """Make an earlier release current again.
+
+    RELEASE is an id from `forecast extracts list`. Default: the release that was current before this one, so a second
+    rollback returns to where you started.
+
+    Prints the release's id. Returns when every running instance on the data folder serves the release, or names those
+    that do not.
+
+    Exit codes: 0 done, 1 there is no such release or it is damaged, 2 wrong usage, 3 a publisher is at work, 130
+    interrupted.
 
     \b
-    forecast extracts rollback
-    forecast extracts rollback 20261005T090000Z-0123456789ab
+    Examples:
+      forecast extracts rollback
+      forecast extracts rollback 20261005T090000Z-0123456789ab
     """
     settings = load_settings().settings
     with explains_interruption(Catalog(settings.data_path)):
@@ -108,16 +128,24 @@ def rollback(release: str | None, as_json: bool) -> None:
 @click.argument("old")
 @click.argument("new", required=False)
 @click.option(
-    "--to", "to", type=click.Path(dir_okay=False, path_type=Path), help="Also write every change: .csv or .parquet."
+    "--to",
+    "to",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write every changed figure to FILE, which ends in .csv or .parquet.",
 )
 @json_option
 @reports_errors
 def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
-    """Compare release OLD with NEW (default: the current one): places, national totals, largest movers.
+    """Compare two releases: places, totals, largest movers.
+
+    OLD and NEW are ids from `forecast extracts list`. Default of NEW: the current release.
+
+    Exit codes: 0 compared, 1 there is no such release, 2 wrong usage.
 
     \b
-    forecast extracts diff 20261005T090000Z-0123456789ab
-    forecast extracts diff OLD NEW --to changes.csv
+    Examples:
+      forecast extracts diff 20261005T090000Z-0123456789ab
+      forecast extracts diff OLD NEW --to changes.csv
     """
     if to is not None and to.suffix.lower() not in _FORMS:
         raise click.UsageError(f"--to must end in {' or '.join(_FORMS)}")
@@ -135,17 +163,21 @@ def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
 
 @click.command(name="retire")
 @click.argument("releases", nargs=-1)
-@click.option("--keep", type=click.IntRange(min=1), help="Instead of naming releases: keep this many of the newest.")
+@click.option("--keep", type=click.IntRange(min=1), help="Keep this many of the newest and remove the others.")
 @json_option
 @reports_errors
 def retire_releases(releases: tuple[str, ...], keep: int | None, as_json: bool) -> None:
-    """Remove releases for good; never the current one, the one to roll back to, or one that an instance serves.
+    """Remove old releases for good.
 
-    Publishing does the same on its own: it keeps FORECAST_KEEP_RELEASES.
+    Name RELEASES, or give --keep. The current release, the one that a rollback returns to, and every release that an
+    instance serves always stay. Publishing retires by itself and keeps FORECAST_KEEP_RELEASES.
+
+    Exit codes: 0 done, 1 a named release cannot be removed, 2 wrong usage, 3 a publisher is at work.
 
     \b
-    forecast extracts retire 20261005T090000Z-0123456789ab
-    forecast extracts retire --keep 5
+    Examples:
+      forecast extracts retire 20261005T090000Z-0123456789ab
+      forecast extracts retire --keep 5
     """
     if bool(releases) == (keep is not None):
         raise click.UsageError("name releases, or give --keep N")
@@ -161,7 +193,7 @@ def retire_releases(releases: tuple[str, ...], keep: int | None, as_json: bool) 
 
 @contextmanager
 def explains_interruption(catalog: Catalog) -> Iterator[None]:
-    """Whoever interrupts a command that switches releases wants to know which one is current now."""
+    """If a command that switches releases is interrupted, its last line says which release is current."""
     before = _current(catalog)
     try:
         yield
@@ -183,8 +215,8 @@ def _current(catalog: Catalog) -> str | None:
 def warn_behind(behind: list[InstanceRecord]) -> None:
     for record in behind:
         stderr().print(
-            f"[yellow]warning[/] instance {record.pid} on {escape(record.host)} does not serve it after "
-            f"{SERVED_WITHIN_SECONDS:g} s: see {escape(record.operator_url)}/health/ready"
+            f"[yellow]warning[/] instance {record.pid} on {escape(record.host)} does not serve it yet, after "
+            f"{SERVED_WITHIN_SECONDS:g} s; see {escape(record.operator_url)}/health/ready"
         )
 
 

@@ -1,4 +1,4 @@
-"""forecast extracts watch, and what it shares with the watcher that `serve` runs."""
+"""forecast extracts watch"""
 
 import sys
 
@@ -13,25 +13,31 @@ from service.publishing.watching import make_watcher, stoppable
 
 @click.command()
 @click.argument("folder", required=False)
-@click.option("--once", is_flag=True, help="Handle what is complete now, and end; exit code 1 if a drop was refused.")
+@click.option("--once", is_flag=True, help="Publish what is complete now, then exit.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON on standard output.")
 @reports_errors
 def watch(folder: str | None, once: bool, as_json: bool) -> None:
-    """Publish the drops that appear in FOLDER, or in the one that FORECAST_INBOX names.
+    """Publish the drops that appear in an inbox folder.
 
-    A drop is a folder or a Parquet file. It is taken once it has its marker file (FORECAST_INBOX_MARKER) or nothing in
-    it has changed for a while (FORECAST_INBOX_QUIET), and moved to published/ or quarantine/ with its report.
+    FOLDER is the inbox. Default: FORECAST_INBOX. `forecast serve` does the same by itself if FORECAST_INBOX is set.
 
-    Exit codes: 0 ended, 1 a drop was refused or the folder cannot be used, 2 wrong usage, 3 another watcher or
-    publisher was first (--once).
+    A drop is a folder or one Parquet file. It counts as complete once it holds the file FORECAST_INBOX_MARKER, or once
+    nothing in it has changed for FORECAST_INBOX_QUIET seconds. It is then published or refused, and moved to published/
+    or quarantine/ in FOLDER with its report.
+
+    SIGTERM, SIGHUP and Ctrl-C stop the watcher; a drop under way is published next time.
+
+    Exit codes: 0 stopped, 1 the folder cannot be used (with --once, also: a drop was refused), 2 wrong usage, 3 another
+    watcher or publisher was first (--once).
 
     \b
-    forecast extracts watch /drops/inbox
-    forecast extracts watch /drops/inbox --once
+    Examples:
+      forecast extracts watch /drops/inbox
+      forecast extracts watch /drops/inbox --once
     """
     settings = load_settings({"inbox": folder}).settings
     if settings.inbox is None:
-        raise click.UsageError("name the inbox's folder, or set FORECAST_INBOX")
+        raise click.UsageError("name the inbox folder, or set FORECAST_INBOX")
     logs.configure(settings.log_format, settings.log_level)
 
     def tell(event: Event) -> None:
@@ -40,7 +46,7 @@ def watch(folder: str | None, once: bool, as_json: bool) -> None:
             click.echo(msgspec.json.encode(event))
 
     watcher = make_watcher(settings, settings.inbox, tell, once=once)
-    watcher.prepare()  # a mistyped folder is an error now; one that goes later is waited for
+    watcher.prepare()  # a mistyped folder is an error; a folder that vanishes later is waited for
     with stoppable(tell):
         if not once:
             watcher.watch()

@@ -27,36 +27,41 @@ from service.quota.report import Damaged as DamagedUsage
 from service.quota.restore import RestoredUsage, restore_usage
 from warehouse.files.atomic import replacing
 
-# No line of ours comes near it; a file without line ends must not fill the memory.
+# Bytes. A file without line ends must not fill the memory; our longest lines are far shorter.
 _LONGEST_LINE = 1 << 20
 _usage = msgspec.json.Decoder(UsageRecord)
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True, dir_okay=False))
-@click.option("--partial", is_flag=True, help="Replace FILE also by a backup without the damaged records.")
+@click.option("--partial", is_flag=True, help="Replace an existing FILE even if damaged records are left out.")
 @json_option
 @reports_errors
 def export(file: Path, partial: bool, as_json: bool) -> None:
-    """Write a backup of the key store to FILE, or to standard output with -.
+    """Back up keys, audit trail and usage to a file.
 
-    In it: every key with its terms and the digest of its secret, the whole audit trail, and usage by key, area and UTC
-    day, which bills are made from and quotas are judged by. Not in it: secrets, which are kept nowhere; the pepper,
-    without which the digests are worth nothing: back it up elsewhere; and what workers have counted in the last half
-    second, or could not store yet. The file is readable by its owner alone.
+    FILE may be - for standard output. Only its owner can read the file.
 
-    A damaged record is told and left out, and the exit code is 1 then; a FILE that is there may have it still, and is
-    replaced only with --partial.
+    The backup holds every key with its terms and the digest of its secret, the whole audit trail, and usage by key,
+    area and UTC day. It does not hold secrets, which are stored nowhere, or the pepper: back that up elsewhere, because
+    the digests are worthless without it. Usage that workers have not stored yet, usually that of the last half second,
+    is missing as well.
+
+    Damaged records are named and left out. The command then exits with 1 and keeps an existing FILE, which may still
+    hold them, unless --partial is given.
+
+    Exit codes: 0 everything was exported, 1 failed or records were left out, 2 wrong usage.
 
     \b
-    forecast keys export /backup/keys-2026-11-20.jsonl
-    forecast keys export - | gpg --encrypt --recipient ops@example.org > keys.gpg
+    Examples:
+      forecast keys export /backup/keys-2026-11-20.jsonl
+      forecast keys export - | gpg --encrypt --recipient ops@example.org > keys.gpg
     """
     to_stdout = str(file) == "-"
     if to_stdout and as_json:
-        raise click.UsageError("--json and - both need standard output: give a file")
+        raise click.UsageError("--json and - both need standard output; name a file")
     if not to_stdout and file.exists() and not file.is_file():  # it would be replaced
-        raise click.UsageError(f"{file} is no regular file; - writes to standard output")
+        raise click.UsageError(f"{file} is not a regular file; - writes to standard output")
     keeps = file.exists() and not partial
     dump = with_store(lambda store: _to_stdout(store) if to_stdout else _to_file(store, file, keeps=keeps))
     if as_json:
@@ -72,26 +77,32 @@ def export(file: Path, partial: bool, as_json: bool) -> None:
 
 @click.command(name="import")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, allow_dash=True, dir_okay=False))
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what an import would do, and change nothing.")
 @json_option
 @reports_errors
 def import_(file: Path, dry_run: bool, as_json: bool) -> None:
-    """Bring the keys, audit trail and usage of a backup into the key store, from FILE or with - from standard input.
+    """Restore keys, audit trail and usage from a backup.
 
-    A file that is damaged, cut off, edited or made with another pepper is refused as a whole. Of a key that is there
-    already the newer record stays. A key that was ever revoked, by the trail that is there or by the one in the file,
-    ends up revoked, however old the backup; what was revoked since then, in a store that lost its trail too, has to be
-    revoked again. Keys that a trail names and that neither the file nor the store has are listed: they stay lost. An
-    emptied store becomes ours again, and so does one that was begun anew. An import that was interrupted is simply run
-    again.
+    FILE may be - for standard input. A file that is damaged, truncated, edited or made with another pepper is refused
+    as a whole.
 
-    Usage adds up: what the backup has, and what an emptied store has counted since. What the store has already is never
-    added twice, so any backup can be imported at any time, in any order. Backups of earlier versions have no usage.
+    Keys: the newer record of a key wins. A key that either audit trail says was revoked ends up revoked, however old
+    the backup. If the store lost its trail as well, revoke again what was revoked after the backup. Keys that a trail
+    names and that neither side has are listed: they stay lost.
+
+    Usage: what the store lacks is added, and nothing is counted twice. Backups can be imported at any time and in any
+    order. Backups of version 1 have no usage.
+
+    Workers accept the store again afterwards, even if it had been emptied or begun anew. If an import is interrupted,
+    run it again.
+
+    Exit codes: 0 imported, 1 refused, failed, or usage records in the store are damaged, 2 wrong usage.
 
     \b
-    forecast keys import /backup/keys-2026-11-20.jsonl --dry-run
-    forecast keys import /backup/keys-2026-11-20.jsonl
-    gpg --decrypt keys.gpg | forecast keys import -
+    Examples:
+      forecast keys import /backup/keys-2026-11-20.jsonl --dry-run
+      forecast keys import /backup/keys-2026-11-20.jsonl
+      gpg --decrypt keys.gpg | forecast keys import -
     """
 
     usage = RestoredUsage()
@@ -116,16 +127,16 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
     else:
         _tell(done, usage, dry_run=dry_run)
     for damaged in usage.damaged:
-        click.echo(f"forecast: damaged, and nothing was added to it: {damaged.detail}", err=True)
+        click.echo(f"forecast: a damaged record was left as it is: {damaged.detail}", err=True)
     if usage.damaged:
         sys.exit(FAILED)
 
 
 async def _begun(store: KeyStore, head: Head) -> datetime | None:
-    """The moment that tells this store from others, None if it was emptied. Raises StoreUnavailable.
+    """When this store was begun, which tells it from others; None if it was emptied. Raises StoreUnavailable.
 
-    One whose sentinel is damaged may have its usage still: it is taken for the store of the backup, as it becomes by
-    the import. For another, all that the backup has would be added to what is there, and billed twice.
+    A store with a damaged sentinel may still have its usage. It is taken for the store of the backup: otherwise the
+    backup's usage would be added to what is there, and billed twice.
     """
     try:
         control = await store.control()
@@ -139,25 +150,25 @@ def _tell(done: Restored, usage: RestoredUsage, *, dry_run: bool) -> None:
     console.print(f"{'Would import' if dry_run else 'Imported'} a backup of {minute(done.made_at)}:")
     for number, text in (
         (done.added, "keys added"),
-        (done.updated, "keys brought up to date"),
+        (done.updated, "keys updated"),
         (done.kept, "keys kept as they are"),
         (done.revoked, "of them revoked, because an audit trail says so"),
         (done.lines, "lines of the audit trail added"),
         (usage.added, "requests added to usage"),
-        (done.damaged_lines, "damaged lines of an audit trail passed over"),
+        (done.damaged_lines, "damaged lines of an audit trail skipped"),
     ):
         console.print(f"  {number:>9,} {text}")
     if done.made_ours:
-        ours = "would be" if dry_run else "is"
-        console.print(f"The key store was empty, or its sentinel was damaged; it {ours} ours again.")
+        accepts = "would accept" if dry_run else "accept"
+        console.print(f"The key store was empty, or its sentinel was damaged; workers {accepts} it again.")
     if done.lost:
         console.print(
-            f"Still lost: {len(done.lost):,} keys that the audit trail names. Issue new ones to their partners:"
+            f"Still lost: {len(done.lost):,} keys that the audit trail names. Issue new keys to their partners:"
         )
         for key_id, partner in islice(sorted(done.lost.items(), key=lambda item: item[::-1]), ROWS):
             console.print(f"  {escape(key_id)} {escape(partner)}")
         if len(done.lost) > ROWS:
-            console.print(f"  and {len(done.lost) - ROWS:,} more: --json has them all")
+            console.print(f"  and {len(done.lost) - ROWS:,} more; --json lists all")
 
 
 def _members(done: Restored) -> dict[str, object]:
@@ -165,7 +176,7 @@ def _members(done: Restored) -> dict[str, object]:
 
 
 class _Backup:
-    """Keys and usage, written into one file."""
+    """One backup while it is written: keys and usage, in one stream. Iterate over `made`."""
 
     def __init__(self, store: KeyStore, control: Control | None) -> None:
         self._usage = UsageDump(store.redis, None if control is None else control.since)
@@ -193,7 +204,7 @@ async def _to_file(store: KeyStore, file: Path, *, keeps: bool) -> _Backup:
         if backed_up.damaged and keeps:
             _tell_damaged(backed_up.damaged)
             raise KeyStoreError(
-                f"{file} is kept as it was, it may have what is damaged now: import it, write to another file, or "
+                f"{file} is kept, because it may still hold the damaged records: import it, write to another file, or "
                 "replace it with --partial"
             )
     return backed_up
@@ -202,12 +213,12 @@ async def _to_file(store: KeyStore, file: Path, *, keeps: bool) -> _Backup:
 def _tell_damaged(records: list[DamagedKey | DamagedUsage]) -> None:
     for damaged in records:
         why = damaged.reason if isinstance(damaged, DamagedKey) else damaged.detail
-        click.echo(f"forecast: left out, damaged: {ascii(damaged.key_id)[1:-1]}: {why}", err=True)
+        click.echo(f"forecast: left out: {ascii(damaged.key_id)[1:-1]}: {why}", err=True)
 
 
 @contextmanager
 def _seekable(file: Path) -> Iterator[BinaryIO]:
-    """The file, which is read more than once; a pipe is copied to one that has no name and is only ours."""
+    """The file, opened so that it can be read more than once; a pipe is copied to an anonymous temporary file."""
     with ExitStack() as opened:
         stream = sys.stdin.buffer if str(file) == "-" else opened.enter_context(file.open("rb"))
         if not stream.seekable():

@@ -1,4 +1,4 @@
-"""forecast keys: what changes keys. What shows them is in show.py and log.py, backups in backup.py."""
+"""forecast keys: the commands that change keys. Others are in show.py, log.py (the audit trail) and backup.py."""
 
 import sys
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ import msgspec
 from rich.markup import escape
 
 from service.base.masking import masked
-from service.cli.durations import NEVER, FutureTime, Span
+from service.cli.durations import NEVER, Duration, FutureTime
 from service.cli.keys.backup import export, import_
 from service.cli.keys.log import log
 from service.cli.keys.opened import changing, checked_id, described, minute, print_done, repeatable
@@ -23,14 +23,16 @@ from service.keys.record import KeyView
 
 @click.group()
 def keys() -> None:
-    """Issue, change, rotate and revoke the API keys of partners.
+    """Issue, change, rotate and revoke partners' API keys.
+
+    Commands take the id of a key, never the key itself. Keys are never deleted, only revoked. Every change is in the
+    audit trail (`forecast keys log`) and reaches running workers at once.
 
     \b
-    forecast keys issue --partner acme --expires 90d
-    forecast keys list
-    forecast keys revoke 0B1zQmX4ktLw
-
-    Keys are never deleted. Every change is in the audit trail: forecast keys log.
+    Examples:
+      forecast keys issue --partner acme --expires 90d
+      forecast keys list
+      forecast keys revoke 0B1zQmX4ktLw
     """
 
 
@@ -39,21 +41,26 @@ for _command in (list_keys, show, log, export, import_):
 
 
 @keys.command()
-@click.option("--partner", required=True, help="Who the key is for.")
-@click.option("--label", default="", help="What tells this key from the partner's others.")
+@click.option("--partner", required=True, help="Name of the partner.")
+@click.option("--label", default="", help="Tells this key from the partner's other keys.")
 @click.option("--expires", type=FutureTime(), help="When it stops working: 90d, 12h, 2027-01-31. Default: never.")
 @terms_options
 @json_option
 @reports_errors
 def issue(partner: str, label: str, expires: datetime | None, as_json: bool, **terms: Any) -> None:
-    """Issue a key. It is shown this once, and durable by then; a warning says where the key store may lose it.
+    """Issue an API key and show it, this one time.
 
-    Without --areas it opens all areas, those to come included; without --rate and --quota it has no limit.
+    Without --areas the key opens every area, future ones included. Without --rate and --quota it has no limit.
+
+    The key is on disk when it is shown. If the key store is configured so that it may lose keys, a warning says so.
+
+    Exit codes: 0 issued, 1 failed, 2 wrong usage.
 
     \b
-    forecast keys issue --partner acme
-    forecast keys issue --partner acme --areas forecast --rate 500/s --burst 100 --quota 5000000/month
-    KEY=$(forecast keys issue --partner acme --json | jq -r .key)
+    Examples:
+      forecast keys issue --partner acme
+      forecast keys issue --partner acme --areas forecast --rate 500/s --burst 100 --quota 5000000/month
+      KEY=$(forecast keys issue --partner acme --json | jq -r .key)
     """
     partner, label = (_text(name, value) for name, value in (("--partner", partner), ("--label", label)))
     if not partner:
@@ -66,18 +73,22 @@ def issue(partner: str, label: str, expires: datetime | None, as_json: bool, **t
 @keys.command()
 @click.argument("key_id")
 @click.option(
-    "--overlap", type=Span(), required=True, help="How long the old key goes on: 7d, 12h; 0s ends it at once."
+    "--overlap", type=Duration(), required=True, help="How long the old key still works: 7d, 12h; 0s ends it at once."
 )
-@click.option("--expires", type=FutureTime(), help="When the new key stops working. Default: when the old one would.")
+@click.option("--expires", type=FutureTime(), help="When the new key stops working. Default: as the old one.")
 @json_option
 @reports_errors
 def rotate(key_id: str, overlap: timedelta, expires: datetime | None, as_json: bool) -> None:
-    """Issue a new key in place of an old one, with the same partner, label and terms.
+    """Replace a key by a new one, with an overlap.
 
-    The old key works on until the end of the overlap, never longer than it would have.
+    The new key has the same partner, label and terms, and is shown this one time. The old key works until the overlap
+    ends, or until its own expiry if that comes first.
+
+    Exit codes: 0 rotated, 1 failed or the key no longer works, 2 wrong usage.
 
     \b
-    forecast keys rotate 0B1zQmX4ktLw --overlap 7d
+    Examples:
+      forecast keys rotate 0B1zQmX4ktLw --overlap 7d
     """
     checked_id(key_id, as_json=as_json)
     (presented, key, old), warnings = changing(lambda store: changes.rotate(store, key_id, overlap, expires))
@@ -89,16 +100,21 @@ def rotate(key_id: str, overlap: timedelta, expires: datetime | None, as_json: b
 @keys.command()
 @click.argument("key_id")
 @click.option(
-    "--expires", type=FutureTime(or_never=True), required=True, help="The new end: 90d from now, 2027-01-31, never."
+    "--expires", type=FutureTime(or_never=True), required=True, help="The new end: 90d (from now), 2027-01-31, never."
 )
 @json_option
 @reports_errors
 def extend(key_id: str, expires: datetime, as_json: bool) -> None:
-    """Set when a key stops working; an expired one works again, a revoked one cannot be extended.
+    """Set when a key stops working, earlier or later.
+
+    An expired key works again afterwards. A revoked key cannot be extended.
+
+    Exit codes: 0 set, 1 failed or the key is revoked, 2 wrong usage.
 
     \b
-    forecast keys extend 0B1zQmX4ktLw --expires 2027-01-31
-    forecast keys extend 0B1zQmX4ktLw --expires never
+    Examples:
+      forecast keys extend 0B1zQmX4ktLw --expires 2027-01-31
+      forecast keys extend 0B1zQmX4ktLw --expires never
     """
     checked_id(key_id, as_json=as_json)
     until = None if expires == NEVER else expires
@@ -113,17 +129,22 @@ def extend(key_id: str, expires: datetime, as_json: bool) -> None:
 @keys.command()
 @click.argument("key_id")
 @terms_options
-@click.option("--all-areas", is_flag=True, help="It opens every area, those to come included.")
-@click.option("--no-rate", is_flag=True, help="It has no rate limit any more.")
-@click.option("--no-quota", is_flag=True, help="It has no quota any more.")
+@click.option("--all-areas", is_flag=True, help="Open every area, future ones included.")
+@click.option("--no-rate", is_flag=True, help="Remove the rate limit.")
+@click.option("--no-quota", is_flag=True, help="Remove the quota.")
 @json_option
 @reports_errors
 def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, as_json: bool, **terms: Any) -> None:
-    """Change the terms of a key; what is not named stays. Workers are told at once.
+    """Change the terms of a key: areas, rate, quota.
+
+    Terms that are not named stay as they are. Workers learn of the change at once.
+
+    Exit codes: 0 changed, 1 failed, 2 wrong usage.
 
     \b
-    forecast keys change 0B1zQmX4ktLw --rate 500/s --burst 100
-    forecast keys change 0B1zQmX4ktLw --areas forecast --no-quota
+    Examples:
+      forecast keys change 0B1zQmX4ktLw --rate 500/s --burst 100
+      forecast keys change 0B1zQmX4ktLw --areas forecast --no-quota
     """
     checked_id(key_id, as_json=as_json)
     edit = editor(Given(**terms), Dropped(areas=all_areas, rate=no_rate, quota=no_quota))
@@ -142,10 +163,15 @@ def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, as_json:
 @json_option
 @reports_errors
 def revoke(key_id: str, as_json: bool) -> None:
-    """Revoke a key for good. Workers are told at once; it is durable when this returns.
+    """Revoke a key for good.
+
+    Workers learn of it at once. The revocation is on disk when the command returns; revoking a key twice does no harm.
+
+    Exit codes: 0 revoked, 1 failed, 2 wrong usage.
 
     \b
-    forecast keys revoke 0B1zQmX4ktLw
+    Examples:
+      forecast keys revoke 0B1zQmX4ktLw
     """
     checked_id(key_id, as_json=as_json)
     key, warnings = repeatable(lambda store: store.revoke(key_id))
@@ -156,29 +182,31 @@ def revoke(key_id: str, as_json: bool) -> None:
 
 
 @keys.command(name="adopt-store")
-@click.confirmation_option(
-    prompt="Keys that were made with another pepper, or were lost, stop working for good. Go on?"
-)
+@click.confirmation_option(prompt="Lost keys, and keys made with another pepper, will never work again. Go on?")
 @json_option
 @reports_errors
 def adopt_store(as_json: bool) -> None:
-    """Accept the key store as it is, after its keys were lost or the pepper was changed on purpose.
+    """Accept the loss of keys: use the key store as it is.
 
-    Where there is a backup, import it instead: forecast keys import.
+    For a key store that lost its keys, or whose pepper was changed on purpose. Keys made with another pepper never work
+    again. If you have a backup, run `forecast keys import` instead.
+
+    Exit codes: 0 accepted, 1 failed or declined, 2 wrong usage.
 
     \b
-    forecast keys adopt-store
-    forecast keys adopt-store --yes --json
+    Examples:
+      forecast keys adopt-store
+      forecast keys adopt-store --yes --json
     """
     _, warnings = changing(adopt, begins=True)
     if as_json:
         print_done({"adopted": True}, warnings)
         return
-    stdout().print("The key store is ours from now on.")
+    stdout().print("The key store is accepted as it is.")
 
 
 def _hand_over(presented: str, key: KeyView, warnings: list[str], *, as_json: bool, old: KeyView | None = None) -> None:
-    """Shows the key, and makes sure that it arrived."""
+    """Shows the key. If nobody can have received it, says how to revoke it."""
     try:
         if as_json:
             more = {} if old is None else {"old": old}
@@ -195,6 +223,6 @@ def _hand_over(presented: str, key: KeyView, warnings: list[str], *, as_json: bo
 def _text(name: str, value: str) -> str:
     if len(value) > 200 or not value.isprintable():
         raise click.UsageError(f"{name} must be printable and at most 200 characters")
-    if masked(value) != value:  # it would be kept for good, and shown
-        raise click.UsageError(f"{name} holds what looks like a key; revoke it, if it is one")
+    if masked(value) != value:  # it would be stored for good, and shown
+        raise click.UsageError(f"{name} contains what looks like a key; if it is one, revoke it")
     return value.strip()

@@ -19,17 +19,22 @@ from service.reports.text_table import text_table
 
 @click.command()
 @click.argument("key_id", required=False)
-@click.option("--since", type=PastTime(), help="Only what was done in the last 30d, 12h, or since 2026-10-01.")
+@click.option("--since", type=PastTime(), help="Only changes of the last 30d or 12h, or since 2026-10-01.")
 @limit_option
 @json_option
 @reports_errors
 def log(key_id: str | None, since: datetime | None, limit: int | None, as_json: bool) -> None:
-    """Show the audit trail, newest first: who did what to which key, and when. It is never trimmed.
+    """Show the audit trail: who changed which key, and when.
+
+    KEY_ID limits it to one key. Newest first. The trail is never trimmed.
+
+    Exit codes: 0 shown, 1 failed or the key store lost its keys, 2 wrong usage.
 
     \b
-    forecast keys log
-    forecast keys log 0B1zQmX4ktLw --json
-    forecast keys log --since 30d
+    Examples:
+      forecast keys log
+      forecast keys log 0B1zQmX4ktLw --json
+      forecast keys log --since 30d
     """
     if key_id is not None:
         checked_id(key_id, as_json=as_json)
@@ -60,9 +65,9 @@ async def _log(
         array.end()
         return loss
     if lines or not loss:
-        stdout().print(shown if lines else "Nothing was done.")
+        stdout().print(shown if lines else "No changes.")
     if lines == most:
-        stdout().print(f"The newest {most:,}; there may be more: --limit, --since")
+        stdout().print(f"These are the newest {most:,}; --limit and --since show others.")
     return loss
 
 

@@ -1,4 +1,4 @@
-"""What the commands of `forecast keys` share: the store they work on, ids, and how a key is shown."""
+"""What the commands of `forecast keys` share: opening the store, checking ids, showing keys."""
 
 import contextlib
 import logging
@@ -24,31 +24,31 @@ from service.redis.server import ask_server, wrong_for_keys
 
 T = TypeVar("T")
 
-ROWS = 100
+ROWS = 100  # shown unless --limit says otherwise
 
 limit_option = click.option(
-    "--limit", type=click.IntRange(min=1), help=f"At most so many, the newest. Default: {ROWS}; all with --json."
+    "--limit", type=click.IntRange(min=1), help=f"Show only this many, the newest. Default: {ROWS}; all with --json."
 )
 
 
 def with_store(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) -> T:
-    """Runs `work` on the key store of the settings; what it changes is told to the log as well.
+    """Runs `work` on the key store that the settings name. Lines that it adds to the audit trail are logged as well.
 
-    `begins`: the store may have had no key before.
+    `begins`: the key store may still be empty.
     """
     with _audit_log(load_settings().settings):
         return with_key_store(lambda _, store: work(store), begins=begins)
 
 
 class Done(NamedTuple, Generic[T]):
-    """`warnings`: why what was done may be lost again."""
+    """What a command did. `warnings` say why the key store may lose it again."""
 
     result: T
     warnings: list[str]
 
 
 def changing(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) -> Done[T]:
-    """`with_store` for what changes keys. Tells where the server is not configured to keep them."""
+    """`with_store` for commands that change keys. Warns if the server is not configured to keep them."""
 
     async def run(store: KeyStore) -> Done[T]:
         result = await work(store)
@@ -65,36 +65,36 @@ def changing(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) 
 
 
 def repeatable(work: Callable[[KeyStore], Awaitable[T]]) -> Done[T]:
-    """`changing` for what can be done twice: where its answer is lost, nobody knows whether it was done."""
+    """`changing` for commands that can safely run twice. If a reply is lost, the error says to run them again."""
     try:
         return changing(work)
     except StoreRefused as error:
         raise StoreRefused(f"{error}; nothing was changed", error.why) from None
     except StoreUnavailable as error:
-        raise StoreUnavailable(f"{error}; it may have been done: run this again, twice does no harm") from None
+        raise StoreUnavailable(f"{error}; it may have been done: run this again, which does no harm") from None
 
 
 def print_done(value: msgspec.Struct | dict[str, Any], warnings: list[str]) -> None:
-    """As JSON, with the warnings if there are any."""
+    """Prints `value` as JSON, with the warnings if there are any."""
     members = value if isinstance(value, dict) else msgspec.structs.asdict(value)
     print_json({**members, "warnings": warnings} if warnings else members)
 
 
 def tell_loss(loss: str | None) -> None:
-    """Ends the command if the store that was shown lost its keys: what it holds is not all there was."""
+    """Fails the command if the store that was shown lost its keys: what it holds is not all there was."""
     if loss is not None:
         click.echo(f"forecast: {loss}", err=True)
         sys.exit(FAILED)
 
 
 def checked_id(key_id: str, *, as_json: bool) -> str:
-    """`key_id` if it is one. A whole key is not repeated: it may be good."""
+    """`key_id` if it is one, else the command fails. The message never repeats a whole key, which may be valid."""
     whole = form.parse(key_id)
     if whole is not None:
         fail(f"this is a whole key; give its id, {whole.key_id}", as_json=as_json)
     if not form.is_key_id(key_id):
         shown = "this" if key_id.startswith(masking.PREFIX) else repr(key_id)
-        fail(f"{shown} is no key id: `forecast keys list` shows them", as_json=as_json)
+        fail(f"{shown} is not a key id; `forecast keys list` shows them", as_json=as_json)
     return key_id
 
 
@@ -107,17 +107,17 @@ def minute(time: datetime | None) -> str:
 
 
 def described(terms: Terms) -> str:
-    """Terms in one line, marked up; `-` where there are none."""
+    """Terms in one line, with Rich markup escaped; `-` if there are none."""
     parts = [] if terms.areas is None else [escape(", ".join(terms.areas))]
     if terms.rate is not None:
         parts.append(f"{terms.rate} (burst {terms.rate.burst:,})")
     if terms.quota is not None:
-        parts.append(f"{terms.quota.requests:,}/{terms.quota.period} (warned at {terms.quota.warn_at:.0%})")
+        parts.append(f"{terms.quota.requests:,}/{terms.quota.period} (warning at {terms.quota.warn_at:.0%})")
     return "; ".join(parts) or "-"
 
 
 class JsonArray:
-    """An array on standard output, an element at a time: a million of them need no memory."""
+    """A JSON array, printed element by element, so that a million elements need no memory. One per command."""
 
     def __init__(self) -> None:
         self._before = "[\n"
@@ -132,9 +132,9 @@ class JsonArray:
 
 @contextlib.contextmanager
 def _audit_log(settings: Settings) -> Iterator[None]:
-    """The lines of the audit trail go to standard error too, for whatever collects it.
+    """Lines of the audit trail also go to standard error, for log collectors.
 
-    A person at a terminal is told by the command itself what it did, unless `log_format` says otherwise.
+    At a terminal they do not, unless `log_format` is set: the command itself says what it did.
     """
     terminal = sys.stderr.isatty()
     if settings.log_format == "auto" and terminal:

@@ -1,4 +1,4 @@
-"""forecast keys list and show: what there is to see of keys, never a secret."""
+"""forecast keys list and show. Secrets are never shown."""
 
 import heapq
 import sys
@@ -10,7 +10,7 @@ import click
 import msgspec
 from rich.markup import escape
 
-from service.cli.durations import Span
+from service.cli.durations import Duration
 from service.cli.keys.opened import (
     ROWS,
     JsonArray,
@@ -33,12 +33,12 @@ _COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "void": "m
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a listing is narrowed to; None where it is not. `label` is a part of one."""
+    """The filters of one listing; None is no filter."""
 
     partner: str | None
     status: str | None
     area: str | None
-    label: str | None
+    label: str | None  # part of a label, in any case
     expires_within: timedelta | None
 
     def takes(self, view: KeyView) -> bool:
@@ -57,7 +57,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Newest:
-    """The newest keys of a listing, and how many there were."""
+    """The newest keys of one listing, and how many keys it saw."""
 
     def __init__(self, limit: int) -> None:
         self.seen = 0
@@ -77,28 +77,32 @@ class _Newest:
 
 
 @click.command(name="list")
-@click.option("--partner", help="Only this partner's.")
-@click.option("--status", type=click.Choice(["active", "expired", "revoked", "void"]), help="Only these.")
-@click.option("--area", callback=one_area, help="Only those that open this area.")
-@click.option("--label", help="Only those whose label has this in it, in any case.")
-@click.option("--expires-within", type=Span(), help="Only active ones that end within 30d, 12h.")
+@click.option("--partner", help="Only keys of this partner.")
+@click.option("--status", type=click.Choice(["active", "expired", "revoked", "void"]), help="Only keys in this status.")
+@click.option("--area", callback=one_area, help="Only keys that open this area.")
+@click.option("--label", help="Only keys whose label contains this text, in any case.")
+@click.option("--expires-within", type=Duration(), help="Only active keys that end within this time: 30d, 12h.")
 @limit_option
 @json_option
 @reports_errors
 def list_keys(limit: int | None, as_json: bool, **wanted: Any) -> None:
-    """List keys, newest first; secrets are not kept and cannot be shown.
+    """List keys, newest first.
 
-    A void key was made with another pepper and never works again. With --json and without --limit all keys are
-    printed while they are read, in no order. A damaged record is told, and the exit code is 1 then.
+    Secrets are not stored and cannot be shown. A void key was made with another pepper and never works again. With
+    --json and without --limit, all keys are printed as they are read, in no particular order.
+
+    Exit codes: 0 listed, 1 failed, records are damaged (they are named), or the key store lost its keys, 2 wrong usage.
 
     \b
-    forecast keys list --partner acme --status active
-    forecast keys list --expires-within 30d
+    Examples:
+      forecast keys list --partner acme --status active
+      forecast keys list --expires-within 30d
     """
     damaged, loss = with_store(lambda store: _list(store, Wanted(**wanted), limit, as_json=as_json))
     tell_loss(loss)
     if damaged:
-        click.echo(f"forecast: {damaged:,} damaged: restore them with `forecast keys import`", err=True)
+        many = f"{damaged:,} record{'s are' if damaged > 1 else ' is'} damaged"
+        click.echo(f"forecast: {many}; `forecast keys import` restores them from a backup", err=True)
         sys.exit(FAILED)
 
 
@@ -151,7 +155,7 @@ def _print_table(newest: _Newest) -> None:
         shown.add_row(*texts, day(view.created_at), day(view.expires_at), described(view.terms))
     console.print(shown)
     if newest.seen > len(views):
-        console.print(f"{newest.seen - len(views):,} more: narrow the list, or --limit {newest.seen}")
+        console.print(f"{newest.seen - len(views):,} more: filter the list, or give --limit {newest.seen}")
 
 
 @click.command()
@@ -159,10 +163,15 @@ def _print_table(newest: _Newest) -> None:
 @json_option
 @reports_errors
 def show(key_id: str, as_json: bool) -> None:
-    """Show one key: its terms, its end, what it was rotated from or to.
+    """Show one key: status, terms, expiry, rotation.
+
+    The secret is not stored and cannot be shown.
+
+    Exit codes: 0 shown, 1 there is no such key or its record is damaged, 2 wrong usage.
 
     \b
-    forecast keys show 0B1zQmX4ktLw
+    Examples:
+      forecast keys show 0B1zQmX4ktLw
     """
     checked_id(key_id, as_json=as_json)
 

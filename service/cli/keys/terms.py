@@ -11,20 +11,20 @@ from service.keys.store import KeyStoreError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_MOST_BURST = 10**9
+_MOST_BURST = 10**9  # requests
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What the options say; None where they say nothing. `warn_at` is a share of the quota."""
+    """The terms that the options of one command give; None for an option that is not given."""
 
     areas: tuple[str, ...] | None
-    rate: str | None
-    burst: int | None
-    quota: str | None
-    warn_at: float | None
+    rate: str | None  # as typed: 500/s
+    burst: int | None  # requests
+    quota: str | None  # as typed: 5000000/month
+    warn_at: float | None  # share of the quota, 0 to 1
 
     def terms(self) -> Terms:
-        """The terms of a new key. Raises click.UsageError if the options make no sense."""
+        """The terms of a new key. Raises click.UsageError if an option lacks the one that it belongs to."""
         if self.burst is not None and self.rate is None:
             raise click.UsageError("--burst needs --rate")
         if self.warn_at is not None and self.quota is None:
@@ -45,7 +45,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True):
-    """Which limits are lifted."""
+    """Which limits one `keys change` removes."""
 
     areas: bool
     rate: bool
@@ -53,11 +53,12 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def editor(given: Given, dropped: Dropped) -> Callable[[Terms], Terms]:
-    """What turns the terms of a key into those that the options ask for.
+    """The function that turns the terms of a key into those that the options ask for.
+
+    It raises KeyStoreError if the key lacks what an option builds on.
 
     Raises:
-        click.UsageError: if the options contradict each other, or ask for nothing. The editor raises KeyStoreError
-            where the key lacks what an option builds on.
+        click.UsageError: if the options contradict each other, or ask for nothing.
     """
     for lifted, flag, options in (
         (dropped.areas, "--all-areas", (given.areas,)),
@@ -67,7 +68,10 @@ def editor(given: Given, dropped: Dropped) -> Callable[[Terms], Terms]:
         if lifted and any(option is not None for option in options):
             raise click.UsageError(f"{flag} contradicts the other options")
     if given.nothing() and not (dropped.areas or dropped.rate or dropped.quota):
-        raise click.UsageError("nothing to change: give --areas, --rate, --burst, --quota, --warn-at or what lifts one")
+        raise click.UsageError(
+            "nothing to change: give --areas, --rate, --burst, --quota or --warn-at, or --all-areas, --no-rate or "
+            "--no-quota"
+        )
     rate, quota = given.new_rate(), given.new_quota()
 
     def edit(terms: Terms) -> Terms:
@@ -84,11 +88,13 @@ def editor(given: Given, dropped: Dropped) -> Callable[[Terms], Terms]:
 def terms_options(command: F) -> F:
     """Adds --areas, --rate, --burst, --quota and --warn-at."""
     for option in (
-        click.option("--warn-at", callback=_share, help="Share of the quota from which the partner is told: 80%."),
-        click.option("--quota", help="At most so many billable answers: 5000000/month, 100000/day (UTC)."),
-        click.option("--burst", type=click.IntRange(1, _MOST_BURST), help="How many at once after a rest."),
-        click.option("--rate", help="At most so many requests in the long run: 500/s, 30/min, 1000/h."),
-        click.option("--areas", callback=_areas, help="Data areas that it opens, with commas between them."),
+        click.option("--warn-at", callback=_share, help="Share of the quota from which answers carry a warning: 80%."),
+        click.option("--quota", help="Most billable answers in a UTC day or month: 100000/day, 5000000/month."),
+        click.option(
+            "--burst", type=click.IntRange(1, _MOST_BURST), help="Most requests at once after a pause, with --rate."
+        ),
+        click.option("--rate", help="Most requests on average: 500/s, 30/min, 1000/h."),
+        click.option("--areas", callback=_areas, help="Data areas that the key opens, separated by commas."),
     ):
         command = option(command)
     return command
@@ -103,20 +109,20 @@ def _areas(_: click.Context, __: click.Parameter, value: str | None) -> tuple[st
 
 
 def one_area(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """The callback of an option that names one area."""
+    """Callback of an option that names one area."""
     if value is not None:
         _known({value})
     return value
 
 
 def _known(names: set[str]) -> list[str]:
-    """The areas that there are. Raises click.BadParameter if one of `names` is none."""
-    from service.http.areas import AREAS  # here: the framework behind it takes longer than most commands
+    """The names of all areas. Raises click.BadParameter if one of `names` is not among them."""
+    from service.http.areas import AREAS  # here, because importing the framework takes longer than most commands
 
     known = [area.name for area in AREAS]
     for name in sorted(names):
         if name not in known:
-            raise click.BadParameter(f"no area {name!r}; there are: {', '.join(known)}")
+            raise click.BadParameter(f"there is no area {name!r}; the areas are {', '.join(known)}")
     return known
 
 
@@ -143,7 +149,7 @@ def _with_burst(rate: Rate | None, burst: int | None) -> Rate | None:
     if burst is None:
         return rate
     if rate is None:
-        raise KeyStoreError("the key has no rate for a burst to belong to: give --rate too; nothing was changed")
+        raise KeyStoreError("the key has no rate, which --burst needs: give --rate too; nothing was changed")
     return msgspec.structs.replace(rate, burst=burst)
 
 
@@ -151,5 +157,5 @@ def _with_warning(quota: Quota | None, warn_at: float | None) -> Quota | None:
     if warn_at is None:
         return quota
     if quota is None:
-        raise KeyStoreError("the key has no quota to warn about: give --quota too; nothing was changed")
+        raise KeyStoreError("the key has no quota, which --warn-at needs: give --quota too; nothing was changed")
     return msgspec.structs.replace(quota, warn_at=warn_at)

@@ -25,25 +25,32 @@ from service.quota.report import Damaged, UsageReport, UsageRow
 from service.redis.client import RedisStore
 from warehouse.files.atomic import replacing
 
-_IN_MEMORY = 16 << 20
+_IN_MEMORY = 16 << 20  # bytes of output; more goes to a temporary file
 _QUIET_SECONDS = 1.0
 _Tell = Callable[[int], None]
 
 
 class _Owner(msgspec.Struct, frozen=True):
+    """Whose key it is; both are empty if the key's record is gone."""
+
     partner: str
     label: str
 
 
 @click.command()
-@click.option("--month", type=Month(), help="2026-10. Default: the current month.")
-@click.option("--day", type=Day(), help="2026-10-05.")
-@click.option("--from", "first", type=Day(), help="First day, with --to.")
-@click.option("--to", "last", type=Day(), help="Last day, included.")
-@click.option("--partner", help="Only this partner's keys.")
+@click.option("--month", type=Month(), help="A month: 2026-10. Default: the current one.")
+@click.option("--day", type=Day(), help="One day: 2026-10-05.")
+@click.option("--from", "first", type=Day(), help="First day. Without --to: until the end of its month.")
+@click.option("--to", "last", type=Day(), help="Last day, included. Without --from: from the start of its month.")
+@click.option("--partner", help="Only keys of this partner.")
 @click.option("--key", "key_id", metavar="KEY_ID", help="Only this key.")
-@click.option("--format", "kind", type=click.Choice(["table", "csv", "json", "parquet"]), help="Default: table.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file, whole or not at all.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["table", "csv", "json", "parquet"]),
+    help="`table` shows totals; the others have a row per key, area and UTC day. Default: table.",
+)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to FILE, all or nothing.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @reports_errors
 def usage(
@@ -57,30 +64,32 @@ def usage(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Show what partners asked for, for billing: by key, area and UTC day, or as a table of totals.
+    """Show what partners used, for billing.
 
-    Billable are answered, answered_empty (a 200 without figures) and not_modified (304). What failed on our side is not
-    in here. Running workers add what they count every half second.
+    Billable answers are `answered` (200), `answered_empty` (200 without figures) and `not_modified` (304). Failures on
+    our side are not counted. Running workers add their counts every half second. All days are UTC.
 
-    Exit code 1 if a record in the key store is damaged: then the figures of its key, which is named, are not complete.
+    Exit codes: 0 shown, 1 failed, or records are damaged: the figures of the keys that are named are incomplete, 2
+    wrong usage.
 
     \b
-    forecast usage --month 2026-10
-    forecast usage --month 2026-10 --format parquet --out usage-2026-10.parquet
-    forecast usage --from 2026-10-01 --to 2026-10-15 --partner acme --format csv
+    Examples:
+      forecast usage --month 2026-10
+      forecast usage --month 2026-10 --format parquet --out usage-2026-10.parquet
+      forecast usage --from 2026-10-01 --to 2026-10-15 --partner acme --format csv
     """
     chosen = _format(kind, out, as_json=as_json)
     if key_id is not None:
         checked_id(key_id, as_json=as_json)
     damaged = _report(days_of(month, day, first, last), partner, key_id, chosen, out)
     for record in damaged:
-        click.echo(f"forecast: damaged, and not counted: {record.detail}", err=True)
+        click.echo(f"forecast: a damaged record was not counted: {record.detail}", err=True)
     if damaged:
         sys.exit(FAILED)
 
 
 def _report(days: Days, partner: str | None, key_id: str | None, kind: Format, out: Path | None) -> list[Damaged]:
-    """Writes everything that is sound; returns what is not."""
+    """Writes all sound records; returns the damaged ones."""
     with _sink(out) as sink, _progress() as tell:
         made = writer(kind, sink)
 
@@ -98,7 +107,7 @@ def _report(days: Days, partner: str | None, key_id: str | None, kind: Format, o
 async def _owners(
     keys: KeyStore, report: UsageReport, days: Days, partner: str | None, key_id: str | None
 ) -> dict[str, _Owner]:
-    """The keys to report, by partner and id; a key that has usage and no record any more has no partner."""
+    """The keys to report, ordered by partner and id. A key with usage but without a record has no partner."""
     if key_id is not None:
         found = (await keys.find(key_id)).key
         if found is None:
@@ -113,7 +122,7 @@ async def _owners(
         if isinstance(key, DamagedKey):
             if key.key_id in used:
                 raise KeyStoreError(
-                    f"the record of key {key.key_id} is damaged: nobody knows whose usage it is; "
+                    f"the record of key {key.key_id} is damaged, so its usage belongs to an unknown partner; "
                     "`forecast keys import` restores it from a backup"
                 )
             continue
@@ -122,7 +131,7 @@ async def _owners(
             if key.key_id in used:
                 owners[key.key_id] = _Owner(key.partner, key.label)
     if not is_known:
-        raise KeyStoreError(f"no key of partner {partner}; `forecast keys list` shows those there are")
+        raise KeyStoreError(f"partner {partner} has no key; `forecast keys list` shows those there are")
     return dict(sorted(owners.items(), key=lambda item: (item[1].partner, item[0])))
 
 
@@ -153,7 +162,7 @@ def _format(kind: str | None, out: Path | None, *, as_json: bool) -> Format:
     if out is not None and chosen == "table":
         raise click.UsageError("--out needs a format, for example: --format csv --out usage.csv")
     if out is None and chosen == "parquet":
-        raise click.UsageError("Parquet is no text: name a file, for example: --out usage.parquet")
+        raise click.UsageError("Parquet cannot go to standard output; name a file, for example: --out usage.parquet")
     if out is not None and not out.parent.is_dir():
         raise click.UsageError(f"there is no folder {out.parent}")
     return chosen
@@ -161,7 +170,7 @@ def _format(kind: str | None, out: Path | None, *, as_json: bool) -> Format:
 
 @contextmanager
 def _sink(out: Path | None) -> Iterator[BinaryIO]:
-    """What is written to it is there when the block ends, and not at all if it fails: half a bill would look whole."""
+    """Output appears when the block ends, or not at all if it fails: half a bill would look complete."""
     if out is not None:
         with replacing(out) as stream:
             yield stream
@@ -174,7 +183,7 @@ def _sink(out: Path | None) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _progress() -> Iterator[_Tell]:
-    """Tells the rows so far once it takes longer than a second, in a terminal only."""
+    """Shows how many rows were read once that takes longer than a second, in a terminal only."""
     console = stderr()
     if not console.is_terminal:
         yield lambda _: None

@@ -16,39 +16,35 @@ from warehouse.schema.tabular import ParquetRows, ValueType
 
 Format = Literal["table", "csv", "json", "parquet"]
 
-# Enough for numbers of twelve digits beside long names.
+# Columns of a table in a pipe: enough for numbers of twelve digits beside long names.
 _WIDE = 240
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _COUNTS = ("answered", "answered_empty", "not_modified", "not_found", "rejected", "billable")
 
 
 class BillingRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One key, area and UTC day; the columns of every format, in order.
-
-    `answered` are 200 with figures, `answered_empty` without; both and `not_modified` (304) are billable. `partner` and
-    `label` are empty if the key's record is gone.
-    """
+    """Requests of one key in one area on one UTC day. The fields are the columns of every format, in order."""
 
     key_id: str
-    partner: str
-    label: str
+    partner: str  # empty if the key's record is gone
+    label: str  # likewise
     area: str
     date: date
-    answered: int
-    answered_empty: int
-    not_modified: int
-    not_found: int
-    rejected: int
-    billable: int
+    answered: int  # 200 with figures
+    answered_empty: int  # 200 without figures
+    not_modified: int  # 304
+    not_found: int  # 404
+    rejected: int  # other 4xx
+    billable: int  # answered, answered_empty and not_modified
 
 
 def _as_text(value: object) -> object:
-    """A text that a spreadsheet would run as a formula, behind an apostrophe, as OWASP has it ("CSV Injection")."""
+    """`value`, with an apostrophe before any text that a spreadsheet would run as a formula (OWASP: CSV Injection)."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 class Writer(Protocol):
-    """Nothing is complete before `close`."""
+    """Writes one report in one format. The report is complete only after `close`."""
 
     def write(self, row: BillingRow) -> None: ...
 
@@ -65,7 +61,7 @@ class _Csv:
         self._csv.writerow(_as_text(value) for value in msgspec.structs.astuple(row))
 
     def close(self) -> None:
-        self._text.detach()  # flushes, and leaves the sink to whoever opened it
+        self._text.detach()  # flushes, and leaves the sink open
 
 
 class _Json:
@@ -97,7 +93,7 @@ class _Parquet:
 
 
 class _Totals:
-    """By partner and key, and of all."""
+    """Totals by partner and key, and over all."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
@@ -111,7 +107,7 @@ class _Totals:
     def close(self) -> None:
         names = tuple(name.replace("_", " ") for name in _COUNTS)
         shown = text_table("partner", "key id", "label", *names, numeric=names)
-        for column in shown.columns:  # names may fold; half an id or a number is none
+        for column in shown.columns:  # names may fold; half an id or half a number would mislead
             column.no_wrap = column.header not in ("partner", "label")
         for texts, sums in self._sums.items():
             shown.add_row(*(escape(text) for text in texts), *(f"{n:,}" for n in sums))

@@ -1,4 +1,4 @@
-"""Months and days as people type them, and the range of UTC days that they mean together."""
+"""Months and days as people type them, and the range of UTC days that options mean together."""
 
 import re
 from calendar import monthrange
@@ -14,13 +14,15 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class Days(msgspec.Struct, frozen=True):
-    """`last` is included."""
+    """A range of UTC days."""
 
     first: date
-    last: date
+    last: date  # included
 
 
 class Month(click.ParamType[Days]):
+    """The type of an option that takes ``2026-10``."""
+
     name = "month"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Days:
@@ -31,10 +33,12 @@ class Month(click.ParamType[Days]):
                 raise ValueError
             return month_with(date.fromisoformat(f"{value}-01"))
         except ValueError:
-            self.fail(f"{value!r} is no month: write 2026-10", param, ctx)
+            self.fail(f"{value!r} is not a month; write 2026-10", param, ctx)
 
 
 class Day(click.ParamType[date]):
+    """The type of an option that takes ``2026-10-05``."""
+
     name = "day"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
@@ -45,7 +49,7 @@ class Day(click.ParamType[date]):
                 raise ValueError
             return date.fromisoformat(value)
         except ValueError:
-            self.fail(f"{value!r} is no day: write 2026-10-05", param, ctx)
+            self.fail(f"{value!r} is not a day; write 2026-10-05", param, ctx)
 
 
 def month_with(day: date) -> Days:
@@ -53,13 +57,15 @@ def month_with(day: date) -> Days:
 
 
 def days_of(month: Days | None, day: date | None, first: date | None, last: date | None) -> Days:
-    """The current month if nothing is given; `first` alone reaches to the end of its month, `last` from its beginning.
+    """The days that the options mean; without any, those of the current month.
+
+    `first` alone reaches to the end of its month, `last` alone back to the start of its month.
 
     Raises:
-        click.UsageError: for what cannot be meant together.
+        click.UsageError: if the options contradict each other.
     """
     if sum((month is not None, day is not None, first is not None or last is not None)) > 1:
-        raise click.UsageError("give one of --month, --day, and --from with --to")
+        raise click.UsageError("--month, --day and --from/--to exclude each other")
     if month is not None:
         return month
     if day is not None:
@@ -69,7 +75,7 @@ def days_of(month: Days | None, day: date | None, first: date | None, last: date
     first = first or month_with(last or date.min).first
     last = last or month_with(first).last
     if first > last:
-        raise click.UsageError(f"--from {first} is after --to {last}: exchange them")
+        raise click.UsageError(f"--from {first} is after --to {last}")
     if (last - first).days > _MOST_DAYS:
-        raise click.UsageError("that is more than ten years: ask for fewer at a time")
+        raise click.UsageError("that is more than ten years; ask for less at a time")
     return Days(first, last)

@@ -21,6 +21,7 @@ def walk(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[t
 
 
 COMMANDS = dict(walk(main))
+GROUPS = [path for path, command in COMMANDS.items() if isinstance(command, click.Group)]
 LEAVES = [path for path, command in COMMANDS.items() if not isinstance(command, click.Group)]
 
 
@@ -45,6 +46,22 @@ def test_every_command_has_help_with_examples(cli: Cli, path: tuple[str, ...], f
     assert done.out.startswith("Usage: ")
     assert done.err == ""
     assert any(tuple(example[: len(path)]) == path for example in examples(path))
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_every_command_says_its_exit_codes(cli: Cli, path: tuple[str, ...]) -> None:
+    """Scripts branch on them."""
+    said = " ".join(cli(*path, "--help").out.partition("Exit codes: ")[2].split())
+    assert said.startswith("0 ")
+    assert " 2 wrong usage" in said
+
+
+@pytest.mark.parametrize("path", GROUPS, ids=lambda path: " ".join(path) or "forecast")
+def test_the_list_of_commands_says_of_each_what_it_does(cli: Cli, path: tuple[str, ...]) -> None:
+    """In one sentence, which fits into the line."""
+    for line in cli(*path, "--help").out.partition("Commands:\n")[2].splitlines():
+        assert line.endswith("."), line
+        assert not line.endswith("..."), line
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
@@ -73,15 +90,38 @@ def slipped(name: str) -> str:
     return f"{name[:-2]}{name[-1]}{name[-2]}" if name[-1] != name[-2] else name + name[-1]
 
 
-GROUPS = [path for path in COMMANDS if path not in LEAVES]
-
-
 @pytest.mark.parametrize("path", GROUPS, ids=lambda path: " ".join(path) or "forecast")
 def test_a_mistyped_command_is_told_the_right_one(cli: Cli, path: tuple[str, ...]) -> None:
     for name in (found[-1] for found in COMMANDS if found[:-1] == path and found != path):
         done = cli(*path, slipped(name))
         assert (done.code, done.out) == (2, "")
         assert f"'{name}'" in done.err.partition("Did you mean")[2]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (("pubish",), "'forecast extracts publish'"),
+        (("publish", "drops/2026-10"), "'forecast extracts publish'"),
+        (("list",), "'forecast extracts list' or 'forecast keys list'"),
+        (("extracts", "issue"), "'forecast keys issue'"),
+        (("extracts", "rotate"), "'forecast keys rotate'"),
+        (("keys", "usage"), "'forecast usage'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_command_of_another_group_is_named_in_full(cli: Cli, typed: tuple[str, ...], meant: str) -> None:
+    """Also if the same group has a command of a similar name."""
+    done = cli(*typed)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith(f"Did you mean {meant}?\n")
+
+
+@pytest.mark.parametrize("path", GROUPS, ids=lambda path: " ".join(path) or "forecast")
+def test_a_command_like_no_other_is_told_where_all_are_listed(cli: Cli, path: tuple[str, ...]) -> None:
+    done = cli(*path, "xyzzy")
+    assert done.code == 2
+    assert done.err.endswith(f"`{' '.join(('forecast', *path))} --help` lists the commands.\n")
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "forecast")

@@ -109,7 +109,7 @@ def test_what_is_no_id_is_told_before_anything_is_asked(cli: Cli, key_id: str, m
     """A malformed id never reaches the store."""
     done = cli("keys", "revoke", key_id, *more)
     assert done.code == 1
-    assert done.error() == f"{key_id!r} is no key id: `forecast keys list` shows them"
+    assert done.error() == f"{key_id!r} is not a key id; `forecast keys list` shows them"
     assert bool(done.out) is bool(more)
     assert not cli.data.exists()
 
@@ -119,7 +119,7 @@ def test_a_whole_key_is_not_repeated(cli: Cli) -> None:
     key, parts = form.generate()
     whole, cut = cli("keys", "revoke", key, "--json"), cli("keys", "revoke", key[:-1], "--json")
     assert whole.error() == f"this is a whole key; give its id, {parts.key_id}"
-    assert cut.error().startswith("this is no key id")
+    assert cut.error().startswith("this is not a key id")
     assert parts.secret not in whole.out + whole.err + cut.out + cut.err
 
 
@@ -161,14 +161,14 @@ def test_bytes_that_are_no_text_are_written_out_in_a_message(cli: Cli, running: 
     """As the shell passes them on."""
     done = cli("usage", "--partner", "\udcff", "--json")
     assert done.code == 1
-    assert done.json["error"]["message"].startswith("no key of partner \\udcff")
+    assert done.json["error"]["message"].startswith("partner \\udcff has no key")
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--partner", "acme", "--expires", "2020-01-01"), "'2020-01-01' is past"),
-        (("--partner", "acme", "--expires", "soon"), "'soon' is no time: give 90d, 12h or 2027-01-31"),
+        (("--partner", "acme", "--expires", "2020-01-01"), "'2020-01-01' is in the past"),
+        (("--partner", "acme", "--expires", "soon"), "'soon' is not a time; give 90d, 12h or 2027-01-31"),
         (("--partner", " "), "--partner is empty"),
         (("--partner", "a\x1b[2J"), "--partner must be printable"),
         (("--partner", "acme", "--label", "x" * 201), "--label must be printable and at most 200 characters"),

@@ -82,13 +82,13 @@ def test_a_revoked_key_cannot_be_extended(cli: Cli, running: list[int]) -> None:
     ("words", "said"),
     [
         (("rotate", UNKNOWN), "Missing option '--overlap'"),
-        (("rotate", UNKNOWN, "--overlap", "soon"), "is no span of time"),
+        (("rotate", UNKNOWN, "--overlap", "soon"), "is not a duration"),
         (("extend", UNKNOWN), "Missing option '--expires'"),
-        (("extend", UNKNOWN, "--expires", "2020-01-01"), "is past"),
+        (("extend", UNKNOWN, "--expires", "2020-01-01"), "is in the past"),
         (("list", "--limit", "0"), "is not in the range"),
-        (("list", "--expires-within", "soon"), "is no span of time"),
-        (("list", "--area", "nonsense"), "no area 'nonsense'; there are: forecast, projects"),
-        (("log", "--since", "soon"), "is no time"),
+        (("list", "--expires-within", "soon"), "is not a duration"),
+        (("list", "--area", "nonsense"), "there is no area 'nonsense'; the areas are forecast, projects"),
+        (("log", "--since", "soon"), "is not a time"),
     ],
 )
 def test_what_makes_no_sense_is_wrong_usage(cli: Cli, words: tuple[str, ...], said: str) -> None:
@@ -150,7 +150,7 @@ def test_a_long_list_shows_the_newest_and_says_how_many_more(cli: Cli, running: 
             redis.set(name, json.dumps(record))
     done = cli("keys", "list", "--limit", "2")
     assert [line.split()[3] for line in done.out.splitlines()[1:3]] == ["2026-11-03", "2026-11-02"]
-    assert done.out.splitlines()[-1] == "1 more: narrow the list, or --limit 3"
+    assert done.out.splitlines()[-1] == "1 more: filter the list, or give --limit 3"
     assert [view["created_at"][:10] for view in cli("keys", "list", "--limit", "2", "--json").json] == [
         "2026-11-03",
         "2026-11-02",
@@ -169,7 +169,7 @@ def test_a_damaged_record_does_not_hide_the_others(cli: Cli, running: list[int],
     assert (text.code, as_json.code) == (1, 1)
     assert key_id in text.out
     assert f"damaged {UNKNOWN}: " in text.out
-    assert "1 damaged: restore them with `forecast keys import`" in text.err
+    assert "1 record is damaged; `forecast keys import` restores them from a backup" in text.err
     entries = {entry["key_id"]: entry for entry in as_json.json}
     assert (entries[key_id]["status"], entries[UNKNOWN]["status"]) == ("active", "damaged")
     assert entries[UNKNOWN]["reason"]
@@ -210,7 +210,7 @@ def test_the_log_says_who_did_what_newest_first(cli: Cli, running: list[int], mo
     assert [line["what"] for line in cli("keys", "log", second, "--json").json] == ["issued"]
     assert len(cli("keys", "log", "--since", "1h", "--json").json) == 4
     assert cli("keys", "log", "--since", "2999-01-01", "--json").json == []
-    assert cli("keys", "log", "--since", "2999-01-01").out == "Nothing was done.\n"
+    assert cli("keys", "log", "--since", "2999-01-01").out == "No changes.\n"
     assert [line["what"] for line in cli("keys", "log", "--limit", "2", "--json").json] == ["revoked", "extended"]
     text = cli("keys", "log", first).out
     for word in ("[acme]", "revoked", "extended", "expires never → 2999-01-31", "grace@"):

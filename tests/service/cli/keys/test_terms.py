@@ -41,13 +41,13 @@ def test_a_change_says_what_was_and_what_is(cli: Cli, running: list[int]) -> Non
     """In one line."""
     key_id = issue(cli, "acme", "--rate", "500/s", "--burst", "100")["key_id"]
     done = cli("keys", "change", key_id, "--rate", "5/s", "--quota", "100/day")
-    assert done.out == f"Key {key_id} of acme: 500/s (burst 100) → 5/s (burst 5); 100/day (warned at 80%)\n"
+    assert done.out == f"Key {key_id} of acme: 500/s (burst 100) → 5/s (burst 5); 100/day (warning at 80%)\n"
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--areas", "forecast,nonsense"), "no area 'nonsense'; there are: forecast, projects"),
+        (("--areas", "forecast,nonsense"), "there is no area 'nonsense'; the areas are forecast, projects"),
         (("--areas", ""), "no area ''"),
         (("--rate", "fast"), "write a rate as 500/s, 30/min or 1000/h"),
         (("--rate", "0/s"), "write a rate as"),

@@ -218,7 +218,7 @@ def test_a_partner_is_no_formula(site: Site, kind: str) -> None:
 def test_a_partner_that_is_no_text_is_unknown(site: Site) -> None:
     """Arguments are bytes: what is no UTF-8 is told in JSON as well."""
     done = site.cli("usage", "--partner", "\udcff", "--json")
-    assert (done.code, done.error()) == (1, r"no key of partner \udcff; `forecast keys list` shows those there are")
+    assert (done.code, done.error()) == (1, r"partner \udcff has no key; `forecast keys list` shows those there are")
 
 
 def test_the_last_month_there_is_is_empty(site: Site) -> None:
@@ -229,7 +229,7 @@ def test_unknown_keys_and_partners_are_told(site: Site) -> None:
     """They are likelier a slip than an empty month."""
     for arguments, said in (
         (("--key", "0B1zQmX4ktLw"), "no key 0B1zQmX4ktLw; `forecast keys list` shows those there are"),
-        (("--partner", "nobody"), "no key of partner nobody; `forecast keys list` shows those there are"),
+        (("--partner", "nobody"), "partner nobody has no key; `forecast keys list` shows those there are"),
         (("--key", site.other, "--partner", "acme"), f"key {site.other} is not acme's: leave out --partner or --key"),
     ):
         done = site.cli("usage", *arguments, "--json")
@@ -239,9 +239,9 @@ def test_unknown_keys_and_partners_are_told(site: Site) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--month", "2026-13"), "'2026-13' is no month: write 2026-10"),
-        (("--day", "5"), "'5' is no day: write 2026-10-05"),
-        (("--month", "2026-10", "--day", "2026-10-05"), "give one of --month, --day, and --from with --to"),
+        (("--month", "2026-13"), "'2026-13' is not a month; write 2026-10"),
+        (("--day", "5"), "'5' is not a day; write 2026-10-05"),
+        (("--month", "2026-10", "--day", "2026-10-05"), "--month, --day and --from/--to exclude each other"),
         (("--out", "usage.csv"), "--format csv --out usage.csv"),
         (("--format", "parquet"), "--out usage.parquet"),
         (("--format", "csv", "--out", "missing/usage.csv"), "there is no folder missing"),
@@ -262,9 +262,9 @@ def test_a_whole_key_is_not_repeated(cli: Cli) -> None:
     key, parts = form.generate()
     whole, cut = cli("usage", "--key", key, "--json"), cli("usage", "--key", key[:-1], "--json")
     assert whole.error() == f"this is a whole key; give its id, {parts.key_id}"
-    assert cut.error().startswith("this is no key id")
+    assert cut.error().startswith("this is not a key id")
     assert parts.secret not in whole.out + whole.err + cut.out + cut.err
-    assert cli("usage", "--key", "acme").error() == "'acme' is no key id: `forecast keys list` shows them"
+    assert cli("usage", "--key", "acme").error() == "'acme' is not a key id; `forecast keys list` shows them"
     assert not cli.data.exists()
 
 
