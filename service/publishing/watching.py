@@ -12,7 +12,8 @@ from rich.console import Console
 from config.settings import Settings
 from service.base import interruption
 from service.base.signals import stop_signals
-from service.publishing.inbox import Means, Stopped, Watcher
+from service.publishing.inbox import Means, Watcher
+from service.publishing.inbox_drops import Stopped
 from service.publishing.inbox_events import Event
 from service.publishing.inbox_folders import Inbox
 from service.reports import terminal

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from config.settings import Settings
-from service.publishing.inbox import Means, Stopped, Watcher
+from service.publishing.inbox import Means, Watcher
+from service.publishing.inbox_drops import Publish, Stopped
 from service.publishing.inbox_events import Event
 from service.publishing.inbox_folders import Inbox
 from service.publishing.publisher import Published
@@ -51,13 +52,13 @@ class Site:
             (drop / "_SUCCESS").touch()
         return drop
 
-    def watcher(self) -> Watcher:
+    def watcher(self, publish: Publish | None = None) -> Watcher:
         settings = Settings(data_dir=str(self.data), inbox=str(self.inbox), inbox_on_refusal=self.command)
         means = Means(
             tell=self.events.append,
             text_of=lambda outcome: f"in words: {outcome.report.summary()}",
             on_problem=self.problems.append,
-            publish=self._publish,
+            publish=publish or self._publish,
             sleep=self._sleep,
         )
         return Watcher(settings, Inbox(self.inbox, marker="_SUCCESS", quiet=30), means)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from config.settings import Settings
-from service.publishing.inbox import Stopped
+from service.publishing.inbox_drops import Stopped
 from service.publishing.inbox_folders import Claim, Inbox
 from service.publishing.inbox_report import DropReport
 from service.publishing.inbox_status import StatusFile, read_status, shown_status
@@ -271,9 +271,7 @@ def test_a_drop_that_was_taken_away_is_forgotten(site: Site) -> None:
         Path(paths[0]).rename(site.inbox / "_kept")
         raise DropError(f"{paths[0]}: no such file or folder")
 
-    watcher = site.watcher()
-    watcher._means = msgspec.structs.replace(watcher._means, publish=publish)
-    assert watcher.once()
+    assert site.watcher(publish).once()
     assert site.kinds() == ["publishing", "gone"]
     assert site.placed("quarantine") == []
 

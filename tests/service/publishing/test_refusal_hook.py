@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.publishing.inbox import Stopped
+from service.publishing.inbox_drops import Stopped
 from service.publishing.inbox_status import read_status
 from tests.support.inbox import BAD, Site, stop
 
@@ -78,7 +78,7 @@ def test_a_command_that_did_not_come_to_its_end_is_run_by_the_next_watcher(site:
     site.put("bad")
     site.answers = [BAD]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("service.publishing.inbox.run_command", lambda *_: stop())
+        patch.setattr("service.publishing.inbox_drops.run_command", lambda *_: stop())
         with pytest.raises(Stopped):
             site.watcher().once()
     assert not told.exists()

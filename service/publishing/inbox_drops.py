@@ -1,0 +1,212 @@
+"""What becomes of the drops of an inbox: oldest first, one at a time, each to the end before the next is taken.
+
+A claimed drop is never given back. It is tried again, also by the next watcher, until it is published or refused. While
+one keeps failing, newer drops may overtake it; once a newer one is live, the failing one is set aside. So no older drop
+goes live after a newer one, and none is lost.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from config.settings import Settings
+from service.base import interruption
+from service.publishing.inbox_events import Telling, outcome_event
+from service.publishing.inbox_folders import Claim, Inbox, Look
+from service.publishing.inbox_report import TextOf, reports
+from service.publishing.inbox_retries import Retries, refusal, set_aside
+from service.publishing.inbox_status import StatusFile
+from service.publishing.publisher import Published, options_of, origin_of, publish_and_wait
+from service.publishing.refusal_hook import run_command
+from warehouse.publishing.publish import PublishOptions
+from warehouse.schema.errors import BusyError, DropError, InboxError, WarehouseError
+from warehouse.schema.progress import ProgressCallback
+
+log = logging.getLogger("forecast.inbox")
+
+Publish = Callable[[Settings, Sequence[str], PublishOptions, ProgressCallback], Published]
+
+
+class Stopped(BaseException):
+    """A signal asked the watcher to stop. It can be raised at any point, and nothing may swallow it."""
+
+
+class InboxDrops:
+    """The drops of one inbox, published for one data folder.
+
+    A `Watcher` owns it and keeps it for life: what was told once is not told again after a failure.
+    """
+
+    def __init__(
+        self, settings: Settings, inbox: Inbox, telling: Telling, text_of: TextOf, publish: Publish = publish_and_wait
+    ) -> None:
+        self.trouble: Exception | None = None  # the first failure of the last round that must be tried again
+        self.refused = 0
+        self._settings = settings
+        self._inbox = inbox
+        self._telling = telling
+        self._text_of = text_of
+        self._publish_drop = publish
+        self._look = Look((), (), {})
+        self._retries = Retries()
+        self._stuck: dict[str, str] = {}  # complete drops that cannot be claimed, and why
+        self._claim: Claim | None = None  # the last one that was told of
+
+    def begin(self, status: StatusFile) -> None:
+        """Call when this process has become the only watcher: takes over what the last one left in `status`."""
+        self._status = status
+        self._retries = Retries(status.now.failing)
+        if status.now.untold is not None and Path(status.now.untold[1]).exists():
+            self._run_command()  # the last watcher ended before the command did
+
+    def round(self) -> bool:
+        """Tries the claimed drops, oldest first, then the complete ones; returns whether there were any.
+
+        A drop that fails ends the round unless it may be overtaken: all that follow are newer.
+
+        Raises:
+            BusyError: if another publisher is at work.
+            InboxError: if the inbox cannot be read.
+        """
+        self.trouble = None
+        self._stuck.clear()
+        claims = self._inbox.claims()
+        self._retries.keep(claims)
+        self._status.failing(self._retries.all())
+        handled = False
+        for claim in chain(claims, self._new()):
+            handled = True
+            if not self._try(claim) and not self._retries.may_be_overtaken(claim):
+                break
+        if not self._retries.all() and not self._stuck:
+            self.trouble = None  # the drop that failed was set aside
+        return handled
+
+    def problems(self) -> list[str]:
+        """What keeps drops from being published, a line for each drop."""
+        return [*self._retries.problems(), *self._stuck.values()]
+
+    def has_new(self) -> bool:
+        """Whether there is a drop that may overtake all those that fail."""
+        return self._retries.all_may_be_overtaken() and not set(self._inbox.look().complete) <= set(self._stuck)
+
+    def _new(self) -> Iterator[Claim]:
+        while (claim := self._next()) is not None:
+            yield claim
+
+    def _next(self) -> Claim | None:
+        look, before = self._inbox.look(), self._look
+        for name in look.arriving:
+            if name not in before.arriving:
+                self._telling.tell("arriving", f"{name} is arriving", drop=name)
+        for name, why in look.foreign.items():
+            if name not in before.foreign:
+                self._telling.tell("foreign", f"{name!r} in the inbox is ignored: {why}")
+        self._look = look
+        self._status.waiting(len(look.complete) + len(look.arriving) + len(self._inbox.claims()))
+        for name in look.complete:
+            try:
+                claim = self._inbox.claim(name)
+            except InboxError as error:  # one that cannot be moved must not hold up the others
+                self.trouble = self.trouble or error
+                self._stuck[name] = str(error)
+                continue
+            if claim is not None:
+                return claim
+        return None
+
+    def _try(self, claim: Claim) -> bool:
+        """Whether the drop was settled or is gone. Any failure is noted, to be tried again."""
+        if claim != self._claim and self._retries.of(claim) is None:
+            self._claim = claim
+            self._telling.tell("publishing", f"publishing {claim.name}", drop=claim.name)
+        try:
+            published = self._publish(claim)
+            if published is not None:
+                self._settle(claim, published)
+        except BusyError:
+            raise
+        except Exception as error:
+            raise_if_stopped()
+            expected = isinstance(error, WarehouseError | OSError)
+            if not expected:
+                log.exception("publishing %s failed", claim.name)
+            self.trouble = self.trouble or error
+            self._retries.failed(claim, str(error) if expected else f"{type(error).__name__}: {error}")
+            self._status.failing(self._retries.all())
+            return False
+        self._retries.forget(claim)
+        if published is not None and published.outcome.result == "published":
+            self._set_aside_older(claim)
+        self._status.failing(self._retries.all())
+        return True
+
+    def _set_aside_older(self, newer: Claim) -> None:
+        """Drops that are older than `newer` and failed must not replace it."""
+        for claim in self._inbox.claims():
+            failing = self._retries.of(claim)
+            if failing is None or claim.stamp >= newer.stamp:
+                continue
+            try:
+                outcome = set_aside(self._settings.data_path, failing, newer.name)
+                self._settle(claim, Published(outcome=outcome))
+            except (WarehouseError, OSError) as error:
+                log.error("%s cannot be set aside: %s", claim.name, error)
+            else:
+                self._retries.forget(claim)
+
+    def _publish(self, claim: Claim) -> Published | None:
+        """None if somebody took the drop away."""
+
+        def progress(step: str) -> None:
+            log.debug("%s: %s", claim.name, step)
+
+        try:
+            options = options_of(self._settings, origin=origin_of([str(self._inbox.folder / claim.name)], "inbox"))
+            return self._publish_drop(self._settings, [str(claim.path)], options, progress)
+        except DropError as error:
+            if claim.path.exists():
+                why = str(error).replace(str(claim.path), claim.name)
+                remedy = "put the Parquet files of a drop into it"
+                return Published(outcome=refusal(self._settings.data_path, "missing-table", why, remedy=remedy))
+            self._telling.tell("gone", f"{claim.name} was taken away while it was being published", drop=claim.name)
+            return None
+        except BusyError:
+            self._telling.tell_once("busy", f"{claim.name} waits: another publisher is at work")
+            raise
+
+    def _settle(self, claim: Claim, published: Published) -> None:
+        outcome = published.outcome
+        refused = outcome.result == "refused"
+        folder = self._inbox.destination(claim, "quarantine" if refused else "published")
+        # counted first, so that a crash between the two does not lose it
+        if refused:
+            self._status.count_refused(claim.stamp, time.time(), (claim.name, str(folder)))
+        else:
+            self._status.count_published(claim.stamp)
+        self._inbox.settle(claim, folder, reports(claim.name, outcome, self._text_of))
+        self._status.waiting(max(0, self._status.now.waiting - 1))
+        self._telling.tell_event(outcome_event(claim.name, folder, outcome))
+        for record in published.behind:
+            log.warning("instance %d on %s does not serve the release yet", record.pid, record.host)
+        if refused:
+            self.refused += 1
+            self._run_command()
+
+    def _run_command(self) -> None:
+        """Runs the operator's command for the last refusal, if one is set."""
+        command, untold = self._settings.inbox_on_refusal, self._status.now.untold
+        if command is not None and untold is not None:
+            trouble = run_command(command, *untold)
+            if trouble is not None:
+                message = f"the command for the refusal of {untold[0]} failed: {trouble}"
+                self._telling.tell("command_failed", message, drop=untold[0])
+        self._status.told()
+
+
+def raise_if_stopped() -> None:
+    """Raises `Stopped` if a signal asked for it: within a query, DuckDB turns it into an error of its own."""
+    if interruption.asked():
+        raise Stopped(interruption.asked())
