@@ -49,7 +49,7 @@ def test_once_publishes_what_is_complete(cli: Cli, inbox: Path) -> None:
     write_drop(inbox / "arriving")
     done = cli("extracts", "watch", str(inbox), "--once")
     assert (done.code, done.out) == (0, "")
-    assert "2026-10 is published" in done.err
+    assert "2026-10 was published" in done.err
     assert len(cli("extracts", "list", "--json").json) == 1
     assert (inbox / "arriving").exists()
     (report,) = inbox.glob("published/2026-10-*/report.txt")
