@@ -53,7 +53,7 @@ def test_the_near_cache_follows_the_releases(
 ) -> None:
     """After a switch nothing of the older release is answered; once nobody can need it any more, it is dropped."""
     monkeypatch.setattr(following, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(following, "_RETIRE_AFTER", 0.01)
+    monkeypatch.setattr(following, "_RETIRE_AFTER_SECONDS", 0.01)
     monkeypatch.setattr(near_cache, "_TIDY_SECONDS", 0.01)
     data = tmp_path / "data"
     published(data, 1000)
