@@ -1,1 +1,1 @@
-"""Encoded answers: their keys and envelopes, the shared cache, single flight, and the read-through over all of it."""
+"""Encoded answers: their cache keys and envelopes, near and shared cache, single flight, and the read-through."""

@@ -13,24 +13,25 @@ import msgspec
 
 from service.cache.key import FORMAT_VERSION
 
-# marker and version, digest of the cache key, CRC-32 of what follows: ETag digest, length of the body, the bytes
+# Marker, format version, digest of the cache key, and the CRC-32 of the rest: ETag digest, length of the body in bytes,
+# the body, the gzipped body.
 _HEAD = Struct(">3sB16sI16sI")
 _OUTER, _INNER = Struct(">3sB16sI"), Struct(">16sI")
 _MARKER = b"phf"
-# One Ethernet frame's payload: below it gzip saves no packet.
-_WORTH_COMPRESSING = 1400
+# About the payload of one Ethernet frame: of anything smaller, gzip saves no packet.
+_WORTH_COMPRESSING_BYTES = 1400
 
 
 class CacheEntry(msgspec.Struct, frozen=True):
-    """`body` as it is sent; `gzipped` is empty where compression is not worth it; `etag_digest` is of `body`."""
+    """One encoded answer. It never changes (Decision 1), so all tiers share it."""
 
     body: bytes
-    gzipped: bytes
-    etag_digest: bytes
+    gzipped: bytes  # empty if compression is not worth it
+    etag_digest: bytes  # of `body`, 16 bytes
 
     @classmethod
     def of(cls, body: bytes) -> "CacheEntry":
-        gzipped = gzip.compress(body, 6, mtime=0) if len(body) >= _WORTH_COMPRESSING else b""
+        gzipped = gzip.compress(body, 6, mtime=0) if len(body) >= _WORTH_COMPRESSING_BYTES else b""
         return cls(body, gzipped, blake2b(body, digest_size=16).digest())
 
 

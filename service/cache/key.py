@@ -1,23 +1,23 @@
-"""The name of one answer in the cache. The release is part of it, so an entry never has to be changed (Decision 1)."""
+"""The cache key of one answer. The release is part of it, so that entries never change (Decision 1)."""
 
 from hashlib import blake2b
 
 import msgspec
 
-# Raised whenever the envelope or the meaning of an entry changes, so that two versions can share one Redis.
+# Raise it when the envelope or the meaning of an entry changes: then two versions can share one Redis.
 FORMAT_VERSION = 2
-# As Redis matches names: every entry, of whatever format.
+# A pattern of Redis: every entry, of any format.
 EVERY_NAME = "c:*"
-# An entry of nothing: whether one can be stored.
+# An empty entry, to try whether the server stores any.
 TRIAL_NAME = "c:trial"
 
 
 class CacheKey(msgspec.Struct, frozen=True):
-    """`digest` (16 bytes) is of release, area and canonical query; `name` is the key in Redis."""
+    """Names one answer of one release."""
 
-    name: str
-    digest: bytes
-    release: str
+    name: str  # in Redis
+    digest: bytes  # of release, area and canonical query, 16 bytes
+    release: str  # id
 
 
 def cache_key(release: str, area: str, query: str) -> CacheKey:

@@ -1,8 +1,8 @@
-"""The near cache: answers in the worker's own memory, for whoever asks next.
+"""The near cache: answers in the worker's own memory (Decision 20).
 
 Entries never become wrong (Decision 1), so nothing is checked when one is found. They leave by size, by purge, when
-their release is retired, and after a time to live. That one is for what nobody asks for any more, and makes the shared
-cache see now and then what is asked for here: it would forget it otherwise.
+their release is retired, and after a time to live. The TTL evicts idle entries, and makes hot ones touch the shared
+cache so that it keeps them.
 """
 
 import asyncio
@@ -17,33 +17,32 @@ from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
 from service.cache.sieve import Node, Sieve
 
-# For each coding of an entry, what is to be kept beside it.
+# For each coding of an entry, what is kept beside it.
 Heads = tuple[tuple[bytes, ...], ...]
 Prepare = Callable[[str, CacheEntry], Heads]
 
-# What an entry takes beside its bytes: node, two structs, digests, its place in the map. Measured as the growth of a
-# process by 42,000 to 100,000 entries of 300 to 4,000 bytes, which was 0.95 to 1.0 of what is reckoned.
-ENTRY_OVERHEAD = 450
-# What the allocator and the object's head add to the bytes of each `bytes`.
+# What an entry takes beside its content: node, two structs, digests, its place in the map. Measured: a process grew by
+# 0.95 to 1.0 of what this gives, with 42,000 to 100,000 entries of 300 to 4,000 bytes.
+ENTRY_OVERHEAD_BYTES = 450
+# What the allocator and the object's header add to each `bytes`.
 _BYTES_OVERHEAD = 48
 _TIDY_SECONDS = 1.0
 
 
 class NearEntry(msgspec.Struct, frozen=True, gc=False):
-    """`stored_at` is by `time.monotonic`. `heads` is what `prepare` made of release and entry, once."""
+    """An entry as the near cache keeps it."""
 
     entry: CacheEntry
     release: str
-    stored_at: float
-    heads: Heads
+    stored_at: float  # monotonic seconds
+    heads: Heads  # what `prepare` made of release and entry, once
 
 
 class NearCache:
-    """At most `max_bytes` of memory, 0: off; entries stay `ttl` seconds. Only the current release is let in.
+    """Answers of one worker, which owns it: at most `max_bytes` of memory (0: off), for `ttl` seconds each.
 
-    `get(digest)` and `find(digest)` are the map's own: one look-up, one bit. `get` counts hits; whoever asks the next
-    tier counts a miss.
-    `generation` changes with a purge: what was asked of the next tier before it is not let in.
+    Only entries of the current release are let in. `get(digest)` and `find(digest)` are the map's own (sieve.py): `get`
+    counts its hits, and whoever asks the next tier calls `missed`.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class NearCache:
         self._sieve: Sieve[bytes, NearEntry] = Sieve(max_bytes)
         self.get: Callable[[bytes], NearEntry | None] = self._sieve.get
         self.find: Callable[[bytes], Node | None] = self._sieve.find
-        self.generation = 0
+        self.generation = 0  # raised by a purge: what the next tier was asked for before it is not let in
         self.misses = 0
         self._ttl = ttl
         self._prepare = prepare
@@ -83,13 +82,13 @@ class NearCache:
 
     @property
     def left(self) -> dict[str, int]:
-        """How many entries left, by reason: for lack of room, expired, retired, purged."""
+        """How many entries have left, by reason: lack of room, expired, retired, purged."""
         return {"size": self._sieve.evictions, **{why: self._left[why] for why in ("expired", "retired", "purged")}}
 
     def put(self, key: CacheKey, entry: CacheEntry, generation: int) -> None:
-        """`generation` is that of the moment at which the next tier was asked.
+        """Keeps `entry`, unless its release is not current, it was asked for before a purge, or it is too large.
 
-        Not kept: what is of another release than the current one, was asked for before a purge, or is too large.
+        `generation` is the one at the time when the next tier was asked.
         """
         if key.release != self._release or generation != self.generation or not self.max_bytes:
             return
@@ -101,7 +100,7 @@ class NearCache:
         self.misses += 1
 
     def switch(self, release: str) -> None:
-        """From now on only entries of `release` are let in; those of others stay until they are retired."""
+        """From now on only entries of `release` are let in. Those of other releases stay until they are retired."""
         self._release = release
         self._retired.discard(release)
 
@@ -111,12 +110,12 @@ class NearCache:
             self._retired.add(release)
 
     def purge(self, condition: Callable[[NearEntry], bool] = lambda _: True) -> Iterator[int]:
-        """Entries that `condition` holds for go, a few in each step; yields how many went."""
+        """Drops the entries for which `condition` holds, a few per step. Yields how many went."""
         self.generation += 1
         return self._counted("purged", self._sieve.discard_where(condition))
 
     def tidy(self) -> Iterator[int]:
-        """Expired entries and those of retired releases go, a few in each step; yields how many went."""
+        """Drops expired entries and those of retired releases, a few per step. Yields how many went."""
         oldest = self._clock() - self._ttl
         yield from self._counted("expired", self._sieve.discard_oldest_where(lambda near: near.stored_at <= oldest))
         retired, self._retired = self._retired, set()
@@ -124,7 +123,7 @@ class NearCache:
             yield from self._counted("retired", self._sieve.discard_where(lambda near: near.release in retired))
 
     async def tidy_in_steps(self) -> float:
-        """Tidies, and others have their turn between the steps; returns after how many seconds to tidy again."""
+        """Tidies, with a turn for others between the steps. Returns the seconds until the next time."""
         for _ in self.tidy():
             await asyncio.sleep(0)
         return _TIDY_SECONDS
@@ -136,6 +135,6 @@ class NearCache:
 
 
 def cost_of(entry: CacheEntry, heads: Heads = ()) -> int:
-    """Bytes of memory that an entry takes, with all that is kept for it."""
+    """Bytes of memory that an entry takes, with everything that is kept beside it."""
     parts = [part for part in (entry.body, entry.gzipped, *chain.from_iterable(heads)) if part]
-    return ENTRY_OVERHEAD + sum(len(part) for part in parts) + _BYTES_OVERHEAD * len(parts)
+    return ENTRY_OVERHEAD_BYTES + sum(len(part) for part in parts) + _BYTES_OVERHEAD * len(parts)

@@ -1,21 +1,21 @@
-"""The shared cache emptied, as an operator orders it. What is in the key store stays, also where both are one Redis."""
+"""Empties the shared cache on an operator's order. The key store stays as it is, even on the same Redis."""
 
 from service.cache.key import EVERY_NAME, TRIAL_NAME
 from service.redis.client import RedisStore, open_client
 from service.redis.scan import scan
 
-_TIMEOUT = 1.0
-# Names looked at by one command: Redis serves nobody else meanwhile, some 0.2 ms.
+_TIMEOUT_SECONDS = 1.0
+# Names that one command looks at. Redis serves nobody else meanwhile: some 0.2 ms.
 _STEP = 500
 
 
 async def purge_shared(url: str) -> int:
-    """Deletes the entries of all releases; returns how many there were. What is stored meanwhile may stay.
+    """Deletes the entries of all releases. Returns how many there were. Entries that are stored meanwhile may stay.
 
     Raises:
-        StoreUnavailable: if the cache does not answer; part of it may be gone.
+        StoreUnavailable: if the cache does not answer. Some entries may be gone.
     """
-    store = RedisStore("shared cache", url, open_client(url, timeout=_TIMEOUT))
+    store = RedisStore("shared cache", url, open_client(url, timeout=_TIMEOUT_SECONDS))
     gone = 0
     try:
         async for found in scan(store, EVERY_NAME, _STEP):

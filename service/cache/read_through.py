@@ -1,4 +1,4 @@
-"""The read-through: near cache, shared cache, then one fill for all who wait, then store in both."""
+"""The read-through: asks the near cache, the shared cache, then the warehouse, once for all who wait; fills both."""
 
 import asyncio
 import time
@@ -17,16 +17,16 @@ Tier = Literal["near", "shared", "warehouse"]
 Fill = Callable[[], Awaitable[bytes]]
 Observe = Callable[[str, str, float], None]
 
-# Longer than a cache look-up may take: whoever missed before the fill was stored has asked again by then.
+# Longer than a cache look-up may take, so that whoever missed just before the fill was stored still finds it.
 _LINGER_SECONDS = 0.25
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """`bypassed`: the shared cache could not be asked."""
+    """An entry, and where it came from."""
 
     entry: CacheEntry
     tier: Tier
-    bypassed: bool
+    bypassed: bool  # the shared cache could not be asked
 
 
 class ReadThrough:
@@ -51,7 +51,7 @@ class ReadThrough:
         self._flights: SingleFlight[CacheEntry] = SingleFlight(_LINGER_SECONDS)
 
     async def get(self, key: CacheKey, fill: Fill) -> Fetched:
-        """The entry of `key`, from the first tier that has it. `fill` gives the encoded body on a miss.
+        """The entry of `key`, from the first tier that has it. If none has, `fill` returns the encoded body.
 
         Raises whatever `fill` raises.
         """
@@ -69,15 +69,15 @@ class ReadThrough:
         return Fetched(entry, "warehouse", bypassed)
 
     def looked_up(self, key: CacheKey, lookup: SharedLookup, generation: int, seconds: float) -> None:
-        """Counts a look-up in the shared cache, and keeps what it found near. `generation` is that of the near cache
-        when the shared one was asked."""
+        """Counts a look-up in the shared cache, which took `seconds`, and keeps what it found near. `generation` is the
+        near cache's at the time when the shared cache was asked."""
         self.near.missed()
         self._observe("shared", lookup.outcome, seconds)
         if lookup.entry is not None:
             self.near.put(key, lookup.entry, generation)
 
     async def _fill(self, key: CacheKey, fill: Fill) -> CacheEntry:
-        """Once for all who wait, and so is the entry stored, which nobody waits for."""
+        """Runs once for all who wait. The entry is stored once too, and nobody waits for that."""
         generation = self.near.generation
         entry = await self._made(fill)
         self.near.put(key, entry, generation)
@@ -92,5 +92,5 @@ class ReadThrough:
             outcome = "hit"
         finally:
             self._observe("warehouse", outcome, time.perf_counter() - started)
-        # compressing the largest city takes some 10 ms, which nobody else should wait for
+        # compressing the largest city takes some 10 ms, for which no other request should wait
         return await asyncio.to_thread(CacheEntry.of, body) if len(body) > 32_768 else CacheEntry.of(body)

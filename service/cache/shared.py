@@ -1,4 +1,4 @@
-"""The shared cache: entries in Redis. Whatever is wrong with it is a miss, never an error of the request."""
+"""The shared cache: entries in Redis. If anything is wrong with it, that is a miss, never an error of the request."""
 
 import asyncio
 import logging
@@ -23,17 +23,20 @@ Outcome = Literal["hit", "miss", "damaged", "unavailable"]
 
 
 class SharedLookup(msgspec.Struct, frozen=True, gc=False):
-    """How a look-up ended. `entry` is there on a hit only."""
+    """How a look-up ended."""
 
     outcome: Outcome
-    entry: CacheEntry | None = None
+    entry: CacheEntry | None = None  # on a hit only
 
 
 Found = Callable[[SharedLookup], None]
 
 
 class SharedCache:
-    """`ttl`, in seconds, only collects garbage: entries never become wrong."""
+    """Entries in the Redis behind `store`. One per worker, which stops it.
+
+    `ttl`, in seconds, only collects garbage: entries never become wrong.
+    """
 
     def __init__(self, store: RedisStore, ttl: int) -> None:
         self._store = store
@@ -42,12 +45,12 @@ class SharedCache:
 
     @property
     def is_away(self) -> bool:
-        """Nothing will be found."""
+        """Nothing would be found: the server is not asked at the moment."""
         return self._store.is_away
 
     @property
     def refusal(self) -> str | None:
-        """Why the server takes no entries, None while it does, or is away."""
+        """Why the server stores no entries. None while it does, or is away."""
         return None if self._store.is_away else self._stores.refusal
 
     @property
@@ -56,11 +59,12 @@ class SharedCache:
         return self._stores.failed
 
     async def try_to_store(self) -> float:
-        """Finds out about `refusal`, whether anybody asks for anything or not; after how many seconds to try again."""
+        """Updates `refusal`, even if no requests come. Returns the seconds until the next try."""
         await self._stores.try_one(TRIAL_NAME)
         return TRY_SECONDS
 
     async def get(self, key: CacheKey) -> SharedLookup:
+        """Looks `key` up. Never raises: see `Outcome`."""
         reply: asyncio.Future[SharedLookup] = asyncio.get_running_loop().create_future()
 
         def found(lookup: SharedLookup) -> None:
@@ -71,14 +75,14 @@ class SharedCache:
         return await reply
 
     def ask(self, key: CacheKey, found: Found) -> None:
-        """`get` for those who have no task to wait in: `found` is called once, in a later turn. It may not raise."""
+        """`get` without a task to wait in: `found` is called once, in a later turn of the loop. It must not raise."""
         self._batched.ask(key.name, partial(_tell, key.digest, found))
 
     async def stop(self) -> None:
         await self._batched.stop()
 
     def put(self, key: CacheKey, entry: CacheEntry) -> asyncio.Future[bool]:
-        """Whether it was stored, some time; whoever does not care need not wait."""
+        """Stores `entry`. The future tells whether that succeeded; nobody has to wait for it."""
         return self._stores.set(key.name, envelope.encode(entry, key.digest))
 
 

@@ -1,9 +1,9 @@
-"""A map bounded by the bytes that it costs, with the SIEVE policy, which a scan does not spoil.
+"""A map that is bounded by the memory of its entries and evicts by SIEVE, which a scan does not spoil.
 
 SIEVE: Zhang, Yang, Yue, Vigfusson, Rashmi, "SIEVE is Simpler than LRU: an Efficient Turn-Key Eviction Algorithm for
-Web Caches", NSDI 2024. Entries stand in the order in which they came and never move. A hit sets a bit. A hand goes from
-old to new, clears the bits that it meets, and evicts the first entry without one: what was asked for once goes soon,
-what is asked for again stays.
+Web Caches", NSDI 2024. Entries stand in the order in which they came and never move. A hit sets a bit. A hand moves
+from old to new, clears the bits that it meets, and evicts the first entry without one. So an entry that was asked for
+once goes soon, and one that is asked for again stays.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,17 +12,17 @@ from typing import Any, Generic, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-# A larger entry is not kept: it would cost too many others their place.
+# Of `max_cost`. A larger entry is not kept: too many others would have to go.
 LARGEST_SHARE = 1 / 16
-# Entries looked at in one step of a long walk; some 0.2 ms if all of them go.
+# Entries looked at in one step of a long walk: some 0.2 ms if all of them go.
 STEP = 500
-# Bits that the hand clears for one eviction. The paper has no such bound; without it, a single put may go round a
-# whole map in which everything was asked for. Beyond it, the hand evicts where it stands.
+# Bits that the hand clears for one eviction; then it evicts where it stands. The paper has no such bound. Without it, a
+# single put may go round a whole map in which every entry was hit.
 MOST_SPARED = 1_000
 
 
 class Node:
-    """An entry, or the root of the ring, whose `newer` is the oldest entry and whose `older` is the newest."""
+    """An entry in the ring of its `Sieve`; or the root, whose `newer` is the oldest entry and `older` the newest."""
 
     __slots__ = ("cost", "key", "newer", "older", "value", "visited")
 
@@ -35,21 +35,19 @@ class Node:
 
 
 class Sieve(Generic[K, V]):
-    """`max_cost` 0 keeps nothing. `hits` counts what `get` found, `evictions` what had to go for lack of room.
+    """The map. Whoever makes it owns it; it belongs to one event loop and has no locks. Costs are in bytes.
 
-    `get`, `discard` and, amortised, `put` take constant time. Belongs to one event loop: no locks.
-
-    `find(key)` is the dictionary's own, for whoever cannot afford a call of ours: the node, which it has to mark as
-    `visited`; such hits it counts itself.
+    `get`, `discard` and, amortised, `put` take constant time. `find(key)` is the dictionary's own `get`, for callers
+    that cannot afford another call: they mark the node as `visited` and count the hit themselves.
     """
 
     def __init__(self, max_cost: int, max_entries: int | None = None) -> None:
-        self.max_cost = max_cost
+        self.max_cost = max_cost  # 0 keeps nothing
         self.largest = int(max_cost * LARGEST_SHARE)
         self.cost = 0
-        self.hits = 0
-        self.evictions = 0
-        self._max_entries = max_entries
+        self.hits = 0  # of `get`
+        self.evictions = 0  # for lack of room
+        self._max_entries = max_entries  # None: only the cost is bounded
         self._nodes: dict[K, Node] = {}
         self.find: Callable[[K], Node | None] = self._nodes.get
         self._root = self._hand = Node(None, None, 0)
@@ -66,7 +64,7 @@ class Sieve(Generic[K, V]):
         return node.value  # type: ignore[no-any-return]
 
     def put(self, key: K, value: V, cost: int) -> bool:
-        """Whether it is kept. It takes the place of what `key` had, as the newest entry, and keeps its bit.
+        """Keeps `value` as the newest entry, in place of what `key` had, with the bit of that. Whether it was kept.
 
         Raises:
             ValueError: if `cost`, in bytes, is not positive.
@@ -86,7 +84,7 @@ class Sieve(Generic[K, V]):
         return True
 
     def discard(self, key: K) -> bool:
-        """Whether it was there."""
+        """Drops the entry of `key`. Whether it was there."""
         node = self._nodes.get(key)
         if node is None:
             return False
@@ -94,13 +92,13 @@ class Sieve(Generic[K, V]):
         return True
 
     def clear(self) -> Iterator[int]:
-        """Everything that is there now goes, in steps, as `discard_where` takes them."""
+        """Drops all entries that are there now, in the steps of `discard_where`."""
         return self.discard_where(lambda _: True)
 
     def discard_where(self, predicate: Callable[[V], bool]) -> Iterator[int]:
-        """Whatever `predicate` holds for goes; yields, after each step, how many went in it.
+        """Drops the entries for which `predicate` holds. Yields after each step how many went in it.
 
-        Anything may happen between steps; an entry put meanwhile may be looked at or not.
+        Anything may happen between steps. An entry that is put meanwhile may or may not be looked at.
         """
         node, left = self._root.newer, len(self._nodes)
         while left > 0 and (node := self._still_there(node)) is not self._root:
@@ -109,7 +107,7 @@ class Sieve(Generic[K, V]):
             yield gone
 
     def discard_oldest_where(self, predicate: Callable[[V], bool]) -> Iterator[int]:
-        """The same from the oldest up to the first that `predicate` does not hold for: it looks at no others."""
+        """The same, from the oldest entry to the first for which `predicate` does not hold; no others are looked at."""
         gone = STEP
         while gone == STEP:
             gone = 0
@@ -131,7 +129,7 @@ class Sieve(Generic[K, V]):
         return node, gone
 
     def _still_there(self, node: Node) -> Node:
-        """`node`, or if it has gone, the next newer one that has not: a node that goes keeps its own links."""
+        """`node`, or if it has gone, the next newer one that has not. A node that goes keeps its own links."""
         while node is not self._root and self._nodes.get(node.key) is not node:
             node = node.newer
         return node

@@ -1,4 +1,4 @@
-"""Single flight: one fill, however many ask at once."""
+"""Single flight: one fill for all who ask at the same time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,20 +10,23 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """Fills run detached: a caller that goes away harms nobody who waits for the same."""
+    """Runs fills, one at a time per key. `ReadThrough` owns it.
+
+    Fills run detached: a caller that goes away does no harm to the others that wait for the same.
+    """
 
     def __init__(self, linger: float) -> None:
-        """`linger`: seconds that a finished fill still answers, for callers whose cache look-up had missed just before
-        the fill was stored."""
+        """`linger`: for how many seconds a finished fill still answers. It is for callers whose cache look-up missed
+        just before the fill was stored."""
         self._linger = linger
         self._waiting: dict[str, list[asyncio.Future[T]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        # until when a result answers, and the result; in the order of the first
+        # until when (in the loop's seconds) a result answers, and the result; ordered by the former
         self._landed: dict[str, tuple[float, T]] = {}
         self._is_sweeping = False
 
     async def run(self, key: str, fill: Callable[[], Awaitable[T]]) -> T:
-        """The result of `fill`, shared by all who ask for `key` meanwhile. An error of it reaches all who wait."""
+        """The result of `fill`, shared by all who ask for `key` meanwhile. An error reaches all who wait."""
         landed = self._landed.get(key)
         if landed is not None:
             return landed[1]
@@ -57,7 +60,7 @@ class SingleFlight(Generic[T]):
         return [answer for answer in self._waiting.pop(key) if not answer.done()]
 
     def _sweep(self) -> None:
-        """Forgets results in time: with one alarm, since one for each would cost more than what it is for."""
+        """Forgets results in time. One alarm serves all: one for each would cost more than keeping the result."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         while self._landed:

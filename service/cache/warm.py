@@ -14,7 +14,7 @@ from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
 from service.cache.key import cache_key
 
-# Few enough that Redis serves others in between.
+# Answers stored at once: few enough that Redis serves others in between.
 _BATCH = 200
 _REPLY_SECONDS = 2.0
 
@@ -22,22 +22,22 @@ Answer = tuple[str, str, bytes]  # area, canonical query, encoded body
 
 
 class WarmError(Exception):
-    """The cache was away, refused, or took too long; what was stored until then stays."""
+    """The cache was away, refused, or took too long. What was stored until then stays."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to warm: the answers of `release`, for `ttl` seconds, within `seconds`."""
+    """What to warm, for one call of `warm`."""
 
-    release: str
-    ttl: int
-    seconds: float
+    release: str  # id
+    ttl: int  # of the entries, in seconds
+    seconds: float  # within which all must be stored
 
 
 def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callable[[int], None]) -> int:
-    """Stores the answers; returns how many. `progress` is told how many are stored by now.
+    """Stores the answers. Returns how many. `progress` is told how many are stored so far.
 
     Raises:
-        WarmError: if that could not be done whole.
+        WarmError: if not all could be stored.
     """
     deadline = time.monotonic() + plan.seconds
     client = Redis.from_url(

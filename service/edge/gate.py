@@ -1,6 +1,7 @@
-"""Everything that comes before the router, in the order of contract 1: syntax, key, path, method, entitlement, rate.
+"""The checks before the router, in the order of contract 1: syntax, key, path, method, entitlement, quota, rate.
 
-It wraps the framework: application middleware does not run for unknown paths and methods, and those need the key too.
+The gate wraps the framework, because application middleware does not run for unknown paths and methods, which need the
+key too.
 """
 
 import logging
@@ -25,11 +26,11 @@ Application = Callable[[Any, Any, Send], Awaitable[None]]
 
 
 class Gate:
-    """The ASGI application that a worker serves.
+    """The ASGI application that a worker serves, and owns.
 
-    `routes` maps the paths that there are to the area they are counted under, and `offers` tells whether it is there at
-    the moment; `meter` limits and counts what keys ask for; `public` are paths that need no key (the documentation
-    page). `draining` makes every answer the last one of its connection.
+    `routes` maps each path to the area that it is counted under; `offers` tells whether the current release has that
+    area. `meter` limits and counts what keys ask for. `hot` answers hot requests before they come here. `public` are
+    paths that need no key (the documentation page). Setting `draining` makes every answer the last of its connection.
     """
 
     def __init__(
@@ -70,12 +71,12 @@ class Gate:
             if refusal is not None:
                 await refusal(scope, receive, answer)
                 return
-            # the server's own scope keeps HEAD, so that it leaves the body out
+            # the server's own scope keeps HEAD, so that the server leaves the body out
             inner = dict(scope, method="GET", path=path, raw_path=path.encode(), **{SCOPE_KEY: head})
             await self._app(inner, receive, answer)
         except Exception as error:
             if answer.begun:
-                raise  # the server closes the connection: half an answer must not look like a whole one
+                raise  # the server closes the connection: a partial answer must not look complete
             log.exception("request failed", extra={"request_id": head.request_id, "path": path})
             await of_exception(error, head.request_id)(scope, receive, answer)
 
@@ -112,11 +113,11 @@ class Gate:
         return problem(code, head.request_id)
 
     def rejected(self, code: str) -> None:
-        """Counts what the protocol refused before there was anything to route."""
+        """Counts a request that the protocol refused before it could be routed."""
         self.telemetry.count(REJECTED, code)
 
     def refusal(self, code: str, request_id: str) -> Reply:
-        """The answer to it."""
+        """The answer to such a request."""
         reply = problem(code, request_id)
         if self._access_log == "all":
             log.info("refused %d", reply.status, extra={"request_id": request_id, "outcome": reply.outcome})
@@ -145,7 +146,7 @@ class Gate:
 
 
 class _Answer:
-    """Adds what every answer carries, and counts it when it is complete."""
+    """The ASGI `send` of one request: adds the headers that every answer carries, and counts it when it is complete."""
 
     def __init__(self, gate: Gate, scope: Any, head: RequestHead, area: str, send: Send) -> None:
         self.begun = False
@@ -184,7 +185,7 @@ def _syntax(scope: Any, head: RequestHead) -> tuple[str, str | None] | None:
         return "bad_request", "The Host header is not a host name or address."
     if scope["http_version"] not in ("1.0", "1.1"):
         return "bad_request", "Only HTTP/1.0 and HTTP/1.1 are spoken here."
-    # a POST and its like are told that their method is wrong, which is what they must change
+    # other methods get a 405 instead: the method is what their sender must change
     if head.has_body and scope["method"] in _METHODS:
         return "body_not_allowed", None
     if len(head.api_keys) > 1:

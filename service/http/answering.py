@@ -1,5 +1,5 @@
-"""How every data area answers: what is asked of a release, through the cache; and, where that is set, from the release
-before when the current one fails."""
+"""How every data area answers: from the current release through the cache; and, if so set, from the previous release
+when look-ups in the current one fail."""
 
 import logging
 import time
@@ -21,9 +21,9 @@ from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 
 log = logging.getLogger("forecast.http")
 
-# Nothing says that a file is whole again but look-ups that no longer fail.
+# How long a failure is shown. Only look-ups that no longer fail tell that a file is whole again.
 _PROBLEM_SECONDS = 30.0
-# What a release says of what is not in it.
+# Error codes of a release that does not have what was asked for.
 _LACKING = ("no_matching_records", "not_found")
 NOTHING_PUBLISHED = "No data has been published yet. Try again as Retry-After says."
 
@@ -40,8 +40,11 @@ Ask = Callable[[OpenRelease], Asked]
 
 
 class Answers:
-    """`fall_back`: a look-up that fails is answered from the release before, if there is one. One that stands in for a
-    release that cannot be opened says the same of its answers."""
+    """Answers requests in all data areas. One per worker, which owns it.
+
+    `fall_back`: if a look-up fails, the previous release answers, if there is one. Such an answer says that it is
+    stale, and so does one of a release that stands in for a release that cannot be opened.
+    """
 
     def __init__(
         self,
@@ -60,18 +63,18 @@ class Answers:
         self._lookups = lookups
         self._fall_back = fall_back
         self._problem = ""
-        self._problem_until = 0.0
+        self._problem_until = 0.0  # monotonic seconds
 
     @property
     def problem(self) -> str | None:
-        """For operators: how look-ups in the current release have failed within the last half minute."""
+        """For operators: how look-ups in the current release have failed in the last half minute; None if none has."""
         return self._problem if time.monotonic() < self._problem_until else None
 
     async def answer(self, area: str, scope: Any, ask: Ask) -> Reply:
-        """The answer to what `ask` makes of the request; it may raise ApiError.
+        """Answers what `ask` reads from the request, in one release.
 
         Raises:
-            ApiError: 503 before the first release, and if the look-up fails.
+            ApiError: whatever `ask` raises; 503 before the first release, and if the look-up fails.
         """
         release, stands_in_since = self._follower.current, self._follower.stands_in_since
         if release is None:
@@ -84,7 +87,7 @@ class Answers:
             fetched = await self._cache.get(key, asked.fill)
         except LookupFailure as error:
             self._lookups.failed(error)
-            # one that is busy or slow would be so all the more
+            # a second look-up would keep a busy or slow engine even longer
             if isinstance(error, LookupBusy | LookupTimeout):
                 raise ApiError("unavailable") from error
             self._fails(release, error)
@@ -119,7 +122,7 @@ class Answers:
         except ApiError as error:
             if error.code not in _LACKING:
                 raise
-            # the current one may have it: nobody is told that there is none
+            # the current release may have it: nobody is told that there is none
             raise ApiError("unavailable") from error
         self._lookups.answered()
         age = max(1, round(time.monotonic() - before.since))

@@ -1,9 +1,9 @@
-"""Whether a worker can answer anybody while its look-ups fail: the one place that says so.
+"""Decides whether a worker can answer anybody while its look-ups fail.
 
-It cannot when its look-ups have failed for DOUBT_SECONDS without one that worked, nothing is in its near cache, and for
-QUIET_SECONDS neither the shared cache nor the release before has answered. A balancer sends nothing to an instance that
-is not ready, so from the first failure on the worker asks by itself, once a second: a random ZIP code of the release in
-the warehouse, a few others in the shared cache. One look-up that works ends it.
+It cannot if no look-up has worked for DOUBT_SECONDS, its near cache is empty, and for QUIET_SECONDS neither the shared
+cache nor the previous release has answered. A balancer sends nothing to an instance that is not ready. So from the
+first failure on, the worker asks by itself, once a second: for a random ZIP code of the release in the warehouse, and
+for a few others in the shared cache. One look-up that works ends this.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from warehouse.schema.errors import LookupBusy, LookupFailure
 DOUBT_SECONDS = 3.0
 QUIET_SECONDS = 10.0
 _PROBE_SECONDS = 1.0
-# Of a shared cache that has a twentieth of all answers, this finds one within QUIET_SECONDS.
+# Per probe. Of a shared cache that has a twentieth of all answers, this finds one within QUIET_SECONDS.
 _SAMPLES = 8
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """Something that can be asked of a release: where its answer would be cached, and how it is looked up."""
+    """Something that a release can be asked for: where the answer would be cached, and how it is looked up."""
 
     key: CacheKey
     fill: Fill
@@ -37,9 +37,8 @@ TakeSamples = Callable[[OpenRelease, int], Sequence[Sample]]
 
 
 class LookupWatch:
-    """Of one worker. `samples` takes some of a release; `direct` counts answers from caches before the router.
-
-    `fall_back`: the release before answers where look-ups in the current one fail.
+    """Watches the look-ups of one worker, which owns it. `samples` takes some of a release; `direct` returns the number
+    of direct answers so far. `fall_back`: the previous release answers if look-ups in the current one fail.
     """
 
     def __init__(
@@ -58,10 +57,11 @@ class LookupWatch:
         self._samples = samples
         self._direct = direct
         self._fall_back = fall_back
+        # in monotonic seconds
         self._failing_since: float | None = None
         self._answered_at = float("-inf")
-        self._told_direct = 0
-        self._doubt = asyncio.Event()
+        self._told_direct = 0  # what `direct` returned last
+        self._doubt = asyncio.Event()  # look-ups fail
 
     @property
     def can_answer(self) -> bool:
@@ -71,22 +71,22 @@ class LookupWatch:
         return self._near.entries > 0 or now - self._answered_at < QUIET_SECONDS
 
     def worked(self) -> None:
-        """A look-up in the warehouse did."""
+        """A look-up in the warehouse worked."""
         self._failing_since = None
         self._doubt.clear()
 
     def failed(self, error: LookupFailure) -> None:
-        """A look-up in the warehouse did. One that was not made, because many wait, says nothing."""
+        """A look-up in the warehouse failed. One that was not made, because too many wait, says nothing."""
         if self._failing_since is None and not isinstance(error, LookupBusy):
             self._failing_since = time.monotonic()
             self._doubt.set()
 
     def answered(self) -> None:
-        """From the shared cache, or from the release before."""
+        """The shared cache or the previous release has answered."""
         self._answered_at = time.monotonic()
 
     async def probe_in_doubt(self) -> float:
-        """One step of a long-lived task: waits until look-ups are in doubt, then tries; returns seconds to pause."""
+        """One step of a long-lived task: waits until look-ups fail, then tries. Returns the seconds to pause."""
         await self._doubt.wait()
         await self._probe()
         return _PROBE_SECONDS

@@ -1,1 +1,1 @@
-"""What may pass: how large a request may be, and what a key may do and how often."""
+"""Admission: how large and how slow a request may be; what a key may ask for, and how often."""

@@ -1,6 +1,6 @@
-"""What a key may ask for, and what it asked: entitlement, quota and rate before an answer, usage after it.
+"""Entitlement, quota and rate of a key before an answer, its usage after it.
 
-Only the data areas are metered: the index, the description and the usage report are neither counted nor limited.
+Only data areas are metered: the index, the OpenAPI description and the usage report are neither counted nor limited.
 """
 
 import time
@@ -22,32 +22,32 @@ from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
 from service.quota.usage import Outcome, Tally, UsageCounters, outcome_of
 
+# Per area.
 _MOST_ALLOWANCES = 20_000
-# For how long an allowance lets pass what it knows without looking at the time of day, and at what was counted.
+# How long an allowance is good without another look at the time of day and at what was counted.
 _LOOK_SECONDS = 1.0
 
 
 class Allowance:
-    """What a key passes with in one area, kept because making it costs more than deciding.
+    """What a key passes with in one area. The worker's `Meter` owns it, until the key's record changes.
 
-    `tail` ends the head of an answer: what is left of the limits, said again while it is true. `tallies` count what was
-    answered, by outcome. Both are good before `until`, in monotonic seconds.
+    It is kept because making it costs more than deciding.
     """
 
     __slots__ = ("decision", "holding", "key", "known", "standing", "tail", "tallies", "until")
 
     def __init__(self, key: ApiKey) -> None:
         self.key = key
-        self.until = 0.0
-        self.tail = b""
-        self.tallies: dict[Outcome, Tally] = {}
-        self.holding: Holding | None = None
-        self.known: Known | None = None
+        self.until = 0.0  # monotonic seconds; before then it is good without another look
+        self.tail = b""  # the end of an answer's head: the limits, as `decision` and `standing` say
+        self.tallies: dict[Outcome, Tally] = {}  # of today's answers
+        self.holding: Holding | None = None  # None if the key has no rate
+        self.known: Known | None = None  # None if the key has no quota
         self.decision: Decision | None = None
         self.standing: QuotaState | None = None
 
     def tell(self, decision: Decision | None, standing: QuotaState | None) -> None:
-        """Of a quota a thousandth less is told than there is, so that it is true for longer."""
+        """Writes `tail` anew. It shows a thousandth less of a quota than there is, so that it is true for longer."""
         self.decision, self.standing = decision, standing
         if standing is not None:
             told = standing.remaining - standing.remaining // 1000
@@ -56,7 +56,10 @@ class Allowance:
 
 
 class Meter:
-    """Of one worker. `areas` are the names of the metered areas."""
+    """Admits and counts what keys ask for. One per worker, which owns it. `areas` are the names of the metered areas.
+
+    The direct answer calls `admit`, and `ask` where that was not enough; the router path calls `refusal`.
+    """
 
     def __init__(
         self,
@@ -103,9 +106,9 @@ class Meter:
         return None
 
     def admit(self, key: ApiKey, area: str, now: float) -> Allowance | None:
-        """What the request passes with, if it may go on and nobody has to be asked; takes a token of the rate then.
+        """What a request passes with if it may go on and neither store has to be asked. Takes a token of the rate.
 
-        None: `refusal` decides, and nothing was taken. `now`: monotonic seconds. For the metered areas alone.
+        None: `refusal` decides, and no token was taken. `now` is in monotonic seconds, `area` is a metered one.
         """
         allowance = self._allowances[area].get(key.key_id)
         if allowance is None or allowance.key is not key or now >= allowance.until:
@@ -129,8 +132,8 @@ class Meter:
         return allowance
 
     def may_admit(self, key: ApiKey, area: str, now: float) -> bool:
-        """Whether `admit` or `ask` would probably let it pass; nothing is taken. What they would not is worth no
-        look-up."""
+        """Whether `admit` or `ask` would probably let a request pass, so that its answer is worth a look-up. Takes
+        nothing."""
         terms, key_id = key.terms, key.key_id
         return (
             (terms.areas is None or area in terms.areas)
@@ -143,8 +146,8 @@ class Meter:
         )
 
     def ask(self, key: ApiKey, area: str, now: float, told: Callable[[Allowance | None], None]) -> bool:
-        """Call when `admit` did not let it pass: whether the rates are asked. Then `told` is called in a later turn,
-        with what it passes with if it may. False: `refusal` decides, and nothing was taken."""
+        """Asks the rates for a request that `admit` did not let pass. If this returns True, `told` is called in a later
+        turn, with what the request passes with, or None if it may not. False: nobody is asked, `refusal` decides."""
         allowance, rate = self._allowances[area].get(key.key_id), key.terms.rate
         if (
             rate is None
@@ -162,7 +165,7 @@ class Meter:
             return None
         holding = self._limiter.holding(allowance.key.key_id)
         if holding is not None and not holding.alone:
-            decision = holding.passed  # the same for all who waited, and true for each
+            decision = holding.passed  # one for all who waited, and true for each
         if decision is not allowance.decision:
             allowance.tell(decision, allowance.standing)
         return allowance
@@ -177,7 +180,7 @@ class Meter:
         return allowance
 
     def _admit_anew(self, key: ApiKey, area: str, now: float) -> Allowance | None:
-        """The same with a look at the time of day, and at what was counted."""
+        """`admit` with a look at the time of day, and at what was counted."""
         terms = key.terms
         if terms.areas is not None and area not in terms.areas:
             return None
@@ -192,10 +195,10 @@ class Meter:
                 return None
             known = allowance.known = self._quotas.known(key.key_id)
             seconds = min(seconds, known.quick_until - wall)
-        allowance.tallies.clear()  # they may be of the day before
+        allowance.tallies.clear()  # they may be yesterday's
         if not self._spend_rate(allowance, standing, now):
             allowance.holding = self._limiter.holding(key.key_id)
-            if allowance.holding is not None:  # nothing else would stop `admit` next time
+            if allowance.holding is not None:  # next time `admit` need not look again, only find a token
                 allowance.until = now + seconds
                 allowance.tell(allowance.decision, standing)
             return None
@@ -215,11 +218,11 @@ class Meter:
         return True
 
     def count_allowed(self, allowance: Allowance, area: str, outcome: Outcome) -> None:
-        """`count` for what `admit` let pass. From then on the allowance has a tally, to be used until it is closed."""
+        """Counts an answer that `admit` let pass. The allowance then has its tally, to add to until it is closed."""
         allowance.tallies[outcome] = self._counters.count(allowance.key.key_id, area, outcome)
 
     def count(self, key: ApiKey, area: str, status: int, outcome: str) -> None:
-        """Call when the request has ended, with how it was answered."""
+        """Counts a request that has ended, by how it was answered."""
         if area in self._areas:
             counted = outcome_of(status, outcome)
             if counted is not None:

@@ -1,1 +1,1 @@
-"""A partner's connection: the protocol, its limits and deadlines."""
+"""A connection: the HTTP/1.1 protocol with its limits, deadlines and pipelining, and the direct answer on it."""

@@ -1,7 +1,7 @@
-"""The partners' connection: requests are answered directly where they can be (edge/hot); the others go to the parser.
+"""A partner's connection: hot requests are answered directly (edge/hot), the others go to the parser.
 
-While the shared cache or the rates are asked for the sake of a request, what arrives behind it is held, so that answers
-keep the order of their requests.
+While a request waits for the shared cache or the rates, what arrives behind it is held, so that answers keep the order
+of their requests.
 """
 
 import logging
@@ -29,11 +29,11 @@ class DirectProtocol(LimitedProtocol):
         super().__init__(*args, **kwargs)
         self._hot: HotAnswers | None = self.app.hot
         self._caller = Caller(self._hot.fields) if self._hot is not None else None
-        self._asked: bytes | None = None  # the head for whose sake the shared cache or the rates are asked
-        self._was_looked_at = False  # the head that goes to the parser; a second look would not change the answer
+        self._asked: bytes | None = None  # the head of the request that waits for the shared cache or the rates
+        self._was_looked_at = False  # the head that goes to the parser; looking again would not change the outcome
 
     def data_received(self, data: bytes) -> None:
-        # a hot head goes straight to its answer, past the checks that the others need
+        # first of all: a hot request needs none of the checks that follow
         if self.flow.held is None and self._asked is None and not self._in_message:
             if self._answer_directly(data, self):
                 return
@@ -60,7 +60,7 @@ class DirectProtocol(LimitedProtocol):
         )
 
     def _answer_directly(self, head: bytes, holder: Holder | None = None) -> bool:
-        """Whether the request was answered here and now; or will be, if there is a `holder` to be told later."""
+        """Whether the request was answered. With a `holder`, also whether it waits, and the holder will be told."""
         hot, caller, cycle, now = self._hot, self._caller, self.cycle, monotonic()
         if (
             hot is None
@@ -88,10 +88,10 @@ class DirectProtocol(LimitedProtocol):
         return True
 
     def told(self, make: Callable[[], Outcome]) -> None:
-        """The request that was asked for can be answered, or has to be in the ordinary way.
+        """The request that waited can be answered now, or goes to the router path.
 
-        After a defect the connection is closed, as the loop does when something arrives: no alarm is set meanwhile, and
-        it would stay open without an answer.
+        A defect closes the connection, as the loop does for a defect in `data_received`. No deadline is running while a
+        request waits, so it would otherwise stay open without an answer.
         """
         try:
             self._answer_asked(make)
@@ -102,7 +102,7 @@ class DirectProtocol(LimitedProtocol):
     def _answer_asked(self, make: Callable[[], Outcome]) -> None:
         asked, self._asked = self._asked, None
         if asked is None or self.transport.is_closing():
-            return  # nobody is there to whom it would count
+            return  # nobody is left to answer, and nothing counts
         outcome = make() if not self.app.draining else Unanswered.FOR_ROUTER
         match outcome:
             case bytes():

@@ -39,11 +39,11 @@ class Application(Protocol):
 
 
 class RequestRefused(Exception):  # noqa: N818 - raised inside the parser's callbacks to stop it
-    """Of a request that is refused with the code it carries."""
+    """Stops the parser. The request is refused with the error code that this carries."""
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection, from its first byte to its last; the server makes it. Its flow and its deadlines are its own.
+    """One connection, from its first byte to its last; the server makes it. It owns its flow and its deadlines.
 
     Refuses with `bad_request`, `uri_too_long`, `headers_too_large`, `request_timeout` and `unavailable`.
     """
@@ -58,19 +58,19 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # of the request that is arriving
+        # the request that is arriving
         self._in_message = False
         self._in_head = False
         self._received: list[tuple[bytes, bytes]] = []  # its headers
         self._other_method: str | None = None  # its method, if the parser does not know it and reads OPTIONS instead
-        self._head_bytes = 0  # of its head, as far as it came in reads that did not complete it
-        self._fed = 0  # bytes since the beginning of the read that it began in: no less than its head has
-        self._answered_directly = False  # when its head was complete, in this read
+        self._head_bytes = 0  # of its head, from reads that did not complete it
+        self._fed = 0  # bytes since the start of the read in which it began: at least the size of its head
+        self._answered_directly = False  # in this read, as soon as its head was complete
         self._reason = "bad_request"  # what it is refused with if the parser stops
-        # of the connection
+        # the connection
         self._is_one_too_many = False
-        self._refusal: str | None = None  # the code it ends with
-        self._turn: asyncio.Handle | None = None  # in which held requests are gone on with
+        self._refusal: str | None = None  # the error code that it ends with
+        self._turn: asyncio.Handle | None = None  # the coming turn of the loop that goes on with held requests
 
     # --- the transport -------------------------------------------------------------------------------------------
 

@@ -1,1 +1,1 @@
-"""The direct answer: a hot request is answered before the router."""
+"""The direct answer: a hot request is answered at the end of its head, before the router."""

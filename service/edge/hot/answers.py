@@ -1,8 +1,8 @@
-"""The direct answer: a hot GET is answered when its head is there, without scope, task, router or handler.
+"""The direct answer: a hot GET is answered at the end of its head, without scope, task, router or handler.
 
-It is the answer that the ordinary way would give (tests hold the two against each other). Whatever is out of the
-ordinary, or would have to be waited for, takes the ordinary way: another method, a body, an unusual header, a key that
-is not known to be good at this moment, a limit that is reached, an answer that is in neither cache.
+The answer is the one that the router path would give; tests compare the two. Anything else takes the router path:
+another method, a body, an unusual header, a key that is not known to be good right now, a limit that is reached, an
+answer that neither cache has.
 """
 
 from collections.abc import Callable
@@ -27,20 +27,23 @@ from service.http.reply import Header, Kept
 from service.keys.record import ApiKey
 from service.keys.verifier import KeyVerifier
 
+# Room for all ZIP codes and cities of the country: a walk through them all finds each again.
 MOST_TARGETS = 100_000
-# All ZIP codes and cities of the country fit: whoever walks them all finds them again.
 MOST_TARGET_BYTES = 64 << 20
+# Of a target, beside its request line.
 _OVERHEAD_BYTES = 700
-_QUICK = LATENCY_BOUNDS[0]
+_QUICK_SECONDS = LATENCY_BOUNDS[0]
 
 Headers = list[Header]
 _accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
 
 
 class HotAnswers:
-    """Of one worker; `near` and `shared` count answers, by where they were. Targets of older releases lead nowhere.
+    """Answers hot requests. One per worker, which owns it; every connection to its gate asks it.
 
-    A call of ours costs as much as a look-up does, so on the way to a near answer there are few.
+    `near` and `shared` count answers by the tier that had them. `shared_heads` makes the heads of entries from the
+    shared cache; entries in the near cache have theirs. Calling a function costs as much as a look-up in a dict, so
+    there are few calls on the way to a near answer.
     """
 
     def __init__(
@@ -53,12 +56,12 @@ class HotAnswers:
         self._meter = meter
         self._telemetry = telemetry
         self.near = self.shared = 0
-        self._release: str | None = None
+        self._release: str | None = None  # the current one; targets of others are not answered
         self._targets: Sieve[bytes, Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
         self._find_target = self._targets.find
-        self.fields = heads.Fields()
-        self._dates: Headers | None = None
-        self._ok = self._not_modified = b""
+        self.fields = heads.Fields()  # shared by the head readers of all connections
+        self._dates: Headers | None = None  # the server's headers that the two lines below begin heads with
+        self._ok = self._not_modified = b""  # status line and the server's headers, of a 200 and of a 304
 
     @property
     def answered(self) -> int:
@@ -69,16 +72,16 @@ class HotAnswers:
         self._release = release
 
     def remember(self, url: bytes, area: str, kept: Kept) -> None:
-        """The request for `url` was answered in the ordinary way, with what is kept."""
+        """The router path answered the request for `url` from what is kept: next time it is hot."""
         if kept.key.release == self._release:
             line = heads.request_line(url)
             self._targets.put(line, Target(area, kept, self._telemetry), len(line) + _OVERHEAD_BYTES)
 
     def answer(self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None) -> Outcome:
-        """The answer, there and then if it can be.
+        """The answer, or why there is none yet.
 
-        `head` is what arrived, from its request line on; `dates` are the server's own headers; `now` is in monotonic
-        seconds. While a request is waiting, until `holder` is told, nothing else may be asked for this caller.
+        `head` is what arrived, from the request line on. `dates` are the server's own headers. `now` is in monotonic
+        seconds. While a request waits, nothing else may be asked for this caller until `holder` is told.
         """
         end = head.find(b"\r\n")
         node = self._find_target(head[:end])
@@ -132,8 +135,8 @@ class HotAnswers:
         return WAITING
 
     def _found(self, waiting: HeldRequest, lookup: SharedLookup, generation: int) -> Outcome:
-        """The answer with what the shared cache had. Whatever is not simply there the ordinary way asks for again, and
-        makes."""
+        """Builds the answer from a hit in the shared cache. After anything else, the router path looks again and fills,
+        and counts that look-up instead of this one."""
         target, entry, now = waiting.target, lookup.entry, monotonic()
         if entry is None or target.release != self._release:
             return FOR_ROUTER
@@ -159,8 +162,8 @@ class HotAnswers:
     def _ask_for_token(
         self, waiting: HeldRequest, key: ApiKey, now: float, finish: Callable[[Allowance], bytes]
     ) -> Outcome:
-        """Where very many come at once, waiting in the ordinary way takes the worker so long that what it has leased
-        is worth nothing when it gets to it; then all of them would wait, for ever."""
+        """Waits here for a token. When very many requests come at once, the router path is so slow that the tokens
+        leased for them expire before they are spent; then all would wait for ever."""
 
         def told(allowance: Allowance | None) -> None:
             waiting.holder.told(lambda: self._with_token(waiting, key, allowance, finish))
@@ -179,7 +182,7 @@ class HotAnswers:
         return finish(allowance)
 
     def _good_key(self, caller: Caller, asked: heads.Asked, now: float) -> ApiKey | None:
-        """The key that is presented, if it is known to be good and the host is one; what was forgotten is no more."""
+        """The presented key, if it is known to be good and the host is valid. A forgotten key is looked for again."""
         known = caller.known
         if known is None or known.forgotten or asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
@@ -196,7 +199,7 @@ class HotAnswers:
         dates: Headers,
         began: float,
     ) -> bytes:
-        """From here on it is answered: a token of the key's rate may have been taken."""
+        """The bytes of the answer. The request counts from here on; nothing may send it to the router path any more."""
         if asked.accept_encoding is not None and entry.gzipped and _accepts_gzip(asked.accept_encoding):
             (lines, not_modified, etag), body = heads[1], entry.gzipped
         else:
@@ -204,7 +207,7 @@ class HotAnswers:
         if dates is not self._dates:
             self._dated(dates)
         request_id = asked.request_id
-        # most are letters and digits alone, which is told without a call of ours
+        # most are letters and digits alone, which is cheaper to check than the whole grammar
         if request_id is None or not (
             (request_id.isalnum() and len(request_id) <= MOST_REQUEST_ID) or valid_request_id(request_id)
         ):
@@ -221,7 +224,7 @@ class HotAnswers:
         else:
             tally.n += 1
         seconds = monotonic() - began
-        if seconds <= _QUICK:  # as nearly all are
+        if seconds <= _QUICK_SECONDS:  # as nearly all are
             histogram = target.seconds
             histogram.counts[0] += 1
             histogram.total += seconds
@@ -230,7 +233,7 @@ class HotAnswers:
         return b"".join((ok, lines, request_id, allowance.tail, body))
 
     def _look_at(self, caller: Caller, asked: heads.Asked) -> None:
-        """At a host and a key that the connection did not show before: they are known if both are good."""
+        """Looks at a host and a key that the connection has not sent before. The caller is known if both are good."""
         caller.presented = caller.known = caller.host = None
         host, presented = asked.host, asked.presented
         if host is not None and valid_host(host) and presented is not None:

@@ -1,10 +1,9 @@
-"""Heads of requests as bytes: how a plain GET is read without the parser.
+"""Reads the head of a plain GET without the parser.
 
-Most requests arrive as one chunk that is one head of plain lines and nothing else, and it looks like the one before on
-the same connection: the same lines, and others that differ in their values alone. So a head is compared with what the
-last ones had in common, and what it adds to that is matched as a whole. The grammar is RFC 9112's with less allowed:
-whatever is read here the parser would read the same (a property test holds the two against each other), and whatever
-is not is for the parser to judge.
+Most requests arrive as one chunk: one head of plain lines and nothing else. It looks like the previous one on its
+connection: some lines are the same, the others differ only in their values. So a head is compared with what the last
+ones had in common, and the rest is matched by one regular expression. The grammar is a subset of RFC 9112's. Whatever
+is read here, the parser would read the same (a property test compares the two); anything else is left to the parser.
 """
 
 import re
@@ -15,16 +14,17 @@ from service.edge.admission import limits
 from service.http.reply import Header
 
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-# Header lines to the end of a head: no control character, no lone CR or LF, nothing that is not ASCII.
+# Header lines to the end of a head: no control characters, no lone CR or LF, ASCII only.
 _LINES = re.compile(rb"(?:[!-~][ -~]*\r\n)*\r\n")
-# Names are remembered before the key is looked at, so neither their number nor their length may be a stranger's choice.
+# Names are remembered before the key is checked, so their number and their length (in bytes) are bounded.
 _MOST_NAMES, _LONGEST_NAME = 1_000, 64
-# A connection whose requests have nothing in common by then has nothing in common.
+# Heads of a connection that are compared. If those have nothing in common, the next ones will not either.
 _LESSONS = 4
-# Of names whose values differ, all together. A matcher takes time and memory for each byte of them: some 10 ms and
-# 0.2 MB for a whole head full, which is no bargain, and a way to keep a worker busy.
+# All names together whose values differ. A matcher costs time and memory for each byte of them: some 10 ms and 0.2 MB
+# for a head of the full size, which would not pay, and could be used to keep a worker busy.
 _MOST_NAME_BYTES = 1_000
 
+# Instead of an attribute, in `_FIELDS`: a header without meaning here, and one that only the parser can judge.
 _OTHER, _UNUSUAL = "", "unusual"
 # The attribute of `Asked` that a header sets.
 _FIELDS = {
@@ -44,7 +44,7 @@ _Match = Callable[[bytes, int], "re.Match[bytes] | None"]
 
 
 class Asked:
-    """The values that matter of a request's headers, as they were sent; None where there is none."""
+    """The header values of one request that matter here, as they were sent; None if absent."""
 
     __slots__ = ("accept_encoding", "connection", "host", "if_none_match", "presented", "request_id")
 
@@ -67,14 +67,14 @@ def as_head(url: bytes, headers: list[Header]) -> bytes:
 
 
 class Fields:
-    """What header names mean here, as they are spelled by those who send them. Of one worker."""
+    """What header names mean here, in every spelling that was seen. One per worker; `HotAnswers` owns it."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, str] = dict(_FIELDS)
 
     def read(self, lines: list[bytes], asked: Asked) -> bool:
-        """Sets what header lines ask for. False if anything is out of the ordinary: a header that changes what the
-        request is, one of those that matter sent twice, or written otherwise than `name: value`."""
+        """Sets the values of header lines in `asked`. False if only the parser can judge them: a header that changes
+        what the request is, one that matters and is sent twice, or a line other than `name: value`."""
         for line in lines:
             name, colon, value = line.partition(b": ")
             field = self.of(name) if colon else _UNUSUAL
@@ -97,29 +97,28 @@ class Fields:
 
 
 class HeadReader:
-    """Of one connection: reads the header lines of whole heads, and learns what they have in common.
+    """Reads the header lines of the heads of one connection, which owns it, and learns what they have in common.
 
-    `news` are the lines of the last head, if there is something to `learn` from them. A head that is `usual`, from the
-    end of its request line on, asks for what `usually` says: whoever has it need not call.
+    If a head equals `usual` from the end of its request line on, `usually` has its values: no call is needed.
     """
 
     __slots__ = ("_before", "_fields", "_has_id", "_lead", "_lessons", "_match", "news", "usual", "usually")
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
-        self._lessons = _LESSONS
-        self.news: list[bytes] | None = None
-        self._before: list[bytes] = []
-        self.usual = b""
+        self._lessons = _LESSONS  # heads that are still compared
+        self.news: list[bytes] | None = None  # the lines of the last head, if there is something to `learn` from them
+        self._before: list[bytes] = []  # the lines of the head before
+        self.usual = b""  # empty if heads are not all the same
         self.usually = Asked()
-        self._lead = b""  # what usual heads begin with that differ in some values
-        self._match: _Match | None = None  # and what comes behind it
-        self._has_id = False
+        self._lead = b""  # where some values differ: the lines that heads begin with in common,
+        self._match: _Match | None = None  # what matches the rest,
+        self._has_id = False  # and whether that includes a request id
 
     def read(self, head: bytes, start: int) -> Asked | None:
-        """What the header lines ask for, behind the request line that ends at `start`. Good until the next call.
+        """The values of the header lines, which follow the request line that ends at `start`. Good until the next call.
 
-        None if `head` is not one whole head of plain lines with nothing behind it.
+        None if `head` is anything but one whole head of plain lines.
         """
         if self.usual:
             if head[start:] == self.usual:
@@ -143,8 +142,8 @@ class HeadReader:
         return asked
 
     def learn(self) -> None:
-        """What the last head and this one have in common, the next one will. It costs some 0.2 ms: not for callers
-        whom nobody knows."""
+        """Expects of the next head what this one and the last one have in common. It costs some 0.2 ms: call it only
+        for callers whose key is known."""
         lines, before, self.news = self.news or [], self._before, None
         self._before = lines
         if not before:
@@ -171,7 +170,7 @@ class HeadReader:
 
 @lru_cache(maxsize=1_000)
 def _matcher(names: _Names, wanted: int) -> _Match:
-    """Matches lines of these names to the end of the head; the value of the one numbered `wanted` is the group."""
+    """Matches lines with these names, to the end of the head. The group is the value of the line numbered `wanted`."""
     values = (b"([!-~]*)" if number == wanted else b"[ -~]*" for number in range(len(names)))
     lines = (re.escape(name) + b": " + value + b"\r\n" for name, value in zip(names, values, strict=True))
     return re.compile(b"".join(lines) + b"\r\n").fullmatch

@@ -1,4 +1,4 @@
-"""What is remembered of connections and of request targets, so that a hot answer need not find it out again."""
+"""What a worker remembers of connections and of request targets, so that a hot answer need not find it again."""
 
 from service.base.telemetry import REQUEST_SECONDS, REQUESTS, Telemetry
 from service.edge.hot import heads
@@ -8,19 +8,25 @@ from service.quota.usage import Outcome, outcome_of
 
 
 class Caller:
-    """What a connection showed last, and was found to be good: most send the same again."""
+    """The host and key that a connection sent last, if both were good: most connections send the same again.
+
+    Owned by its connection.
+    """
 
     __slots__ = ("host", "known", "presented", "reader")
 
     def __init__(self, fields: heads.Fields) -> None:
         self.reader = heads.HeadReader(fields)
-        self.presented: bytes | None = None
-        self.known: Verified | None = None
+        self.presented: bytes | None = None  # the key as it was sent
+        self.known: Verified | None = None  # the same key, verified
         self.host: bytes | None = None
 
 
 class Target:
-    """A request target that was answered from what is kept, and where its answers are counted."""
+    """A request target that the router path answered from a kept entry, and the counters of its answers.
+
+    `HotAnswers` owns it, until it is evicted.
+    """
 
     __slots__ = ("answered", "area", "digest", "key", "not_modified", "release", "seconds", "usage")
 
@@ -29,6 +35,7 @@ class Target:
         self.key = kept.key
         self.digest = kept.key.digest
         self.release = kept.key.release
+        # what a 200 counts as, in usage and in metrics
         self.usage: Outcome = outcome_of(200, kept.outcome) or "answered"
         self.answered = telemetry.counter(REQUESTS, area, "200", kept.outcome)
         self.not_modified = telemetry.counter(REQUESTS, area, "304", "not_modified")

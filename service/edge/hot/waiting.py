@@ -1,4 +1,4 @@
-"""A request that can be answered directly once somebody else has told something: the shared cache, or the rates."""
+"""A hot request that waits for the shared cache or the rates, and what became of it."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -12,34 +12,31 @@ from service.http.reply import Header
 
 
 class Unanswered(Enum):
-    """What becomes of a request that is not answered there and then."""
+    """What becomes of a request that was not answered at once."""
 
-    WAITING = "somebody else was asked, and the holder is told later"
-    FOR_ROUTER = "the router path has to answer it"
+    WAITING = "the shared cache or the rates were asked; the holder is told later"
+    FOR_ROUTER = "the router path has to answer"
 
 
 WAITING, FOR_ROUTER = Unanswered.WAITING, Unanswered.FOR_ROUTER
-# Bytes are the whole answer as it travels, counted. A class around them would cost 3 % of an answer.
+# Bytes are the whole answer, already counted. A class around them would cost 3 % of an answer.
 Outcome = bytes | Unanswered
 
 
 class Holder(Protocol):
-    """Who waits for an answer, and asks nothing else meanwhile."""
+    """The connection on which a request waits. It asks nothing else meanwhile."""
 
     def told(self, make: Callable[[], Outcome]) -> None:
-        """`make` makes the answer, there and then. Called in a later turn."""
+        """`make` makes the outcome, at once. Called in a later turn of the loop."""
         ...
 
 
 class HeldRequest(msgspec.Struct, frozen=True):
-    """A hot request while the shared cache or the rates are asked for its sake.
-
-    `began` is in monotonic seconds; `dates` are the server's own headers.
-    """
+    """A hot request that waits for the shared cache or the rates. It lives until its holder is told."""
 
     target: Target
     caller: Caller
     asked: Asked
-    dates: list[Header]
-    began: float
+    dates: list[Header]  # the server's own headers
+    began: float  # monotonic seconds
     holder: Holder

@@ -1,7 +1,7 @@
-"""Answers as they travel, where no framework writes them.
+"""Answers as bytes on the wire, where the framework does not write them.
 
-The heads of a hot answer are made once for each kept entry, as the ordinary way would write them. The date goes before
-what is here; behind it the request id, of which the name is here already, and the limits.
+The heads of a hot answer are made once per kept entry, as the router path would write them. The status line and the
+date go in front of them. They end with the name of the request id's header; its value and the limits follow.
 """
 
 from collections.abc import Sequence
@@ -16,17 +16,20 @@ from service.http.reply import Header, Reply
 
 _ID = b"x-request-id: "
 
-# Of a 200 and of a 304, then the ETag.
+# The header lines of a 200, those of a 304, and the ETag.
 Head = tuple[bytes, bytes, bytes]
-# The plain one, and the one of gzip where there is such a coding.
+# The plain one, and the gzip one if the entry has that coding.
 Heads = tuple[Head, ...]
 
-# Stands for an entry's own; nothing else in a head is 16 such bytes.
+# Stands in a template for an entry's digest. Nothing else in a head is 16 such bytes.
 _ANY_DIGEST = b"\xa5" * 16
 
 
 class HeadMaker:
-    """Makes the heads of entries that were found in `tier`."""
+    """Makes the heads of entries that were found in `tier`. One per tier and worker.
+
+    It keeps the templates of one release at a time: releases come one after the other.
+    """
 
     def __init__(self, policy: CachePolicy, tier: Tier) -> None:
         self._policy = policy
@@ -35,12 +38,12 @@ class HeadMaker:
         self._plain = self._gzip = _Template(policy, tier, "", b"")
 
     def all_of(self, release: str, entry: CacheEntry, *, gzip: bool = True) -> Heads:
-        """Without `gzip` that of the plain coding alone."""
+        """The heads of `entry`, as many as it has codings; without `gzip`, only the plain one."""
         plain = self.one_of(release, entry, zipped=False)
         return (plain, self.one_of(release, entry, zipped=True)) if gzip and entry.gzipped else (plain,)
 
     def one_of(self, release: str, entry: CacheEntry, *, zipped: bool) -> Head:
-        if release != self._release:  # they come one after the other
+        if release != self._release:
             self._release = release
             self._plain = _Template(self._policy, self._tier, release, b"")
             self._gzip = _Template(self._policy, self._tier, release, b"gzip")
@@ -50,14 +53,14 @@ class HeadMaker:
 
 
 def last_answer(reply: Reply, request_id: str, defaults: Sequence[Header]) -> bytes:
-    """An answer after which the connection is closed; `defaults` are the server's own headers."""
+    """A whole answer after which the connection is closed. `defaults` are the server's own headers."""
     behind = ((b"x-request-id", request_id.encode()), (b"connection", b"close"))
     head = _lines([*defaults, *reply.fields(), *behind])
     return b"".join((STATUS_LINE[reply.status], head, b"\r\n", reply.body))
 
 
 class _Template:
-    """What the heads of a release have in common in one coding: all but the digest in the ETag, and the length."""
+    """The heads of one release and coding, without what differs: the digest in the ETag, and the length."""
 
     def __init__(self, policy: CachePolicy, tier: Tier, release: str, accepted: bytes) -> None:
         fetched = Fetched(CacheEntry(b"", b"packed", _ANY_DIGEST), tier, bypassed=False)

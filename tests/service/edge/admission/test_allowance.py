@@ -70,7 +70,7 @@ def test_lines_are_the_fields_as_they_travel(terms: Terms) -> None:
 
 @pytest.mark.parametrize("requests", [900, 100_000])
 async def test_of_a_quota_hardly_less_is_told_than_there_is(scene: Scene, requests: int) -> None:
-    """At most a thousandth, and never more; whatever is counted beside, by the ordinary way or in another area."""
+    """At most a thousandth, and never more; whatever is counted beside, on the router path or in another area."""
     key = await scene.primed(Quota(requests, "month"))
     for used in range(500):
         area = AREA if used % 7 else "projects"

@@ -236,7 +236,7 @@ def test_a_key_that_is_revoked_is_answered_directly_no_more(both: Both, settings
 def test_a_key_that_is_verified_later_is_answered_directly_on_the_same_connection(
     both: Both, settings: Settings
 ) -> None:
-    """Its first request takes the ordinary way, which verifies it."""
+    """Its first request takes the router path, which verifies it."""
 
     async def issue(store: KeyStore) -> tuple[str, ApiKey]:
         return await store.issue("acme", "", None)
@@ -398,7 +398,7 @@ def test_a_worker_that_stops_meanwhile_answers_first(both: Both) -> None:
 
 @of_shared
 def test_a_worker_that_drains_meanwhile_says_that_the_answer_is_the_last(both: Both) -> None:
-    """As the ordinary way does, which it takes then; counted once."""
+    """As the router path does, which it takes then; counted once."""
     before = both.answered
 
     async def run() -> bytes:
@@ -439,7 +439,7 @@ def test_a_release_that_is_switched_meanwhile_takes_the_ordinary_way(both: Both)
 
 @of_shared
 def test_what_the_shared_cache_lost_is_made_again(both: Both, settings: Settings) -> None:
-    """In the ordinary way, with a token taken once; then it is there again."""
+    """On the router path, with a token taken once; then it is there again."""
     before = both.answered
 
     async def run() -> list[bytes]:
@@ -481,7 +481,7 @@ def looked_for(both: Both, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_nothing_is_looked_for_on_behalf_of_a_key_that_would_not_be_let_pass(
     both: Both, name: str, looked_for: list[str]
 ) -> None:
-    """What it may not have, or has had too much of, costs no look-up: the ordinary way decides that first."""
+    """What it may not have, or has had too much of, costs no look-up: the router path decides that first."""
     both.running.ask(TARGETS[0], key=both.keys[name])
     looked_for.clear()
     assert both.running.ask(TARGETS[0], key=both.keys[name]).status == {"other": 403, "slow": 429}[name]

@@ -68,7 +68,7 @@ async def ended(connections: list[Connection]) -> list[bytes]:
 
 
 def test_a_crowd_without_tokens_waits_for_one_lease_and_is_answered_directly(both: Both) -> None:
-    """A token for each: in the ordinary way the wait would take so long that the next lease is worth nothing either."""
+    """A token for each: on the router path the wait would take so long that the next lease is worth nothing either."""
     before, calls = both.answered, []
     limiter = both.running.app.metering.limiter
     lease = limiter._leases.lease

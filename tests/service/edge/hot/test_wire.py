@@ -1,4 +1,4 @@
-"""Heads that are made once are those that the ordinary way writes."""
+"""Heads that are made once are those that the router path writes."""
 
 import pytest
 
