@@ -13,18 +13,18 @@ from pathlib import Path
 
 import msgspec
 
-from config.settings import PREFIX, Settings, SettingsError, describe, is_secret, is_url, names, type_of
+from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError, describe, is_secret, is_url, names, type_of
 from config.urls import EMBEDDED, url_problem
 
 # Kubernetes injects these into every pod beside a service named "forecast"; they are never ours.
 FOREIGN_PREFIXES = ("FORECAST_PORT", "FORECAST_SERVICE_")
 
-_CONFIG = f"{PREFIX}CONFIG"
+_CONFIG = f"{ENVIRONMENT_PREFIX}CONFIG"
 _FILE = "_file"
 _FOLDERS = ("data_dir", "inbox")
 
 # A setting's name, its value as found, and where it was found.
-Found = Iterator[tuple[str, object, str]]
+SourcedSettings = Iterator[tuple[str, object, str]]
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ def _checkout() -> Path | None:
     return root if (root / "pyproject.toml").is_file() and (root / "service").is_dir() else None
 
 
-def _from_toml(environ: Mapping[str, str]) -> Found:
+def _from_toml(environ: Mapping[str, str]) -> SourcedSettings:
     location = environ.get(_CONFIG)
     if location is None:
         return
@@ -89,22 +89,22 @@ def _from_toml(environ: Mapping[str, str]) -> Found:
     yield from _named(content, f"{location}: ", "")
 
 
-def _from_environment(environ: Mapping[str, str]) -> Found:
+def _from_environment(environ: Mapping[str, str]) -> SourcedSettings:
     ours = {
-        key.removeprefix(PREFIX).lower(): environ[key]
+        key.removeprefix(ENVIRONMENT_PREFIX).lower(): environ[key]
         for key in sorted(environ)
-        if key.startswith(PREFIX) and not key.startswith(FOREIGN_PREFIXES) and key != _CONFIG
+        if key.startswith(ENVIRONMENT_PREFIX) and not key.startswith(FOREIGN_PREFIXES) and key != _CONFIG
     }
-    yield from _named(ours, "", PREFIX)
+    yield from _named(ours, "", ENVIRONMENT_PREFIX)
 
 
-def _from_options(overrides: Mapping[str, object]) -> Found:
+def _from_options(overrides: Mapping[str, object]) -> SourcedSettings:
     for name, value in overrides.items():
         if value is not None:
             yield name, value, "the command line"
 
 
-def _named(found: Mapping[str, object], place: str, prefix: str) -> Found:
+def _named(found: Mapping[str, object], place: str, prefix: str) -> SourcedSettings:
     """What one source sets. `place` precedes a key in messages; `prefix` is part of the keys as written there."""
 
     def written(key: str) -> str:

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from config.urls import EMBEDDED, HIDDEN, mask_url
 
-PREFIX = "FORECAST_"
+ENVIRONMENT_PREFIX = "FORECAST_"
 
 _SECRET = {"secret": True}
 _URL = {"secret": True, "url": True}
@@ -186,7 +186,7 @@ def type_of(name: str) -> Any:
     return Settings.__annotations__[name]
 
 
-def masked(name: str, value: object) -> object:
+def masked_setting(name: str, value: object) -> object:
     """`value` as it may be shown: a secret never is, of a URL only its password is hidden."""
     if value is None or not is_secret(name):
         return value

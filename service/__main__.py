@@ -13,7 +13,7 @@ def run() -> None:
         raise
     except BaseException:
         if interruption.asked():
-            interruption.end()
+            interruption.end_interrupted()
         raise
     finally:
         interruption.disarm()

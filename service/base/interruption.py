@@ -45,7 +45,7 @@ def forget() -> None:
     _asked = None
 
 
-def explain(result: str) -> None:
+def explain_result(result: str) -> None:
     """What the interrupted command has changed, for the one line."""
     global _result
     _result = f"; {result}"
@@ -99,7 +99,7 @@ def disarm() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def end() -> NoReturn:
+def end_interrupted() -> NoReturn:
     """Says that the command was interrupted, and ends the process, which has tidied up by now.
 
     Not by an exception: an interpreter that was interrupted within `exec` of a text would end itself by the signal.

@@ -2,9 +2,9 @@
 
 import re
 
-PREFIX = "phf_live"
-_LIKE_ONE = re.compile(f"{PREFIX}_[0-9A-Za-z_]+")
-_MASKED = f"{PREFIX}_********"
+KEY_PREFIX = "phf_live"
+_LIKE_ONE = re.compile(f"{KEY_PREFIX}_[0-9A-Za-z_]+")
+_MASKED = f"{KEY_PREFIX}_********"
 
 
 def masked(text: str) -> str:

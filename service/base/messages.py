@@ -78,5 +78,5 @@ class LameDuck(NamedTuple):
         return cls(seconds * 3 / 4, seconds / 4)
 
 
-def encode(message: Orders | WorkerReport) -> bytes:
+def encode_message(message: Orders | WorkerReport) -> bytes:
     return msgspec.json.encode(message) + b"\n"

@@ -8,7 +8,7 @@ from typing import Any
 import uvicorn
 
 
-class Server(uvicorn.Server):
+class ListenerServer(uvicorn.Server):
     """Leaves signals alone: supervisor and workers stop in their own order. One for each listener of a process."""
 
     @contextmanager

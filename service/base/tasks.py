@@ -37,7 +37,7 @@ def hold_until_done(task: "asyncio.Task[T]", tasks: "set[asyncio.Task[T]]") -> "
     return task
 
 
-async def end(task: "asyncio.Task[Any] | None") -> None:
+async def end_task(task: "asyncio.Task[Any] | None") -> None:
     """Cancels `task` until it has ended: a timeout of the Redis client swallows a cancellation that meets it."""
     while task is not None and not task.done():
         task.cancel()

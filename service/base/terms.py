@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-Period = Literal["day", "month"]
+QuotaPeriod = Literal["day", "month"]
 
 _RATE = re.compile(r"([0-9]{1,9})/(s|min|h)")
 _QUOTA = re.compile(r"([0-9]{1,15})/(day|month)")
@@ -41,7 +41,7 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
     """At most `requests` billable answers per UTC day or month; from the share `warn_at` on, the partner is warned."""
 
     requests: Positive
-    period: Period
+    period: QuotaPeriod
     warn_at: Annotated[float, Meta(gt=0, le=1)] = 0.8
 
     def __str__(self) -> str:
@@ -76,11 +76,11 @@ def parse_quota(text: str, warn_at: float = 0.8) -> Quota:
     match = _QUOTA.fullmatch(text.strip())
     if match is None or int(match[1]) == 0:
         raise ValueError("write a quota as 5000000/month or 100000/day")
-    period: Period = "day" if match[2] == "day" else "month"
+    period: QuotaPeriod = "day" if match[2] == "day" else "month"
     return Quota(int(match[1]), period, warn_at)
 
 
-def period_of(period: Period, now: datetime) -> tuple[datetime, datetime]:
+def period_of(period: QuotaPeriod, now: datetime) -> tuple[datetime, datetime]:
     """Beginning and end (exclusive) of the UTC day or month that `now` is in."""
     day = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if period == "day":

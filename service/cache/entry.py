@@ -35,7 +35,7 @@ class CacheEntry(msgspec.Struct, frozen=True):
         return cls(body, gzipped, blake2b(body, digest_size=16).digest())
 
 
-def encode(entry: CacheEntry, key_digest: bytes) -> bytes:
+def encode_entry(entry: CacheEntry, key_digest: bytes) -> bytes:
     inner = _INNER.pack(entry.etag_digest, len(entry.body)) + entry.body + entry.gzipped
     return _OUTER.pack(_MARKER, FORMAT_VERSION, key_digest, crc32(inner)) + inner
 

@@ -18,8 +18,8 @@ from service.cache.key import CacheKey
 from service.cache.sieve import Node, Sieve
 
 # For each coding of an entry, what is kept beside it.
-Heads = tuple[tuple[bytes, ...], ...]
-Prepare = Callable[[str, CacheEntry], Heads]
+PreparedHeads = tuple[tuple[bytes, ...], ...]
+Prepare = Callable[[str, CacheEntry], PreparedHeads]
 
 # What an entry takes beside its content: node, two structs, digests, its place in the map. Measured: a process grew by
 # 0.95 to 1.0 of what this gives, with 42,000 to 100,000 entries of 300 to 4,000 bytes.
@@ -35,7 +35,7 @@ class NearEntry(msgspec.Struct, frozen=True, gc=False):
     entry: CacheEntry
     release: str
     stored_at: float  # monotonic seconds
-    heads: Heads  # what `prepare` made of release and entry, once
+    heads: PreparedHeads  # what `prepare` made of release and entry, once
 
 
 class NearCache:
@@ -134,7 +134,7 @@ class NearCache:
             yield gone
 
 
-def cost_of(entry: CacheEntry, heads: Heads = ()) -> int:
+def cost_of(entry: CacheEntry, heads: PreparedHeads = ()) -> int:
     """Bytes of memory that an entry takes, with everything that is kept beside it."""
     parts = [part for part in (entry.body, entry.gzipped, *chain.from_iterable(heads)) if part]
     return ENTRY_OVERHEAD_BYTES + sum(len(part) for part in parts) + _BYTES_OVERHEAD * len(parts)

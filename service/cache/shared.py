@@ -19,17 +19,17 @@ log = logging.getLogger("forecast.cache")
 
 TRY_SECONDS = 1.0
 
-Outcome = Literal["hit", "miss", "damaged", "unavailable"]
+SharedOutcome = Literal["hit", "miss", "damaged", "unavailable"]
 
 
 class SharedLookup(msgspec.Struct, frozen=True, gc=False):
     """How a look-up ended."""
 
-    outcome: Outcome
+    outcome: SharedOutcome
     entry: CacheEntry | None = None  # on a hit only
 
 
-Found = Callable[[SharedLookup], None]
+TellLookup = Callable[[SharedLookup], None]
 
 
 class SharedCache:
@@ -64,7 +64,7 @@ class SharedCache:
         return TRY_SECONDS
 
     async def get(self, key: CacheKey) -> SharedLookup:
-        """Looks `key` up. Never raises: see `Outcome`."""
+        """Looks `key` up. Never raises: see `SharedOutcome`."""
         reply: asyncio.Future[SharedLookup] = asyncio.get_running_loop().create_future()
 
         def found(lookup: SharedLookup) -> None:
@@ -74,7 +74,7 @@ class SharedCache:
         self.ask(key, found)
         return await reply
 
-    def ask(self, key: CacheKey, found: Found) -> None:
+    def ask(self, key: CacheKey, found: TellLookup) -> None:
         """`get` without a task to wait in: `found` is called once, in a later turn of the loop. It must not raise."""
         self._batched.ask(key.name, partial(_tell, key.digest, found))
 
@@ -83,10 +83,10 @@ class SharedCache:
 
     def put(self, key: CacheKey, entry: CacheEntry) -> asyncio.Future[bool]:
         """Stores `entry`. The future tells whether that succeeded; nobody has to wait for it."""
-        return self._stores.set(key.name, envelope.encode(entry, key.digest))
+        return self._stores.set(key.name, envelope.encode_entry(entry, key.digest))
 
 
-def _tell(digest: bytes, found: Found, value: bytes | StoreUnavailable | None) -> None:
+def _tell(digest: bytes, found: TellLookup, value: bytes | StoreUnavailable | None) -> None:
     if value is None:
         found(SharedLookup("miss"))
     elif isinstance(value, StoreUnavailable):

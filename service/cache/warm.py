@@ -66,7 +66,7 @@ def _store(client: Redis, plan: Plan, batch: list[Answer]) -> None:
     with client.pipeline(transaction=False) as pipeline:
         for area, query, body in batch:
             key = cache_key(plan.release, area, query)
-            pipeline.set(key.name, envelope.encode(CacheEntry.of(body), key.digest), ex=plan.ttl)
+            pipeline.set(key.name, envelope.encode_entry(CacheEntry.of(body), key.digest), ex=plan.ttl)
         for reply in pipeline.execute(raise_on_error=False):
             if isinstance(reply, Exception):
                 raise reply

@@ -52,11 +52,11 @@ def _in_force(loaded: Loaded, name: str) -> tuple[object, str]:
         return near_cache_bytes(settings), "the memory of this machine"
     if value is None and name == "keys_pepper" and pepper.file_of(settings.data_path).exists():
         return HIDDEN, f"the file {pepper.file_of(settings.data_path)}"
-    return configuration.masked(name, value), source
+    return configuration.masked_setting(name, value), source
 
 
 def _variable(name: str) -> str:
-    return f"{configuration.PREFIX}{name.upper()}"
+    return f"{configuration.ENVIRONMENT_PREFIX}{name.upper()}"
 
 
 def _text(value: object) -> str:

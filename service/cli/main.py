@@ -65,7 +65,7 @@ def _reported(*, as_json: bool) -> Iterator[None]:
         raise click.UsageError(message, error.ctx) from None
     except BaseException:
         if interruption.asked():
-            interruption.end()  # an interruption can reach us as any error
+            interruption.end_interrupted()  # an interruption can reach us as any error
         raise
 
 

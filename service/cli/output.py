@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from config import loading
 from config.loading import Loaded
-from config.settings import PREFIX, Settings, SettingsError
+from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError
 from service.base import interruption
 from service.base.masking import masked
 from service.embedded.runtime import EmbeddedError
@@ -57,7 +57,7 @@ def load_settings(overrides: dict[str, object] | None = None) -> Loaded:
 
 
 def default_settings() -> Loaded:
-    return loading.load({name: value for name, value in os.environ.items() if not name.startswith(PREFIX)})
+    return loading.load({name: value for name, value in os.environ.items() if not name.startswith(ENVIRONMENT_PREFIX)})
 
 
 def data_folder_member(settings: Settings) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from service.base.telemetry import KEY_CHECKS, REJECTED, REQUEST_SECONDS, REQUESTS, Telemetry
 from service.edge.admission.admission import Meter
-from service.edge.admission.verdicts import refusal_of
+from service.edge.admission.verdicts import refusal_of_key
 from service.edge.hot.answers import HotAnswers
 from service.http.errors import of_exception, problem
 from service.http.head import SCOPE_KEY, RequestHead, read_head, valid_host
@@ -22,7 +22,7 @@ from service.keys.verifier import KeyVerifier
 log = logging.getLogger("forecast.access")
 
 _METHODS = ("GET", "HEAD")
-Application = Callable[[Any, Any, Send], Awaitable[None]]
+GatedApplication = Callable[[Any, Any, Send], Awaitable[None]]
 
 
 class Gate:
@@ -35,7 +35,7 @@ class Gate:
 
     def __init__(
         self,
-        app: Application,
+        app: GatedApplication,
         routes: dict[str, str],
         verifier: KeyVerifier,
         telemetry: Telemetry,
@@ -108,7 +108,7 @@ class Gate:
             head.key, head.key_id = verdict.key, verdict.key.key_id
             self.telemetry.count(KEY_CHECKS, "accepted")
             return None
-        code, outcome, head.key_id = refusal_of(verdict)
+        code, outcome, head.key_id = refusal_of_key(verdict)
         self.telemetry.count(KEY_CHECKS, outcome)
         return problem(code, head.request_id)
 

@@ -28,7 +28,7 @@ _LACKING = ("no_matching_records", "not_found")
 NOTHING_PUBLISHED = "No data has been published yet. Try again as Retry-After says."
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ResolvedRequest(msgspec.Struct, frozen=True):
     """What a request means in one release: its canonical query, how to answer it, and what that counts as."""
 
     query: str
@@ -36,7 +36,7 @@ class Asked(msgspec.Struct, frozen=True):
     outcome: str = "answered"
 
 
-Ask = Callable[[OpenRelease], Asked]
+Ask = Callable[[OpenRelease], ResolvedRequest]
 
 
 class Answers:

@@ -75,7 +75,7 @@ def keys_of(release: OpenRelease, area: str) -> KeySet:
     return keys
 
 
-def explain(miss: NoMatch, in_zip: str, in_city: str) -> str:
+def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:
     """Why nothing matches, and what would; `in_zip` and `in_city` say what there is not, with `{}` for where."""
     match miss:
         case UnknownZip(zip_code):

@@ -12,14 +12,14 @@ from litestar.types import ASGIApp
 
 from service.http.areas import AREAS
 from service.http.errors import CODES
-from service.http.openapi import describe
+from service.http.openapi import describe_api
 from service.http.reply import Reply
 
 PUBLIC_PATH = "/docs"
 
 
 def docs_routes() -> list[HTTPRouteHandler]:
-    body = render().encode()
+    body = render_docs().encode()
     headers = (
         (b"content-type", b"text/html; charset=utf-8"),
         (b"cache-control", b"public, max-age=3600"),
@@ -34,8 +34,8 @@ def docs_routes() -> list[HTTPRouteHandler]:
     return [docs]
 
 
-def render() -> str:
-    document = describe()
+def render_docs() -> str:
+    document = describe_api()
     template = resources.files("service.http").joinpath("docs.html").read_text(encoding="utf-8")
     operations = [_operation(path, item["get"]) for path, item in document["paths"].items()]
     errors = [

@@ -32,7 +32,7 @@ _AT_FAULT = {
 }
 
 
-def problem(code: str) -> dict[str, Any]:
+def example_problem(code: str) -> dict[str, Any]:
     status, advice = CODES[code]
     example = {
         "type": "about:blank",

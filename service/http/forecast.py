@@ -8,10 +8,10 @@ from litestar.handlers import ASGIRouteHandler
 from litestar.types import Receive, Scope, Send
 
 from service.cache.key import cache_key
-from service.http.answering import Answers, Asked
-from service.http.area import Operation, PartnerArea, explain, keys_of
+from service.http.answering import Answers, ResolvedRequest
+from service.http.area import Operation, PartnerArea, explain_no_match, keys_of
 from service.http.errors import ApiError
-from service.http.lookups import Sample
+from service.http.lookups import SampleLookup
 from service.http.query import parse_location
 from warehouse.areas import forecast
 from warehouse.following import OpenRelease
@@ -25,15 +25,15 @@ _NOTHING = ("There are no records of ZIP code {}", "There is no city {} in {}")
 def forecast_route(answers: Answers) -> ASGIRouteHandler:
     @asgi(PATH, copy_scope=False)
     async def population_housing_forecast(scope: Scope, receive: Receive, send: Send) -> None:
-        def ask(release: OpenRelease) -> Asked:
+        def ask(release: OpenRelease) -> ResolvedRequest:
             keys = keys_of(release, NAME)
             query = parse_location(scope["query_string"])
             match = keys.resolve(query.zip_code, query.city_name, query.state_code)
             if not isinstance(match, Match):
                 headers = answers.policy.headers(release.id)
-                raise ApiError("no_matching_records", explain(match, *_NOTHING), headers=headers)
+                raise ApiError("no_matching_records", explain_no_match(match, *_NOTHING), headers=headers)
             outcome = "answered" if keys.has_figures(match.keys) else "answered_empty"
-            return Asked(match.query, lambda: forecast.look_up_forecast(release.engine, match), outcome)
+            return ResolvedRequest(match.query, lambda: forecast.look_up_forecast(release.engine, match), outcome)
 
         reply = await answers.answer(NAME, scope, ask)
         await reply(scope, receive, send)
@@ -41,10 +41,12 @@ def forecast_route(answers: Answers) -> ASGIRouteHandler:
     return population_housing_forecast
 
 
-def samples(release: OpenRelease, most: int) -> list[Sample]:
+def samples(release: OpenRelease, most: int) -> list[SampleLookup]:
     """ZIP codes at random; the area is in every release."""
     return [
-        Sample(cache_key(release.id, NAME, match.query), partial(forecast.look_up_forecast, release.engine, match))
+        SampleLookup(
+            cache_key(release.id, NAME, match.query), partial(forecast.look_up_forecast, release.engine, match)
+        )
         for match in release.keys[NAME].some(most)
     ]
 

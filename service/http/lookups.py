@@ -26,14 +26,14 @@ _PROBE_SECONDS = 1.0
 _SAMPLES = 8
 
 
-class Sample(msgspec.Struct, frozen=True):
+class SampleLookup(msgspec.Struct, frozen=True):
     """Something that a release can be asked for: where the answer would be cached, and how it is looked up."""
 
     key: CacheKey
     fill: Fill
 
 
-TakeSamples = Callable[[OpenRelease, int], Sequence[Sample]]
+TakeSamples = Callable[[OpenRelease, int], Sequence[SampleLookup]]
 
 
 class LookupWatch:
@@ -107,7 +107,7 @@ class LookupWatch:
         elif self._fall_back and before is not None and await self._works(*self._samples(before.release, 1)):
             self.answered()
 
-    async def _works(self, sample: Sample) -> bool:
+    async def _works(self, sample: SampleLookup) -> bool:
         try:
             await sample.fill()
         except LookupFailure:

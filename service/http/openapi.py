@@ -47,7 +47,7 @@ _QUERY_ERRORS = ("missing_parameter", "invalid_parameter", "duplicate_parameter"
 
 
 def openapi_route() -> HTTPRouteHandler:
-    body = msgspec.json.encode(describe())
+    body = msgspec.json.encode(describe_api())
 
     @get("/v1/openapi.json")
     async def openapi() -> ASGIApp:
@@ -56,7 +56,7 @@ def openapi_route() -> HTTPRouteHandler:
     return openapi
 
 
-def describe() -> Document:
+def describe_api() -> Document:
     _, schemas = msgspec.json.schema_components(
         (*(area.operation.body for area in AREAS), Usage, Index, Problem), ref_template=_REF
     )
@@ -150,7 +150,7 @@ def _error(status: int, codes: list[str]) -> Document:
     return {
         "description": f"{title_of(status)}: {', '.join(codes)}",
         "headers": _header_refs(tuple(names)),
-        "content": _content("Problem", {code: examples.problem(code) for code in codes}),
+        "content": _content("Problem", {code: examples.example_problem(code) for code in codes}),
     }
 
 

@@ -6,8 +6,8 @@ from litestar import asgi
 from litestar.handlers import ASGIRouteHandler
 from litestar.types import Receive, Scope, Send
 
-from service.http.answering import Answers, Asked
-from service.http.area import Operation, Parameter, PartnerArea, explain, keys_of
+from service.http.answering import Answers, ResolvedRequest
+from service.http.area import Operation, Parameter, PartnerArea, explain_no_match, keys_of
 from service.http.errors import ApiError
 from service.http.query import PageQuery, parse_paged_location
 from warehouse.areas import paging, projects
@@ -25,16 +25,16 @@ def projects_route(answers: Answers) -> ASGIRouteHandler:
 
     @asgi(PATH, copy_scope=False)
     async def development_projects(scope: Scope, receive: Receive, send: Send) -> None:
-        def ask(release: OpenRelease) -> Asked:
+        def ask(release: OpenRelease) -> ResolvedRequest:
             keys = keys_of(release, NAME)
             query, wanted = parse_paged_location(scope["query_string"])
             match = keys.resolve(query.zip_code, query.city_name, query.state_code)
             if not isinstance(match, Match):
                 headers = answers.policy.headers(release.id)
-                raise ApiError("no_matching_records", explain(match, *_NOTHING), headers=headers)
+                raise ApiError("no_matching_records", explain_no_match(match, *_NOTHING), headers=headers)
             page = _page(match.query, wanted, cursors)
             name = cursors.name(match.query, page)
-            return Asked(name, lambda: projects.look_up_projects(release.engine, keys, match, page, cursors))
+            return ResolvedRequest(name, lambda: projects.look_up_projects(release.engine, keys, match, page, cursors))
 
         reply = await answers.answer(NAME, scope, ask)
         await reply(scope, receive, send)

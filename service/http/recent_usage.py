@@ -28,7 +28,7 @@ _DETAIL = (
 
 Make = Callable[[], Awaitable[bytes]]
 # key, first day, last day
-Wanted = tuple[ApiKey, int, int]
+UsageReportKey = tuple[ApiKey, int, int]
 
 
 class _Made(msgspec.Struct, frozen=True):
@@ -50,11 +50,11 @@ class RecentUsage:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._made: OrderedDict[Wanted, _Made] = OrderedDict()
+        self._made: OrderedDict[UsageReportKey, _Made] = OrderedDict()
         self._bytes = 0
         self._keys: OrderedDict[str, _Asking] = OrderedDict()
 
-    async def body(self, wanted: Wanted, records: int, make: Make) -> bytes:
+    async def body(self, wanted: UsageReportKey, records: int, make: Make) -> bytes:
         """The body that `make` makes from `records` records of the store, or made a moment ago.
 
         Raises:
@@ -73,11 +73,11 @@ class RecentUsage:
                 asking.waiting -= 1
         return recent
 
-    def _recent(self, wanted: Wanted) -> bytes | None:
+    def _recent(self, wanted: UsageReportKey) -> bytes | None:
         made = self._made.get(wanted)
         return made.body if made is not None and self._clock() - made.at < REUSE_SECONDS else None
 
-    async def _read(self, asking: _Asking, wanted: Wanted, records: int, make: Make) -> bytes:
+    async def _read(self, asking: _Asking, wanted: UsageReportKey, records: int, make: Make) -> bytes:
         self._spend(asking, records)
 
         async def read() -> bytes:
@@ -98,7 +98,7 @@ class RecentUsage:
             raise _too_much((records - asking.left) / RECORDS_A_SECOND)
         asking.left -= records
 
-    def _keep(self, wanted: Wanted, made: _Made) -> None:
+    def _keep(self, wanted: UsageReportKey, made: _Made) -> None:
         self._drop(wanted)
         self._made[wanted] = made
         self._bytes += len(made.body)
@@ -108,7 +108,7 @@ class RecentUsage:
                 break
             self._drop(oldest)
 
-    def _drop(self, wanted: Wanted) -> None:
+    def _drop(self, wanted: UsageReportKey) -> None:
         dropped = self._made.pop(wanted, None)
         if dropped is not None:
             self._bytes -= len(dropped.body)

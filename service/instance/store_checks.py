@@ -3,9 +3,9 @@
 import logging
 
 from service.base.messages import Endpoints
-from service.base.tasks import end, keep_running
+from service.base.tasks import end_task, keep_running
 from service.redis.client import RedisStore, StoreUnavailable, open_client
-from service.redis.server import Server, ask_server, wrong_for_cache, wrong_for_keys
+from service.redis.server import ServerFacts, ask_server, wrong_for_cache, wrong_for_keys
 
 log = logging.getLogger("forecast.stores")
 
@@ -23,14 +23,14 @@ class StoreChecks:
         self.problems: tuple[str, ...] = ()
         self._keys = _store("key store", endpoints.keys_url)
         self._cache = _store("cache", endpoints.cache_url)
-        self._known: dict[str, Server | None] = {}
+        self._known: dict[str, ServerFacts | None] = {}
         self._silent: set[str] = set()
 
     def start(self) -> None:
         self._task = keep_running("look at the stores", self._look)
 
     async def stop(self) -> None:
-        await end(self._task)
+        await end_task(self._task)
         await self._keys.stop()
         await self._cache.stop()
 
@@ -50,7 +50,7 @@ class StoreChecks:
         self.problems = tuple(problems)
         return _LOOK_SECONDS
 
-    async def _asked(self, store: RedisStore) -> Server | None:
+    async def _asked(self, store: RedisStore) -> ServerFacts | None:
         """What the store says about itself; while it is away, what it said last."""
         try:
             server = await ask_server(store)

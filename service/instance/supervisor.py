@@ -18,7 +18,7 @@ from service.base import tasks
 from service.base.messages import Endpoints, Orders
 from service.base.signals import stop_signals
 from service.base.sockets import StartError, bind, url_of
-from service.base.tasks import end, keep_running
+from service.base.tasks import end_task, keep_running
 from service.base.telemetry import TASK_FAILURES, Snapshot, Telemetry
 from service.cache.purging import purge_shared
 from service.embedded import owner
@@ -136,7 +136,7 @@ class Supervisor:
         await self._stopping.wait()
         drained = loop.time() + self._settings.drain
         await asyncio.gather(self._watcher.stop(), self._workers.stop(self._settings.drain))
-        await asyncio.gather(*(end(task) for task in tending))
+        await asyncio.gather(*(end_task(task) for task in tending))
         left = 0.0 if self._stops_at_once else max(_OPERATORS_SECONDS, drained - loop.time())
         await asyncio.gather(self._listener.stop(left), self._checks.stop(), return_exceptions=True)
 

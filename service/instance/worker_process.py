@@ -102,7 +102,7 @@ class WorkerProcess:
 
     async def _listen(self, control_socket: socket.socket, orders: messages.Orders) -> None:
         reader, self._writer = await asyncio.open_connection(sock=control_socket, limit=messages.LINE_LIMIT_BYTES)
-        self._writer.write(messages.encode(orders))
+        self._writer.write(messages.encode_message(orders))
         try:
             while line := await reader.readline():
                 self.report = msgspec.json.decode(line, type=messages.WorkerReport)

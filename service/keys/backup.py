@@ -17,7 +17,7 @@ import msgspec
 from service.keys import audit, pepper
 from service.keys.audit import Line
 from service.keys.listing import every_key, readable
-from service.keys.record import ApiKey, Control, Damaged
+from service.keys.record import ApiKey, Control, DamagedKey
 from service.keys.store import KeyStore, KeyStoreError, now
 
 VERSION = 2
@@ -32,7 +32,7 @@ class BackupError(KeyStoreError):
     """The file cannot be imported here. The message says why."""
 
 
-class Head(msgspec.Struct, frozen=True, tag="head"):
+class BackupHead(msgspec.Struct, frozen=True, tag="head"):
     """The first line. `pepper` is the fingerprint, `control` the sentinel."""
 
     format: Literal["forecast-keys"]
@@ -60,7 +60,7 @@ class UsageItem(msgspec.Struct, frozen=True, tag="usage"):
     usage: msgspec.Raw
 
 
-class End(msgspec.Struct, frozen=True, tag="end"):
+class BackupEnd(msgspec.Struct, frozen=True, tag="end"):
     """The last line: the number of each kind of line. `checksum`, as hex, is over every line before this one."""
 
     keys: int
@@ -75,7 +75,7 @@ class _Mark(msgspec.Struct, frozen=True):
     version: int
 
 
-Item = Head | KeyItem | LineItem | UsageItem | End
+Item = BackupHead | KeyItem | LineItem | UsageItem | BackupEnd
 _items = msgspec.json.Decoder(Item)
 _USAGE = b'{"type":"usage",'  # as every line of it begins
 
@@ -90,7 +90,7 @@ class Dump:
         self.keys = 0
         self.lines = 0
         self.usage = 0
-        self.damaged: list[Damaged] = []
+        self.damaged: list[DamagedKey] = []
         self._store = store
         self._counted = usage
         self._sum = hmac.new(store.pepper, _PURPOSE, sha256)
@@ -106,7 +106,7 @@ class Dump:
         self._store.check_control(control)
         if control is None:
             raise KeyStoreError("no key was ever issued here: there is nothing to export")
-        yield self._encoded(Head("forecast-keys", VERSION, self._store.fingerprint, now(), control))
+        yield self._encoded(BackupHead("forecast-keys", VERSION, self._store.fingerprint, now(), control))
         before = await audit.last_id(self._store.redis)
         async for key in every_key(self._store):
             for item in self._item(key, control):
@@ -125,10 +125,10 @@ class Dump:
             async for counted in self._counted:
                 self.usage += 1
                 yield self._encoded(UsageItem(msgspec.Raw(msgspec.json.encode(counted))))
-        yield msgspec.json.encode(End(self.keys, self.lines, self._sum.hexdigest(), self.usage)) + b"\n"
+        yield msgspec.json.encode(BackupEnd(self.keys, self.lines, self._sum.hexdigest(), self.usage)) + b"\n"
 
-    def _item(self, key: ApiKey | Damaged, control: Control) -> Iterator[bytes]:
-        if isinstance(key, Damaged):
+    def _item(self, key: ApiKey | DamagedKey, control: Control) -> Iterator[bytes]:
+        if isinstance(key, DamagedKey):
             self.damaged.append(key)
             return
         if not key.pepper:  # a record of the first version: a reader could not tell
@@ -161,7 +161,9 @@ def read_usage(lines: Iterable[bytes]) -> Iterator[msgspec.Raw]:
                 yield item.usage
 
 
-def check(lines: Iterable[bytes], secret: bytes, is_usage: Callable[[msgspec.Raw], object] = lambda _: None) -> Head:
+def check(
+    lines: Iterable[bytes], secret: bytes, is_usage: Callable[[msgspec.Raw], object] = lambda _: None
+) -> BackupHead:
     """Checks a backup: it must be whole, and made with the pepper `secret`. Returns its head.
 
     `is_usage` raises ValueError for a malformed record of usage.
@@ -177,8 +179,8 @@ def check(lines: Iterable[bytes], secret: bytes, is_usage: Callable[[msgspec.Raw
     for number, line in enumerate(stream, 2):
         try:
             item = _items.decode(line)
-            if isinstance(item, End):
-                _check_end(item, End(keys, trail.lines, digest.hexdigest(), usage), rest=next(stream, None))
+            if isinstance(item, BackupEnd):
+                _check_end(item, BackupEnd(keys, trail.lines, digest.hexdigest(), usage), rest=next(stream, None))
                 return head
             if isinstance(item, LineItem):
                 trail.check(item.line)
@@ -208,13 +210,13 @@ class _Trail:
         self.lines += 1
 
 
-def is_ahead(line: Line, head: Head) -> bool:
+def is_ahead(line: Line, head: BackupHead) -> bool:
     """Whether the line's time had not come yet when the backup was made. Written again under its id, it would give its
     time to all lines that follow."""
     return line.at is None or line.at > head.made_at + _CLOCKS_DIFFER
 
 
-def _head(first: bytes, fingerprint: str) -> Head:
+def _head(first: bytes, fingerprint: str) -> BackupHead:
     try:
         mark = msgspec.json.decode(first, type=_Mark)
     except msgspec.DecodeError:
@@ -227,7 +229,7 @@ def _head(first: bytes, fingerprint: str) -> Head:
             "release of this service that wrote it"
         )
     try:
-        head = msgspec.json.decode(first, type=Head)
+        head = msgspec.json.decode(first, type=BackupHead)
     except msgspec.DecodeError as error:
         raise BackupError(f"the file is damaged in line 1 ({error}); nothing was imported") from None
     if head.pepper != fingerprint:
@@ -238,7 +240,7 @@ def _head(first: bytes, fingerprint: str) -> Head:
     return head
 
 
-def _check_end(end: End, counted: End, rest: bytes | None) -> None:
+def _check_end(end: BackupEnd, counted: BackupEnd, rest: bytes | None) -> None:
     if (end.keys, end.lines, end.usage) != (counted.keys, counted.lines, counted.usage):
         said, found = (
             f"{one.keys:,} keys, {one.lines:,} lines and {one.usage:,} records of usage" for one in (end, counted)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from service.base.terms import Terms
-from service.keys.record import ApiKey, Control, End
+from service.keys.record import ApiKey, Control, KeyExpiry
 from service.keys.store import KeyStore, KeyStoreError, edit_of, now
 
 
@@ -52,7 +52,7 @@ async def rotate(
     control = await _ours(store)
     raw, old = await store.read(key_id)
     _refuse_dead(old, control)
-    end = old.unrotated or End(old.expires_at)
+    end = old.unrotated or KeyExpiry(old.expires_at)
     if end.expires_at is not None and end.expires_at <= now():
         raise KeyStoreError(f"key {key_id} has expired: extend it first, or issue a new one")
     await _refuse_second(store, old)

@@ -12,7 +12,7 @@ from zlib import crc32
 
 import msgspec
 
-from service.base.masking import PREFIX
+from service.base.masking import KEY_PREFIX
 
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 12  # characters, as every length here
@@ -20,7 +20,7 @@ _SECRET_BITS = 256
 _SECRET_LENGTH = 43  # 62 ** 43 > 2 ** 256
 _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
 _FORM = re.compile(
-    f"{PREFIX}_([0-9A-Za-z]{{{_ID_LENGTH}}})_([0-9A-Za-z]{{{_SECRET_LENGTH}}})_([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
+    f"{KEY_PREFIX}_([0-9A-Za-z]{{{_ID_LENGTH}}})_([0-9A-Za-z]{{{_SECRET_LENGTH}}})_([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
 )
 
 
@@ -35,7 +35,7 @@ def generate() -> tuple[str, PresentedKey]:
     """A new key as its owner gets it, and its parts."""
     key_id = "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
     secret = _base62(secrets.randbits(_SECRET_BITS), _SECRET_LENGTH)
-    body = f"{PREFIX}_{key_id}_{secret}"
+    body = f"{KEY_PREFIX}_{key_id}_{secret}"
     return f"{body}_{_checksum(body)}", PresentedKey(key_id, secret)
 
 

@@ -1,11 +1,11 @@
 """The names of keys in the key store: ``k:{<id>}`` for the record of each, ``k:control`` for the sentinel."""
 
-PREFIX = "k:"
+KEY_RECORD_PREFIX = "k:"
 CONTROL = "k:control"
 
 
 def record_name(key_id: str) -> str:
-    return f"{PREFIX}{{{key_id}}}"
+    return f"{KEY_RECORD_PREFIX}{{{key_id}}}"
 
 
 def key_id_of(name: str) -> str | None:

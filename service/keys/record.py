@@ -13,7 +13,7 @@ from service.base.terms import MOST, Terms
 from service.keys.names import record_name
 from service.redis.client import StoreUnavailable
 
-Status = Literal["active", "expired", "revoked"]
+KeyStatus = Literal["active", "expired", "revoked"]
 ShownStatus = Literal["active", "expired", "revoked", "void"]
 
 NO_TERMS = Terms()
@@ -25,7 +25,7 @@ Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-class End(msgspec.Struct, frozen=True, omit_defaults=True):
+class KeyExpiry(msgspec.Struct, frozen=True, omit_defaults=True):
     """When a key stops working; None: never. Tells "no end" from "not noted" in a record."""
 
     expires_at: Moment | None = None
@@ -47,11 +47,11 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     terms: Terms = NO_TERMS
     rotated_from: str | None = None  # the key that this one replaces
     rotated_to: str | None = None  # the key that replaces this one
-    unrotated: End | None = None  # the end before a rotation shortened it, until somebody sets another
+    unrotated: KeyExpiry | None = None  # the end before a rotation shortened it, until somebody sets another
     pepper: str = ""  # fingerprint of the pepper that the digest was made with; empty in records of the first version
     revision: Annotated[int, Meta(ge=0, le=MOST)] = 0  # changes since it was issued: the higher record is newer
 
-    def status(self, now: datetime | None = None) -> Status:
+    def status(self, now: datetime | None = None) -> KeyStatus:
         if self.revoked_at is not None:
             return "revoked"
         if self.expires_at is not None and self.expires_at <= (now or datetime.now(UTC)):
@@ -83,7 +83,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.adopted_at is not None and key.created_at < self.adopted_at
 
 
-class Damaged(msgspec.Struct, frozen=True):
+class DamagedKey(msgspec.Struct, frozen=True):
     """A record that cannot be read, as listings and commands show it. `key_id` is from its name."""
 
     key_id: str
@@ -144,7 +144,7 @@ class DamagedRecordError(StoreUnavailable):
 R = TypeVar("R", ApiKey, Control)
 
 
-def decoded(reply: object, kind: type[R], name: str) -> R | None:
+def decode_record(reply: object, kind: type[R], name: str) -> R | None:
     """The record `name` from the server's `reply`, None if there is none.
 
     Raises:
@@ -163,7 +163,7 @@ def decoded(reply: object, kind: type[R], name: str) -> R | None:
 def decoded_key(reply: object, key_id: str) -> ApiKey | None:
     """The same for the record of a key, which must be that of `key_id`."""
     name = record_name(key_id)
-    key = decoded(reply, ApiKey, name)
+    key = decode_record(reply, ApiKey, name)
     if key is not None and key.key_id != key_id:
         raise _damaged(name, "it is another record")
     return key

@@ -13,11 +13,11 @@ from service.base.batched import batched
 from service.base.whoami import whoami
 from service.keys import audit, backup
 from service.keys.audit import AUDIT, LINE, Change, Edit, Line
-from service.keys.backup import Head, KeyItem, LineItem
+from service.keys.backup import BackupHead, KeyItem, LineItem
 from service.keys.durable import make_durable
 from service.keys.listing import readable
 from service.keys.names import CONTROL, record_name
-from service.keys.record import ApiKey, Damaged, State
+from service.keys.record import ApiKey, DamagedKey, State
 from service.keys.replay import Replay, merged
 from service.keys.store import KeyStore, KeyStoreError
 
@@ -52,7 +52,7 @@ class Restore:
     def __init__(
         self,
         store: KeyStore,
-        head: Head,
+        head: BackupHead,
         lines: Callable[[], Iterable[bytes]],
         *,
         dry_run: bool,
@@ -200,7 +200,7 @@ class Restore:
         """For each key: its bytes, its record (None if there is none, or it is damaged), its id."""
         for key_id, raw in zip(key_ids, await self._store.raw(key_ids), strict=True):
             record = readable(raw, key_id)
-            yield raw, None if isinstance(record, Damaged) else record, key_id
+            yield raw, None if isinstance(record, DamagedKey) else record, key_id
 
     def _edit(self, raw: bytes | None, existing: ApiKey | None, target: ApiKey) -> Edit:
         change = Change(

@@ -17,7 +17,7 @@ from service.keys import audit, form, pepper
 from service.keys.audit import Change, Edit
 from service.keys.durable import make_durable
 from service.keys.names import CONTROL, record_name
-from service.keys.record import NO_TERMS, ApiKey, Control, DamagedRecordError, State, decoded, decoded_key
+from service.keys.record import NO_TERMS, ApiKey, Control, DamagedRecordError, State, decode_record, decoded_key
 from service.keys.sentinel import MEND, Memory
 from service.redis.client import RedisStore, StoreRefused, StoreUnavailable, raise_errors
 
@@ -37,7 +37,7 @@ class ForeignStoreError(KeyStoreError):
     """The store is not the one that our keys are in, or its sentinel is damaged, so that nobody knows (Decision 10)."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundKey(msgspec.Struct, frozen=True):
     """What one look-up found. `key` is None if the store has no such record, `control` if it has no sentinel."""
 
     key: ApiKey | None
@@ -56,7 +56,7 @@ class KeyStore:
         self.fingerprint = pepper.fingerprint(secret)
         self.memory = Memory(data, self.fingerprint)
 
-    async def find(self, key_id: str) -> Found:
+    async def find(self, key_id: str) -> FoundKey:
         """The record of `key_id` and the sentinel, in one round trip.
 
         Raises:
@@ -65,7 +65,7 @@ class KeyStore:
         """
         key, control = await self._read(record_name(key_id), CONTROL)
         known = _control_of(control)
-        return Found(decoded_key(key, key_id), known)
+        return FoundKey(decoded_key(key, key_id), known)
 
     async def control(self) -> Control | None:
         """The sentinel. Raises ForeignStoreError if it is damaged, StoreUnavailable."""
@@ -76,7 +76,7 @@ class KeyStore:
         """The sentinel, for replacing it: its bytes, and what they say; None if they say nothing."""
         (raw,) = await self._raw([CONTROL])
         try:
-            return raw, decoded(raw, Control, CONTROL)
+            return raw, decode_record(raw, Control, CONTROL)
         except DamagedRecordError:
             return raw, None
 
@@ -232,7 +232,7 @@ class KeyStore:
 def _control_of(reply: object) -> Control | None:
     """Raises ForeignStoreError if it is damaged."""
     try:
-        return decoded(reply, Control, CONTROL)
+        return decode_record(reply, Control, CONTROL)
     except DamagedRecordError as error:
         raise ForeignStoreError(f"{error}; no key can be judged until you {MEND}") from None
 

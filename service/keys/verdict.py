@@ -26,5 +26,5 @@ class Unknown(msgspec.Struct, frozen=True):
     reason: str
 
 
-Verdict = Accepted | Rejected | Unknown
+KeyVerdict = Accepted | Rejected | Unknown
 INVALID = Rejected("invalid")

@@ -21,7 +21,7 @@ from service.keys import form
 from service.keys.names import key_id_of
 from service.keys.record import ApiKey, Control, DamagedRecordError
 from service.keys.store import ForeignStoreError, KeyStore
-from service.keys.verdict import INVALID, Accepted, Rejected, Unknown, Verdict
+from service.keys.verdict import INVALID, Accepted, KeyVerdict, Rejected, Unknown
 from service.redis.client import StoreRefused, StoreUnavailable
 
 log = logging.getLogger("forecast.keys")
@@ -88,13 +88,13 @@ class KeyVerifier:
         self._slots = asyncio.Semaphore(_MOST_LOOKUPS)
         self._new = 0
 
-    async def check(self, presented: str) -> Verdict:
+    async def check(self, presented: str) -> KeyVerdict:
         """The verdict on a presented key, within the key store's budget."""
         fingerprint = self._fingerprint(presented)
         known = self._verified.get(fingerprint)
         return await self._check_new(presented, fingerprint) if known is None else await self._check_known(known)
 
-    async def _check_known(self, known: Verified) -> Verdict:
+    async def _check_known(self, known: Verified) -> KeyVerdict:
         age = self._clock() - known.checked_at
         if age >= RECHECK_AFTER_SECONDS:
             recheck = self._start_recheck(known)
@@ -153,7 +153,7 @@ class KeyVerifier:
         """Whether some key may still be good without the store."""
         return self._clock() - self._last_confirmed < UNKNOWN_AFTER_SECONDS
 
-    async def _check_new(self, presented: str, fingerprint: bytes) -> Verdict:
+    async def _check_new(self, presented: str, fingerprint: bytes) -> KeyVerdict:
         parts = form.parse(presented)
         if parts is None:
             return INVALID
@@ -168,7 +168,7 @@ class KeyVerifier:
         finally:
             self._new -= 1
 
-    async def _look_up(self, parts: form.PresentedKey, fingerprint: bytes) -> Verdict:
+    async def _look_up(self, parts: form.PresentedKey, fingerprint: bytes) -> KeyVerdict:
         sent, changes, asked = self._clock(), self._changes, self._next_number()
         try:
             key = await self._find(parts.key_id)
@@ -243,13 +243,13 @@ class KeyVerifier:
         known.checked(sent if changes == self._changes else sent - WAIT_AFTER_SECONDS)
         self._confirmed(known.key, sent)
 
-    def _confirmed(self, key: ApiKey, sent: float) -> Verdict:
+    def _confirmed(self, key: ApiKey, sent: float) -> KeyVerdict:
         verdict = _judge(key)
         if isinstance(verdict, Accepted):
             self._last_confirmed = sent
         return verdict
 
-    def _judge_again(self, known: Verified) -> Verdict:
+    def _judge_again(self, known: Verified) -> KeyVerdict:
         if self._verified.get(known.fingerprint) is not known:
             return INVALID
         if self._clock() - known.checked_at >= UNKNOWN_AFTER_SECONDS:
@@ -272,6 +272,6 @@ class KeyVerifier:
             del self._by_id[known.key.key_id]
 
 
-def _judge(key: ApiKey) -> Verdict:
+def _judge(key: ApiKey) -> KeyVerdict:
     status = key.status(datetime.now(UTC)) if key.expires_at is not None or key.revoked_at is not None else "active"
     return Accepted(key) if status == "active" else Rejected(status, key.key_id)

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from config.settings import Settings
-from service.base.server import Server, plain_config
+from service.base.server import ListenerServer, plain_config
 from service.base.sockets import url_of
 from service.base.telemetry import Snapshot
 from service.edge.connection.deadlines import reset
@@ -38,7 +38,7 @@ class OperatorsListener:
         if self._tokens.writable:  # changes of keys are told at every level, as the commands do
             audit.log.setLevel(logging.INFO)
         app = build_operators_app(state, sums, self._tokens, self._changes)
-        self._server = Server(plain_config(app, OperatorsProtocol))
+        self._server = ListenerServer(plain_config(app, OperatorsProtocol))
         # the loop accepts one connection of each socket in a turn, which under a flood is too slow for anybody else
         sockets = [self._bound, *(self._bound.dup() for _ in range(_ACCEPTED_PER_TURN - 1))]
         self._serving = asyncio.create_task(self._server.serve(sockets=sockets), name="operators")

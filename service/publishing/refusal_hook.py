@@ -7,7 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from config.settings import PREFIX, is_secret, names
+from config.settings import ENVIRONMENT_PREFIX, is_secret, names
 
 MAX_HOOK_SECONDS = 30.0
 
@@ -46,5 +46,7 @@ def run_command(command: str, name: str, folder: str) -> str | None:
 
 def _environment() -> dict[str, str]:
     """This process's, without our secrets: they are no business of the command's."""
-    secrets = {f"{PREFIX}{name.upper()}{suffix}" for name in names() if is_secret(name) for suffix in ("", "_FILE")}
+    secrets = {
+        f"{ENVIRONMENT_PREFIX}{name.upper()}{suffix}" for name in names() if is_secret(name) for suffix in ("", "_FILE")
+    }
     return {name: value for name, value in os.environ.items() if name not in secrets}

@@ -16,7 +16,7 @@ from redis.exceptions import ResponseError
 
 from service.base.batched import batched
 from service.quota.names import GENERATION, counts_name, imported_name, parse_field, parse_imported, sequences_name
-from service.quota.report import WHOLE, Damaged, counts_names
+from service.quota.report import WHOLE, DamagedUsage, counts_names
 from service.redis.client import RedisStore, StoreUnavailable
 
 # Few enough that the server serves others in between.
@@ -88,7 +88,7 @@ class UsageDump:
     """The usage of every key, read once for one export; `damaged` says afterwards what could not be read."""
 
     def __init__(self, store: RedisStore, begun: datetime | None) -> None:
-        self.damaged: list[Damaged] = []
+        self.damaged: list[DamagedUsage] = []
         self._store = store
         self._begun = begun
 
@@ -127,7 +127,7 @@ class UsageDump:
         """Counts by generation (empty in a record of own counts) and field."""
         found: dict[tuple[str, str], int] = {}
         if isinstance(reply, ResponseError) or not isinstance(reply, dict):
-            self.damaged.append(Damaged(key_id, f"{name}: {reply}"))
+            self.damaged.append(DamagedUsage(key_id, f"{name}: {reply}"))
             return found
         for raw, value in reply.items():
             text = raw.decode("utf-8", "replace")
@@ -137,7 +137,7 @@ class UsageDump:
             if WHOLE.fullmatch(value) and len(field) <= _LONGEST_FIELD and not any(map(str.isspace, field)):
                 found[generation, field] = int(value)
             else:
-                self.damaged.append(Damaged(key_id, f"{name} {text[:_LONGEST_FIELD]}: holds {value[:40]!r}"))
+                self.damaged.append(DamagedUsage(key_id, f"{name} {text[:_LONGEST_FIELD]}: holds {value[:40]!r}"))
         return found
 
 

@@ -37,7 +37,7 @@ class Bucket(msgspec.Struct, frozen=True):
     tat: int
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class GcraDecision(msgspec.Struct, frozen=True):
     """What `decide` granted, and the bucket after it."""
 
     granted: int  # tokens
@@ -55,7 +55,7 @@ def pace_of(rate: Rate) -> Pace:
     return Pace(rate.requests // common, micros, max(1, min(rate.burst, _EXACT // micros)))
 
 
-def decide(bucket: Bucket | None, rate: Rate, now: int, wanted: int) -> Outcome:
+def decide(bucket: Bucket | None, rate: Rate, now: int, wanted: int) -> GcraDecision:
     """Grants as many of `wanted` tokens as there are at `now`, in microseconds.
 
     A TAT further ahead than the burst allows (the clock went back, the rate was raised, the burst was lowered, the
@@ -73,7 +73,7 @@ def decide(bucket: Bucket | None, rate: Rate, now: int, wanted: int) -> Outcome:
     owed += pace.cost(granted)
     free = horizon - owed
     retry_after = 0 if granted == wanted else max(pace.cost(1) - free, 1)
-    return Outcome(granted, _whole(pace, free), retry_after, Bucket(now + owed))
+    return GcraDecision(granted, _whole(pace, free), retry_after, Bucket(now + owed))
 
 
 def _whole(pace: Pace, free: int) -> int:

@@ -39,7 +39,7 @@ class _Call(msgspec.Struct):
     lease: "asyncio.Future[Lease]"
 
 
-def record_name(key_id: str) -> str:
+def lease_name(key_id: str) -> str:
     return f"r:{{{key_id}}}"
 
 
@@ -59,7 +59,7 @@ class LeaseStore:
             StoreUnavailable: if Redis is away or refuses, or if its answer makes no sense.
         """
         pace = pace_of(rate)
-        words = (1, record_name(key_id), pace.requests, pace.micros, pace.burst, wanted)
+        words = (1, lease_name(key_id), pace.requests, pace.micros, pace.burst, wanted)
         call = _Call(words, rate, wanted, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
         self._turn.soon()

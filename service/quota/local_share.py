@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from service.base.terms import Rate
-from service.quota.gcra import Bucket, Outcome, decide, pace_of
+from service.quota.gcra import Bucket, GcraDecision, decide, pace_of
 
 
 class LocalShare:
@@ -28,7 +28,7 @@ class LocalShare:
         """The common bucket holds `remaining` tokens, after it paid what it could of the debt; no more is owed."""
         self._heard = remaining, now
 
-    def take(self, rate: Rate, workers: int, now: float) -> Outcome:
+    def take(self, rate: Rate, workers: int, now: float) -> GcraDecision:
         """One request at `now`."""
         workers = max(1, workers)
         self._rate = _divided(rate, workers)

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from service.base.terms import Period, Quota, period_of
+from service.base.terms import Quota, QuotaPeriod, period_of
 from service.quota.known import Known, QuotaState
 from service.quota.names import DAY_SECONDS
 from service.quota.usage import NO_BATCH, Batch, UsageCounters
@@ -34,7 +34,7 @@ SOON_SECONDS = 0.02
 _PART = 4
 _UNBOUNDED = 1 << 60  # requests
 _MOST_KNOWN = 100_000  # keys
-_PERIODS: tuple[Period, ...] = ("day", "month")
+_PERIODS: tuple[QuotaPeriod, ...] = ("day", "month")
 
 
 class QuotaGuard:
@@ -60,7 +60,7 @@ class QuotaGuard:
         self._soon: set[str] = set()
         self._asked = 0
         self._day = -1
-        self._bounds: dict[Period, tuple[int, int]] = {}
+        self._bounds: dict[QuotaPeriod, tuple[int, int]] = {}
 
     def known(self, key_id: str) -> Known:
         """What `check` went by; the direct answer may spend its `quick` requests (known.py)."""
@@ -208,7 +208,7 @@ class QuotaGuard:
             known = self._known[key_id] = Known(Totals(0, 0, 0))
         return known
 
-    def _period(self, period: Period, now: float) -> tuple[int, int]:
+    def _period(self, period: QuotaPeriod, now: float) -> tuple[int, int]:
         """The first day of the period that `now` is in, and the first after it."""
         day = int(now // DAY_SECONDS)
         if day != self._day:

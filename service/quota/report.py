@@ -39,7 +39,7 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
         return total
 
 
-class Damaged(msgspec.Struct, frozen=True):
+class DamagedUsage(msgspec.Struct, frozen=True):
     """A damaged record of usage; its sound counts are reported all the same."""
 
     key_id: str
@@ -56,12 +56,12 @@ class UsageReport:
         """The rows by date, then area. Raises StoreUnavailable, also if the figures are damaged."""
         rows: list[UsageRow] = []
         async for found in self.of_keys([key_id], first, last):
-            if isinstance(found, Damaged):
+            if isinstance(found, DamagedUsage):
                 raise StoreUnavailable(f"usage of {key_id} is damaged: {found.detail}")
             rows.append(found)
         return rows
 
-    async def of_keys(self, key_ids: Iterable[str], first: date, last: date) -> AsyncIterator[UsageRow | Damaged]:
+    async def of_keys(self, key_ids: Iterable[str], first: date, last: date) -> AsyncIterator[UsageRow | DamagedUsage]:
         """The rows in the order of `key_ids`, of each key by date, then area. Raises StoreUnavailable."""
         months = _months(first, last)
         wanted = ((key_id, month) for key_id in key_ids for month in months)
@@ -104,9 +104,9 @@ async def _read(client: Redis, names: list[str]) -> list[Any]:
         return await pipeline.execute(raise_on_error=False)
 
 
-def _rows(key_id: str, month: str, record: Any) -> tuple[list[UsageRow], Damaged | None]:
+def _rows(key_id: str, month: str, record: Any) -> tuple[list[UsageRow], DamagedUsage | None]:
     if isinstance(record, ResponseError) or not isinstance(record, dict):
-        return [], Damaged(key_id, f"{counts_name(key_id, month)}: {record}")
+        return [], DamagedUsage(key_id, f"{counts_name(key_id, month)}: {record}")
     counts: dict[tuple[date, str], dict[str, int]] = {}
     damage = None
     for name, value in record.items():
@@ -118,7 +118,7 @@ def _rows(key_id: str, month: str, record: Any) -> tuple[list[UsageRow], Damaged
                 raise ValueError(f"holds {value[:40]!r}")
             day = date.fromisoformat(f"{month}-{field.day_of_month:02}")
         except ValueError as error:
-            damage = Damaged(key_id, f"{counts_name(key_id, month)} {name.decode('utf-8', 'replace')}: {error}")
+            damage = DamagedUsage(key_id, f"{counts_name(key_id, month)} {name.decode('utf-8', 'replace')}: {error}")
             continue
         counts.setdefault((day, field.area), {})[field.outcome] = int(value)
     rows = [UsageRow(key_id=key_id, area=area, date=day, **found) for (day, area), found in sorted(counts.items())]

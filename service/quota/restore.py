@@ -26,7 +26,7 @@ from service.quota.names import (
     sequences_name,
     total_of,
 )
-from service.quota.report import Damaged
+from service.quota.report import DamagedUsage
 from service.quota.usage import BILLABLE
 from service.quota.usage_store import SEQUENCE_SECONDS
 from service.redis.client import WRONG_TYPE, RedisStore, raise_errors
@@ -44,7 +44,7 @@ class RestoredUsage(msgspec.Struct):
     """
 
     added: int = 0
-    damaged: list[Damaged] = []
+    damaged: list[DamagedUsage] = []
 
 
 async def restore_usage(
@@ -64,7 +64,7 @@ async def restore_usage(
         replies = await store.call(lambda client, these=calls: _run(client, these))  # type: ignore[misc]
         for record, reply in zip(some, replies, strict=True):
             if isinstance(reply, ResponseError):
-                done.damaged.append(Damaged(record.key_id, str(reply)))
+                done.damaged.append(DamagedUsage(record.key_id, str(reply)))
             else:
                 done.added += int(reply)
     return done

@@ -13,13 +13,13 @@ import msgspec
 from service.base.terms import Positive
 from service.quota.names import DAY_SECONDS
 
-Outcome = Literal["answered", "answered_empty", "not_modified", "not_found", "rejected"]
+UsageOutcome = Literal["answered", "answered_empty", "not_modified", "not_found", "rejected"]
 
 # A 200 without figures has an outcome of its own, and is billed like any 200 (contract 16).
-BILLABLE: tuple[Outcome, ...] = ("answered", "answered_empty", "not_modified")
-OUTCOMES: tuple[Outcome, ...] = (*BILLABLE, "not_found", "rejected")
+BILLABLE: tuple[UsageOutcome, ...] = ("answered", "answered_empty", "not_modified")
+OUTCOMES: tuple[UsageOutcome, ...] = (*BILLABLE, "not_found", "rejected")
 
-Cell = tuple[int, str, Outcome]  # day, area, outcome
+Cell = tuple[int, str, UsageOutcome]  # day, area, outcome
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):
@@ -29,7 +29,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     """
 
     number: int
-    cells: tuple[tuple[int, str, Outcome, Positive], ...]
+    cells: tuple[tuple[int, str, UsageOutcome, Positive], ...]
 
     def billable(self, first: int, end: int) -> int:
         """How much of it is billable, from the day `first` to before the day `end`."""
@@ -40,7 +40,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
 NO_BATCH = Batch(0, ())
 
 
-def outcome_of(status: int, outcome: str) -> Outcome | None:
+def outcome_of(status: int, outcome: str) -> UsageOutcome | None:
     """What a request by a known key in a data area counts as, by its status and the reply's `outcome`.
 
     None if it does not count: our own failures (5xx) are in the metrics and on no bill, and a 401 belongs to no key.
@@ -100,7 +100,7 @@ class UsageCounters:
         numbered = sum(n for held in (self._sent, self._spooled) for batch in held.values() for *_, n in batch.cells)
         return numbered + sum(tally.n for cells in self._open.values() for tally in cells.values())
 
-    def count(self, key_id: str, area: str, outcome: Outcome) -> Tally:
+    def count(self, key_id: str, area: str, outcome: UsageOutcome) -> Tally:
         """Counts one request that has ended. The tally counts further ones of its kind."""
         cells = self._open.get(key_id)
         if cells is None:

@@ -8,7 +8,7 @@ from functools import partial
 from redis.exceptions import RedisError
 
 from config.once_per_turn import OncePerTurn
-from service.base.tasks import end, hold_until_done
+from service.base.tasks import end_task, hold_until_done
 from service.redis.client import RedisStore, StoreUnavailable
 from service.redis.mget import MgetConnection, MgetError, Values, open_mget
 
@@ -22,8 +22,8 @@ _MOST_COMMANDS = 8
 _REOPEN_SECONDS = 0.5
 
 # Called with the value, None if there is none, or the reason why it is unknown.
-Found = Callable[["bytes | StoreUnavailable | None"], None]
-_Batch = list[tuple[str, Found]]
+TellValue = Callable[["bytes | StoreUnavailable | None"], None]
+_Batch = list[tuple[str, TellValue]]
 
 
 class BatchedGet:
@@ -58,7 +58,7 @@ class BatchedGet:
             raise value
         return value
 
-    def ask(self, name: str, found: Found) -> None:
+    def ask(self, name: str, found: TellValue) -> None:
         """`found` is called once, in a later turn. It must not raise; if it does, that is logged."""
         self._waiting.append((name, found))
         self._turn.soon()
@@ -66,7 +66,7 @@ class BatchedGet:
     async def stop(self) -> None:
         """Tells everybody who waits, and whoever comes later, that the store is unavailable."""
         self._stopped = True
-        await end(self._opening)
+        await end_task(self._opening)
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

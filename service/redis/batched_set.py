@@ -12,7 +12,7 @@ from itertools import zip_longest
 import msgspec
 from redis.asyncio import Redis
 
-from service.redis.client import RedisStore, StoreRefused, StoreUnavailable, refusal_of, told
+from service.redis.client import RedisStore, StoreRefused, StoreUnavailable, server_refusal, told
 
 log = logging.getLogger("forecast.redis")
 
@@ -90,7 +90,7 @@ class BatchedSet:
         replies: list[object] = []
         try:
             replies = await self._store_all([(value.name, value.data) for value in values])
-            self.failed.update(refusal_of(reply) for reply in replies if isinstance(reply, Exception))
+            self.failed.update(server_refusal(reply) for reply in replies if isinstance(reply, Exception))
         except StoreUnavailable as error:
             log.debug("%d values not stored: %s", len(values), error)
             self.failed[error.why if isinstance(error, StoreRefused) else "away"] += len(values)

@@ -14,7 +14,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from config.first_line import first_line
 from config.urls import mask_url
-from service.base.tasks import end, keep_running
+from service.base.tasks import end_task, keep_running
 from service.redis.breaker import CircuitBreaker
 
 log = logging.getLogger("forecast.redis")
@@ -47,7 +47,7 @@ class StoreRefused(StoreUnavailable):
         self.why = why
 
 
-def refusal_of(error: Exception) -> Refusal:
+def server_refusal(error: Exception) -> Refusal:
     """The kind of error that the server answered with."""
     if isinstance(error, OutOfMemoryError):
         return "full"
@@ -101,7 +101,7 @@ class RedisStore:
         self._probe = keep_running(f"probe {self.name}", self._look)
 
     async def stop(self) -> None:
-        await end(self._probe)
+        await end_task(self._probe)
         await self._client.aclose(close_connection_pool=True)
 
     async def call(self, command: Callable[[Redis], Awaitable[T]]) -> T:
@@ -149,7 +149,7 @@ class RedisStore:
         """Returns what to raise. `answered`: the store is there, but refuses (full, read-only, not permitted)."""
         if answered:
             self._breaker.success()
-            return StoreRefused(f"{self.name}: {told(error)}", refusal_of(error))
+            return StoreRefused(f"{self.name}: {told(error)}", server_refusal(error))
         self.healthy = False
         was_open = self._breaker.is_open
         self._breaker.failure()
@@ -178,4 +178,4 @@ def told(error: Exception) -> str:
     """The words for operators of an error that the server answered with."""
     if isinstance(error, NoPermissionError):
         return f"{first_line(error)} (SECURITY.md lists the rights that its user needs)"
-    return _REFUSALS.get(refusal_of(error)) or first_line(error)
+    return _REFUSALS.get(server_refusal(error)) or first_line(error)

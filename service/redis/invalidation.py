@@ -14,7 +14,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 
-from service.base.tasks import end, keep_running
+from service.base.tasks import end_task, keep_running
 
 log = logging.getLogger("forecast.redis")
 
@@ -46,7 +46,7 @@ class InvalidationListener:
         self._task = keep_running("listen for invalidations", self._listen_once)
 
     async def stop(self) -> None:
-        await end(self._task)
+        await end_task(self._task)
 
     async def _listen_once(self) -> float:
         """Listens on one connection until it is lost; returns the seconds until the next try."""

@@ -11,7 +11,7 @@ from service.redis.client import RedisStore, StoreRefused
 _CONFIRMS_SINCE = (7, 2)
 
 
-class Server(msgspec.Struct, frozen=True, kw_only=True):
+class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One server's configuration and state, as of one look."""
 
     run_id: str  # the same for two URLs that lead to one server
@@ -40,7 +40,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         return self.appendfsync != "no"
 
 
-async def ask_server(store: RedisStore) -> Server | None:
+async def ask_server(store: RedisStore) -> ServerFacts | None:
     """None where the user may not ask, or the answer makes no sense. Raises StoreUnavailable."""
     try:
         said: Any = await store.call(lambda client: client.info())
@@ -63,8 +63,8 @@ async def _appendfsync(store: RedisStore) -> str | None:
     return str(said["appendfsync"]) if "appendfsync" in said else None
 
 
-def _server(said: dict[str, Any], appendfsync: str | None) -> Server:
-    return Server(
+def _server(said: dict[str, Any], appendfsync: str | None) -> ServerFacts:
+    return ServerFacts(
         run_id=str(said["run_id"]),
         version=tuple(int(part) for part in str(said["redis_version"]).split(".")[:2]),
         policy=str(said["maxmemory_policy"]),
@@ -77,7 +77,7 @@ def _server(said: dict[str, Any], appendfsync: str | None) -> Server:
     )
 
 
-def wrong_for_keys(server: Server, *, shared: bool = False) -> list[str]:
+def wrong_for_keys(server: ServerFacts, *, shared: bool = False) -> list[str]:
     """Why a key store on `server` may lose keys, or takes none; `shared`: the cache is on the same server."""
     wrong = []
     if server.evicts_all:
@@ -96,7 +96,7 @@ def wrong_for_keys(server: Server, *, shared: bool = False) -> list[str]:
     return [f"the key store: {one}" for one in wrong]
 
 
-def wrong_for_cache(server: Server, *, shared: bool = False) -> list[str]:
+def wrong_for_cache(server: ServerFacts, *, shared: bool = False) -> list[str]:
     """Why a cache on `server` will stop taking answers; `shared`: the key store is on the same server."""
     if not server.refuses_when_full:
         return []

@@ -10,7 +10,7 @@ from config.settings import Settings
 from config.sizing import lookup_memory, near_cache_bytes
 from service.base import tasks
 from service.base.messages import Endpoints
-from service.base.tasks import end, keep_running
+from service.base.tasks import end_task, keep_running
 from service.base.telemetry import (
     DIRECT,
     KEY_CHECKS,
@@ -45,7 +45,7 @@ from service.http.openapi import openapi_route
 from service.http.usage import PATH as USAGE_PATH
 from service.http.usage import caller, usage_route
 from service.keys import pepper
-from service.keys.names import PREFIX
+from service.keys.names import KEY_RECORD_PREFIX
 from service.keys.store import KeyStore
 from service.keys.verifier import KeyVerifier
 from service.redis.client import RedisStore, open_client
@@ -78,7 +78,7 @@ class WorkerApp:
         keys = KeyStore(self.keys_store, endpoints.pepper, settings.data_path)
         self.verifier = KeyVerifier(keys, endpoints.pepper)
         self._listener = InvalidationListener(
-            endpoints.keys_url, PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
+            endpoints.keys_url, KEY_RECORD_PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
         )
         self.metering = Metering(settings, endpoints.keys_url, self.cache_store)
         self._policy = CachePolicy(settings.max_age)
@@ -135,7 +135,7 @@ class WorkerApp:
 
     async def stop(self) -> None:
         await self.follower.stop()
-        await asyncio.gather(*(end(task) for task in self._tasks))
+        await asyncio.gather(*(end_task(task) for task in self._tasks))
         await self._listener.stop()
         await self.metering.stop()
         await self._shared.stop()

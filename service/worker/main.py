@@ -17,7 +17,7 @@ import uvloop
 from config.processes import belong_to
 from config.settings import Settings
 from service.base import logs, messages
-from service.base.server import Server, plain_config
+from service.base.server import ListenerServer, plain_config
 from service.base.tasks import hold_until_done, keep_running
 from service.edge.connection.direct import DirectProtocol
 from service.worker.app import WorkerApp
@@ -44,7 +44,7 @@ class Worker:
         self._started = False
         self._purges = 0
         self._purging: set[asyncio.Task[None]] = set()
-        self._server = Server(_uvicorn_config(self._app, orders.settings))
+        self._server = ListenerServer(_uvicorn_config(self._app, orders.settings))
 
     async def run(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._drain)
@@ -122,7 +122,7 @@ class Worker:
             hung_seconds=hang.seconds if hang else 0.0,
             telemetry=app.figures(),
         )
-        self._writer.write(messages.encode(report))
+        self._writer.write(messages.encode_message(report))
 
 
 def settle() -> None:

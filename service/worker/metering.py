@@ -7,7 +7,7 @@ from pathlib import Path
 
 from config.settings import Settings
 from config.sizing import worker_count
-from service.base.tasks import end, keep_running
+from service.base.tasks import end_task, keep_running
 from service.quota.flusher import UsageFlusher
 from service.quota.lease_store import LeaseStore
 from service.quota.quotas import QuotaGuard
@@ -62,7 +62,7 @@ class Metering:
 
     async def stop(self) -> None:
         """Call when the last request has ended, and before the cache's client is closed."""
-        await end(self._counting)
+        await end_task(self._counting)
         await self.limiter.stop()
         await self._flusher.stop()
         await self._redis.stop()

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from config.loading import load
-from config.settings import Settings, describe, is_secret, is_url, masked, names
+from config.settings import Settings, describe, is_secret, is_url, masked_setting, names
 
 SECRETS = {
     "keys_url",
@@ -39,11 +39,11 @@ def test_what_is_secret_is_marked_so() -> None:
 
 def test_a_secret_is_never_shown() -> None:
     """Of the pepper nothing is shown, of a URL all but its password, of an unset secret that it is unset."""
-    assert masked("keys_pepper", "hunter2hunter2hunter2") == "********"
-    assert masked("keys_url", "redis://u:hunter2@h:6379/0") == "redis://u:********@h:6379/0"
-    assert masked("inbox_on_refusal", "notify --token hunter2") == "********"
-    assert masked("keys_pepper", None) is None
-    assert masked("workers", 4) == 4
+    assert masked_setting("keys_pepper", "hunter2hunter2hunter2") == "********"
+    assert masked_setting("keys_url", "redis://u:hunter2@h:6379/0") == "redis://u:********@h:6379/0"
+    assert masked_setting("inbox_on_refusal", "notify --token hunter2") == "********"
+    assert masked_setting("keys_pepper", None) is None
+    assert masked_setting("workers", 4) == 4
 
 
 def test_settings_cannot_be_changed_once_read() -> None:

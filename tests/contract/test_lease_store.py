@@ -11,13 +11,13 @@ from redis import Redis as BlockingRedis
 
 from service.base.terms import Rate
 from service.quota.gcra import Bucket, decide, pace_of
-from service.quota.lease_store import SCRIPT, LeaseStore, record_name
+from service.quota.lease_store import SCRIPT, LeaseStore, lease_name
 from service.redis.client import RedisStore, StoreUnavailable
 from tests.contract.conftest import Backend
 from tests.support.waiting import eventually
 
 RATE = Rate(10, 60, 5)
-NAME = record_name("k")
+NAME = lease_name("k")
 FOREVER = 10**16 - 1
 
 rates = st.builds(

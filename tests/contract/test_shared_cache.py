@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from service.cache.entry import CacheEntry, encode
+from service.cache.entry import CacheEntry, encode_entry
 from service.cache.key import CacheKey, cache_key
 from service.cache.shared import SharedCache
 from service.redis.client import RedisStore
@@ -46,7 +46,7 @@ async def test_an_entry_is_garbage_after_its_time(redis: RedisStore, cache: Shar
 async def test_an_entry_of_another_question_is_never_served(redis: RedisStore, cache: SharedCache) -> None:
     """However it came to lie there."""
     other = cache_key("r1", "forecast", "zip:00501")
-    await redis.call(lambda client: client.set(KEY.name, encode(SMALL, other.digest)))
+    await redis.call(lambda client: client.set(KEY.name, encode_entry(SMALL, other.digest)))
     found = await cache.get(KEY)
     assert (found.outcome, found.entry) == ("damaged", None)
 

@@ -11,7 +11,7 @@ import pytest
 from service.base.terms import Quota
 from service.quota.names import DAY_SECONDS
 from service.quota.report import UsageReport
-from service.quota.usage import NO_BATCH, Batch, Outcome
+from service.quota.usage import NO_BATCH, Batch, UsageOutcome
 from service.quota.usage_store import SEQUENCE_SECONDS, Refused, Totals, UsageStore
 from service.redis.client import RedisStore, StoreUnavailable, open_client
 from tests.contract.conftest import Backend
@@ -22,7 +22,7 @@ DAY, NEXT_MONTH = 20_777, 20_788
 RECORD = "u:{a}:2026-11"
 
 
-def batch(number: int, amount: int = 1, outcome: Outcome = "answered", day: int = DAY) -> Batch:
+def batch(number: int, amount: int = 1, outcome: UsageOutcome = "answered", day: int = DAY) -> Batch:
     return Batch(number, ((day, "forecast", outcome, amount),))
 
 
@@ -45,7 +45,7 @@ async def fields(redis: RedisStore, name: str = RECORD) -> dict[str, str]:
 
 async def test_a_batch_is_added_with_its_totals(redis: RedisStore, usage: UsageStore) -> None:
     """Every count in its field; only what is billable in the totals."""
-    cells: tuple[tuple[int, str, Outcome, int], ...] = (
+    cells: tuple[tuple[int, str, UsageOutcome, int], ...] = (
         (DAY, "forecast", "answered", 5),
         (DAY, "projects", "answered_empty", 4),
         (DAY, "forecast", "not_modified", 3),

@@ -23,7 +23,7 @@ from datetime import UTC, datetime, timedelta
 import uvloop
 
 from service.base.terms import Quota, Rate, Terms
-from service.quota.report import Damaged, UsageReport
+from service.quota.report import DamagedUsage, UsageReport
 from service.quota.spool import FOLDER
 from tests.figures.common import Site, request, say, site, wait_for_workers
 from tests.figures.usage_load import Cell, Load, Question, Tally
@@ -120,7 +120,7 @@ async def stored(ground: Site, key_ids: list[str]) -> Counter[Cell]:
     today = datetime.now(UTC).date()
     async with ground.store() as store:
         async for row in UsageReport(store.redis).of_keys(key_ids, today - timedelta(days=1), today):
-            assert not isinstance(row, Damaged), row
+            assert not isinstance(row, DamagedUsage), row
             counts = {"answered": row.answered + row.answered_empty}
             counts |= {name: getattr(row, name) for name in ("not_modified", "not_found", "rejected")}
             found.update({Cell(row.key_id, row.area, outcome): n for outcome, n in counts.items()})

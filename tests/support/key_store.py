@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fakeredis import FakeAsyncRedis
 
-from service.keys.store import Found, KeyStore
+from service.keys.store import FoundKey, KeyStore
 from service.redis.client import RedisStore, StoreUnavailable
 
 PEPPER = b"pepper of the tests"
@@ -31,7 +31,7 @@ class HeldKeyStore(KeyStore):
         self.holding = False
         self.held: list[asyncio.Future[None]] = []
 
-    async def find(self, key_id: str) -> Found:
+    async def find(self, key_id: str) -> FoundKey:
         self.asked += 1
         if self.away:
             raise StoreUnavailable("key store is away")

@@ -200,7 +200,7 @@ def explains_interruption(catalog: Catalog) -> Iterator[None]:
     except BaseException:
         if interruption.asked():
             now = _current(catalog)
-            interruption.explain("nothing was changed" if now == before else f"{now} is current now")
+            interruption.explain_result("nothing was changed" if now == before else f"{now} is current now")
         raise
 
 

@@ -17,13 +17,12 @@ from rich.markup import escape
 from service.cli.keys.opened import ROWS, changing, minute, print_done, with_store
 from service.cli.output import FAILED, json_option, print_json, reports_errors, stderr, stdout
 from service.keys import backup
-from service.keys.backup import Dump, Head
-from service.keys.record import Control
-from service.keys.record import Damaged as DamagedKey
+from service.keys.backup import BackupHead, Dump
+from service.keys.record import Control, DamagedKey
 from service.keys.restore import Restore, Restored
 from service.keys.store import ForeignStoreError, KeyStore, KeyStoreError
 from service.quota.backup import UsageDump, UsageRecord
-from service.quota.report import Damaged as DamagedUsage
+from service.quota.report import DamagedUsage
 from service.quota.restore import RestoredUsage, restore_usage
 from warehouse.files.atomic import replacing
 
@@ -132,7 +131,7 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
         sys.exit(FAILED)
 
 
-async def _begun(store: KeyStore, head: Head) -> datetime | None:
+async def _begun(store: KeyStore, head: BackupHead) -> datetime | None:
     """When this store was begun, which tells it from others; None if it was emptied. Raises StoreUnavailable.
 
     A store with a damaged sentinel may still have its usage. It is taken for the store of the backup: otherwise the

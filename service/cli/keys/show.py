@@ -25,7 +25,7 @@ from service.cli.keys.opened import (
 from service.cli.keys.terms import one_area
 from service.cli.output import FAILED, json_option, print_json, reports_errors, stdout
 from service.keys.listing import every_key
-from service.keys.record import Damaged, KeyView
+from service.keys.record import DamagedKey, KeyView
 from service.keys.store import KeyStore
 from service.reports.text_table import text_table
 
@@ -112,7 +112,7 @@ async def _list(store: KeyStore, wanted: Wanted, limit: int | None, *, as_json: 
     newest, damaged = _Newest(limit or ROWS), 0
     array = JsonArray() if as_json else None
     async for entry in _views(store):
-        if isinstance(entry, Damaged):
+        if isinstance(entry, DamagedKey):
             damaged += 1
             _print_damaged(entry, array)
         elif not wanted.takes(entry):
@@ -131,13 +131,13 @@ async def _list(store: KeyStore, wanted: Wanted, limit: int | None, *, as_json: 
     return damaged, loss
 
 
-async def _views(store: KeyStore) -> AsyncIterator[KeyView | Damaged]:
+async def _views(store: KeyStore) -> AsyncIterator[KeyView | DamagedKey]:
     _, control = await store.sentinel()
     async for key in every_key(store):
-        yield key if isinstance(key, Damaged) else KeyView.of(key, control)
+        yield key if isinstance(key, DamagedKey) else KeyView.of(key, control)
 
 
-def _print_damaged(entry: Damaged, array: JsonArray | None) -> None:
+def _print_damaged(entry: DamagedKey, array: JsonArray | None) -> None:
     if array is not None:
         array.add(entry)
         return

@@ -19,9 +19,9 @@ from service.cli.stores import with_key_store
 from service.cli.usage.formats import BillingRow, Format, Writer, writer
 from service.cli.usage.periods import Day, Days, Month, days_of
 from service.keys.listing import every_key
-from service.keys.record import Damaged as DamagedKey
+from service.keys.record import DamagedKey
 from service.keys.store import KeyStore, KeyStoreError
-from service.quota.report import Damaged, UsageReport, UsageRow
+from service.quota.report import DamagedUsage, UsageReport, UsageRow
 from service.redis.client import RedisStore
 from warehouse.files.atomic import replacing
 
@@ -88,12 +88,12 @@ def usage(
         sys.exit(FAILED)
 
 
-def _report(days: Days, partner: str | None, key_id: str | None, kind: Format, out: Path | None) -> list[Damaged]:
+def _report(days: Days, partner: str | None, key_id: str | None, kind: Format, out: Path | None) -> list[DamagedUsage]:
     """Writes all sound records; returns the damaged ones."""
     with _sink(out) as sink, _progress() as tell:
         made = writer(kind, sink)
 
-        async def work(redis: RedisStore, keys: KeyStore) -> list[Damaged]:
+        async def work(redis: RedisStore, keys: KeyStore) -> list[DamagedUsage]:
             keys.check_control((await keys.find("none")).control)
             report = UsageReport(redis)
             owners = await _owners(keys, report, days, partner, key_id)
@@ -137,11 +137,11 @@ async def _owners(
 
 async def _write(
     report: UsageReport, owners: dict[str, _Owner], days: Days, made: Writer, tell: _Tell
-) -> list[Damaged]:
-    damaged: list[Damaged] = []
+) -> list[DamagedUsage]:
+    damaged: list[DamagedUsage] = []
     rows = 0
     async for found in report.of_keys(owners, days.first, days.last):
-        if isinstance(found, Damaged):
+        if isinstance(found, DamagedUsage):
             damaged.append(found)
             continue
         made.write(_billing_row(found, owners[found.key_id]))

@@ -20,7 +20,7 @@ from service.quota.known import Known, QuotaState
 from service.quota.names import DAY_SECONDS
 from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
-from service.quota.usage import Outcome, Tally, UsageCounters, outcome_of
+from service.quota.usage import Tally, UsageCounters, UsageOutcome, outcome_of
 
 # Per area.
 _MOST_ALLOWANCES = 20_000
@@ -40,7 +40,7 @@ class Allowance:
         self.key = key
         self.until = 0.0  # monotonic seconds; before then it is good without another look
         self.tail = b""  # the end of an answer's head: the limits, as `decision` and `standing` say
-        self.tallies: dict[Outcome, Tally] = {}  # of today's answers
+        self.tallies: dict[UsageOutcome, Tally] = {}  # of today's answers
         self.holding: Holding | None = None  # None if the key has no rate
         self.known: Known | None = None  # None if the key has no quota
         self.decision: Decision | None = None
@@ -217,7 +217,7 @@ class Meter:
             allowance.tell(decision, standing)
         return True
 
-    def count_allowed(self, allowance: Allowance, area: str, outcome: Outcome) -> None:
+    def count_allowed(self, allowance: Allowance, area: str, outcome: UsageOutcome) -> None:
         """Counts an answer that `admit` let pass. The allowance then has its tally, to add to until it is closed."""
         allowance.tallies[outcome] = self._counters.count(allowance.key.key_id, area, outcome)
 

@@ -5,7 +5,7 @@ from typing import assert_never
 from service.keys.verdict import Rejected, Unknown
 
 
-def refusal_of(verdict: Rejected | Unknown) -> tuple[str, str, str | None]:
+def refusal_of_key(verdict: Rejected | Unknown) -> tuple[str, str, str | None]:
     """(code of the error, outcome that is counted, id of the key if its owner proved to have it)."""
     match verdict:
         case Rejected(reason, key_id):

@@ -15,7 +15,7 @@ from service.edge.gate import Gate
 from service.edge.hot import heads
 from service.edge.hot.answers import HotAnswers
 from service.edge.hot.remembered import Caller
-from service.edge.hot.waiting import Holder, Outcome, Unanswered
+from service.edge.hot.waiting import Holder, HotOutcome, Unanswered
 
 log = logging.getLogger("forecast.access")
 
@@ -87,7 +87,7 @@ class DirectProtocol(LimitedProtocol):
             self._unset_keepalive_if_required()
         return True
 
-    def told(self, make: Callable[[], Outcome]) -> None:
+    def told(self, make: Callable[[], HotOutcome]) -> None:
         """The request that waited can be answered now, or goes to the router path.
 
         A defect closes the connection, as the loop does for a defect in `data_received`. No deadline is running while a
@@ -99,7 +99,7 @@ class DirectProtocol(LimitedProtocol):
             log.exception("a request that waited could not be answered")
             self._close()
 
-    def _answer_asked(self, make: Callable[[], Outcome]) -> None:
+    def _answer_asked(self, make: Callable[[], HotOutcome]) -> None:
         asked, self._asked = self._asked, None
         if asked is None or self.transport.is_closing():
             return  # nobody is left to answer, and nothing counts

@@ -19,8 +19,8 @@ from service.cache.sieve import Node, Sieve
 from service.edge.admission.admission import Allowance, Meter
 from service.edge.hot import heads
 from service.edge.hot.remembered import Caller, Target
-from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, Outcome
-from service.edge.hot.wire import HeadMaker, Heads
+from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, HotOutcome
+from service.edge.hot.wire import HeadMaker, ResponseHeads
 from service.http.caching import accepts_gzip, matches
 from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
 from service.http.reply import Header, Kept
@@ -77,7 +77,9 @@ class HotAnswers:
             line = heads.request_line(url)
             self._targets.put(line, Target(area, kept, self._telemetry), len(line) + _OVERHEAD_BYTES)
 
-    def answer(self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None) -> Outcome:
+    def answer(
+        self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None
+    ) -> HotOutcome:
         """The answer, or why there is none yet.
 
         `head` is what arrived, from the request line on. `dates` are the server's own headers. `now` is in monotonic
@@ -121,7 +123,7 @@ class HotAnswers:
         self.near += 1
         return self._answered(waiting, node.value.heads, node.value.entry, allowance)
 
-    def _ask_shared(self, waiting: HeldRequest) -> Outcome:
+    def _ask_shared(self, waiting: HeldRequest) -> HotOutcome:
         shared, target, now = self._cache.shared, waiting.target, waiting.began
         key = self._good_key(waiting.caller, waiting.asked, now) if not shared.is_away else None
         if key is None or not self._meter.may_admit(key, target.area, now):
@@ -134,7 +136,7 @@ class HotAnswers:
         shared.ask(target.key, found)
         return WAITING
 
-    def _found(self, waiting: HeldRequest, lookup: SharedLookup, generation: int) -> Outcome:
+    def _found(self, waiting: HeldRequest, lookup: SharedLookup, generation: int) -> HotOutcome:
         """Builds the answer from a hit in the shared cache. After anything else, the router path looks again and fills,
         and counts that look-up instead of this one."""
         target, entry, now = waiting.target, lookup.entry, monotonic()
@@ -154,14 +156,14 @@ class HotAnswers:
         allowance = self._meter.admit(key, target.area, now)
         return finish(allowance) if allowance is not None else self._ask_for_token(waiting, key, now, finish)
 
-    def _answered(self, waiting: HeldRequest, heads: Heads, entry: CacheEntry, allowance: Allowance) -> bytes:
+    def _answered(self, waiting: HeldRequest, heads: ResponseHeads, entry: CacheEntry, allowance: Allowance) -> bytes:
         if waiting.caller.reader.news is not None:
             waiting.caller.reader.learn()
         return self._written(waiting.target, heads, entry, waiting.asked, allowance, waiting.dates, waiting.began)
 
     def _ask_for_token(
         self, waiting: HeldRequest, key: ApiKey, now: float, finish: Callable[[Allowance], bytes]
-    ) -> Outcome:
+    ) -> HotOutcome:
         """Waits here for a token. When very many requests come at once, the router path is so slow that the tokens
         leased for them expire before they are spent; then all would wait for ever."""
 
@@ -172,7 +174,7 @@ class HotAnswers:
 
     def _with_token(
         self, waiting: HeldRequest, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], bytes]
-    ) -> Outcome:
+    ) -> HotOutcome:
         if (
             allowance is None
             or waiting.target.release != self._release
@@ -181,7 +183,7 @@ class HotAnswers:
             return FOR_ROUTER
         return finish(allowance)
 
-    def _good_key(self, caller: Caller, asked: heads.Asked, now: float) -> ApiKey | None:
+    def _good_key(self, caller: Caller, asked: heads.HeaderValues, now: float) -> ApiKey | None:
         """The presented key, if it is known to be good and the host is valid. A forgotten key is looked for again."""
         known = caller.known
         if known is None or known.forgotten or asked.presented != caller.presented or asked.host != caller.host:
@@ -192,9 +194,9 @@ class HotAnswers:
     def _written(
         self,
         target: Target,
-        heads: Heads,
+        heads: ResponseHeads,
         entry: CacheEntry,
-        asked: heads.Asked,
+        asked: heads.HeaderValues,
         allowance: Allowance,
         dates: Headers,
         began: float,
@@ -232,7 +234,7 @@ class HotAnswers:
             target.seconds.observe(seconds)
         return b"".join((ok, lines, request_id, allowance.tail, body))
 
-    def _look_at(self, caller: Caller, asked: heads.Asked) -> None:
+    def _look_at(self, caller: Caller, asked: heads.HeaderValues) -> None:
         """Looks at a host and a key that the connection has not sent before. The caller is known if both are good."""
         caller.presented = caller.known = caller.host = None
         host, presented = asked.host, asked.presented

@@ -26,7 +26,7 @@ _MOST_NAME_BYTES = 1_000
 
 # Instead of an attribute, in `_FIELDS`: a header without meaning here, and one that only the parser can judge.
 _OTHER, _UNUSUAL = "", "unusual"
-# The attribute of `Asked` that a header sets.
+# The attribute of `HeaderValues` that a header sets.
 _FIELDS = {
     b"x-api-key": "presented",
     b"host": "host",
@@ -43,7 +43,7 @@ _Names = tuple[bytes, ...]
 _Match = Callable[[bytes, int], "re.Match[bytes] | None"]
 
 
-class Asked:
+class HeaderValues:
     """The header values of one request that matter here, as they were sent; None if absent."""
 
     __slots__ = ("accept_encoding", "connection", "host", "if_none_match", "presented", "request_id")
@@ -72,7 +72,7 @@ class Fields:
     def __init__(self) -> None:
         self._known: dict[bytes, str] = dict(_FIELDS)
 
-    def read(self, lines: list[bytes], asked: Asked) -> bool:
+    def read(self, lines: list[bytes], asked: HeaderValues) -> bool:
         """Sets the values of header lines in `asked`. False if only the parser can judge them: a header that changes
         what the request is, one that matters and is sent twice, or a line other than `name: value`."""
         for line in lines:
@@ -110,12 +110,12 @@ class HeadReader:
         self.news: list[bytes] | None = None  # the lines of the last head, if there is something to `learn` from them
         self._before: list[bytes] = []  # the lines of the head before
         self.usual = b""  # empty if heads are not all the same
-        self.usually = Asked()
+        self.usually = HeaderValues()
         self._lead = b""  # where some values differ: the lines that heads begin with in common,
         self._match: _Match | None = None  # what matches the rest,
         self._has_id = False  # and whether that includes a request id
 
-    def read(self, head: bytes, start: int) -> Asked | None:
+    def read(self, head: bytes, start: int) -> HeaderValues | None:
         """The values of the header lines, which follow the request line that ends at `start`. Good until the next call.
 
         None if `head` is anything but one whole head of plain lines.
@@ -131,11 +131,11 @@ class HeadReader:
                 return self.usually
         return self._read_anew(head, start)
 
-    def _read_anew(self, head: bytes, start: int) -> Asked | None:
+    def _read_anew(self, head: bytes, start: int) -> HeaderValues | None:
         if len(head) > limits.MOST_HEADER_BYTES or not _LINES.fullmatch(head, start + 2):
             return None
         lines = head[start + 2 : -4].split(b"\r\n")
-        asked = Asked()
+        asked = HeaderValues()
         if len(lines) > limits.MOST_HEADERS or not self._fields.read(lines, asked):
             return None
         self.news = lines if self._lessons else None
@@ -161,7 +161,7 @@ class HeadReader:
         ):
             return
         self._lead = b"\r\n".join([b"", *lines[:common], b""])
-        self.usually = Asked()
+        self.usually = HeaderValues()
         self._fields.read(lines[:common], self.usually)
         self.usual = b"" if names else self._lead + b"\r\n"
         self._has_id = "request_id" in fields

@@ -4,7 +4,7 @@ from service.base.telemetry import REQUEST_SECONDS, REQUESTS, Telemetry
 from service.edge.hot import heads
 from service.http.reply import Kept
 from service.keys.verifier import Verified
-from service.quota.usage import Outcome, outcome_of
+from service.quota.usage import UsageOutcome, outcome_of
 
 
 class Caller:
@@ -36,7 +36,7 @@ class Target:
         self.digest = kept.key.digest
         self.release = kept.key.release
         # what a 200 counts as, in usage and in metrics
-        self.usage: Outcome = outcome_of(200, kept.outcome) or "answered"
+        self.usage: UsageOutcome = outcome_of(200, kept.outcome) or "answered"
         self.answered = telemetry.counter(REQUESTS, area, "200", kept.outcome)
         self.not_modified = telemetry.counter(REQUESTS, area, "304", "not_modified")
         self.seconds = telemetry.histogram(REQUEST_SECONDS, area)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from service.edge.hot.heads import Asked
+from service.edge.hot.heads import HeaderValues
 from service.edge.hot.remembered import Caller, Target
 from service.http.reply import Header
 
@@ -20,13 +20,13 @@ class Unanswered(Enum):
 
 WAITING, FOR_ROUTER = Unanswered.WAITING, Unanswered.FOR_ROUTER
 # Bytes are the whole answer, already counted. A class around them would cost 3 % of an answer.
-Outcome = bytes | Unanswered
+HotOutcome = bytes | Unanswered
 
 
 class Holder(Protocol):
     """The connection on which a request waits. It asks nothing else meanwhile."""
 
-    def told(self, make: Callable[[], Outcome]) -> None:
+    def told(self, make: Callable[[], HotOutcome]) -> None:
         """`make` makes the outcome, at once. Called in a later turn of the loop."""
         ...
 
@@ -36,7 +36,7 @@ class HeldRequest(msgspec.Struct, frozen=True):
 
     target: Target
     caller: Caller
-    asked: Asked
+    asked: HeaderValues
     dates: list[Header]  # the server's own headers
     began: float  # monotonic seconds
     holder: Holder

@@ -17,9 +17,9 @@ from service.http.reply import Header, Reply
 _ID = b"x-request-id: "
 
 # The header lines of a 200, those of a 304, and the ETag.
-Head = tuple[bytes, bytes, bytes]
+ResponseHead = tuple[bytes, bytes, bytes]
 # The plain one, and the gzip one if the entry has that coding.
-Heads = tuple[Head, ...]
+ResponseHeads = tuple[ResponseHead, ...]
 
 # Stands in a template for an entry's digest. Nothing else in a head is 16 such bytes.
 _ANY_DIGEST = b"\xa5" * 16
@@ -37,12 +37,12 @@ class HeadMaker:
         self._release: str | None = None
         self._plain = self._gzip = _Template(policy, tier, "", b"")
 
-    def all_of(self, release: str, entry: CacheEntry, *, gzip: bool = True) -> Heads:
+    def all_of(self, release: str, entry: CacheEntry, *, gzip: bool = True) -> ResponseHeads:
         """The heads of `entry`, as many as it has codings; without `gzip`, only the plain one."""
         plain = self.one_of(release, entry, zipped=False)
         return (plain, self.one_of(release, entry, zipped=True)) if gzip and entry.gzipped else (plain,)
 
-    def one_of(self, release: str, entry: CacheEntry, *, zipped: bool) -> Head:
+    def one_of(self, release: str, entry: CacheEntry, *, zipped: bool) -> ResponseHead:
         if release != self._release:
             self._release = release
             self._plain = _Template(self._policy, self._tier, release, b"")
@@ -74,7 +74,7 @@ class _Template:
         self._unchanged = (_lines(unchanged.fields()) + _ID).split(hole)
         self._etag = etag.split(hole)
 
-    def filled(self, etag_digest: bytes, length: int) -> Head:
+    def filled(self, etag_digest: bytes, length: int) -> ResponseHead:
         digest = etag_digest.hex().encode()
         whole = b"%b%b%b%d\r\n%b" % (self._before, digest, self._behind, length, _ID)
         return whole, digest.join(self._unchanged), digest.join(self._etag)

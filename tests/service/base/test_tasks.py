@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from service.base import tasks
-from service.base.tasks import end, failures, hold_until_done, keep_running
+from service.base.tasks import end_task, failures, hold_until_done, keep_running
 from tests.support.waiting import eventually
 
 
@@ -87,10 +87,10 @@ async def test_a_task_that_swallows_a_cancellation_is_cancelled_again() -> None:
 
     task = asyncio.create_task(stubborn())
     await asyncio.sleep(0)
-    await asyncio.wait_for(end(task), 2)
+    await asyncio.wait_for(end_task(task), 2)
     assert (swallowed, task.cancelled()) == (3, True)
 
 
 async def test_no_task_has_ended_already() -> None:
     """What was never started needs no stopping."""
-    await end(None)
+    await end_task(None)

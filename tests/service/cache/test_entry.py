@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.cache.entry import CacheEntry, decode, encode
+from service.cache.entry import CacheEntry, decode, encode_entry
 from service.cache.key import cache_key
 
 KEY = cache_key("r1", "forecast", "zip:36436").digest
@@ -21,13 +21,13 @@ LARGE = CacheEntry.of(b'{"total_results":1}' * 200)
 def test_what_was_stored_comes_back(body: bytes) -> None:
     """Body, packed body and validator."""
     entry = CacheEntry.of(body)
-    assert decode(encode(entry, KEY), KEY) == entry
+    assert decode(encode_entry(entry, KEY), KEY) == entry
 
 
 @given(st.sampled_from([SMALL, LARGE]), st.data())
 def test_any_flipped_byte_is_a_miss(entry: CacheEntry, data: st.DataObject) -> None:
     """Wherever it is, and whatever it becomes: never a wrong answer."""
-    stored = bytearray(encode(entry, KEY))
+    stored = bytearray(encode_entry(entry, KEY))
     stored[data.draw(st.integers(0, len(stored) - 1))] ^= data.draw(st.integers(1, 255))
     assert decode(bytes(stored), KEY) is None
 
@@ -35,7 +35,7 @@ def test_any_flipped_byte_is_a_miss(entry: CacheEntry, data: st.DataObject) -> N
 @given(st.sampled_from([SMALL, LARGE]), st.data())
 def test_a_truncated_or_extended_entry_is_a_miss(entry: CacheEntry, data: st.DataObject) -> None:
     """Also if nothing else is wrong with it."""
-    stored = encode(entry, KEY)
+    stored = encode_entry(entry, KEY)
     assert decode(stored[: data.draw(st.integers(0, len(stored) - 1))], KEY) is None
     assert decode(stored + data.draw(st.binary(min_size=1, max_size=20)), KEY) is None
 
@@ -43,7 +43,7 @@ def test_a_truncated_or_extended_entry_is_a_miss(entry: CacheEntry, data: st.Dat
 @given(st.sampled_from([SMALL, LARGE]), st.data())
 def test_any_span_of_other_bytes_is_a_miss(entry: CacheEntry, data: st.DataObject) -> None:
     """Also across the fields of the envelope."""
-    stored = encode(entry, KEY)
+    stored = encode_entry(entry, KEY)
     start = data.draw(st.integers(0, len(stored) - 1))
     other = data.draw(st.binary(min_size=1, max_size=60))
     changed = stored[:start] + other + stored[start + len(other) :]
@@ -61,7 +61,7 @@ def test_a_length_beyond_what_is_there_is_a_miss(length: int) -> None:
 
 def test_the_bytes_of_an_envelope() -> None:
     """Who changes them has to raise FORMAT_VERSION: other versions of the code read the same Redis."""
-    stored = encode(CacheEntry(b"body", b"packed", b"e" * 16), b"k" * 16)
+    stored = encode_entry(CacheEntry(b"body", b"packed", b"e" * 16), b"k" * 16)
     inner = b"e" * 16 + b"\0\0\0\x04" + b"body" + b"packed"
     assert stored == b"phf\x02" + b"k" * 16 + crc32(inner).to_bytes(4, "big") + inner
 
@@ -80,12 +80,12 @@ def test_bytes_that_are_no_entry_are_a_miss(data: bytes) -> None:
 
 def test_an_entry_of_another_key_is_a_miss() -> None:
     """A reply that belongs to another request is undamaged, and still wrong."""
-    assert decode(encode(SMALL, OTHER), KEY) is None
+    assert decode(encode_entry(SMALL, OTHER), KEY) is None
 
 
 def test_an_entry_of_another_format_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another version of the code may mean something else by it."""
-    stored = encode(SMALL, KEY)
+    stored = encode_entry(SMALL, KEY)
     monkeypatch.setattr("service.cache.entry.FORMAT_VERSION", 99)
     assert decode(stored, KEY) is None
 

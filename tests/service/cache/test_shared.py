@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 
-from service.cache.entry import CacheEntry, encode
+from service.cache.entry import CacheEntry, encode_entry
 from service.cache.key import CacheKey, cache_key
-from service.cache.shared import Outcome, SharedCache, SharedLookup
+from service.cache.shared import SharedCache, SharedLookup, SharedOutcome
 from tests.support.redis_double import DoubledStore
 
 KEY = cache_key("r1", "forecast", "zip:36436")
@@ -20,7 +20,9 @@ def _cache(client: FakeAsyncRedis) -> SharedCache:
     return SharedCache(DoubledStore(client), 60)
 
 
-@pytest.mark.parametrize("stored", [b"", b"nonsense", encode(ENTRY, b"0" * 16), encode(ENTRY, KEY.digest)[:-1]])
+@pytest.mark.parametrize(
+    "stored", [b"", b"nonsense", encode_entry(ENTRY, b"0" * 16), encode_entry(ENTRY, KEY.digest)[:-1]]
+)
 async def test_what_is_not_the_entry_asked_for_is_damaged_and_logged(
     stored: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -49,7 +51,7 @@ async def test_whoever_asks_without_waiting_is_told_once_and_later() -> None:
     missing, damaged = cache_key("r1", "forecast", "zip:00501"), cache_key("r1", "forecast", "zip:63101")
     assert await cache.put(KEY, ENTRY)
     await client.set(damaged.name, b"nonsense")
-    told: list[tuple[CacheKey, Outcome, CacheEntry | None]] = []
+    told: list[tuple[CacheKey, SharedOutcome, CacheEntry | None]] = []
     keys = [missing, KEY, damaged, KEY]
     for key in keys:
         cache.ask(key, partial(_note, told, key))
@@ -59,7 +61,7 @@ async def test_whoever_asks_without_waiting_is_told_once_and_later() -> None:
     await cache.stop()
 
 
-def _note(told: list[tuple[CacheKey, Outcome, CacheEntry | None]], key: CacheKey, lookup: SharedLookup) -> None:
+def _note(told: list[tuple[CacheKey, SharedOutcome, CacheEntry | None]], key: CacheKey, lookup: SharedLookup) -> None:
     told.append((key, lookup.outcome, lookup.entry))
 
 
@@ -68,7 +70,7 @@ async def test_a_store_that_is_away_is_unavailable_and_not_a_miss() -> None:
     server = FakeServer()
     server.connected = False
     cache = _cache(FakeAsyncRedis(server=server))
-    told: list[tuple[CacheKey, Outcome, CacheEntry | None]] = []
+    told: list[tuple[CacheKey, SharedOutcome, CacheEntry | None]] = []
     cache.ask(KEY, partial(_note, told, KEY))
     assert await cache.get(KEY) == SharedLookup("unavailable")
     assert told == [(KEY, "unavailable", None)]
@@ -78,7 +80,7 @@ async def test_a_store_that_is_away_is_unavailable_and_not_a_miss() -> None:
 async def test_a_cache_that_was_stopped_tells_everybody() -> None:
     """Whoever asked before, and whoever asks after."""
     cache = _cache(FakeAsyncRedis())
-    told: list[tuple[CacheKey, Outcome, CacheEntry | None]] = []
+    told: list[tuple[CacheKey, SharedOutcome, CacheEntry | None]] = []
     cache.ask(KEY, partial(_note, told, KEY))
     await cache.stop()
     assert await cache.get(KEY) == SharedLookup("unavailable")

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from config.settings import Settings
-from service.http.docs import render
+from service.http.docs import render_docs
 from service.http.errors import CODES
 from tests.support.served import FORECAST, Served, served
 
@@ -30,7 +30,7 @@ def test_the_page_needs_no_key(documented: Served, path: str) -> None:
     assert (answer.status, answer.header("content-type")) == (200, "text/html; charset=utf-8")
     policy = answer.header("content-security-policy") or ""
     assert "default-src 'none'" in policy
-    assert answer.body.decode() == render()
+    assert answer.body.decode() == render_docs()
 
 
 @pytest.mark.parametrize("path", ["/docs/x", "/docsx", "/docs/../v1/"])
@@ -48,7 +48,7 @@ def test_the_page_takes_no_other_method(documented: Served) -> None:
 
 def test_the_page_runs_no_script_and_names_every_code() -> None:
     """It is written from what the service raises."""
-    page = render()
+    page = render_docs()
     assert "<script" not in page
     assert "src=" not in page
     assert FORECAST in page

@@ -25,7 +25,7 @@ def test_error_examples_are_what_the_code_answers() -> None:
         "duplicate_parameter": b"zip_code=1&zip_code=2",
     }
     for code in CODES:
-        example = examples.problem(code)
+        example = examples.example_problem(code)
         error = ApiError(code)
         if code in faults:
             with pytest.raises(ApiError) as raised:

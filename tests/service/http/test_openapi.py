@@ -11,13 +11,13 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from service.http.areas import AREAS
 from service.http.errors import CODES, Problem
 from service.http.index import Index
-from service.http.openapi import describe
+from service.http.openapi import describe_api
 from service.http.usage import Usage
 from tests.support.served import FORECAST, Served
 
 BODIES = [area.operation.body for area in AREAS]
 STRUCTS: dict[str, type] = {struct.__name__: struct for struct in (*BODIES, Usage, Index, Problem)}
-DOCUMENT = describe()
+DOCUMENT = describe_api()
 
 
 def contents() -> Iterator[tuple[str, dict[str, Any]]]:

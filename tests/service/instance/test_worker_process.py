@@ -24,7 +24,7 @@ async def test_a_purge_has_ended_when_the_worker_says_so() -> None:
     await reader.readline()
 
     async def report(purges: int) -> None:
-        writer.write(messages.encode(msgspec.structs.replace(WELL, purges=purges)))
+        writer.write(messages.encode_message(msgspec.structs.replace(WELL, purges=purges)))
         await heard.get()
 
     await report(3)

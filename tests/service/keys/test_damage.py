@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from service.keys import audit
 from service.keys.adopting import adopt
 from service.keys.names import CONTROL, record_name
-from service.keys.record import ApiKey, Control, DamagedRecordError, KeyView, State, decoded, decoded_key
+from service.keys.record import ApiKey, Control, DamagedRecordError, KeyView, State, decode_record, decoded_key
 from service.keys.replay import merged
 from service.keys.sentinel import Memory
 from service.keys.store import ForeignStoreError
@@ -86,7 +86,7 @@ def test_any_reply_is_a_sentinel_or_a_damaged_record(tmp_path_factory: pytest.Te
     """A sentinel can be believed or not, and a later decision is always possible."""
     memory = Memory(tmp_path_factory.getbasetemp() / "of nobody", "ours")
     try:
-        control = decoded(reply, Control, CONTROL)
+        control = decode_record(reply, Control, CONTROL)
     except DamagedRecordError as error:
         damage = str(error)
     else:

@@ -7,7 +7,7 @@ import pytest
 
 from service.keys.listing import every_key
 from service.keys.names import record_name
-from service.keys.record import Damaged
+from service.keys.record import DamagedKey
 from service.redis.client import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
 
@@ -27,10 +27,10 @@ async def test_a_damaged_record_is_told_and_the_others_are_listed(tmp_path: Path
         case _:
             await store.client.rpush(name, "x")
     listed = [entry async for entry in every_key(store)]
-    (damaged,) = (entry for entry in listed if isinstance(entry, Damaged))
+    (damaged,) = (entry for entry in listed if isinstance(entry, DamagedKey))
     assert damaged.key_id == "0" * 12
     assert damaged.reason
-    keys = {entry.key_id: entry for entry in listed if not isinstance(entry, Damaged)}
+    keys = {entry.key_id: entry for entry in listed if not isinstance(entry, DamagedKey)}
     assert keys == {one.key_id: one, other.key_id: other}
     await store.client.aclose()
 
@@ -40,7 +40,7 @@ async def test_a_name_that_is_no_text_is_told_too(tmp_path: Path) -> None:
     store = HeldKeyStore(tmp_path)
     await store.client.set(b"k:{\xff}", "x")
     (entry,) = [entry async for entry in every_key(store)]
-    assert isinstance(entry, Damaged)
+    assert isinstance(entry, DamagedKey)
     await store.client.aclose()
 
 

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from service.quota.backup import UsageDump, UsageRecord
 from service.quota.names import DAY_SECONDS, counts_name
 from service.quota.restore import RestoredUsage, restore_usage
-from service.quota.usage import BILLABLE, OUTCOMES, Outcome
+from service.quota.usage import BILLABLE, OUTCOMES, UsageOutcome
 from service.redis.client import StoreUnavailable
 from tests.support.usage import NOON, UsageWorker, count, double, noon, stored
 
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
 KEYS = ("a", "b")
 
-Event = tuple[int, str, Outcome, int]  # number, key, outcome, day
+Event = tuple[int, str, UsageOutcome, int]  # number, key, outcome, day
 Backup = list[UsageRecord]
 
 
@@ -222,7 +222,7 @@ exporting = st.tuples(st.just("export"))
 losing = st.tuples(st.just("lose"))
 midnight = st.tuples(st.just("midnight"))
 importing = st.tuples(st.just("import"), st.integers(0, 5), st.integers(0, 12))
-Step = tuple[Literal["count"], str, Outcome] | tuple[str] | tuple[Literal["import"], int, int]
+Step = tuple[Literal["count"], str, UsageOutcome] | tuple[str] | tuple[Literal["import"], int, int]
 
 
 class History:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.quota.names import DAY_SECONDS, date_of
-from service.quota.usage import BILLABLE, OUTCOMES, Outcome
+from service.quota.usage import BILLABLE, OUTCOMES, UsageOutcome
 from tests.support.usage import Fate, UsageWorker, double, noon
 
 FATES: tuple[Fate, ...] = ("ok", "reply lost", "not run")
@@ -28,14 +28,14 @@ take_over = st.tuples(st.just("take over"), workers, fates)
 midnight = st.tuples(st.just("midnight"))
 
 Step = (
-    tuple[Literal["count"], int, str, Outcome]
+    tuple[Literal["count"], int, str, UsageOutcome]
     | tuple[Literal["flush", "take over"], int, list[Fate]]
     | tuple[Literal["prime"], int, str, list[Fate]]
     | tuple[Literal["stop", "spool"], int, bool]
     | tuple[Literal["kill"], int]
     | tuple[Literal["midnight"]]
 )
-Totals = Counter[tuple[str, str, Outcome]]
+Totals = Counter[tuple[str, str, UsageOutcome]]
 
 
 class History:

@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from service.quota.report import Damaged, UsageReport, UsageRow
+from service.quota.report import DamagedUsage, UsageReport, UsageRow
 from service.redis.client import StoreUnavailable
 from tests.support.usage import UsageWorker
 
@@ -106,7 +106,7 @@ async def test_a_damaged_record_is_told_and_stops_no_other(
     await usage.client.delete("s:{a}")
     await damage(usage)
     found = [each async for each in report.of_keys(["a", "b"], FIRST, LAST)]
-    [damaged] = [each for each in found if isinstance(each, Damaged)]
+    [damaged] = [each for each in found if isinstance(each, DamagedUsage)]
     assert damaged.key_id == "a"
     assert damaged.detail.startswith("u:{a}:2026-11")
     assert UsageRow(key_id="b", area="forecast", date=date(2026, 11, 20), not_modified=1) in found

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.quota.usage import OUTCOMES, Outcome, UsageCounters, outcome_of
+from service.quota.usage import OUTCOMES, UsageCounters, UsageOutcome, outcome_of
 from tests.support.key_store import Clock
 from tests.support.usage import NOON, noon
 
@@ -35,7 +35,7 @@ def counters(clock: Clock) -> UsageCounters:
         (503, "unavailable", None),
     ],
 )
-def test_a_request_counts_as_what_became_of_it(status: int, outcome: str, counted: Outcome | None) -> None:
+def test_a_request_counts_as_what_became_of_it(status: int, outcome: str, counted: UsageOutcome | None) -> None:
     """What failed on our side is no matter of a bill, nor is what came with a key that was not accepted."""
     assert outcome_of(status, outcome) == counted
 

@@ -9,10 +9,10 @@ from fakeredis import FakeAsyncRedis
 from redis import Redis as BlockingRedis
 
 from service.redis.client import RedisStore, StoreRefused, StoreUnavailable, open_client
-from service.redis.server import Server, ask_server, wrong_for_cache, wrong_for_keys
+from service.redis.server import ServerFacts, ask_server, wrong_for_cache, wrong_for_keys
 from tests.support.valkey import ValkeyProcess
 
-KEEPS = Server(
+KEEPS = ServerFacts(
     run_id="a",
     version=(7, 2),
     policy="noeviction",
@@ -25,7 +25,7 @@ KEEPS = Server(
 )
 
 
-def but(**changes: object) -> Server:
+def but(**changes: object) -> ServerFacts:
     return msgspec.structs.replace(KEEPS, **changes)
 
 
@@ -39,7 +39,7 @@ def but(**changes: object) -> Server:
         but(maxmemory=2000),
     ],
 )
-def test_a_server_that_keeps_keys(server: Server) -> None:
+def test_a_server_that_keeps_keys(server: ServerFacts) -> None:
     """Nothing is said of it."""
     assert wrong_for_keys(server) == []
 
@@ -56,7 +56,7 @@ def test_a_server_that_keeps_keys(server: Server) -> None:
         (but(maxmemory=1000), "it is full"),
     ],
 )
-def test_a_server_that_does_not(server: Server, word: str) -> None:
+def test_a_server_that_does_not(server: ServerFacts, word: str) -> None:
     """One thing is said, with what to do."""
     (said,) = wrong_for_keys(server)
     assert word in said

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.edge.admission.verdicts import refusal_of
+from service.edge.admission.verdicts import refusal_of_key
 from service.http.errors import CODES
 from service.keys.verdict import INVALID, Rejected, Unknown
 
@@ -18,5 +18,5 @@ from service.keys.verdict import INVALID, Rejected, Unknown
 )
 def test_a_verdict_has_a_documented_code(verdict: Rejected | Unknown, refusal: tuple[str, str, str | None]) -> None:
     """A store that cannot be asked is our fault (503), never the key's (401)."""
-    assert refusal_of(verdict) == refusal
+    assert refusal_of_key(verdict) == refusal
     assert CODES[refusal[0]][0] == (503 if isinstance(verdict, Unknown) else 401)

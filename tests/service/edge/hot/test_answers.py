@@ -20,7 +20,7 @@ from service.base import telemetry
 from service.base.terms import Rate, Terms
 from service.cache.key import CacheKey
 from service.cache.read_through import _LINGER_SECONDS as LINGER
-from service.cache.shared import Found
+from service.cache.shared import TellLookup
 from service.edge.gate import Gate
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
@@ -468,7 +468,7 @@ def looked_for(both: Both, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     shared = both.running.app._shared
     ask = shared.ask
 
-    def noted(key: CacheKey, found: Found) -> None:
+    def noted(key: CacheKey, found: TellLookup) -> None:
         asked.append(key.name)
         ask(key, found)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from service.edge.admission import limits
 from service.edge.hot import heads
-from service.edge.hot.heads import Asked, Fields, HeadReader, as_head, request_line
+from service.edge.hot.heads import Fields, HeaderValues, HeadReader, as_head, request_line
 
 LINE = request_line(b"/v1/x?zip_code=36436")
 FIELDS = {
@@ -60,7 +60,7 @@ def head(*lines: bytes) -> bytes:
     return b"\r\n".join([LINE, *lines, b"", b""])
 
 
-def assert_as_parsed(asked: Asked, chunk: bytes) -> None:
+def assert_as_parsed(asked: HeaderValues, chunk: bytes) -> None:
     """Every value that matters is there once and the same; nothing that changes what a request is."""
     parsed = Parsed(chunk)
     assert parsed.is_one_plain_get(), chunk
