@@ -22,7 +22,7 @@ class Bad(msgspec.Struct, frozen=True):
 
 
 FILES = (
-    Bad("text-named-parquet", "not-parquet", "it begins with b'zip_'", file("extra.parquet", b"zip_code,city\n")),
+    Bad("text-named-parquet", "not-parquet", "it starts with b'zip_'", file("extra.parquet", b"zip_code,city\n")),
     Bad("empty-file", "not-parquet", "extra.parquet is empty", file("extra.parquet", b"")),
     Bad("truncated-file", "truncated-file", "without a closing marker", spoiling.truncated),
     Bad("footer-gone", "unreadable-file", "zip_housing.parquet cannot be read as Parquet", spoiling.footer_gone),
@@ -31,7 +31,7 @@ FILES = (
     Bad("link-to-nothing", "unreadable-file", "No such file", spoiling.link_nowhere),
     Bad("pipe-as-file", "unreadable-file", "is not a regular file", spoiling.pipe),
     Bad("name-not-text", "unreadable-file", "Do\\xf1a.parquet has a name that is not UTF-8", spoiling.name_not_text),
-    Bad("too-many-rows", "too-many-rows", "at most 5 are read", spoiling.nothing, limit=5),
+    Bad("too-many-rows", "too-many-rows", "the limit is 5", spoiling.nothing, limit=5),
     Bad(
         "still-being-written",
         "changed-file",
@@ -69,7 +69,7 @@ VALUES = (
     Bad(
         "id-beyond-measure",
         "odd-name",
-        "development_projects.project_id are too long",
+        "development_projects.project_id are longer than 95 characters",
         add("development_projects", project("A" * 96)),
     ),
     Bad("id-of-two-lines", "odd-name", "development_projects.project_id", add("development_projects", project("A\n2"))),
@@ -99,8 +99,18 @@ VALUES = (
     Bad("bytes-for-a-city", "unreadable-file", "UTF", spoiling.bytes_as_text),
     Bad("zip-code-missing", "missing-value", "have no zip_code", add("zip_housing", {**homes(""), "zip_code": None})),
     Bad("city-blank", "missing-value", "have no city_name", add("zip_locations", location("36437", " \t", "AL"))),
-    Bad("city-over-two-lines", "odd-name", "are too long", add("zip_locations", location("36437", "A\nB", "AL"))),
-    Bad("city-without-end", "odd-name", "are too long", add("zip_locations", location("36437", "x" * 5000, "AL"))),
+    Bad(
+        "city-over-two-lines",
+        "odd-name",
+        "are longer than 95 characters",
+        add("zip_locations", location("36437", "A\nB", "AL")),
+    ),
+    Bad(
+        "city-without-end",
+        "odd-name",
+        "are longer than 95 characters",
+        add("zip_locations", location("36437", "x" * 5000, "AL")),
+    ),
     Bad("year-missing", "missing-value", "have no year", add("zip_population", {**people(AT, 1, 1), "year": None})),
     Bad(
         "project-without-id",

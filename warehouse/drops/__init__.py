@@ -1,1 +1,1 @@
-"""What arrives: recognise, collect, stage and validate it, in a limited process."""
+"""Drops: collected, recognised, staged and validated, in a process with limits."""

@@ -1,4 +1,4 @@
-"""A drop: which files the given paths bring, which are passed over, and whether each is Parquet at all."""
+"""Collects a drop: which files the given paths hold, which are ignored, and whether each is Parquet."""
 
 import glob
 import os
@@ -18,29 +18,29 @@ from warehouse.schema.printable import printable
 
 _MAGIC = b"PAR1"
 _PERMISSIONS = "check its permissions"
-_SMALLEST = 12  # two markers and the length of the footer
+_MIN_FILE_BYTES = 12  # two markers and the length of the footer
 
 
 class DropFile(msgspec.Struct, frozen=True):
-    """`label` is the path as the person who dropped it knows it; `partitions` are its ``key=value`` folders."""
+    """One Parquet file of a drop. Lives while the drop is read."""
 
-    path: Path
-    label: str
-    partitions: dict[str, str]
+    path: Path  # absolute
+    label: str  # the path as the sender of the drop knows it; findings name the file by it
+    partitions: dict[str, str]  # values of its ``key=value`` folders, by lower-case key
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """The Parquet files of one delivery, and findings on what else was there."""
+    """The Parquet files of one delivery, and findings on everything else there. Lives while the drop is read."""
 
     files: tuple[DropFile, ...]
     findings: tuple[Finding, ...]
 
 
 def collect(paths: Sequence[str]) -> Drop:
-    """The drop that `paths` (folders, files, globs) bring together.
+    """The drop at `paths` (folders, files, globs), taken together.
 
     Raises:
-        DropError: if a path does not exist, or nothing but ignored files is there.
+        DropError: if a path does not exist, or holds only ignored files.
     """
     files: dict[str, DropFile] = {}
     findings: list[Finding] = []
@@ -53,21 +53,21 @@ def collect(paths: Sequence[str]) -> Drop:
             for file in _walk(path, ignored, findings) if path.is_dir() else _named(path, findings):
                 files.setdefault(os.path.realpath(file.path), file)
     if ignored:
-        findings.append(_passed_over(ignored))
+        findings.append(_ignored(ignored))
     if not files and not any(finding.severity == "error" for finding in findings):
-        but = f" (passed over: {', '.join(ignored[:5])})" if ignored else ""
+        but = f" (ignored: {', '.join(ignored[:5])})" if ignored else ""
         raise DropError(f"no Parquet file in {', '.join(paths)}{but}: give the folder or the files of a drop")
-    return Drop(_told_apart(files.values()), tuple(findings))
+    return Drop(_with_unique_labels(files.values()), tuple(findings))
 
 
 def check_paths(paths: Sequence[str]) -> None:
-    """Raises DropError for a path where nothing is; reads no file."""
+    """Raises DropError if a path does not exist. Reads no file."""
     for given in paths:
         _expand(given)
 
 
 def _expand(given: str) -> list[tuple[Path, Path]]:
-    """The files and folders meant by `given`, each with the part of its path that decides whether it is ignored."""
+    """The files and folders that `given` names, each with the part of its path that decides whether it is ignored."""
     path = Path(given).expanduser()
     if not _is_text(given):
         raise DropError(f"{_shown(path)}: the path is not UTF-8; rename the folder")
@@ -79,7 +79,7 @@ def _expand(given: str) -> list[tuple[Path, Path]]:
     matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob knows no absolute patterns
     if not matches:
         raise DropError(f"{printable(given)}: no such file or folder")
-    # of a folder and what is in it (a recursive glob), the folder is enough
+    # a recursive glob matches a folder and its contents; the folder is enough
     folders = {Path(match) for match in matches if Path(match).is_dir()}
     fixed = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))
     return [
@@ -116,10 +116,10 @@ def _named(path: Path, findings: list[Finding]) -> Iterator[DropFile]:
 
 
 def _checked(path: Path, label: str, findings: list[Finding], *, explicit: bool) -> Iterator[DropFile]:
-    """The file itself if it begins and ends as Parquet does; else a finding that says what it is."""
+    """Yields the file if it starts and ends like Parquet; otherwise adds a finding that says what it is."""
     try:
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for its writer
+        if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for a writer
             findings.append(_error("unreadable-file", label, "is not a regular file", remedy="drop Parquet files"))
             return
         size = status.st_size
@@ -132,15 +132,15 @@ def _checked(path: Path, label: str, findings: list[Finding], *, explicit: bool)
         return
     if head == _MAGIC and not _is_text(str(path.absolute())):
         findings.append(_error("unreadable-file", label, "has a name that is not UTF-8", remedy="rename it"))
-    elif head == _MAGIC and tail == _MAGIC and size >= _SMALLEST:
+    elif head == _MAGIC and tail == _MAGIC and size >= _MIN_FILE_BYTES:
         yield DropFile(path.absolute(), label, _partitions(path, label))
     elif head == _MAGIC:
         findings.append(_error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker"))
     elif explicit or label.lower().endswith((".parquet", ".parq", ".pq")):
-        what = "is empty" if size == 0 else f"is not Parquet (it begins with {head!r})"
+        what = "is empty" if size == 0 else f"is not Parquet (it starts with {head!r})"
         findings.append(_error("not-parquet", label, what))
     else:
-        findings.append(make_finding("foreign-file", f"{label} is not Parquet and was passed over", file=label))
+        findings.append(make_finding("foreign-file", f"{label} is not Parquet and was ignored", file=label))
 
 
 def _is_ignored(name: str) -> bool:
@@ -148,34 +148,34 @@ def _is_ignored(name: str) -> bool:
 
 
 def _is_text(path: str) -> bool:
-    """Whether neither DuckDB nor a report would stumble over the bytes of `path`."""
+    """Whether `path` is valid UTF-8, as DuckDB and reports need it."""
     return all(not "\ud800" <= sign <= "\udfff" for sign in path)
 
 
 def _shown(path: Path) -> str:
-    """`path` for the reader; bytes that are no text are escaped."""
+    """`path` for display; bytes that are not UTF-8 are escaped."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _partitions(path: Path, label: str) -> dict[str, str]:
-    """The key=value folders of the drop, and those right above it if one of them, or one of their files, was given."""
+    """The values of the file's ``key=value`` folders, in the drop and directly above the given path."""
     folders = Path(label).parts[:-1]
     above = takewhile(lambda name: "=" in name, reversed(path.absolute().parts[: -1 - len(folders)]))
     pairs = (name.split("=", 1) for name in [*reversed(list(above)), *folders] if "=" in name)
-    # writers escape what a folder name cannot hold, and name the folder of NULL so
+    # writers escape characters that a folder name cannot hold, and use this name for NULL
     return {key.lower(): "" if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for key, value in pairs}
 
 
-def _told_apart(files: Collection[DropFile]) -> tuple[DropFile, ...]:
-    """Findings name files by their labels, so files of the same name are labelled by their whole paths."""
+def _with_unique_labels(files: Collection[DropFile]) -> tuple[DropFile, ...]:
+    """Makes labels unique, because findings name files by them: files with the same label get their full path."""
     times = Counter(file.label for file in files)
     return tuple(
         msgspec.structs.replace(file, label=str(file.path)) if times[file.label] > 1 else file for file in files
     )
 
 
-def _passed_over(ignored: list[str]) -> Finding:
-    message = f"passed over {len(ignored)} file(s) that begin with _ or . or end in .crc"
+def _ignored(ignored: list[str]) -> Finding:
+    message = f"ignored {len(ignored)} file(s) whose names start with _ or . or end in .crc"
     return make_finding("ignored-file", message, count=len(ignored), samples=tuple(ignored[:5]))
 
 

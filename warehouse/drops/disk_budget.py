@@ -1,4 +1,4 @@
-"""Disk space: what a drop may take of it, and whose fault it is if that is not enough."""
+"""How much disk a drop may use, and whether the drop is to blame when that is not enough."""
 
 import errno
 import os
@@ -11,10 +11,10 @@ import msgspec
 
 from warehouse.files.full_disk import says_full
 
-# For the key store, usage, the pointer and records, which may be on the same disk.
+# Stays free for the key store, usage, the pointer and records, which may be on the same disk.
 _RESERVE_BYTES = 256 << 20
 _MAX_SPILL_BYTES = 8 << 30
-# What reading and building an ordinary drop takes is a small part of this; one made to hurt takes any multiple.
+# A well-behaved drop needs a small part of this to be read and built. A malicious one takes any multiple.
 _BASE_ALLOWANCE_BYTES = 64 << 20
 _ALLOWANCE_PER_DROP_BYTE = 20
 
@@ -27,13 +27,13 @@ class DiskBudget(msgspec.Struct, frozen=True):
     allowance: int  # what a well-behaved drop of this size may need
 
     def blames_drop(self, used: int) -> bool:
-        """Whether a drop that took `used` bytes and needed more is at fault, and not a disk that others have filled."""
+        """Whether a drop that used `used` bytes and needed more is to blame, rather than a disk that others filled."""
         return used >= self.allowance
 
     def excess(self, error: Exception, folder: Path) -> str | None:
-        """What the drop that is read or built in `folder` needed too much of; None if `error` is no fault of its own.
+        """What the drop that is read or built in `folder` used too much of. None if the drop is not to blame.
 
-        It is where the disk had less than a drop of this size may need, whatever is in it.
+        It is not to blame if the disk had less space than a drop of this size may need.
         """
         if _is_spill(error):
             needed = f"needed more than {format_bytes(self.spill_limit)} of disk; {format_bytes(self.free)} were free"
@@ -46,14 +46,14 @@ class DiskBudget(msgspec.Struct, frozen=True):
         return None
 
     def lack(self) -> str:
-        """Why a drop could not be read or built, where that is no fault of its own."""
+        """Why a drop could not be read or built although it is not to blame."""
         full = os.strerror(errno.ENOSPC)
         free, needed = format_bytes(self.free), format_bytes(self.allowance)
         return f"{full}: {free} are free, and a drop of this size may need {needed}"
 
 
 def disk_budget_for(files: Iterable[Path], folder: Path) -> DiskBudget:
-    """The room in `folder` for a drop of `files`. Raises OSError."""
+    """The budget for a drop of `files` that is read or built in `folder`. Raises OSError."""
     disk = shutil.disk_usage(folder)
     spill_limit = min(_MAX_SPILL_BYTES, disk.free - min(_RESERVE_BYTES, disk.total // 16))
     allowance = _BASE_ALLOWANCE_BYTES + _ALLOWANCE_PER_DROP_BYTE * sum(map(_on_disk, files))
@@ -61,17 +61,18 @@ def disk_budget_for(files: Iterable[Path], folder: Path) -> DiskBudget:
 
 
 def bytes_used(folder: Path) -> int:
-    """Bytes that the files below `folder` take; those that go meanwhile take none."""
+    """Bytes on disk of the files below `folder`. Files that vanish meanwhile count as none."""
     return sum(map(_on_disk, folder.rglob("*")))
 
 
 def format_bytes(size: int) -> str:
+    """`size` for display, in MB or GB."""
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
 
 
 def _on_disk(path: Path) -> int:
     try:
-        return path.stat().st_blocks * 512  # of a file with holes, what is there
+        return path.stat().st_blocks * 512  # of a sparse file, only what is on disk
     except OSError:
         return 0
 

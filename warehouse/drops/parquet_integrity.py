@@ -1,6 +1,6 @@
-"""Whether a file is whole, as far as it can tell itself: rows counted three times over, and checksums of its pages.
+"""Whether a Parquet file is intact: its three row counts must agree, and so must the checksums of its pages.
 
-DuckDB looks at neither. Where a writer left no checksums, a flipped bit in a figure is another figure.
+DuckDB checks neither. If the writer left out checksums, a flipped bit in a figure cannot be noticed.
 """
 
 from collections.abc import Collection
@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 
 from config.first_line import first_line
 
-# Rows at a time: enough to be quick, little enough for any width of table.
-_BATCH = 8192
+# Rows read at a time: enough to be fast, few enough for a table of any width.
+_BATCH_ROWS = 8192
 
 
 def find_damage(path: Path, columns: Collection[str]) -> str | None:
-    """What is wrong inside the file, looking at the pages of `columns` alone; None if nothing is."""
+    """What is wrong inside the file, or None. Checks only the pages of `columns`."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             return _miscounted(file.metadata, columns) or _unlike(file, columns)
@@ -28,7 +28,7 @@ def _miscounted(footer: pq.FileMetaData, columns: Collection[str]) -> str | None
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     rows = sum(group.num_rows for group in groups)
     if rows != footer.num_rows:
-        return f"its footer says {footer.num_rows:,} rows, its row groups {rows:,}"
+        return f"its footer says {footer.num_rows:,} rows, its row groups say {rows:,}"
     flat = [
         number
         for number in range(footer.num_columns)
@@ -44,7 +44,7 @@ def _miscounted(footer: pq.FileMetaData, columns: Collection[str]) -> str | None
 
 
 def _unlike(file: pq.ParquetFile, columns: Collection[str]) -> str | None:
-    """Reads every page: a checksum that does not agree is an error of the library's."""
-    rows = sum(batch.num_rows for batch in file.iter_batches(_BATCH, columns=list(columns), use_threads=False))
+    """Reads every page; the library raises an error if a checksum is wrong."""
+    rows = sum(batch.num_rows for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns), use_threads=False))
     expected = file.metadata.num_rows if columns else rows
     return None if rows == expected else f"its footer says {expected:,} rows, its pages hold {rows:,}"

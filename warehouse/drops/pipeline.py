@@ -1,7 +1,7 @@
-"""Reads a drop: collect, recognise, stage, validate, and write its tables in our own form.
+"""Reads a drop: collects, recognises, stages and validates it, and writes its tables in normalised form.
 
-Raw files are only ever read here, and here in a process of its own (reader.py), limited in memory and time: whatever a
-hostile or broken file does, it does not do it to anybody else.
+This is the only place that reads raw files. It runs in a separate process (reader.py) with limits on memory and time,
+so a hostile or broken file harms nothing else.
 """
 
 from collections.abc import Iterable
@@ -27,46 +27,45 @@ from warehouse.schema.printable import MAX_LINES, printable_struct
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import LOCATIONS, TABLES, Table
 
-_MEMORY = 512 << 20
+_MEMORY_BYTES = 512 << 20  # DuckDB's own limit
 
 
 class BaseRelease(msgspec.Struct, frozen=True):
-    """The current release, as far as reading a drop needs it: its id, its tables, and where they lie."""
+    """What reading a drop needs to know about the current release. Part of a `ReadRequest`."""
 
-    release: str
+    release: str  # its id
     illustrative: bool
-    folder: str
+    folder: str  # where its tables are
     tables: tuple[str, ...]
 
 
 class ReadRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """`out` is an empty folder for the tables; `withdrawn` are tables that shall not be kept from `before`."""
+    """What the publisher sends to the reader process. Made for one drop."""
 
     paths: tuple[str, ...]
-    out: str
-    before: BaseRelease | None
-    withdrawn: tuple[str, ...] = ()
-    limits: dict[str, float] = {}
+    out: str  # an empty folder for the tables
+    before: BaseRelease | None  # the current release
+    withdrawn: tuple[str, ...] = ()  # tables not to keep from `before`
+    limits: dict[str, float] = {}  # by rule
 
 
 class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a drop holds. `kept` names the tables that stay as they are in the release before.
+    """What a drop holds: the answer of the reader process to one `ReadRequest`.
 
-    `no_drop` is why there was nothing to read; `failure` why the tables could not be written. In both cases nothing
-    else is filled in.
+    If `no_drop` or `failure` is set, nothing else is.
     """
 
     findings: tuple[Finding, ...] = ()
-    tables: dict[str, TableInfo] = {}
-    kept: tuple[str, ...] = ()
+    tables: dict[str, TableInfo] = {}  # written to `ReadRequest.out`, by name
+    kept: tuple[str, ...] = ()  # tables that stay as they are in the current release
     illustrative: bool = False
     attribution: tuple[str, ...] = ()
-    no_drop: str | None = None
-    failure: str | None = None
+    no_drop: str | None = None  # why there was nothing to read
+    failure: str | None = None  # why the drop could not be read, if that is not its fault
 
 
 def read_drop(request: ReadRequest, progress: ProgressCallback = lambda _: None) -> ReadResult:
-    """Everything that there is to know about a drop; never raises for what is wrong with it."""
+    """Everything about a drop. Problems with the drop become findings, not exceptions."""
     done: ReadResult = printable_struct(_read_or_fail(request, progress))
     return done
 
@@ -91,7 +90,7 @@ def _read_or_fail(request: ReadRequest, progress: ProgressCallback) -> ReadResul
                 return _failed(excess)
             if isinstance(error, duckdb.OutOfMemoryException):
                 return ReadResult(failure=f"the drop cannot be read: {budget.lack()}")
-            if isinstance(error, duckdb.IOException):  # of what is wrong with the drop's own files each is a finding
+            if isinstance(error, duckdb.IOException):  # problems of the drop's own files are findings already
                 return ReadResult(failure=f"the tables cannot be written: {sql.reason(error)}")
             return _failed(f"failed ({sql.reason(error)})")
 
@@ -114,7 +113,7 @@ def _read(
     recognised = recognise(connection, drop)
     said = footer_marks(connection, recognised.extracts)
     illustrative = bool(said[ILLUSTRATIVE_MARK])
-    # made-up figures are never mixed with real ones, nor compared with them
+    # made-up figures are never mixed with real ones or compared with them
     before = request.before if request.before and request.before.illustrative == illustrative else None
     tables, findings = stage(connection, recognised.extracts, progress, budget)
     findings = [*recognised.findings, *findings, *_changed(drop.files, seen)]
@@ -140,7 +139,7 @@ def _read(
 def _limit(connection: duckdb.DuckDBPyConnection, out: Path, budget: DiskBudget) -> None:
     text = sql.statement(
         "limit_publisher",
-        memory=str(_MEMORY),
+        memory=str(_MEMORY_BYTES),
         spill=str(budget.spill_limit),
         threads=str(resources.processors()),
         folder=sql.quoted(str(out.parent)),
@@ -149,14 +148,14 @@ def _limit(connection: duckdb.DuckDBPyConnection, out: Path, budget: DiskBudget)
 
 
 def _too_many_rows(connection: duckdb.DuckDBPyConnection, drop: Drop, limit: float) -> Finding | None:
-    """A small file can hold a billion equal rows: what files claim is added up before any of them is read."""
+    """Adds up the rows that files claim before any is read, because a small file can hold a billion equal rows."""
     claims: dict[str, int] = {}
     for file in drop.files:
         try:
             text = sql.statement("claimed_rows", file=f"'{sql.quoted(sql.pattern(file.path))}'")
             ((rows,),) = connection.execute(text).fetchall()
         except duckdb.Error:
-            continue  # whoever recognises it says what is wrong with it
+            continue  # recognition makes the finding
         claims[file.label] = int(rows)
     total = sum(claims.values())
     if total <= limit:
@@ -164,7 +163,7 @@ def _too_many_rows(connection: duckdb.DuckDBPyConnection, drop: Drop, limit: flo
     largest = sorted(claims.items(), key=lambda claim: -claim[1])[:5]
     return make_finding(
         "too-many-rows",
-        f"the drop claims {total:,} rows; at most {limit:,.0f} are read",
+        f"the drop claims {total:,} rows; the limit is {limit:,.0f}",
         file=largest[0][0],
         count=total,
         samples=tuple(f"{label}: {rows:,} rows" for label, rows in largest),
@@ -192,7 +191,7 @@ def _kept(before: BaseRelease | None, tables: list[Table], withdrawn: tuple[str,
 
 
 def _locations(tables: list[Table], kept: tuple[str, ...], before: BaseRelease | None) -> str | None:
-    """SQL that the locations in effect can be read from: the drop's own, else those of the release before."""
+    """The FROM expression for the locations in effect: the drop's own, or else those kept from the current release."""
     if LOCATIONS in tables:
         return staged_name(LOCATIONS)
     if before is not None and LOCATIONS.name in kept:
@@ -201,7 +200,7 @@ def _locations(tables: list[Table], kept: tuple[str, ...], before: BaseRelease |
 
 
 def _writable(tables: list[Table], locations: str | None) -> list[Table]:
-    """Without locations, nothing that belongs to one can be told from what does not."""
+    """The tables that can be written. Without locations, tables that depend on them cannot."""
     return [table for table in tables if locations or not table.of_locations]
 
 
@@ -212,12 +211,12 @@ def _about_tables(
     before: BaseRelease | None,
     withdrawn: tuple[str, ...],
 ) -> list[Finding]:
-    """Tables that a release needs and nobody has; tables that stay; tables that go."""
+    """Findings on needed tables that are missing, tables that are kept, and tables that are withdrawn."""
     have = {table.name for table in tables} | set(kept)
     notes = [
         make_finding(
             "missing-table",
-            f"the drop has no {table.name}, and there is no release to keep it from",
+            f"the drop has no {table.name}, and there is no current release to keep it from",
             table=table.name,
             remedy=f"add the file with {', '.join(table.column_names[:3])}, ...",
         )

@@ -1,6 +1,6 @@
-"""Reads a drop in a process of its own, limited in memory, time and files (Decision 8).
+"""Reads a drop in a separate process with limits on memory, time and files (Decision 8).
 
-What that process says is not trusted: who knows what a file made of it.
+The answer of that process is not trusted, because a hostile file may have taken it over.
 """
 
 import os
@@ -21,16 +21,18 @@ from warehouse.rules.all_rules import make_finding
 from warehouse.schema.printable import printable, printable_struct
 from warehouse.schema.progress import ProgressCallback
 
-# DuckDB keeps itself to half a gigabyte; what is above that is the libraries, and what escapes its accounts.
+# DuckDB limits itself to half a gigabyte. The rest is for libraries, and for memory that DuckDB does not count.
 MAX_MEMORY_BYTES = 1536 << 20
 MAX_READING_SECONDS = 600
 _MAX_LINE_BYTES = 64 << 20
-_LAST_WORDS = 4096
-# Somebody stops everything: no verdict on the drop.
+_TAIL_BYTES = 4096  # of standard error
+# Somebody is stopping all processes. That says nothing about the drop.
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_NONSENSE = ReadResult(findings=(make_finding("reader-failed", "reading the drop gave no sensible answer"),))
+_NONSENSE = ReadResult(
+    findings=(make_finding("reader-failed", "the process that reads the drop gave an invalid answer"),)
+)
 
-# What the interpreter and the libraries say when memory is refused to them; the last three are extensions' own slips.
+# How the interpreter and libraries say that memory ran out. The last three come from extensions that handle it badly.
 _OUT_OF_MEMORY = (
     "MemoryError",
     "bad_alloc",
@@ -46,7 +48,7 @@ _Process = subprocess.Popen[bytes]
 
 
 class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Either what is being done, or the outcome."""
+    """One line from the reader process: either the current step or the outcome."""
 
     step: str | None = None
     outcome: ReadResult | None = None
@@ -59,7 +61,10 @@ def read_in_subprocess(
     memory: int = MAX_MEMORY_BYTES,
     seconds: float = MAX_READING_SECONDS,
 ) -> ReadResult:
-    """What `read_drop` says, from a limited process; how that process ended, if it did not get to the end."""
+    """The result of `read_drop`, run in a process with at most `memory` bytes and `seconds`.
+
+    If the process does not finish, the result has a finding, or a `failure`, that says how it ended.
+    """
     overdue = threading.Event()
     step = ""
 
@@ -85,14 +90,14 @@ def read_in_subprocess(
 
 @contextmanager
 def _started(memory: int, seconds: float, trouble: IO[bytes], overdue: threading.Event) -> Iterator[_Process]:
-    """The reader; it has ended when the block has, whichever way the block does, and after `seconds` at the latest."""
+    """The reader process. It is killed after `seconds`, or when the block ends in any way."""
     process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
         _command(memory),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=trouble,  # a file, because nobody reads a pipe until the end
+        stderr=trouble,  # a file, because nobody would empty a pipe
         env=_environment(),
-        start_new_session=True,  # Ctrl-C is for us, who end it
+        start_new_session=True,  # Ctrl-C is for this process, which ends the reader
     )
 
     def end() -> None:
@@ -107,28 +112,28 @@ def _started(memory: int, seconds: float, trouble: IO[bytes], overdue: threading
             try:
                 yield process
             finally:
-                process.kill()  # done, or nobody waits for it any more: Ctrl-C, a progress display that broke
+                process.kill()  # it is done, or the caller gave up (Ctrl-C, an error in `progress`)
     finally:
         alarm.cancel()
         if alarm.is_alive():
-            alarm.join()  # or the interpreter may end before it, and libraries complain of that
+            alarm.join()  # some libraries complain if the interpreter exits before this thread
 
 
 def _command(memory: int) -> list[str]:
-    # -P: a drop's own folder may be the working directory, and what lies there is no module of ours
+    # -P, because the working directory may be the drop's folder, and its files must not be imported
     return [sys.executable, "-P", "-m", "warehouse.drops.reader_process", str(memory), str(os.getpid())]
 
 
 def _environment() -> dict[str, str]:
-    """Ours without our secrets, which a file that takes over its reader must not find."""
+    """Our environment without secrets, which a file that takes over the reader must not find."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("FORECAST_")}
     path = [str(Path(__file__).resolve().parents[2]), *filter(None, [own.get("PYTHONPATH")])]
-    # the pools of pyarrow's own would reserve what the limit on memory counts
+    # pyarrow's own memory pools would reserve address space that the limit counts
     return {**own, "PYTHONPATH": os.pathsep.join(path), "ARROW_DEFAULT_MEMORY_POOL": "system"}
 
 
 def _listen(process: _Process, request: ReadRequest, progress: ProgressCallback) -> ReadResult | None:
-    """The outcome; None if the process ended before it had one."""
+    """The outcome, or None if the process ended before sending one."""
     if process.stdin is None or process.stdout is None:
         return None
     try:
@@ -141,7 +146,7 @@ def _listen(process: _Process, request: ReadRequest, progress: ProgressCallback)
         try:
             line = msgspec.json.decode(raw, type=_Line)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            # either it died in the middle of a line, or it is no longer our program that speaks
+            # it died in the middle of a line, or it no longer runs our program
             return None if process.stdout.read(1) == b"" and not raw.endswith(b"\n") else _NONSENSE
         if line.outcome is not None:
             return line.outcome
@@ -153,7 +158,7 @@ def _listen(process: _Process, request: ReadRequest, progress: ProgressCallback)
 
 def _tail(stream: IO[bytes]) -> str:
     size = stream.seek(0, os.SEEK_END)
-    stream.seek(max(0, size - _LAST_WORDS))
+    stream.seek(max(0, size - _TAIL_BYTES))
     return stream.read().decode(errors="replace").strip()
 
 
@@ -161,9 +166,9 @@ def _ending(code: int, trouble: str, memory: int) -> str:
     if any(word in trouble for word in _OUT_OF_MEMORY):
         return f"needed more than {memory >> 20} MiB of memory"
     if code == -signal.SIGKILL:
-        return "was ended by SIGKILL, as the system does when memory runs out"
+        return "was ended by SIGKILL, which the system sends when memory runs out"
     if code < 0:
-        return f"was ended by {_signal_name(-code)}, as damaged files and a want of memory can do"
+        return f"was ended by {_signal_name(-code)}, which a damaged file or a lack of memory can cause"
     last = trouble.splitlines()[-1] if trouble else ""
     return f"failed ({printable(last, 200) or f'exit code {code}'})"
 
@@ -171,12 +176,12 @@ def _ending(code: int, trouble: str, memory: int) -> str:
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # those between the real-time ones have no name
+    except ValueError:  # some real-time signals have no name
         return f"signal {number}"
 
 
 def serve_request(request: BinaryIO, said: BinaryIO) -> None:
-    """What the reader's process does."""
+    """Runs in the reader process: reads one request, writes steps and the outcome as lines of JSON."""
 
     def tell(line: _Line) -> None:
         said.write(msgspec.json.encode(line) + b"\n")

@@ -1,7 +1,7 @@
 """The program that reads a drop (reader.py starts it): ``python -m warehouse.drops.reader_process MEMORY PARENT``.
 
-The request comes on standard input, as MessagePack, which knows infinite limits; steps and, last, the outcome go to
-standard output, a line of JSON each.
+The request arrives on standard input, in MessagePack because limits may be infinite. The steps and then the outcome go
+to standard output, one line of JSON each.
 """
 
 import resource
@@ -15,6 +15,7 @@ _MAX_OPEN_FILES = 1024
 
 
 def limit(memory: int) -> None:
+    """Limits this process: `memory` in bytes, the size of files, the number of open files; no core dumps."""
     for what, most in (
         (resource.RLIMIT_DATA, memory),
         (resource.RLIMIT_FSIZE, _MAX_FILE_BYTES),
@@ -27,11 +28,11 @@ def limit(memory: int) -> None:
 
 def main() -> None:
     memory, parent = map(int, sys.argv[1:])
-    belong_to(parent)  # which, when it is killed, cannot end its reader
-    for number in (signal.SIGTERM, signal.SIGINT):  # meant for the parent, when all processes are sent them
+    belong_to(parent)  # a parent that is killed cannot end its reader
+    for number in (signal.SIGTERM, signal.SIGINT):  # sent to all processes, but meant for the parent
         signal.signal(number, signal.SIG_IGN)
     limit(memory)
-    # only now, because it takes a third of a second in which the parent may end
+    # imported last: it takes a third of a second, in which the parent may end
     from warehouse.drops.reader import serve_request
 
     serve_request(sys.stdin.buffer, sys.stdout.buffer)

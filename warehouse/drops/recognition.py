@@ -1,4 +1,4 @@
-"""Which table each file of a drop is, by its columns, and in which shape."""
+"""Recognises which table each file of a drop belongs to, by its columns, and in which shape."""
 
 import re
 from collections.abc import Iterable
@@ -19,16 +19,12 @@ _HEADERLESS = re.compile(r"_?col_?[0-9]+")
 
 
 class Extract(msgspec.Struct, frozen=True):
-    """One file recognised as (a part of) a table.
-
-    `columns` maps lower-case column names to the file's own spelling and DuckDB type; `years` is empty in the long
-    shape, else the year columns of a wide population table by year.
-    """
+    """One file that was recognised as a table, or part of one. Lives while the drop is read."""
 
     file: DropFile
     table: Table
-    columns: dict[str, tuple[str, str]]
-    years: dict[int, str] = {}
+    columns: dict[str, tuple[str, str]]  # by lower-case name: the file's own spelling, and the DuckDB type
+    years: dict[int, str] = {}  # of a wide population table: column name by year
 
     @property
     def used(self) -> set[str]:
@@ -41,12 +37,14 @@ class Extract(msgspec.Struct, frozen=True):
 
 
 class Recognised(msgspec.Struct, frozen=True):
+    """The recognised files of one drop, and all findings so far. Lives while the drop is read."""
+
     extracts: tuple[Extract, ...]
     findings: tuple[Finding, ...]
 
 
 def recognise(connection: duckdb.DuckDBPyConnection, drop: Drop) -> Recognised:
-    """Every file of `drop` with the table it is; a file that is none is an error that names the nearest."""
+    """Recognises every file of `drop`. A file that matches no table becomes an error that names the nearest one."""
     extracts: list[Extract] = []
     findings: list[Finding] = list(drop.findings)
     for file in drop.files:
@@ -67,18 +65,18 @@ def recognise(connection: duckdb.DuckDBPyConnection, drop: Drop) -> Recognised:
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, file: DropFile) -> tuple[dict[str, tuple[str, str]], set[str]]:
-    """The columns by lower-case name, and which of these names the file has more than once."""
+    """The columns by lower-case name, and the names that the file has more than once."""
     pattern = sql.pattern(file.path)
     written = {name for (name,) in connection.execute(sql.statement("column_names"), [pattern]).fetchall()}
     columns: dict[str, tuple[str, str]] = {}
     twice: set[str] = set()
     for name, kind, *_ in connection.execute(sql.statement("describe_extract"), [pattern]).fetchall():
-        # of two that only their case tells apart, the description shows the second as name_1
+        # if two names differ only in case, DuckDB describes the second as name_1
         known = (name if name in written else name.rpartition("_")[0]).strip().lower()
         if known in columns:
             twice.add(known)
         columns.setdefault(known, (name, kind))
-    # a folder named key=value stands for a text column that the file itself does not have
+    # a folder named key=value adds a text column that the file itself lacks
     for key in file.partitions:
         columns.setdefault(key, ("", "PARTITION"))
     return columns, twice
@@ -103,7 +101,7 @@ def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract
     message = (
         f"{file.label} looks like {table.name} but lacks {_listed(missing)}"
         if rule == "missing-column"
-        else f"{file.label} matches no table; the nearest is {table.name}, of which it lacks {_listed(missing)}"
+        else f"{file.label} matches no table; the nearest is {table.name}, but it lacks {_listed(missing)}"
     )
     return None, make_finding(
         rule,
@@ -118,7 +116,7 @@ def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract
 
 
 def _rank(table: Table, columns: Iterable[str], years: dict[int, str]) -> tuple[bool, float, int]:
-    """The best match is the largest. Exports of figures carry location columns too, so figures decide before those."""
+    """How well a table matches (largest wins). Exports of figures have location columns too, so figures come first."""
     have = _present(columns, table, years)
     figures = [name for name in table.distinctive if name in have]
     beyond = table is not LOCATIONS and len(figures) > 1
@@ -130,7 +128,7 @@ def _present(columns: Iterable[str], table: Table, years: dict[int, str]) -> set
 
 
 def _score(table: Table, columns: Iterable[str], years: dict[int, str]) -> float:
-    """Share of the table's columns that are there, 0 to 1, distinctive ones counted twice."""
+    """The share of the table's columns that are there, from 0 to 1. Distinctive columns count twice."""
     have = _present(columns, table, years)
     matched = sum(name in have for name in (*table.column_names, *table.distinctive))
     return matched / (len(table.columns) + len(table.distinctive))
@@ -142,7 +140,7 @@ def _missing(table: Table, columns: Iterable[str], years: dict[int, str]) -> lis
 
 
 def _year_columns(columns: Iterable[str]) -> dict[int, str]:
-    """Year to column of a wide population table; a counted year takes precedence over a forecast of it."""
+    """The column of each year in a wide population table. A counted year takes precedence over its forecast."""
     years: dict[int, str] = {}
     for name in sorted(columns, reverse=True):  # tot_fx... before tot_census..., which overwrites it
         match = WIDE_POPULATION.fullmatch(name)
@@ -162,7 +160,7 @@ def _notes(extract: Extract) -> list[Finding]:
         notes.append(
             make_finding(
                 "not-in-v1",
-                f"figure(s) that answers of v1 do not name were ignored: {', '.join(unnamed)}",
+                f"ignored figure(s) that the v1 answers lack: {', '.join(unnamed)}",
                 table=extract.table.name,
                 file=extract.file.label,
                 count=len(unnamed),
@@ -172,7 +170,7 @@ def _notes(extract: Extract) -> list[Finding]:
         notes.append(
             make_finding(
                 "year-in-both",
-                f"{len(shadowed)} year(s) are there as CENSUS and as FX; the CENSUS column was taken",
+                f"{len(shadowed)} year(s) have both a CENSUS and an FX column; the CENSUS column was used",
                 table=extract.table.name,
                 file=extract.file.label,
                 count=len(shadowed),
@@ -183,7 +181,7 @@ def _notes(extract: Extract) -> list[Finding]:
         notes.append(
             make_finding(
                 "ignored-column",
-                f"column(s) that nothing needs were ignored: {', '.join(ignored)}",
+                f"ignored column(s) that no table needs: {', '.join(ignored)}",
                 table=extract.table.name,
                 file=extract.file.label,
                 count=len(ignored),
@@ -201,7 +199,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _missing_figure(file: DropFile, missing: list[str]) -> Finding:
-    message = f"{file.label} looks like housing but lacks {_listed(missing)}, which answers name"
+    message = f"{file.label} looks like housing but lacks {_listed(missing)}, which the answers contain"
     return make_finding(
         "missing-figure", message, table=HOUSING.name, file=file.label, column=missing[0], count=len(missing)
     )
@@ -216,7 +214,7 @@ def _similar(missing: list[str], columns: Iterable[str]) -> str:
 def _ambiguous(extract: Extract, names: list[str]) -> Finding:
     return make_finding(
         "ambiguous-column",
-        f"{extract.file.label} has {_listed(names)} more than once, told apart by case or spaces alone",
+        f"{extract.file.label} has {_listed(names)} more than once, differing only in case or spaces",
         table=extract.table.name,
         file=extract.file.label,
         column=names[0],

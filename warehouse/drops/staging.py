@@ -1,7 +1,7 @@
-"""Reads raw extracts into staged tables: our columns and types, with what could not be converted kept as text.
+"""Reads raw extracts into staged tables: our columns and types, and the text of values that could not be converted.
 
-Each file is converted by its own types, so that parts which disagree never decide for one another: an INTEGER part
-beside a VARCHAR part still gives ``00501``.
+Each file is converted by its own types, so files of one table may disagree: an INTEGER file next to a VARCHAR file
+still gives ``00501``.
 """
 
 from collections.abc import Iterable
@@ -19,10 +19,11 @@ from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import POPULATION, ColumnKind, Table
 
-_UNLIMITED = DiskBudget(free=0, spill_limit=0, allowance=0)
+_NO_BUDGET = DiskBudget(free=0, spill_limit=0, allowance=0)
 _YEAR = POPULATION.column("year")
 _FIRST_YEAR, _LAST_YEAR = int(_YEAR.minimum or 0), int(_YEAR.maximum or 9999)
 
+# DuckDB type -> family of types that are converted alike
 _FAMILIES = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "whole"),
     **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "whole"),
@@ -31,7 +32,7 @@ _FAMILIES = {
     **dict.fromkeys(("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NS"), "date"),
 }
 
-# (what the column means, family of what the file holds) -> macro of staging.sql; what is not here is unreadable.
+# (kind of the column, family of the type in the file) -> macro in staging.sql. Other combinations cannot be converted.
 _CONVERSIONS: dict[tuple[ColumnKind, str], str] = {
     ("zip", "text"): "digits_of_text",
     ("zip", "whole"): "digits_of_whole",
@@ -64,6 +65,7 @@ _SQL_TYPES: dict[ColumnKind, str] = {
 
 
 def staged_name(table: Table) -> str:
+    """The SQL name of a staged table."""
     return f"staged_{table.name}"
 
 
@@ -71,9 +73,9 @@ def stage(
     connection: duckdb.DuckDBPyConnection,
     extracts: Iterable[Extract],
     progress: ProgressCallback = lambda _: None,
-    budget: DiskBudget = _UNLIMITED,
+    budget: DiskBudget = _NO_BUDGET,
 ) -> tuple[list[Table], list[Finding]]:
-    """Stages every extract; returns the tables that the drop brings, and a finding for each file that broke off."""
+    """Stages every extract. Returns the tables that the drop brings, and findings on files that could not be read."""
     connection.execute(sql.statement("conversions"))
     connection.execute(sql.statement("distrust_statistics"))
     tables: dict[str, Table] = {}
@@ -98,7 +100,7 @@ def stage(
             findings.append(_too_large(extract, excess))
         except duckdb.Error as error:
             if says_full(error):
-                raise  # which is no fault of the file that was read when it became full
+                raise  # the file that was being read is not to blame
             findings.append(_broken(extract, sql.reason(error)))
         findings.extend(_impossible_years(extract))
     connection.execute(sql.statement("trust_statistics"))
@@ -117,7 +119,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, extract: Extract) -> None:
             "year": (str(year), "INTEGER"),
             "tot_population": figure,
         }
-        # an empty cell of a wide table is a year without a figure, no row
+        # an empty cell of a wide table means no figure for the year, so it gives no row
         _insert_part(connection, extract, sources, _present(*figure), origin=f" in {column}")
 
 
@@ -128,9 +130,9 @@ def _insert_part(
     condition: str,
     origin: str = "",
 ) -> None:
-    """`origin` is added to a figure that cannot be read, where its column's name alone does not tell which it was."""
+    """Stages the rows where `condition` holds. `origin` is added to the text of a figure that cannot be converted."""
     table = extract.table
-    numbered = "file_row_number" not in extract.columns  # DuckDB refuses to add its own beside that of the file
+    numbered = "file_row_number" not in extract.columns  # DuckDB cannot add its own if the file has one
     values = {column.name: _converted(column.kind, *sources[column.name]) for column in table.columns}
     unreadable = [
         f"CASE WHEN {_present(*sources[name])} AND {value} IS NULL "
@@ -152,8 +154,8 @@ def _insert_part(
 
 
 def _source(extract: Extract, name: str) -> tuple[str, str]:
-    """SQL expression and type of a column of the file; a partition folder's value is a text literal."""
-    # a figure that the whole file lacks is NULL in every row, if that was accepted
+    """SQL expression and type of a column. The value of a partition folder is a text literal."""
+    # a missing figure, if accepted, is NULL in every row
     own, kind = extract.columns.get(name, ("NULL", ""))
     if not kind:
         return "NULL::VARCHAR", "VARCHAR"
@@ -165,7 +167,7 @@ def _source(extract: Extract, name: str) -> tuple[str, str]:
 
 
 def _family(held: str) -> str:
-    """What a DuckDB type is to us; lists, structs and the rest are nothing that we read."""
+    """The family of a DuckDB type. Lists, structs and the like are \"other\", which cannot be converted."""
     return "other" if held.endswith("]") else _FAMILIES.get(held.partition("(")[0], "other")
 
 
@@ -175,7 +177,7 @@ def _converted(kind: ColumnKind, expression: str, held: str) -> str:
 
 
 def _present(expression: str, held: str) -> str:
-    """Whether there is a value at all: blank text is none."""
+    """SQL for whether there is a value. Blank text is none."""
     return f"clean_text({expression}) IS NOT NULL" if _family(held) == "text" else f"{expression} IS NOT NULL"
 
 
@@ -186,7 +188,7 @@ def _definition(table: Table) -> str:
 
 
 def _read_columns(extract: Extract) -> list[str]:
-    """As the file spells them."""
+    """The columns that are read, as the file spells them."""
     return [own for own, kind in map(extract.columns.__getitem__, sorted(extract.used)) if kind != "PARTITION"]
 
 
@@ -195,17 +197,17 @@ def _possible(years: dict[int, str]) -> dict[int, str]:
 
 
 def _impossible_years(extract: Extract) -> list[Finding]:
-    """Not read row by row: a column is one mistake, and there can be ten thousand of them."""
+    """One finding for all columns of impossible years, instead of one for each of their rows."""
     possible = _possible(extract.years)
     columns = [column for year, column in extract.years.items() if year not in possible]
     if not columns:
         return []
-    message = f"{len(columns):,} column(s) of {extract.file.label} are of years outside {_FIRST_YEAR} to {_LAST_YEAR}"
+    message = f"{len(columns):,} column(s) of {extract.file.label} are for years outside {_FIRST_YEAR} to {_LAST_YEAR}"
     found_in = {"table": extract.table.name, "file": extract.file.label, "column": columns[0]}
     return [make_finding("out-of-range", message, count=len(columns), samples=tuple(columns[:5]), **found_in)]
 
 
-def _broken(extract: Extract, reason: str, how: str = "breaks off while it is read") -> Finding:
+def _broken(extract: Extract, reason: str, how: str = "cannot be read to its end") -> Finding:
     message = f"{extract.file.label} {how}: {reason}"
     return make_finding("unreadable-file", message, table=extract.table.name, file=extract.file.label)
 

@@ -1,4 +1,4 @@
-"""What is wrong with a staged drop. All rules run; all findings are reported at once."""
+"""Checks a staged drop against all rules, and reports all findings at once."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -15,8 +15,8 @@ from warehouse.rules.rule import Rule
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import LOCATIONS, Column, Table
 
-# Beyond every figure: for columns without bounds.
-_LEAST, _MOST = -1e18, 1e18
+# Bounds beyond every figure, for columns without bounds of their own.
+_NO_MINIMUM, _NO_MAXIMUM = -1e18, 1e18
 
 
 def validate(
@@ -27,7 +27,8 @@ def validate(
 ) -> list[Finding]:
     """Findings on the staged `tables`.
 
-    `locations` is the SQL name of the locations in effect: the drop's own, or those of the release before.
+    `locations` is the FROM expression for the locations in effect: the drop's own, or those of the current release.
+    `broken` names tables that already have an error.
     """
     findings: list[Finding] = []
     for table in tables:
@@ -42,7 +43,7 @@ def validate(
 
 
 class _Check(msgspec.Struct, frozen=True):
-    """A rule and what it is run for; `parts` fills the placeholders of its statement."""
+    """One rule to run on one table, or on one of its columns. `parts` fills the placeholders of its statement."""
 
     rule: Rule
     table: Table
@@ -62,7 +63,7 @@ def _checks(table: Table, locations: str | None) -> Iterator[_Check]:
 
 
 def _with_offenders(connection: duckdb.DuckDBPyConnection, table: Table, checks: Iterable[_Check]) -> Iterator[_Check]:
-    """Those of `checks` that can find something. One scan asks about all rules that can tell from a row."""
+    """The checks that can find something. One scan evaluates the predicates (`offends`) of all rules that have one."""
     checks = list(checks)
     asked = [check.parts["offends"] for check in checks if check.rule.offends is not None]
     if not asked:
@@ -78,8 +79,8 @@ def _with_offenders(connection: duckdb.DuckDBPyConnection, table: Table, checks:
 
 
 def _parts(table: Table, column: Column | None, locations: str) -> dict[str, str]:
-    # what a source writes for "unknown" is no offence
-    floor = _LEAST if column and column.unknown_below is not None else _minimum(column)
+    # a figure that means "unknown" is not out of range
+    floor = _NO_MINIMUM if column and column.unknown_below is not None else _minimum(column)
     name = column.name if column else ""
     return {
         "staged": staged_name(table),
@@ -99,11 +100,11 @@ def _parts(table: Table, column: Column | None, locations: str) -> dict[str, str
 
 
 def _minimum(column: Column | None) -> float:
-    return column.minimum if column and column.minimum is not None else _LEAST
+    return column.minimum if column and column.minimum is not None else _NO_MINIMUM
 
 
 def _maximum(column: Column | None) -> float:
-    return column.maximum if column and column.maximum is not None else _MOST
+    return column.maximum if column and column.maximum is not None else _NO_MAXIMUM
 
 
 def _apply(connection: duckdb.DuckDBPyConnection, check: _Check) -> Iterator[Finding]:
@@ -131,11 +132,11 @@ def _apply(connection: duckdb.DuckDBPyConnection, check: _Check) -> Iterator[Fin
 
 
 def _shown(bound: float) -> str:
-    return f"{bound:,.0f}" if abs(bound) >= 10_000 else f"{bound:.0f}"  # 1900 is a year
+    return f"{bound:,.0f}" if abs(bound) >= 10_000 else f"{bound:.0f}"  # a year like 1900 has no comma
 
 
 def _identity(table: Table, column: str) -> str:
-    """SQL text that tells whose row it is, for the samples."""
+    """SQL text that identifies a row in the samples."""
     parts = [f"coalesce(' ' || {key}::VARCHAR, '')" for key in table.key if key != column]
     return " || ".join(parts) or "''"
 
@@ -146,7 +147,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, table: Table) -> int:
 
 
 def _empty(table: Table) -> Finding:
-    return make_finding("empty-table", f"{table.name} has no row in any of its files", table=table.name)
+    return make_finding("empty-table", f"{table.name} has no rows in any of its files", table=table.name)
 
 
 def _confusable_cities(connection: duckdb.DuckDBPyConnection, locations: str) -> list[Finding]:
@@ -159,7 +160,7 @@ def _confusable_cities(connection: duckdb.DuckDBPyConnection, locations: str) ->
     return [
         make_finding(
             "confusable-cities",
-            f"{len(confusable)} group(s) of cities answer to the same query, because their names fold alike",
+            f"{len(confusable)} group(s) of cities are found by the same query: their names fold to the same form",
             table=LOCATIONS.name,
             column="city_name",
             count=len(confusable),

@@ -1,4 +1,4 @@
-"""Writes the staged tables of a drop in our own form, and reads what its files say about themselves."""
+"""Writes the staged tables of a drop in normalised form, and reads the marks in the footers of its files."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from warehouse.releases.table_files import content_of, table_file
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import Table
 
-# Written by whoever makes up figures, into the Parquet footer of every file, so that the mark travels with them.
+# Keys in Parquet footers. Whoever makes up figures marks every file, so that the mark travels with it.
 ILLUSTRATIVE_MARK = b"forecast.illustrative"
 ATTRIBUTION_MARK = b"forecast.attribution"
 
@@ -25,7 +25,7 @@ def write_tables(
     locations: str,
     progress: ProgressCallback,
 ) -> dict[str, TableInfo]:
-    """Writes staged tables into `folder`; `locations` is the SQL that those in effect are read from."""
+    """Writes staged tables into `folder`. `locations` is the FROM expression for the locations in effect."""
     infos = {}
     for table in tables:
         progress(f"writing {table.name}")
@@ -40,13 +40,13 @@ def write_tables(
 
 
 def footer_marks(connection: duckdb.DuckDBPyConnection, extracts: Sequence[Extract]) -> Mapping[bytes, tuple[str, ...]]:
-    """What the files say about themselves in their footers, by mark, each value once."""
+    """The values of each mark in the footers of the files, without repetition."""
     found: dict[bytes, dict[str, None]] = {ILLUSTRATIVE_MARK: {}, ATTRIBUTION_MARK: {}}
     for extract in extracts:
         try:
             rows = connection.execute(sql.statement("footer_marks"), [sql.pattern(extract.file.path)]).fetchall()
         except duckdb.Error:
-            continue  # it went away, or broke: whoever reads its rows says so
+            continue  # the file vanished or is damaged; staging makes the finding
         for key, value in rows:
             if key in found and value:
                 found[key][value.decode(errors="replace")] = None

@@ -1,1 +1,1 @@
-"""Every rule that a drop is held to: name, severity, limit, what it says, what to do."""
+"""Every rule that drops are checked against: name, severity, limit, message, remedy."""

@@ -1,4 +1,4 @@
-"""All rules by name, their limits in force, and the making of findings."""
+"""All rules by name, the limits in force, and the findings that rules make."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,20 +14,20 @@ RULES: dict[str, Rule] = {rule.name: rule for rule in (*FILE_RULES, *COLUMN_RULE
 
 
 def make_finding(name: str, message: str, **members: Any) -> Finding:
-    """A finding of rule `name`, with the rule's severity, and its remedy unless `members` bring another."""
+    """A finding of rule `name`, with the rule's severity and remedy. `members` are other fields of `Finding`."""
     rule = RULES[name]
     return Finding(severity=rule.severity, rule=name, message=message, **{"remedy": rule.remedy, **members})
 
 
 class RuleLimits:
-    """The limits in force: those that were set, else those of the rules."""
+    """The limits in force for one publish: those that were set, and the defaults of the other rules."""
 
     def __init__(self, settings: Mapping[str, float] | None = None) -> None:
-        """Raises WarehouseError where a limit is set that no rule has."""
+        """Raises WarehouseError if `settings` names a rule without a limit."""
         limited = [rule.name for rule in RULES.values() if rule.limit is not None]
         unknown = sorted(set(settings or ()) - set(limited))
         if unknown:
-            raise WarehouseError(f"no limit is called {unknown[0]}: there are {', '.join(limited)}")
+            raise WarehouseError(f"no limit is called {unknown[0]}; the limits are {', '.join(limited)}")
         self._set = dict(settings or {})
 
     def __getitem__(self, name: str) -> float:
@@ -38,7 +38,7 @@ class RuleLimits:
 
 
 def check_overrides(names: tuple[str, ...]) -> None:
-    """Raises WarehouseError where a rule that cannot be accepted is named."""
+    """Raises WarehouseError if `names` has a rule that cannot be accepted."""
     possible = [rule.name for rule in RULES.values() if rule.override]
     for name in names:
         if name not in possible:

@@ -1,4 +1,4 @@
-"""Rules on the files of a drop and on their columns, found while they are collected and recognised."""
+"""Rules on the files of a drop and their columns, checked while files are collected and recognised."""
 
 from warehouse.rules.rule import EXPORT_AGAIN, Rule
 
@@ -6,29 +6,29 @@ FILE_RULES: tuple[Rule, ...] = (
     Rule(
         name="ignored-file",
         severity="info",
-        about="Files and folders whose names begin with _ or . or end in .crc are passed over.",
+        about="Files and folders whose names start with _ or . or end in .crc are ignored.",
     ),
-    Rule(
-        name="foreign-file", severity="warning", about="A file beside the extracts that is not Parquet is passed over."
-    ),
+    Rule(name="foreign-file", severity="warning", about="A file beside the extracts that is not Parquet is ignored."),
     Rule(
         name="link-out-of-drop",
         severity="error",
         about="A link must not lead out of the drop.",
-        remedy="copy what it leads to",
+        remedy="copy its target into the drop",
     ),
     Rule(name="unreadable-file", severity="error", about="Every file must be readable Parquet.", remedy=EXPORT_AGAIN),
-    Rule(name="truncated-file", severity="error", about="A file must end as Parquet does.", remedy=EXPORT_AGAIN),
+    Rule(
+        name="truncated-file", severity="error", about="A file must end with the Parquet marker.", remedy=EXPORT_AGAIN
+    ),
     Rule(
         name="not-parquet",
         severity="error",
-        about="A file that is named or given as Parquet must be Parquet.",
+        about="A file that is named like Parquet, or given by name, must be Parquet.",
         remedy="export the table as Parquet",
     ),
     Rule(
         name="changed-file",
         severity="error",
-        about="No file may change while it is read.",
+        about="A file must not change while it is read.",
         remedy="publish when the export is complete",
     ),
     Rule(
@@ -42,14 +42,14 @@ FILE_RULES: tuple[Rule, ...] = (
     Rule(
         name="reader-failed",
         severity="error",
-        about="Reading must end within its limits of memory, disk and time; it is done in a process of its own.",
-        remedy="look for a damaged or enormous file",
+        about="A drop must be read within limits on memory, disk and time, in a separate process.",
+        remedy="look for a damaged or very large file",
     ),
     Rule(
         name="overtaken",
         severity="error",
-        about="A drop of the inbox that fails for no fault of its own is set aside when a newer one has gone live.",
-        remedy="move it back into the inbox to publish it after all, over what is newer",
+        about="A drop in the inbox that fails for unrelated reasons is set aside once a newer one is live.",
+        remedy="to publish it over the newer one, move it back into the inbox",
     ),
 )
 
@@ -57,34 +57,34 @@ COLUMN_RULES: tuple[Rule, ...] = (
     Rule(
         name="unrecognised-file",
         severity="error",
-        about="Every file must be one of the tables, by its columns.",
+        about="The columns of every file must be those of a table.",
         remedy="unload with headers (Snowflake: HEADER = TRUE)",
     ),
     Rule(name="missing-column", severity="error", about="A table must have all of its columns."),
     Rule(
         name="missing-figure",
         severity="error",
-        about="A housing figure that answers name must be there; accepted, it is published as null.",
+        about="Every housing figure in the answers must be there. If accepted, a missing one is published as null.",
         remedy="export it, or publish it as null with --accept missing-figure",
         override=True,
     ),
     Rule(
         name="ambiguous-column",
         severity="error",
-        about="No two columns may be told apart by case or spaces alone.",
+        about="The names of two columns must not differ in case or spaces only.",
         remedy="export each column once",
     ),
-    Rule(name="ignored-column", severity="info", about="Columns that nothing needs are ignored."),
-    Rule(name="not-in-v1", severity="info", about="A housing year that answers of v1 do not name is ignored."),
+    Rule(name="ignored-column", severity="info", about="Columns that no table needs are ignored."),
+    Rule(name="not-in-v1", severity="info", about="A housing year that the v1 answers lack is ignored."),
     Rule(
         name="year-in-both",
         severity="warning",
-        about="Of a year that is there as CENSUS and as FX, the CENSUS column is taken.",
+        about="If a year has both a CENSUS and an FX column, the CENSUS column is used.",
     ),
     Rule(
         name="missing-table",
         severity="error",
-        about="Locations, population and housing must be in the drop, or in the release before.",
+        about="Locations, population and housing must be in the drop or in the current release.",
     ),
     Rule(name="carried-table", severity="info", about="Tables that the drop does not bring stay as they are."),
     Rule(name="dropped-table", severity="warning", about="Tables that --drop-table withdraws are left out."),

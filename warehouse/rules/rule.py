@@ -1,4 +1,4 @@
-"""What a rule is. Rules of each stage are declared beside this module; all_rules.py brings them together."""
+"""What a rule is. The modules beside this one declare the rules of each stage; all_rules.py collects them."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -19,21 +19,17 @@ def _nowhere(_: Table) -> Sequence[Column | None]:
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """`about` documents it. `limit` can be set; `override` says that ``--accept`` lets a finding through.
-
-    `statement` names the SQL that finds offending rows, `message` words what it found, and `concerns` lists the
-    columns of a table that it is run for. `offends` names the SQL that says of one row whether it offends, for rules
-    that can say so: the statements of those run only where one does.
-    """
+    """One rule for drops. Declared in this folder, constant."""
 
     name: str
     severity: Severity
-    about: str
-    remedy: str | None = None
-    limit: float | None = None
-    unit: Unit = "share"
-    override: bool = False
-    statement: str | None = None
-    offends: str | None = None
-    message: str = ""
-    concerns: Callable[[Table], Sequence[Column | None]] = _nowhere
+    about: str  # one sentence for `forecast extracts rules`
+    remedy: str | None = None  # what to do about a finding
+    limit: float | None = None  # default; FORECAST_LIMITS can set another
+    unit: Unit = "share"  # of the limit
+    override: bool = False  # --accept can let its findings through
+    # of rules on rows:
+    statement: str | None = None  # name of the SQL that finds offending rows
+    offends: str | None = None  # name of an SQL predicate on one row; `statement` runs only if it holds for any row
+    message: str = ""  # template for what `statement` found
+    concerns: Callable[[Table], Sequence[Column | None]] = _nowhere  # columns to check; None: the table as a whole

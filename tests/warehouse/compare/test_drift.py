@@ -82,7 +82,7 @@ def test_a_limit_can_be_set(rule: str) -> None:
 
 
 def test_a_limit_that_no_rule_has_is_refused() -> None:
-    with pytest.raises(WarehouseError, match=r"no limit is called zip-code-lost: there are .*zip-codes-lost"):
+    with pytest.raises(WarehouseError, match=r"no limit is called zip-code-lost; the limits are .*zip-codes-lost"):
         RuleLimits({"zip-code-lost": 0.5})
 
 
@@ -96,7 +96,7 @@ def test_lost_places_are_named_with_their_share_and_the_limit() -> None:
     assert found.message == "3 of 100 ZIP codes are gone (3.0%, limit 2.0%)"
     assert (found.severity, found.table, found.column, found.count) == ("error", "locations", "zip_code", 3)
     assert found.samples == ("36436",)
-    assert found.remedy == "if it is meant, publish with --accept zip-codes-lost --reason TEXT"
+    assert found.remedy == "if this is intended, publish with --accept zip-codes-lost --reason TEXT"
 
 
 def test_one_drifting_total_is_told_with_those_who_moved_most() -> None:

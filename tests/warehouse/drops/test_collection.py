@@ -97,7 +97,7 @@ def test_a_path_that_no_file_can_have_is_an_error_of_the_drop() -> None:
 
 def test_a_folder_without_parquet_says_what_was_there(tmp_path: Path) -> None:
     (tmp_path / "_SUCCESS").write_bytes(b"")
-    with pytest.raises(DropError, match=r"no Parquet file in .*passed over: _SUCCESS"):
+    with pytest.raises(DropError, match=r"no Parquet file in .*ignored: _SUCCESS"):
         collect([str(tmp_path)])
 
 

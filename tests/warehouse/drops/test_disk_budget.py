@@ -22,7 +22,7 @@ MB = 1_000_000
 @pytest.fixture
 def swelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A drop that decodes to 380 MB, where reading has 160 MB of memory."""
-    monkeypatch.setattr(pipeline, "_MEMORY", 160 * MB)
+    monkeypatch.setattr(pipeline, "_MEMORY_BYTES", 160 * MB)
     drop = write_drop(tmp_path / "drop")
     write_swelling(drop / "projects.parquet", 14_000)
     return drop

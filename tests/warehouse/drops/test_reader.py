@@ -105,10 +105,10 @@ def test_a_reader_that_takes_too_long_is_ended_and_says_so(
     ("says", "finding"),
     [
         ("'x' * 100", "ended by SIGABRT"),
-        ("'{' * 100 + chr(10) + '{}' * 100", "no sensible answer"),
-        ("'{\"outcome\": 1}' + chr(10) + '{}'", "no sensible answer"),
-        ("chr(255) * 100 + chr(10) + '{}'", "no sensible answer"),
-        ("'x' * 5000", "no sensible answer"),
+        ("'{' * 100 + chr(10) + '{}' * 100", "an invalid answer"),
+        ("'{\"outcome\": 1}' + chr(10) + '{}'", "an invalid answer"),
+        ("chr(255) * 100 + chr(10) + '{}'", "an invalid answer"),
+        ("'x' * 5000", "an invalid answer"),
     ],
 )
 def test_nonsense_from_a_reader_is_a_finding(
@@ -124,7 +124,7 @@ def test_what_was_read_last_is_named(program: Callable[[str], None], request_: R
     """So that whoever reads the finding knows which file to look at."""
     program('import os, sys; sys.stdin.read(); print(\'{"step":"reading a.parquet"}\', flush=True); os.abort()')
     assert failure(read_in_subprocess(request_, silent)).endswith(
-        "SIGABRT, as damaged files and a want of memory can do; it was reading a.parquet"
+        "SIGABRT, which a damaged file or a lack of memory can cause; it was reading a.parquet"
     )
 
 
