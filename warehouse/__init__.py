@@ -1,1 +1,1 @@
-"""Turns drops into releases and answers look-ups; knows SQL and Parquet, never HTTP, never Redis."""
+"""Turns drops into releases and answers look-ups. Knows SQL and Parquet, but neither HTTP nor Redis."""

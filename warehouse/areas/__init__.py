@@ -1,1 +1,1 @@
-"""Data areas: one module each, from tables to the entries that answer look-ups."""
+"""Data areas, one module each: from tables to the entries that answer look-ups."""

@@ -1,4 +1,4 @@
-"""City aliases, which every area consults where no city has the name."""
+"""City aliases. Areas use them if no city has the name."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from warehouse import sql
 
 
 def acceptable_aliases(connection: duckdb.DuckDBPyConnection, tables: Path) -> list[tuple[str, str, str]]:
-    """ZIP code, name and state of the aliases that the postal service accepts; none where the release has none."""
+    """ZIP code, name and state of the aliases that the postal service accepts. Empty if the release has no aliases."""
     file = tables / "aliases.parquet"
     if not file.exists():
         return []

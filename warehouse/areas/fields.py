@@ -1,4 +1,4 @@
-"""What members of answers look like, beyond their types; the OpenAPI description says so."""
+"""Types for members of answers that the OpenAPI description specifies further."""
 
 from typing import Annotated
 

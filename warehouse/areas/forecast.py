@@ -27,6 +27,8 @@ _ROWS_PER_GROUP = 512
 
 
 class Location(msgspec.Struct, frozen=True):
+    """Where a ZIP code is. Part of an entry."""
+
     zip_code: ZipCode
     county_name: str | None
     county_fips_code: FipsCode | None
@@ -37,11 +39,15 @@ class Location(msgspec.Struct, frozen=True):
 
 
 class PopulationYear(msgspec.Struct, frozen=True):
+    """The population of one year, in people. Part of an entry."""
+
     year: int
     tot_population: int
 
 
 class Housing(msgspec.Struct, frozen=True):
+    """The housing figures, in homes. Part of an entry."""
+
     tot_home_available_2020: int | None
     tot_home_available_2021: int | None
     tot_home_available_2022: int | None
@@ -50,7 +56,7 @@ class Housing(msgspec.Struct, frozen=True):
 
 
 class ForecastEntry(msgspec.Struct, frozen=True):
-    """All there is on one ZIP code."""
+    """Everything about one ZIP code. Built and encoded once, when a release is built."""
 
     location: Location
     population: tuple[PopulationYear, ...]
@@ -58,7 +64,7 @@ class ForecastEntry(msgspec.Struct, frozen=True):
 
 
 class ForecastBody(msgspec.Struct, frozen=True):
-    """The body of a 200."""
+    """The body of a 200, as described to partners."""
 
     total_results: Annotated[int, Meta(description="The length of zip_codes.")]
     zip_codes: Sequence[ForecastEntry]
@@ -73,7 +79,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def forecast_body(entries: Sequence[bytes]) -> bytes:
-    """The encoded body of a 200 from encoded entries, ascending by ZIP code."""
+    """The encoded body of a 200, from encoded entries that ascend by ZIP code."""
     return _encoder.encode(_EncodedBody(len(entries), [msgspec.Raw(entry) for entry in entries]))
 
 
@@ -81,20 +87,20 @@ async def look_up_forecast(engine: Engine, match: Match) -> bytes:
     """The encoded body of a 200.
 
     Raises:
-        LookupBusy, LookupTimeout, LookupFailure: as the engine does.
+        LookupBusy, LookupTimeout, LookupFailure: as `Engine.entries`.
     """
     return forecast_body(await engine.entries(FORECAST_AREA.name, match.keys))
 
 
 def forecast_answers_to_warm(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Every answer that the release in `folder` can give: canonical query and encoded body."""
+    """Every answer of the release in `folder`, as canonical query and encoded body."""
     entries = dict(entry_file.read_entries(folder / FORECAST_AREA.entries))
     for match in FORECAST_AREA.keys_in(folder).matches():
         yield match.query, forecast_body([entries[zip_code] for zip_code in match.keys])
 
 
 def build_forecast(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> KeySet:
-    """Writes the area's entries into `out` from the normalised tables of a release; returns its key set."""
+    """Writes the area's entries to `out`, from the normalised tables of a release. Returns the key set."""
     keys = KeySetBuilder()
 
     def groups() -> Iterator[list[tuple[str, bytes]]]:

@@ -1,9 +1,8 @@
 """The projects area: development projects by ZIP code, or by city and state, in pages.
 
-A city is what the projects' sources call it (Brooklyn). Where no project has a city of that name, those of the ZIP
-codes of that postal city match (New York, NY), then those of an acceptable alias. In the serving file a project stands
-under its ZIP code, under its city, and where several cities share the ZIP code under both together, so that a page is a
-range of rows.
+A city is what the sources call it (Brooklyn). If no project has a city of that name, the ZIP codes of the postal city
+match (New York, NY), and else those of an accepted alias. The serving file lists a project under its ZIP code, under
+its city, and, if several cities share the ZIP code, under the two together. So a page is a range of rows.
 """
 
 from collections import Counter, defaultdict
@@ -29,13 +28,13 @@ from warehouse.places.keyset import KeySet, Match
 from warehouse.places.keyset_builder import KeySetBuilder
 from warehouse.schema.vocabulary import PROJECT_STATUSES, UNKNOWN, ProjectStatus
 
-_LEAST_ROWS_PER_GROUP = 512
+_MIN_ROWS_PER_GROUP = 512
 
 EncodedProject = tuple[str, bytes]  # id, encoded entry
 
 
 class ProjectLocation(msgspec.Struct, frozen=True):
-    """As a forecast's location, but with the project's own coordinates; `zip_code` can be unknown."""
+    """Where a project is: like `Location`, but with its own coordinates, and perhaps no ZIP code. Part of an entry."""
 
     zip_code: ZipCode | None
     county_name: str | None
@@ -47,7 +46,10 @@ class ProjectLocation(msgspec.Struct, frozen=True):
 
 
 class Project(msgspec.Struct, frozen=True):
-    """`status` is one of contract 14, `status_source` what the source wrote."""
+    """One development project. Built and encoded once, when a release is built.
+
+    `status` is a status of contract 14, `status_source` is the source's own word.
+    """
 
     project_id: str
     project_name: str | None
@@ -64,7 +66,7 @@ class Project(msgspec.Struct, frozen=True):
 
 
 class ProjectsBody(msgspec.Struct, frozen=True):
-    """The body of a 200. `total_results` are on this page, `total_matching` on all of them."""
+    """The body of a 200, as described to partners."""
 
     total_results: Annotated[int, Meta(description="The length of development_projects.")]
     total_matching: Annotated[int, Meta(description="How many there are on all pages together.")]
@@ -83,26 +85,26 @@ _encoder = msgspec.json.Encoder()
 
 
 def cursor_scope(query: str) -> str:
-    """What a cursor is bound to."""
+    """What a cursor for `query` is bound to."""
     return f"projects\n{query}"
 
 
 def projects_body(query: str, rows: Sequence[EncodedProject], page: Page, matching: int, cursors: Cursors) -> bytes:
-    """The encoded body of a 200. `rows` are those of the page and, if there is one, the next."""
+    """The encoded body of a 200. `rows` are those of the page, and the first row of the next page if there is one."""
     shown = rows[: page.limit]
     following = cursors.encode(cursor_scope(query), shown[-1][0]) if len(rows) > page.limit else None
     return _encoder.encode(_EncodedBody(len(shown), matching, following, [msgspec.Raw(entry) for _, entry in shown]))
 
 
 async def look_up_projects(engine: Engine, keys: KeySet, match: Match, page: Page, cursors: Cursors) -> bytes:
-    """The encoded body of a 200. Raises LookupBusy, LookupTimeout or LookupFailure, as the engine does."""
+    """The encoded body of a 200. Raises LookupBusy, LookupTimeout or LookupFailure, as `Engine.rows`."""
     rows = await engine.rows(PROJECTS_AREA.name, list(match.keys), page.after, page.limit + 1)
     found = [(project_id, entry) for project_id, entry in rows]
     return projects_body(match.query, found, page, keys.records(match.keys), cursors)
 
 
 def project_answers_to_warm(folder: Path, cursors: Cursors) -> Iterator[tuple[str, bytes]]:
-    """The first page of every query that one place answers, in a single pass through the file."""
+    """The first page of every query with a single key, in one pass through the file."""
     page = Page()
     keys = PROJECTS_AREA.keys_in(folder)
     queries: dict[str, list[str]] = defaultdict(list)
@@ -116,7 +118,7 @@ def project_answers_to_warm(folder: Path, cursors: Cursors) -> Iterator[tuple[st
 
 
 def build_projects(connection: duckdb.DuckDBPyConnection, tables: Path, out: Path) -> KeySet:
-    """Writes the area's entries into `out` from the normalised tables of a release; returns its key set."""
+    """Writes the area's entries to `out`, from the normalised tables of a release. Returns the key set."""
     files = {name: sql.rows_of(tables / f"{name}.parquet") for name in ("locations", "development_projects")}
     connection.execute(
         sql.statement(
@@ -138,11 +140,11 @@ def build_projects(connection: duckdb.DuckDBPyConnection, tables: Path, out: Pat
 
 
 class _City(msgspec.Struct):
-    """As sources name it. `spellings`, commonest first; `zips`: how many of its projects lie in each ZIP code."""
+    """A city as sources name it. Lives while a release is built."""
 
     state: str
-    spellings: list[str] = []
-    zips: Counter[str] = msgspec.field(default_factory=Counter)
+    spellings: list[str] = []  # most frequent first
+    zips: Counter[str] = msgspec.field(default_factory=Counter)  # number of its projects by ZIP code
     records: int = 0
 
 
@@ -157,7 +159,7 @@ def _cities(connection: duckdb.DuckDBPyConnection) -> list[_City]:
 
 
 def _name_places(connection: duckdb.DuckDBPyConnection, keys: KeySetBuilder, cities: list[_City]) -> None:
-    """Every city becomes a group, and so does its part of a ZIP code that it shares; the connection learns the keys."""
+    """Adds every city, and its part of each shared ZIP code, as a group. Writes their keys to a temporary table."""
     sharing = Counter(zip_code for city in cities for zip_code in city.zips)
     named: list[tuple[str, str, str | None, str, list[str]]] = []
     for city in cities:
@@ -177,13 +179,13 @@ def _name_places(connection: duckdb.DuckDBPyConnection, keys: KeySetBuilder, cit
 
 
 def _printed(city: str, state: str) -> str:
-    """As answers show it; a source may write the state behind the name already."""
+    """The city as answers print it. A source may have added the state to the name already."""
     return f"{strip_state(city, state)}, {state}"
 
 
 def _write(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     ((total,),) = connection.execute(sql.statement("count_projects")).fetchall()
-    size = _rows_per_group(2 * total)  # each stands under its city and, mostly, its ZIP code
+    size = _rows_per_group(2 * total)  # most projects are listed twice: under their city and their ZIP code
     cursor = connection.execute(sql.statement("project_entries"))
 
     def groups() -> Iterator[list[tuple[str, str, bytes]]]:
@@ -194,9 +196,12 @@ def _write(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _rows_per_group(total: int) -> int:
-    """A look-up pays for the description of every group and for the rows of one; measured, a description costs as much
-    as some 36 rows, so that the cheapest size is the root of 36 times the rows."""
-    return max(_LEAST_ROWS_PER_GROUP, 6 * isqrt(total))
+    """The size of row groups that makes look-ups cheapest.
+
+    A look-up pays for the metadata of every group and for the rows of one. Measured, the metadata of a group costs as
+    much as about 36 rows, so the best size is the square root of 36 times the number of rows.
+    """
+    return max(_MIN_ROWS_PER_GROUP, 6 * isqrt(total))
 
 
 def _project(row: tuple[Any, ...]) -> Project:

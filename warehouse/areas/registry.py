@@ -1,4 +1,4 @@
-"""The registry of data areas: a new one is its module and a line here."""
+"""The registry of data areas. A new area needs its module and a line here."""
 
 from warehouse.areas import forecast, projects
 from warehouse.areas.data_area import DataArea

@@ -1,1 +1,1 @@
-"""One release against another."""
+"""Compares two releases, and checks drift against limits."""

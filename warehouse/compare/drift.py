@@ -1,4 +1,4 @@
-"""Holds a comparison with the current release against the limits of the drift rules."""
+"""Checks the comparison with the current release against the limits of the drift rules."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,12 +8,12 @@ from warehouse.schema.comparison import Comparison, FigureChange
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import TABLES
 
-# Tables without figures and ids, so that losing many rows is told by their number alone.
+# Tables without figures or ids: only their number of rows tells whether many were lost.
 _COUNTED = tuple(table.name for table in TABLES if not table.needed and not table.has_ids)
 
 
 def drift_findings(comparison: Comparison, limits: RuleLimits) -> list[Finding]:
-    """What came, went or moved beyond the limits, and in one line what changed at all."""
+    """Findings on everything that changed beyond its limit, and a one-line summary of all changes."""
     return [
         *_vanished(comparison),
         *_places(comparison, limits),
@@ -30,7 +30,7 @@ def _vanished(comparison: Comparison) -> Iterator[Finding]:
     if gone:
         yield make_finding(
             "vanished-figure",
-            f"{len(gone)} figure(s) that the current release has are gone: {', '.join(gone)}",
+            f"{len(gone)} figure(s) of the current release are gone: {', '.join(gone)}",
             count=len(gone),
             samples=tuple(gone[:5]),
         )
@@ -110,7 +110,7 @@ def _totals(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
 
 
 def _worst_first(shares: Mapping[FigureChange, float], limit: float) -> list[FigureChange]:
-    """The figures beyond the limit. They make one finding together: a state that is lost takes every year along."""
+    """The figures beyond the limit, worst first. They share one finding, because losing a state affects all years."""
     beyond = [change for change, share in shares.items() if abs(share) > limit]
     return sorted(beyond, key=lambda change: -abs(shares[change]))
 
@@ -163,7 +163,8 @@ def _summary(comparison: Comparison) -> Finding:
     )
     return make_finding(
         "changed-figures",
-        f"against the current release: {gained:,} ZIP codes new, {lost:,} gone, {places.changed:,} moved or renamed, "
+        f"compared with the current release: {gained:,} ZIP codes new, {lost:,} gone, "
+        f"{places.changed:,} moved or renamed, "
         f"{comparison.changed_zip_codes:,} with other figures{''.join(records)}",
         count=comparison.changed_zip_codes,
     )

@@ -1,6 +1,6 @@
-"""Two releases side by side: what was gained, lost and changed, and by how much.
+"""Compares two releases: what was gained, lost and changed, and by how much.
 
-Publishing holds a drop against the current release with it (drift.py), and `diff` shows it.
+Publishing compares a drop with the current release and checks the result (drift.py); `diff` shows it.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from warehouse.schema.errors import CatalogError
 from warehouse.schema.tables import HOUSING_FIGURES, TABLES
 from warehouse.sql import connections
 
-_MOVERS = 10
-_SAMPLES = 5
+_MAX_MOVERS = 10
+_MAX_SAMPLES = 5
 
 
 def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> Comparison:
@@ -39,7 +39,7 @@ def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> Comp
             sql.statement("figure_totals")
         ).fetchall()
     )
-    movers = connection.execute(sql.statement("largest_movers"), [_MOVERS]).fetchall()
+    movers = connection.execute(sql.statement("largest_movers"), [_MAX_MOVERS]).fetchall()
     return Comparison(
         rows=_rows(connection, old, new),
         places=_places(connection, old, new),
@@ -51,14 +51,14 @@ def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> Comp
 
 
 def compare_releases(catalog: Catalog, old: str, new: str) -> Comparison:
-    """What changed from release `old` to release `new`. Raises CatalogError if one is unknown or damaged."""
+    """What changed from release `old` to release `new`. Raises CatalogError if either is unknown or damaged."""
     folders = _table_folders(catalog, old, new)
     with _reading(old, new) as connection:
         return compare(connection, *folders)
 
 
 def write_release_changes(catalog: Catalog, old: str, new: str, out: Path) -> int:
-    """Writes every figure that differs into `out`; returns how many. Raises CatalogError, also if it cannot write."""
+    """Writes every figure that differs to `out`; returns their number. Raises CatalogError, also if it cannot write."""
     folders = _table_folders(catalog, old, new)
     with _reading(old, new) as connection:
         return write_changes(connection, *folders, out)
@@ -79,7 +79,7 @@ def _reading(old: str, new: str) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def write_changes(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, out: Path) -> int:
-    """Writes every figure that differs into `out`, CSV or Parquet by its ending; returns how many there are."""
+    """Writes every figure that differs to `out`, as CSV or Parquet by its suffix; returns their number."""
     pair_figures(connection, old, new)
     form = "csv" if out.suffix.lower() == ".csv" else "parquet"
     text = sql.statement("write_changed_figures", path=sql.quoted(str(out)), form=form)
@@ -87,7 +87,7 @@ def write_changes(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, o
 
 
 def pair_figures(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> None:
-    """Leaves the temporary table `paired_figures` behind: every figure of both, side by side."""
+    """Creates the temporary table `paired_figures`: every figure of both releases, side by side."""
     for view, folder in (("old_figures", old), ("new_figures", new)):
         text = sql.statement(
             "figures_view",
@@ -115,7 +115,7 @@ def _places(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> Plac
 
 
 def _samples(connection: duckdb.DuckDBPyConnection, one: str, other: str) -> tuple[str, ...]:
-    rows = connection.execute(sql.statement("location_samples", one=one, other=other), [_SAMPLES]).fetchall()
+    rows = connection.execute(sql.statement("location_samples", one=one, other=other), [_MAX_SAMPLES]).fetchall()
     return tuple(row[0] for row in rows)
 
 
@@ -149,7 +149,7 @@ def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dic
 
 
 def _servable(name: str, folder: Path) -> str:
-    """What to select from for the rows of a table that answers can show."""
+    """The FROM expression for the rows of a table that answers can show."""
     rows, locations = (sql.rows_of(table_file(folder, one)) for one in (name, "locations"))
     if f"servable_{name}" not in sql.statements():
         return rows

@@ -1,1 +1,1 @@
-"""A drop becomes a release."""
+"""Makes a release from a drop."""

@@ -1,4 +1,4 @@
-"""Builds the files of a release from staged tables, and tells what they hold: checksums, digest, manifest."""
+"""Builds the files of a release from its normalised tables, and the manifest that describes them."""
 
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -14,7 +14,10 @@ from warehouse.schema.findings import SEVERITIES, Acceptance, ValidationReport
 
 
 class ReleaseContents(msgspec.Struct, frozen=True):
-    """What a release is to hold; the same contents have the same digest, whatever order their rows came in."""
+    """What a release will hold. Made for one publish.
+
+    The same contents have the same digest, in whatever order the rows arrived.
+    """
 
     tables: dict[str, TableInfo]
     attribution: tuple[str, ...]
@@ -36,12 +39,12 @@ def build_release(
     acceptance: Acceptance | None = None,
     origin: Origin | None = None,
 ) -> Manifest:
-    """Writes everything that a release needs beside its tables, except the manifest, into `out`."""
+    """Writes everything that a release needs besides its tables to `out`, except the manifest, which it returns."""
     areas = [area for area in DATA_AREAS if set(area.tables) <= set(contents.tables)]
     key_sets = {area.name: area.build(connection, tables, out) for area in areas}
     for area in areas:
         (out / area.key_set).write_bytes(key_sets[area.name].encoded())
-    places = key_sets[DATA_AREAS[0].name]  # the area that every release has, and that knows every place
+    places = key_sets[DATA_AREAS[0].name]  # every release has this area, and it knows every place
     _write_findings(out, report)
     now = datetime.now(UTC).replace(microsecond=0)
     return Manifest(
@@ -62,7 +65,7 @@ def build_release(
 
 
 def rewrite_report(out: Path, manifest: Manifest, report: ValidationReport) -> Manifest:
-    """The manifest of a release in `out` whose report has become `report`; writes that as well."""
+    """Replaces the report of the release in `out`. Returns its new manifest."""
     _write_findings(out, report)
     return msgspec.structs.replace(manifest, findings=_counts(report))
 

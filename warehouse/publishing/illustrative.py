@@ -1,6 +1,6 @@
-"""Drops for the demo: real ZIP codes, cities and counties; figures that are made up, the same each time.
+"""Drops for the demo: real ZIP codes, cities and counties, with made-up figures that are the same each time.
 
-Every file carries the mark in its footer, so whatever release it ends up in is marked illustrative.
+Every file has the illustrative mark in its footer, so any release made from it is marked too.
 """
 
 import errno
@@ -27,12 +27,12 @@ Columns = dict[str, pa.Array]
 
 
 def make_drops(folder: Path, progress: ProgressCallback = lambda _: None) -> None:
-    """Writes three drops into `folder`: `first`, a newer `second`, and `bad`, which publishing refuses.
+    """Writes three drops to `folder`: `first`, a newer `second`, and `bad`, which publishing refuses.
 
-    A folder that is there already is complete, and left alone.
+    If the folder exists, it is complete and stays as it is.
 
     Raises:
-        WarehouseError: if the packages that know the ZIP codes are not installed.
+        WarehouseError: if the packages with the ZIP codes are not installed.
     """
     if folder.is_dir():
         return
@@ -42,7 +42,7 @@ def make_drops(folder: Path, progress: ProgressCallback = lambda _: None) -> Non
         aside = Path(temporary) / folder.name
         progress(f"making up figures for {len(places):,} ZIP codes")
         _write_drop(aside / "first", places, growth=1.0, last_year=2035)
-        # the newer drop brings none: those of the release before stay
+        # the newer drop brings none, so these stay
         _write(aside / "first" / "DEVELOPMENT_PROJECTS.parquet", _projects(places))
         progress("making a newer drop")
         _write_drop(aside / "second", places, growth=1.01, last_year=2036)
@@ -107,7 +107,7 @@ def _housing(places: list[DemoPlace], growth: float) -> Columns:
 
 
 def _projects(places: list[DemoPlace]) -> Columns:
-    """One or two in every eighth ZIP code; what is not said yet is empty, as in real registers."""
+    """One or two projects in every eighth ZIP code. Some values are empty, as in real registers."""
     rows = [
         _project(place, number)
         for place in places
@@ -140,14 +140,14 @@ def _project(place: DemoPlace, number: int) -> tuple[object, ...]:
 
 
 def _people(place: DemoPlace, year: int, growth: float) -> int:
-    """A figure of a plausible size that depends on nothing but its arguments."""
+    """A plausible population that depends only on the arguments."""
     base = 120 + place.seed % 24_000
     rate = (place.seed >> 16) % 400 / 10_000 - 0.01  # -1 % to +3 % a year
     return int(base * (1 + rate) ** (year - 2010) * growth)
 
 
 def _spoil(good: Path, bad: Path) -> None:
-    """A copy of a good drop with mistakes as they happen: a column gone, a row twice, a figure below zero."""
+    """Copies a good drop and adds typical mistakes: a missing column, repeated rows, a negative figure."""
     shutil.copytree(good, bad)
     housing = pq.read_table(bad / "US_HOUSING_FORECAST.parquet")
     pq.write_table(housing.drop_columns(["TOT_HOME_AVAILABLE_2022"]), bad / "US_HOUSING_FORECAST.parquet")

