@@ -23,7 +23,7 @@ from warehouse.schema.progress import ProgressCallback
 
 # DuckDB limits itself to half a gigabyte. The rest is for libraries, and for memory that DuckDB does not count.
 MAX_MEMORY_BYTES = 1536 << 20
-MAX_READING_SECONDS = 600
+MAX_READING_SECONDS = 600  # wall-clock time
 _MAX_LINE_BYTES = 64 << 20
 _TAIL_BYTES = 4096  # of standard error
 # Somebody is stopping all processes. That says nothing about the drop.

@@ -33,6 +33,7 @@ class Extract(msgspec.Struct, frozen=True):
 
     @property
     def shape(self) -> Literal["long", "wide"]:
+        """Whether years are columns ("wide") or rows."""
         return "wide" if self.years else "long"
 
 

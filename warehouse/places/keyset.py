@@ -121,6 +121,7 @@ class KeySet:
 
     @property
     def city_count(self) -> int:
+        """The number of the area's own cities."""
         return sum(len(cities) for cities in self._stored.cities.values())
 
     def some(self, most: int) -> list[Match]:

@@ -25,6 +25,7 @@ class ReleaseContents(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
+        """12 hex digits that identify the contents and the version of the builder. Part of the release id."""
         tables = [(name, info.rows, info.checksum) for name, info in sorted(self.tables.items())]
         encoded = msgspec.json.encode((BUILDER_VERSION, self.illustrative, tables))
         return blake2b(encoded, digest_size=6).hexdigest()

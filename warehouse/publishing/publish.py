@@ -232,7 +232,7 @@ class _Publication:
             if excess is not None:
                 return None, [make_finding("reader-failed", f"comparing the drop with {before.id} {excess}")]
             where = self._catalog.folder(before.id)
-            raise CatalogError(with_remedy(f"{where} cannot be compared with: {sql.reason(error)}")) from None
+            raise CatalogError(with_remedy(f"cannot compare the drop with {where}: {sql.reason(error)}")) from None
 
     def _connection(self, budget: DiskBudget) -> duckdb.DuckDBPyConnection:
         connection = connections.connect()

@@ -50,6 +50,7 @@ class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def refused(self) -> bool:
+        """Whether any finding is an error, so that the drop cannot be published."""
         return any(finding.severity == "error" for finding in self.findings)
 
     def count(self, severity: Severity) -> int:

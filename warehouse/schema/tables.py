@@ -142,4 +142,5 @@ WIDE_POPULATION = re.compile(r"tot_(census|fx)_pop_([0-9]{4})")
 
 
 def table_named(name: str) -> Table:
+    """The table called `name`, which must exist."""
     return next(table_named for table_named in TABLES if table_named.name == name)
