@@ -1,4 +1,4 @@
-"""Which drops of an inbox are complete: they have their marker, or nothing in them has changed for a while."""
+"""Tells which drops of an inbox are complete: those with their marker, and those unchanged for a while."""
 
 import os
 import stat
@@ -11,21 +11,20 @@ import msgspec
 
 
 class _Sight(msgspec.Struct, frozen=True):
-    """One look at one drop. `digest` is of all names, sizes and times; `changed` is when, by the file system's clock,
-    something in it changed last, which copying with old times cannot hide."""
+    """One look at one drop."""
 
-    digest: bytes
-    changed: int
+    digest: bytes  # of all names, sizes and times
+    changed: int  # newest change, in ns of the file system's clock (ctime: copying with old times cannot hide it)
     empty: bool
     marked: bool
 
 
 class Arrivals:
-    """Drops from look to look.
+    """Remembers the drops of one inbox from look to look. An `Inbox` owns it.
 
-    A drop without the marker is complete once nothing in it has changed for `quiet` seconds of `clock` between looks;
-    looks have nothing to do with what files say of themselves, which may be old when they arrive. With `by_age`, for
-    whoever looks once, its last change must be so long ago by the clock of the file system, which `file_clock` tells.
+    A drop without the file `marker` is complete once looks have seen no change in it for `quiet` seconds of `clock`.
+    Times of files do not count: they may be old when a file arrives. With `by_age`, for a caller that looks only once,
+    the drop's last change must be `quiet` seconds ago by the file system's clock (`file_clock`, ns).
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class Arrivals:
         return complete, [name for name in ordered if name not in complete]
 
     def forget(self, name: str) -> None:
-        """What comes under this name from now on is another drop."""
+        """Call when the drop is gone: whatever comes under this name next is another drop."""
         self._seen.pop(name, None)
 
     def _is_complete(self, name: str) -> bool:
@@ -63,7 +62,7 @@ class Arrivals:
         return not sight.empty and self._clock() - since >= self._quiet
 
     def _remember(self, sights: dict[str, _Sight]) -> None:
-        """Keeps since when each drop has been as it is."""
+        """Keeps since when each drop has not changed."""
         before, self._seen = self._seen, {}
         now = self._clock()
         file_now = self._file_clock() if self._by_age and sights else 0
@@ -87,7 +86,7 @@ class Arrivals:
 
 
 def _walk(drop: Path) -> Iterator[tuple[Path, os.stat_result | None]]:
-    """The drop and all that is in it, hidden files too: writers keep what is not finished in them."""
+    """The drop and everything in it, hidden files included: writers keep unfinished data in them."""
     yield drop, _status(drop)
     for folder, folders, names in os.walk(drop):
         folders.sort()
@@ -100,4 +99,4 @@ def _status(path: Path) -> os.stat_result | None:
     try:
         return path.lstat()
     except OSError:
-        return None  # gone since its folder was listed: a change that the next look sees as well
+        return None  # gone since its folder was listed: the next look sees that change

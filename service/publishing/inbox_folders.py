@@ -1,11 +1,11 @@
-"""The inbox, and the way of a drop through it, by renames alone.
+"""The folders of the inbox. A drop moves through them by renames alone.
 
 <inbox>/<name>                        a drop, arriving or complete: a folder, or one Parquet file
-<inbox>/.claimed/<time>/<name>        taken, being published
+<inbox>/.claimed/<time>/<name>        a drop that is being published
 <inbox>/published/<name>-<time>/      <name> and its reports
 <inbox>/quarantine/<name>-<time>/     <name> and its reports
 
-Each step is one rename, so that a drop is in one of these places after a crash, whole. Nothing is deleted or replaced.
+Each step is one rename, so after a crash a drop is whole and in exactly one place. Nothing is deleted or replaced.
 """
 
 import os
@@ -29,13 +29,13 @@ REPORTS = ("report.json", "report.txt")
 
 _PARQUET = (".parquet", ".parq", ".pq")
 _HIDDEN = ("_", ".")
-_LONGEST_NAME = 200  # bytes, of the 255 that there are: the time has to fit as well
+_LONGEST_NAME = 200  # bytes; file systems allow 255, and the time has to fit as well
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A drop that was taken; `stamp` is when, and tells apart two of one name."""
+    """A drop that was moved to .claimed. It exists there until it is settled, over restarts."""
 
-    stamp: str
+    stamp: str  # time of the claim, which orders drops and tells apart two of one name
     path: Path
 
     @property
@@ -44,11 +44,11 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """Names of drops, oldest first; `foreign` says of each entry that can be no drop why."""
+    """What one look at the inbox found; names of drops, oldest first."""
 
     complete: tuple[str, ...]
     arriving: tuple[str, ...]
-    foreign: dict[str, str]
+    foreign: dict[str, str]  # entries that cannot be drops, and why
 
 
 def _now() -> datetime:
@@ -56,7 +56,7 @@ def _now() -> datetime:
 
 
 class Inbox:
-    """One inbox folder, as one watcher sees it. `marker`, `quiet`, `by_age` and `clock` are those of `Arrivals`."""
+    """One inbox folder, for its watcher's lifetime. `marker`, `quiet`, `by_age` and `clock` are as in `Arrivals`."""
 
     def __init__(
         self,
@@ -77,10 +77,10 @@ class Inbox:
         )
 
     def prepare(self) -> None:
-        """Makes the folders in the inbox; the inbox itself never, because it may be what was not mounted.
+        """Makes the folders in the inbox, but never the inbox itself: it may be a volume that is not mounted.
 
         Raises:
-            InboxError: if it cannot be worked with.
+            InboxError: if the inbox cannot be used.
         """
         try:
             if not self.folder.is_dir():
@@ -98,11 +98,11 @@ class Inbox:
             raise self._unusable(error) from None
 
     def lock(self) -> AbstractContextManager[bool]:
-        """Whether this watcher is alone; only then may it claim and settle."""
+        """Whether this watcher is the only one; only then may it claim and settle."""
         return exclusive(self._lock)
 
     def look(self) -> Look:
-        """Everything that waits. Raises InboxError."""
+        """The drops that wait in the inbox. Raises InboxError."""
         drops: list[Path] = []
         foreign: dict[str, str] = {}
         try:
@@ -121,7 +121,7 @@ class Inbox:
         return Look(tuple(complete), tuple(arriving), foreign)
 
     def claim(self, name: str) -> Claim | None:
-        """Takes a drop out of everybody else's hands; None if it has gone. Raises InboxError."""
+        """Moves a drop to .claimed, where nobody else writes to it; None if it is gone. Raises InboxError."""
         stamp = f"{self._now():%Y%m%dT%H%M%S.%fZ}"
         folder = self._claimed / stamp
         try:
@@ -136,13 +136,13 @@ class Inbox:
         except FileNotFoundError:
             return None
         except OSError as error:
-            remedy = "it must be writable by the user that watches"
+            remedy = "the watcher's user must be able to write to it"
             raise InboxError(f"{self.folder / name} cannot be claimed: {error.strerror or error}; {remedy}") from None
         self._arrivals.forget(name)
         return Claim(stamp, folder / name)
 
     def claims(self) -> list[Claim]:
-        """The drops that were claimed and not settled, oldest first: their watcher ended, or could not publish them.
+        """The drops that were claimed but not settled, oldest first: their watcher ended, or could not publish them.
 
         Raises:
             InboxError: if the inbox cannot be read.
@@ -155,13 +155,13 @@ class Inbox:
                 if drops:
                     found.append(Claim(folder.name, drops[0]))
                 elif not inside:
-                    folder.rmdir()  # it ended between making the folder and taking the drop
+                    folder.rmdir()  # its watcher ended between making the folder and moving the drop
         except OSError as error:
             raise self._unusable(error) from None
         return found
 
     def destination(self, claim: Claim, place: SettledPlace) -> Path:
-        """A folder that does not exist yet."""
+        """The folder in `place` for a settled drop; it does not exist yet."""
         name = os.fsencode(claim.name)[:_LONGEST_NAME].decode(errors="ignore")
         wanted = self.folder / place / f"{name}-{self._now():%Y%m%dT%H%M%SZ}"
         found, number = wanted, 1
@@ -171,7 +171,7 @@ class Inbox:
         return found
 
     def settle(self, claim: Claim, destination: Path, reports: Mapping[str, bytes]) -> None:
-        """Moves a drop and its reports to where it stays, together. Raises InboxError."""
+        """Moves a drop and its reports to `destination`, in one rename. Raises InboxError."""
         folder = claim.path.parent
         try:
             for name, text in reports.items():
@@ -185,7 +185,7 @@ class Inbox:
             raise InboxError(f"{claim.path} cannot be moved to {destination.parent}: {why}") from None
 
     def _time_of_files(self) -> int:
-        """The file system's own clock, which on a network is not this machine's."""
+        """The file system's own clock in ns; on a network it is not this machine's."""
         self._lock.touch()
         return self._lock.stat().st_ctime_ns
 
@@ -194,13 +194,13 @@ class Inbox:
 
 
 def _foreign(entry: "os.DirEntry[str]") -> str | None:
-    """Why an entry of the inbox can be no drop, None if it can."""
+    """Why an entry of the inbox cannot be a drop; None if it can."""
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in entry.name):
         return "its name is not text"  # control characters, or bytes that are not UTF-8
     if entry.name in REPORTS:
         return "its name is that of a report"
     if entry.is_symlink():
-        return "it is a link: copy what it leads to"
+        return "it is a link: copy its target instead"
     if entry.is_dir(follow_symlinks=False):
         return None
     if not entry.is_file(follow_symlinks=False) or not entry.name.lower().endswith(_PARQUET):

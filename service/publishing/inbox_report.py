@@ -1,4 +1,4 @@
-"""What is kept beside a drop that went through the inbox."""
+"""The reports that are kept beside a drop once it went through the inbox."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,18 +13,18 @@ TextOf = Callable[[PublishOutcome], str]
 
 
 class DropReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What report.json holds; `release` is the one that was current when it was written."""
+    """What report.json holds."""
 
     drop: str
     result: str
     at: datetime
-    release: str | None
+    release: str | None  # current when the report was written
     findings: tuple[Finding, ...]
     comparison: Comparison | None
 
 
 def reports(drop: str, outcome: PublishOutcome, text_of: TextOf) -> dict[str, bytes]:
-    """The files, by name; `text_of` makes the one for people."""
+    """The files by name, for programs and for people; `text_of` makes the text for people."""
     content = DropReport(
         drop=drop,
         result=outcome.result,

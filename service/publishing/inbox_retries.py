@@ -1,8 +1,7 @@
-"""Drops of the inbox that could not be published for reasons of ours: which are tried again, and which others may
-overtake.
+"""Drops of the inbox that failed for reasons unrelated to them: which are retried, and which may be overtaken.
 
-An older drop must not go live after a newer one: old figures would replace new ones. So a drop that was overtaken is
-set aside, and somebody decides.
+An older drop must not go live after a newer one, because old figures would replace new ones. So a drop that was
+overtaken is set aside, and a person decides.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,14 +16,14 @@ from warehouse.schema.errors import NoReleaseError
 from warehouse.schema.findings import make_report
 from warehouse.schema.printable import printable
 
-# So often a drop is tried before newer ones are tried as well. A disk that is full fails those too; what fails this
-# drop alone does not.
+# Tries of a drop before newer ones are tried as well. A full disk fails those too; a problem of this drop alone does
+# not.
 PATIENCE = 3
-_SHOWN = 3
+_SHOWN = 3  # problems named in one message
 
 
 class Retries:
-    """The drops that failed, by claim; a restarted watcher goes on from what the status file says."""
+    """The claimed drops that failed. `InboxDrops` owns it; a restarted watcher rebuilds it from the status file."""
 
     def __init__(self, failing: Iterable[Failing] = ()) -> None:
         self._failing = {one.stamp: one for one in failing}
@@ -44,7 +43,7 @@ class Retries:
         self._failing.pop(claim.stamp, None)
 
     def keep(self, claims: Sequence[Claim]) -> None:
-        """Forgets all that are not among `claims`: somebody took them away."""
+        """Forgets drops that are not among `claims`: somebody took them away."""
         there = {claim.stamp for claim in claims}
         self._failing = {stamp: one for stamp, one in self._failing.items() if stamp in there}
 
@@ -61,7 +60,7 @@ class Retries:
 
 def set_aside(data: Path, failing: Failing, newer: str) -> PublishOutcome:
     """The refusal of a drop that was overtaken by the drop `newer`."""
-    message = f"failed {failing.tries} times ({failing.problem}), and {newer}, which is newer, has gone live meanwhile"
+    message = f"failed {failing.tries} times ({failing.problem}); meanwhile {newer}, which is newer, went live"
     return refusal(data, "overtaken", message)
 
 

@@ -1,4 +1,4 @@
-"""What the inbox's watcher has done, kept in the data folder over restarts, for every instance's /metrics."""
+"""What the inbox's watchers have done, kept in the data folder over restarts. Every instance's /metrics shows it."""
 
 import os
 from collections.abc import Iterator
@@ -16,35 +16,32 @@ _WATCHED = "inbox.watched"
 
 
 class Failing(msgspec.Struct, frozen=True):
-    """A claimed drop that could not be published for a reason of ours, `problem`, in so many `tries`."""
+    """A claimed drop that could not be published for a reason unrelated to it."""
 
-    stamp: str
+    stamp: str  # of its claim
     name: str
     tries: int
-    problem: str
+    problem: str  # of the last try
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """`counted` is the claim that was counted last, so that a crash before it is settled does not count it twice.
+    """The content of the status file. It outlives watchers; the one that watches writes it."""
 
-    `untold` is a refused drop whose command has not run to its end: its name, and its folder in quarantine.
-    """
-
-    published: int = 0
-    refused: int = 0
-    waiting: int = 0
-    last_refusal: float | None = None
-    counted: str | None = None
-    untold: tuple[str, str] | None = None
+    published: int = 0  # drops since the data folder was made, also those that were current already
+    refused: int = 0  # likewise
+    waiting: int = 0  # drops in the inbox now, arriving and claimed ones included
+    last_refusal: float | None = None  # Unix time
+    counted: str | None = None  # stamp of the claim counted last: a crash before it is settled must not count it twice
+    untold: tuple[str, str] | None = None  # a refused drop whose command has not ended: name, folder in quarantine
     failing: tuple[Failing, ...] = ()
 
 
 @contextmanager
 def watched(data: Path) -> Iterator[None]:
-    """Says until the block ends, or the process, that somebody watches an inbox for this data folder."""
+    """Marks this data folder as watched until the block or the process ends."""
     descriptor = open_lock(data / _WATCHED)
     try:
-        flock(descriptor, LOCK_EX)  # at most for the moment in which somebody looks
+        flock(descriptor, LOCK_EX)  # waits at most while another process looks whether it is watched
         yield
     finally:
         os.close(descriptor)
@@ -65,7 +62,7 @@ def _is_watched(data: Path) -> bool:
 
 
 def shown_status(data: Path) -> Status:
-    """As `read_status`. What waits and what fails is news of the moment: without a watcher it is none."""
+    """As `read_status`, without `waiting` and `failing` if nobody watches: they are out of date then."""
     status = read_status(data)
     if (status.waiting or status.failing) and not _is_watched(data):
         return msgspec.structs.replace(status, waiting=0, failing=())
@@ -73,7 +70,7 @@ def shown_status(data: Path) -> Status:
 
 
 def read_status(data: Path) -> Status:
-    """What there is; a file that cannot be read counts for nothing, and is replaced by what happens next."""
+    """The stored status; an unreadable file counts as empty and is replaced by the next change."""
     try:
         return read_struct(data / _FILE, Status)
     except (OSError, ValueError):
@@ -81,8 +78,10 @@ def read_status(data: Path) -> Status:
 
 
 class StatusFile:
-    """The file, for the one watcher that may write it. Counting may raise OSError; nothing is changed then. What is of
-    the moment is written if it can be: a full disk must keep nobody from trying again.
+    """The status file, for the one watcher that may write it, while it holds the lock.
+
+    Counting raises OSError if it cannot be written, and changes nothing then. `waiting` and `failing` ignore such an
+    error: a full disk must not keep the watcher from trying again.
     """
 
     def __init__(self, data: Path) -> None:

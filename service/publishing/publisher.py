@@ -1,4 +1,4 @@
-"""Publishing as the command line and the inbox do it: settings obeyed, the cache warmed, old releases retired."""
+"""Publishing as the command line and the inbox do it: with the settings' limits, warming, and retirement."""
 
 import os
 import socket
@@ -22,19 +22,19 @@ from warehouse.schema.findings import Acceptance, Finding
 from warehouse.schema.printable import printable
 from warehouse.schema.progress import ProgressCallback
 
-_MOST_PATHS = 20
+_MOST_PATHS = 20  # kept in a manifest
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
-    """`behind`: live instances that do not serve the release yet. `retired`: releases that were removed."""
+    """What one publish did."""
 
     outcome: PublishOutcome
-    behind: tuple[InstanceRecord, ...] = ()
-    retired: tuple[str, ...] = ()
+    behind: tuple[InstanceRecord, ...] = ()  # live instances that do not serve the release yet
+    retired: tuple[str, ...] = ()  # ids of the releases that were removed
 
 
 def origin_of(paths: Sequence[str], via: Literal["command", "inbox", "demo"]) -> Origin:
-    """Whoever runs this process, here, publishes what is at `paths`."""
+    """The origin of a drop at `paths`: published by whoever runs this process, on this host."""
     shown = [printable(os.path.abspath(Path(path).expanduser())) for path in paths[:_MOST_PATHS]]  # noqa: PTH100 - keeps links
     more = [f"and {len(paths) - _MOST_PATHS:,} more"] if len(paths) > _MOST_PATHS else []
     return Origin(by=whoami(), host=printable(socket.gethostname()), paths=(*shown, *more), via=via)
@@ -63,7 +63,7 @@ def options_of(
 def publish_and_wait(
     settings: Settings, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback
 ) -> Published:
-    """Publishes, waits for the live instances, and retires what is surplus. Raises as `publish`."""
+    """Publishes, waits for the live instances, and retires surplus releases. Raises as `publish`."""
     catalog = Catalog(settings.data_path)
 
     def warmed(folder: Path, manifest: Manifest, tell: ProgressCallback) -> list[Finding]:
@@ -78,5 +78,5 @@ def publish_and_wait(
         try:
             retired = retire_all_but(catalog, settings.keep_releases)
         except WarehouseError:
-            retired = []  # another publisher was quicker, and retires as well
+            retired = []  # another publisher is at work, and retires as well
     return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))

@@ -1,4 +1,4 @@
-"""The command that is run when a drop of the inbox is refused."""
+"""Runs the operator's command when a drop of the inbox is refused."""
 
 import contextlib
 import os
@@ -13,9 +13,9 @@ MAX_HOOK_SECONDS = 30.0
 
 
 def run_command(command: str, name: str, folder: str) -> str | None:
-    """Tells of the drop `name`, now in `folder` with its reports; returns how the command failed, if it did.
+    """Runs `command`, without a shell, for the drop `name` in `folder`; returns how it failed, None if it did not.
 
-    There is no shell. Neither the command, which may name a token, nor what it prints is repeated.
+    The message repeats neither the command, which may contain a token, nor its output.
     """
     drop = {
         "DROP_NAME": name,
@@ -29,11 +29,11 @@ def run_command(command: str, name: str, folder: str) -> str | None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # so that what it started ends with it
+            start_new_session=True,  # so that its own children can be killed with it
         ) as process:
             try:
                 code = process.wait(MAX_HOOK_SECONDS)
-            except BaseException:  # too late, or nobody waits for it any more
+            except BaseException:  # it takes too long, or the watcher stops
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 raise
@@ -45,7 +45,7 @@ def run_command(command: str, name: str, folder: str) -> str | None:
 
 
 def _environment() -> dict[str, str]:
-    """This process's, without our secrets: they are no business of the command's."""
+    """This process's environment without our secrets, which the command must not see."""
     secrets = {
         f"{ENVIRONMENT_PREFIX}{name.upper()}{suffix}" for name in names() if is_secret(name) for suffix in ("", "_FILE")
     }

@@ -1,4 +1,4 @@
-"""Rolling back as the command line and the operators' listener do it: switched, and waited for."""
+"""Rolling back as the command line and the operators' listener do it: switch, then wait for the instances."""
 
 from pathlib import Path
 
@@ -12,14 +12,16 @@ SERVED_WITHIN_SECONDS = 2.0
 
 
 class RolledBack(msgspec.Struct, frozen=True):
-    """`release` is current again. `behind`: live instances that do not serve it yet."""
+    """What one rollback did."""
 
-    release: str
-    behind: tuple[InstanceRecord, ...]
+    release: str  # current now
+    behind: tuple[InstanceRecord, ...]  # live instances that do not serve it yet
 
 
 def roll_back_and_wait(data: Path, release: str | None, by: str) -> RolledBack:
-    """Makes `release`, or the one before the current, current for `by`, and waits for the live instances.
+    """Makes `release` current (None: the one before the current) and waits for the live instances.
+
+    `by` is who asked for it.
 
     Raises:
         CatalogError: if there is no such release, or it is damaged.

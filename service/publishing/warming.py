@@ -1,4 +1,4 @@
-"""Warming the shared cache before a release goes live, and saying so where that is not what running instances use."""
+"""Warms the shared cache before a release goes live; warns if the running instances use another cache, or none."""
 
 import socket
 from collections.abc import Callable, Iterable
@@ -19,13 +19,13 @@ from warehouse.schema.findings import Finding
 from warehouse.schema.printable import printable
 
 _WARM_SECONDS = 60.0
-_SHOWN = 5
+_SHOWN = 5  # instances named in one warning
 
 
 def warm_release(
     settings: Settings, folder: Path, manifest: Manifest, progress: Callable[[str], None]
 ) -> list[Finding]:
-    """Puts the release into the cache as `settings.warm` says; returns what of that somebody must know."""
+    """Puts the release's answers into the cache as `settings.warm` says; returns warnings for the data engineer."""
     instances = live_instances(settings.data_path)
     if settings.warm == "off":
         return [make_finding("warming-off", f"FORECAST_WARM is off here; {_slow(instances)}")] if instances else []
@@ -33,7 +33,7 @@ def warm_release(
         url = owner.running_url(settings, "cache")
     except EmbeddedError as error:
         return [make_finding("not-warmed", str(error))]
-    if url is None:  # where nobody serves, it begins empty with the next instance
+    if url is None:  # if nobody serves, the cache starts empty with the next instance
         return [_nothing_warmed(instances)] if instances else []
     try:
         secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=False)
@@ -52,7 +52,7 @@ def _warm(
     progress: Callable[[str], None],
     cursors: Cursors,
 ) -> str | None:
-    """Why it could not be done whole, if so."""
+    """Why warming is incomplete; None if it is complete."""
     plan = Plan(release=manifest.id, ttl=settings.cache_ttl, seconds=_WARM_SECONDS)
     answers = (
         (area.name, query, body)
@@ -79,13 +79,13 @@ def _warmed_elsewhere(ours: str, instances: list[InstanceRecord]) -> list[Findin
     others = [one for one in instances if one.cache is not None and not same_store(one.cache, one.host, ours, host)]
     if not others:
         return []
-    message = f"{ours} was warmed, which is not the cache of all that serve here; {_slow(others)}"
+    message = f"{ours} was warmed, but not every running instance uses that cache; {_slow(others)}"
     return [make_finding("warmed-elsewhere", message, count=len(others), samples=_caches(others), remedy=_remedy())]
 
 
 def _slow(instances: list[InstanceRecord]) -> str:
     many = f"{len(instances)} running instance{'s' if len(instances) > 1 else ''}"
-    return f"the first requests to {many} are slower, until the cache is filled"
+    return f"the first requests to {many} are slower until the cache fills"
 
 
 def _caches(instances: Iterable[InstanceRecord]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The inbox watcher that the settings describe: for `forecast extracts watch`, and for the process of `serve`."""
+"""Builds the inbox watcher from the settings, for `forecast extracts watch` and for the watcher process of `serve`."""
 
 import io
 import signal
@@ -43,20 +43,20 @@ def report_text(outcome: PublishOutcome) -> str:
 
 @contextmanager
 def stoppable(tell: Callable[[Event], None]) -> Iterator[None]:
-    """SIGTERM, SIGINT and SIGHUP abandon what is under way: it is whole at every point, and taken up next time."""
+    """SIGTERM, SIGINT and SIGHUP abandon the drop under way. That is safe at any point: the next watcher does it."""
     numbers = stop_signals()
 
     def stop(number: int, _: FrameType | None) -> None:
         interruption.note(number)
         for again in numbers:
-            signal.signal(again, signal.SIG_IGN)  # once is enough; a second one must not disturb the tidying up
+            signal.signal(again, signal.SIG_IGN)  # a second signal must not disturb the cleanup
         raise Stopped(signal.Signals(number).name)
 
     before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     except Stopped as stopped:
-        tell(Event(event="stopped", message=f"stopped by {stopped}; a drop that was under way is taken up next time"))
+        tell(Event(event="stopped", message=f"stopped by {stopped}; a drop under way is published next time"))
     finally:
         interruption.forget()
         for number, handler in before.items():

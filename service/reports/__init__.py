@@ -1,1 +1,1 @@
-"""Findings and differences between releases, as text and as a page."""
+"""Findings and differences between releases, as text and as an HTML page."""

@@ -1,20 +1,20 @@
 """Small charts as inline SVG. Old and new differ in shape as well as in colour, and every chart has a title.
 
-Built as XML trees, so that whatever a name holds is escaped; colours are the page's (report.html).
+They are built as XML trees, so that every name is escaped. Their colours come from the page (html_page.html).
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-Pair = tuple[int | None, int | None]
+Pair = tuple[int | None, int | None]  # before and now; None if there is none
 
-_WIDTH = 560
-_STATES = 24
+_WIDTH = 560  # of a chart, in SVG units
+_STATES = 24  # rows of a chart; the rest is summed up
 
 
 def population_lines(years: Mapping[int, Pair]) -> str:
-    """National totals by year: the old ones a broad pale line, the new ones a thin line with dots above it."""
+    """National totals by year: the old ones as a broad pale line, the new ones as a thin line with dots above it."""
     svg = _svg(284, "Population by year", _ends(years))
     values = [value for pair in years.values() for value in pair if value is not None]
     ticks = _ticks(min(values), max(values))
@@ -38,7 +38,7 @@ def population_lines(years: Mapping[int, Pair]) -> str:
 
 
 def housing_bars(figures: Mapping[str, Pair]) -> str:
-    """National totals of homes: for each figure the old bar, hatched, above the new one, solid."""
+    """National totals of homes: for each figure, the old bar (hatched) above the new one (solid)."""
     row, label = 52, 205
     svg = _svg(row * len(figures) + 8, "Homes by figure", _ends(figures))
     _hatching(svg)
@@ -54,7 +54,7 @@ def housing_bars(figures: Mapping[str, Pair]) -> str:
 
 
 def state_bars(gained: Mapping[str, int], lost: Mapping[str, int]) -> str:
-    """ZIP codes by state: those lost to the left, hatched; those gained to the right, solid."""
+    """ZIP codes by state: lost ones to the left (hatched), gained ones to the right (solid)."""
     rows = _by_state(gained, lost)
     row, centre = 22, _WIDTH / 2
     title = f"{sum(gained.values()):,} ZIP codes gained, {sum(lost.values()):,} lost"
@@ -76,7 +76,7 @@ def state_bars(gained: Mapping[str, int], lost: Mapping[str, int]) -> str:
 
 
 def _by_state(gained: Mapping[str, int], lost: Mapping[str, int]) -> Sequence[tuple[str, int, int]]:
-    """State, gained, lost; those with the most first, and what is beyond the chart's height together, last."""
+    """State, gained, lost. The largest come first; what does not fit the chart is summed up as the last row."""
     rows = [(state, gained.get(state, 0), lost.get(state, 0)) for state in {*gained, *lost}]
     rows.sort(key=lambda entry: (-entry[1] - entry[2], entry[0]))
     shown, rest = rows[:_STATES], rows[_STATES:]
@@ -86,7 +86,7 @@ def _by_state(gained: Mapping[str, int], lost: Mapping[str, int]) -> Sequence[tu
 
 
 def _ends(pairs: Mapping[int, Pair] | Mapping[str, Pair]) -> str:
-    """What a chart says to whoever cannot see it; the numbers themselves are in the page's tables."""
+    """The chart in words, for screen readers; the page's tables have all numbers."""
 
     def said(pair: Pair) -> str:
         old, new = ("none" if value is None else f"{value:,}" for value in pair)
@@ -105,7 +105,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _short(value: float, step: float) -> str:
-    """315,000,000 as 315 M, with as many decimals as tell ticks apart."""
+    """315,000,000 as 315 M, with enough decimals to tell ticks apart."""
     if not value:
         return "0"
     scale, unit = next(((scale, unit) for scale, unit in ((1e6, " M"), (1e3, " k")) if step >= scale / 100), (1.0, ""))

@@ -1,6 +1,6 @@
-"""The report of a checked drop as one self-contained page, with small charts of what drifted.
+"""The report of a checked drop as one self-contained page, with small charts of the drift.
 
-Nothing in it is loaded from elsewhere and nothing runs: it can be mailed, kept beside a drop, and printed.
+It loads nothing and runs no script, so it can be mailed, kept beside a drop, and printed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ def _key(kind: str) -> str:
 
 
 def render(outcome: PublishOutcome, drop: str, at: datetime | None = None) -> str:
-    """The page on what `outcome` says of `drop`, checked at `at` (now)."""
+    """The page about the `outcome` of checking `drop` at the time `at` (default: now)."""
     template = resources.files("service.reports").joinpath("html_page.html").read_text(encoding="utf-8")
     said = wording.verdict(outcome)
     comparison = outcome.report.comparison
@@ -48,7 +48,7 @@ def _text(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    """A long name that may break where its words do."""
+    """A long name, with places where a line may break."""
     return _text(text).replace("_", "_<wbr>").replace("/", "/<wbr>")
 
 
@@ -99,7 +99,7 @@ def _where(finding: Finding) -> str:
 
 
 def _drift(comparison: Comparison) -> str:
-    """Charts of what there is, each followed by what it does not say in numbers."""
+    """Charts of the figures that there are, and the numbers behind them."""
     totals = {figure.figure: (figure.old_total, figure.new_total) for figure in comparison.figures}
     years = {int(name.removeprefix(_POPULATION)): pair for name, pair in totals.items() if name.startswith(_POPULATION)}
     homes = {name: pair for name, pair in totals.items() if not name.startswith(_POPULATION)}

@@ -1,4 +1,4 @@
-"""Findings, comparisons and releases as a data engineer reads them: summary first, details below."""
+"""Prints findings, comparisons and releases for a data engineer: summary first, details below."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,15 +21,15 @@ from warehouse.schema.errors import CatalogError
 from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport
 from warehouse.schema.progress import ProgressCallback
 
-_NARROW = 84  # columns; below, tables leave out what is not needed, and findings stand under their rule
-_FILES = 3
-_STATES = 12
+_NARROW = 84  # columns of text; below, tables leave out details, and findings stand under their rule
+_FILES = 3  # names of a table's files that are shown
+_STATES = 12  # states that are named in a line
 _COLOURS = {"error": "bold red", "warning": "yellow", "info": "dim"}
 _TONES = {"good": "bold green", "bad": "bold red"}
 
 
 def headline(outcome: PublishOutcome) -> str:
-    """What became of a drop, in one line."""
+    """What became of a drop, in one line, with Rich markup."""
     said = wording.verdict(outcome)
     return f"[{_TONES[said.tone]}]{said.word}[/]: {said.rest}\n"
 
@@ -39,7 +39,7 @@ def severity_markup(severity: Severity) -> str:
 
 
 def write_html(path: Path, outcome: PublishOutcome, drop: str) -> None:
-    """The same as a page. Raises CatalogError if it cannot be written."""
+    """Writes the outcome as an HTML page. Raises CatalogError if it cannot be written."""
     try:
         write_atomically(path, html_page.render(outcome, drop).encode())
     except OSError as error:
@@ -48,7 +48,7 @@ def write_html(path: Path, outcome: PublishOutcome, drop: str) -> None:
 
 @contextmanager
 def progress(console: Console) -> Iterator[ProgressCallback]:
-    """Tells each step, in a terminal only."""
+    """Shows the step under way, in a terminal only."""
     if not console.is_terminal:
         yield lambda _step, /: None
         return
@@ -57,7 +57,7 @@ def progress(console: Console) -> Iterator[ProgressCallback]:
 
 
 def print_report(console: Console, report: ValidationReport) -> None:
-    """Every finding, worst first: what it is on the left, what it says beside or, in a narrow terminal, below."""
+    """Prints every finding, worst first: severity and rule on the left, the message beside it (narrow: below)."""
     if not report.findings:
         return
     if console.width < _NARROW:
@@ -76,7 +76,7 @@ def print_report(console: Console, report: ValidationReport) -> None:
 
 
 def print_outcome(console: Console, outcome: PublishOutcome) -> None:
-    """What became of a drop, what was found, and how it compares."""
+    """Prints what became of a drop, its findings, and how it compares with the current release."""
     console.print(headline(outcome))
     print_report(console, outcome.report)
     if outcome.report.comparison is not None:
@@ -86,7 +86,7 @@ def print_outcome(console: Console, outcome: PublishOutcome) -> None:
 
 
 def print_comparison(console: Console, comparison: Comparison, title: str) -> None:
-    """Places, then what changed of the tables, of the national totals, and the largest movers."""
+    """Prints places, then the changes of tables and national totals, then the largest movers."""
     console.print(f"[bold]{escape(title)}[/bold]")
     heads = Table.grid(padding=(0, 2, 0, 0))
     heads.add_row("ZIP codes", wording.places_line(comparison))
@@ -109,7 +109,7 @@ def print_comparison(console: Console, comparison: Comparison, title: str) -> No
 
 
 def print_releases(console: Console, data: Path, releases: Sequence[Manifest], pointer: Pointer | None) -> None:
-    """Newest first, one line each, below a line that says which one is served; then who published them."""
+    """Prints which release is current, then one line for each, newest first, then who published them."""
     current, previous = (pointer.release, pointer.previous) if pointer else (None, None)
     many = f"{len(releases)} release{'s' if len(releases) > 1 else ''}"
     console.print(f"{many}; " + (f"current is [bold]{current}[/bold]" if current else "none is current"))
@@ -174,7 +174,7 @@ def _rule(finding: Finding) -> Text:
 
 
 def _body(finding: Finding) -> RenderableType:
-    """The message, and on lines of their own the file, samples, why it was accepted, and what to do."""
+    """The message, then on separate lines: file, samples, why it was accepted, and what to do."""
     lines: list[RenderableType] = [Text(visible(finding.message), overflow="fold")]
     if finding.file and finding.file not in finding.message:
         lines.append(Text(visible(finding.file), "dim", overflow="fold"))

@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-# Columns of a page: wide enough for a table in a pipe.
+# Columns of text: the width of reports, and of output into a pipe.
 WIDTH = 100
 
 

@@ -1,4 +1,4 @@
-"""What a report says in words and numbers, the same in the terminal and on the page."""
+"""The words and numbers of a report, the same in the terminal and on the page."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -11,18 +11,18 @@ from warehouse.schema.comparison import Comparison, FigureChange
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import TABLES
 
-SAMPLES_IN_A_ROW = 16
-NOT_COMPARED = "Not compared: there is no release like it to compare with, or a table that is needed is missing."
+SAMPLES_IN_A_ROW = 16  # characters; longer samples get a line each
+NOT_COMPARED = "Not compared: there is no comparable release, or a required table is missing."
 
 Tone = Literal["good", "bad"]
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What became of a drop: in a word, and in the rest of the sentence."""
+    """What became of a drop, as the first line of a report."""
 
     tone: Tone
     word: str
-    rest: str
+    rest: str  # of the sentence
 
 
 def verdict(outcome: PublishOutcome) -> Verdict:
@@ -33,7 +33,7 @@ def verdict(outcome: PublishOutcome) -> Verdict:
     if outcome.result == "already_current":
         return Verdict("good", "Already current", f"{summary}.")
     if outcome.result == "passed":
-        return Verdict("good", "Good", f"it could be published; {summary}.")
+        return Verdict("good", "Good", f"it can be published; {summary}.")
     size = f"{contents(manifest)}; " if manifest else ""
     return Verdict("good", "Published", f"{size}{summary}.")
 
@@ -49,7 +49,7 @@ def contents(manifest: Manifest) -> str:
 
 
 def visible(text: str) -> str:
-    """`text` with what cannot be printed escaped: names come from files, and could steer a terminal or turn a line."""
+    """`text` with unprintable characters escaped: names come from files, and could control a terminal."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
@@ -58,7 +58,7 @@ def number(value: int | None) -> str:
 
 
 def change(old: int | None, new: int | None) -> str:
-    """The relative change, with more digits where fewer would say that there is none."""
+    """The relative change; a tiny one is `<0.01%`, never 0%."""
     if not old or new is None:
         return ""
     share = (new - old) / old
@@ -70,7 +70,7 @@ def changed_figures(comparison: Comparison) -> list[FigureChange]:
 
 
 def unchanged_line(comparison: Comparison) -> str:
-    """How many figures are the same, empty if none is."""
+    """How many figures did not change; empty if all did."""
     same = len(comparison.figures) - len(changed_figures(comparison))
     if not same:
         return ""
@@ -90,7 +90,7 @@ def figures_line(comparison: Comparison) -> str:
 
 
 def records_lines(comparison: Comparison) -> list[tuple[str, str]]:
-    """Of every table whose rows have ids: its name, and what changed."""
+    """For every table whose rows have ids: its name and what changed."""
     return [
         (name, f"{records.gained:,} new, {records.lost:,} gone, {records.changed:,} with other values")
         for name, records in comparison.records.items()
@@ -98,10 +98,10 @@ def records_lines(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def samples_of(finding: Finding) -> list[str]:
-    """The samples that the message does not name already."""
+    """The samples that the message does not contain already."""
     return [visible(sample) for sample in finding.samples if sample not in finding.message]
 
 
 def in_a_row(samples: Iterable[str]) -> bool:
-    """Whether samples are short enough to stand side by side."""
+    """Whether samples are short enough for one line."""
     return all(len(sample) <= SAMPLES_IN_A_ROW for sample in samples)

@@ -65,7 +65,7 @@ def test_what_lies_in_the_inbox_is_told_apart(inbox: Inbox, folder: Path, tmp_pa
         "notes.txt": "it is neither a folder nor a .parquet file",
         "pipe.parquet": "it is neither a folder nor a .parquet file",
         "report.json": "its name is that of a report",
-        "link.parquet": "it is a link: copy what it leads to",
+        "link.parquet": "it is a link: copy its target instead",
         "new\nline.parquet": "its name is not text",
         "\ufffd.parquet": "its name is not text",
     }

@@ -208,7 +208,7 @@ def test_another_cache_than_the_instances_use_is_a_warning_that_names_both(
         outcome = published(ours, write_drop(short / "drop"))
     (found,) = [one for one in outcome.outcome.report.findings if one.rule == "warmed-elsewhere"]
     assert (found.severity, found.count) == ("warning", 1)
-    assert found.message.startswith(f"unix://{cache.socket}?db=0 was warmed, which is not the cache of all that serve")
+    assert found.message.startswith(f"unix://{cache.socket}?db=0 was warmed, but not every running instance uses")
     assert "the first requests to 1 running instance are slower" in found.message
     assert found.samples == (f"instance 4711 on {socket.gethostname()}: redis://cache.example.org:6379/0",)
     assert "FORECAST_CACHE_URL" in (found.remedy or "")

@@ -42,7 +42,7 @@ def test_a_good_drop_is_exit_code_0_and_changes_nothing(cli: Cli, drop: Path) ->
     """Not even a data folder comes into being."""
     done = cli("extracts", "check", str(drop))
     assert (done.code, done.out) == (0, "")
-    assert done.err.startswith("Good: it could be published; no findings.")
+    assert done.err.startswith("Good: it can be published; no findings.")
     assert not cli.data.exists()
 
 
