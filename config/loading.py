@@ -16,14 +16,14 @@ import msgspec
 from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError, describe, is_secret, is_url, names, type_of
 from config.urls import EMBEDDED, url_problem
 
-# Kubernetes injects these into every pod beside a service named "forecast"; they are never ours.
+# Kubernetes injects these into pods if a service is named "forecast"; they are never ours.
 FOREIGN_PREFIXES = ("FORECAST_PORT", "FORECAST_SERVICE_")
 
 _CONFIG = f"{ENVIRONMENT_PREFIX}CONFIG"
 _FILE = "_file"
 _FOLDERS = ("data_dir", "inbox")
 
-# A setting's name, its value as found, and where it was found.
+# For each setting that one source sets: its name, its value as written, and where it was found.
 SourcedSettings = Iterator[tuple[str, object, str]]
 
 
@@ -31,7 +31,7 @@ class Loaded(msgspec.Struct, frozen=True):
     """The settings of one command, and where each value came from, by name."""
 
     settings: Settings
-    sources: dict[str, str]
+    sources: dict[str, str]  # by the setting's name: `default`, a variable, a file and key, or the command line
 
 
 def load(
@@ -115,7 +115,7 @@ def _named(found: Mapping[str, object], place: str, prefix: str) -> SourcedSetti
         hints = ", ".join(f"{written(key)}{_hint(key, written)}" for key in unknown)
         raise SettingsError(
             f"{place}unknown setting{'s' if len(unknown) > 1 else ''} {hints}; "
-            "`forecast config --defaults` lists those there are"
+            "`forecast config --defaults` lists all settings"
         )
     for key, value in found.items():
         name = _owner(key) or key
@@ -150,7 +150,7 @@ def _read_secret(location: object, source: str) -> str:
     except OSError as error:
         raise SettingsError(f"{source}: cannot read {location}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise SettingsError(f"{source}: {location} is not text in UTF-8") from None
+        raise SettingsError(f"{source}: {location} is not UTF-8 text") from None
     if not value:
         raise SettingsError(f"{source}: {location} is empty")
     return value
@@ -193,11 +193,11 @@ def _check_command(command: str, source: str) -> None:
     try:
         shlex.split(command)
     except ValueError as error:
-        raise SettingsError(f"{source}: is no command: {error}") from None
+        raise SettingsError(f"{source}: is not a command: {error}") from None
 
 
 def _pairs(text: str, source: str) -> dict[str, str]:
-    """``name=value`` pairs between commas; a value may be a percentage."""
+    """``name=value`` pairs, separated by commas; a value may be a percentage."""
     pairs = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -211,11 +211,11 @@ def _share(percentage: str, source: str) -> str:
     try:
         return repr(float(percentage[:-1]) / 100)
     except ValueError:
-        raise SettingsError(f"{source}: {percentage!r} is no percentage") from None
+        raise SettingsError(f"{source}: {percentage!r} is not a percentage") from None
 
 
 def _absolute(path: str, source: str) -> str:
     try:
         return str(Path(path).expanduser().absolute())
     except RuntimeError:
-        raise SettingsError(f"{source}: {path} names a user that there is not") from None
+        raise SettingsError(f"{source}: {path} names a user that does not exist") from None

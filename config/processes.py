@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 
 
 def die_with_parent(number: int = signal.SIGKILL) -> None:

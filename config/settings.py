@@ -37,7 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = EMBEDDED
     keys_pepper: Annotated[
         str | None,
-        Meta(description="Secret that key digests are made with; created in the data folder if unset.", extra=_SECRET),
+        Meta(description="Secret that key digests are made with; unset: one in the data folder.", extra=_SECRET),
     ] = None
     embedded_allowed: Annotated[
         bool, Meta(description="Whether `embedded` is accepted; the container image says false.")
@@ -65,7 +65,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     workers: Annotated[
         Annotated[int, Meta(ge=1, le=256)] | None,
-        Meta(description="Serving processes; unset: the processors this machine may use."),
+        Meta(description="Worker processes; unset: one per processor that may be used."),
     ] = None
 
     cache_ttl: Annotated[
@@ -76,13 +76,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 0.05
     near_cache_bytes: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="Memory of the near cache in one worker, 0: off; unset: 256 MiB, less where memory is small."),
+        Meta(description="Memory of one worker's near cache; 0: off; unset: 256 MiB, less if memory is small."),
     ] = None
     near_cache_ttl: Annotated[
-        float, Meta(gt=0, le=86_400, description="Time that an entry stays in the near cache; it is right for longer.")
+        float, Meta(gt=0, le=86_400, description="Time to live of an entry in the near cache; it never becomes wrong.")
     ] = 300.0
     keys_timeout: Annotated[
-        float, Meta(gt=0, le=5, description="Longest wait for one try at the key store (there are two).")
+        float, Meta(gt=0, le=5, description="Longest wait for one try at the key store; there are two tries.")
     ] = 0.1
     lookup_timeout: Annotated[
         float, Meta(gt=0, le=4, description="Deadline of one look-up in the warehouse, waiting included.")
@@ -96,23 +96,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
 
     max_age: Annotated[
-        int, Meta(ge=0, le=86_400, description="`max-age` of Cache-Control on answers that may be kept.")
+        int, Meta(ge=0, le=86_400, description="`max-age` of Cache-Control on answers that clients may keep.")
     ] = 60
     connections: Annotated[
         int, Meta(ge=1, le=1_000_000, description="Connections that one worker serves; requests on more are 503.")
     ] = 20_000
     keep_alive: Annotated[
-        int, Meta(ge=1, le=3600, description="How long an idle connection stays open; more than the balancer's.")
+        int, Meta(ge=1, le=3600, description="How long an idle connection stays open; keep it above the balancer's.")
     ] = 75
     drain: Annotated[
-        float, Meta(ge=0, le=300, description="Longest time that a worker told to stop finishes requests.")
+        float, Meta(ge=0, le=300, description="Longest time for requests under way to finish when stopping.")
     ] = 10.0
     previous_release_on_failure: Annotated[
-        bool, Meta(description="Whether the release before answers where the current one fails; such answers say so.")
+        bool, Meta(description="Whether the previous release answers if the current one fails; such answers say so.")
     ] = False
     direct_answers: Annotated[
         bool,
-        Meta(description="Whether a hot GET is answered as soon as its headers are there; the answer is the same."),
+        Meta(description="Whether hot requests are answered before the router; the answers are the same."),
     ] = True
     docs: Annotated[bool, Meta(description="Whether /docs/ on the partners' listener shows the documentation.")] = False
 
@@ -139,17 +139,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "all"
 
     inbox: Annotated[
-        str | None, Meta(description="Folder whose drops are published by themselves, by `serve` too; unset: none.")
+        str | None, Meta(description="Inbox: the folder whose drops are published automatically; unset: none.")
     ] = None
     inbox_marker: Annotated[
         str,
         Meta(
             pattern=r"^(?!\.{1,2}$)[^/\x00]+$",
-            description="File whose presence in a drop of the inbox says that the drop is complete.",
+            description="File in a drop of the inbox that says the drop is complete.",
         ),
     ] = "_SUCCESS"
     inbox_quiet: Annotated[
-        float, Meta(gt=0, le=86_400, description="A drop of the inbox in which nothing changed so long is complete.")
+        float, Meta(gt=0, le=86_400, description="Time without a change after which a drop of the inbox is complete.")
     ] = 30.0
     inbox_on_refusal: Annotated[
         str | None,
@@ -158,7 +158,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     attribution: Annotated[
         tuple[str, ...],
-        Meta(description="Sources named by a release whose extracts name none; `|` between them."),
+        Meta(description="Sources of extracts that name none, separated by `|`."),
     ] = DEFAULT_ATTRIBUTION
 
     @property
@@ -187,7 +187,7 @@ def type_of(name: str) -> Any:
 
 
 def masked_setting(name: str, value: object) -> object:
-    """`value` as it may be shown: a secret never is, of a URL only its password is hidden."""
+    """`value` as it may be shown: secrets are hidden; of a URL, only its password and options."""
     if value is None or not is_secret(name):
         return value
     return mask_url(str(value)) if is_url(name) else HIDDEN

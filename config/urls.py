@@ -35,7 +35,7 @@ def url_problem(url: str) -> str | None:
     if host is not None or scheme == "unix":
         names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
         if "@" not in parts.query and not set(names) <= set(allowed):
-            return f"has an unknown option behind `?`; with {scheme}:// there are: {', '.join(allowed)}"
+            return f"has an unknown option after `?`; {scheme}:// takes {', '.join(allowed)}"
     if scheme == "unix":
         # the client would drop a host, and try another path
         return None if parts.path.startswith("/") and host is None else "needs an absolute path: unix:///run/redis.sock"

@@ -1,4 +1,4 @@
-"""The program `forecast`; ``python -m service`` is the same, also where its script is not on the PATH."""
+"""The program `forecast`. ``python -m service`` is the same, for when the script is not on the PATH."""
 
 from service.base import interruption
 
@@ -6,7 +6,7 @@ from service.base import interruption
 def run() -> None:
     interruption.arm()
     try:
-        from service.cli import main  # only now: importing it takes a while, in which Ctrl-C may come
+        from service.cli import main  # here, because Ctrl-C may come while it is imported
 
         main(prog_name="forecast")
     except SystemExit:

@@ -1,6 +1,6 @@
 """The embedded Valkey: two private servers, one for keys and one for the cache (Decisions 3 and 9).
 
-Whoever holds the lock of the data folder owns them; everybody else uses their sockets while they answer.
+The process that holds the lock of the data folder owns them. Other processes use their sockets while they answer.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from warehouse.files.atomic import open_lock
 Role = Literal["keys", "cache"]
 ROLES: tuple[Role, ...] = ("keys", "cache")
 
-_LONGEST_SOCKET_PATH = 107
+_LONGEST_SOCKET_PATH = 107  # bytes (sun_path of unix(7))
 _LOCK = "embedded.lock"
 _START_SECONDS = 10.0
 _STOP_SECONDS = 10.0
@@ -51,11 +51,14 @@ def wanted(settings: Settings) -> tuple[Role, ...]:
 
 
 def _die_with_parent() -> None:
-    die_with_parent(signal.SIGTERM)  # in order: it saves what it has
+    die_with_parent(signal.SIGTERM)  # not SIGKILL, so that it saves its data
 
 
 class EmbeddedServers:
-    """The servers of one data folder: started if nobody runs them, used if somebody does."""
+    """The servers of one data folder: used if another process runs them, else started.
+
+    A supervisor owns one for its lifetime, a command for one `borrowed` block. Servers that were started end with it.
+    """
 
     def __init__(self, data: Path, roles: tuple[Role, ...]) -> None:
         self._data = data
@@ -72,7 +75,7 @@ class EmbeddedServers:
         return self._lock is not None
 
     def ensure(self) -> None:
-        """Starts what is not running, unless another process owns the servers; returns when they answer.
+        """Starts missing servers, unless another process owns them; returns when all answer.
 
         Raises:
             EmbeddedError: if there is no server program, or it does not start.
@@ -83,7 +86,7 @@ class EmbeddedServers:
         self.tend()
         while not self.answers():
             if not self.owned:
-                self.tend()  # whoever owned them until now may have just stopped them
+                self.tend()  # their owner may have just stopped them
             dead = [role for role, process in self._processes.items() if process.poll() is not None]
             if dead:
                 raise EmbeddedError(f"the embedded server for {dead[0]} did not start; see {self._log(dead[0])}")
@@ -95,7 +98,7 @@ class EmbeddedServers:
         return all(answers_ping(self._socket(role)) for role in self._roles)
 
     def tend(self) -> list[Role]:
-        """Starts what is not running, without waiting; returns what it started. Call from the main thread."""
+        """Starts missing servers without waiting; returns which. Call from the main thread."""
         if not self.claim():
             return []
         started: list[Role] = []
@@ -107,11 +110,11 @@ class EmbeddedServers:
         return started
 
     def claim(self) -> bool:
-        """Whether this process owns the servers, from now on if nobody else does."""
+        """Whether this process owns the servers; it becomes the owner if there is none."""
         return bool(self._roles) and (self.owned or self._take_lock())
 
     def stop(self) -> None:
-        """Stops the servers that this process owns; the keys are saved by then."""
+        """Stops the servers that this process owns; returns when their data is saved."""
         for process in self._processes.values():
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGTERM)
@@ -131,7 +134,7 @@ class EmbeddedServers:
             self._lock = None
 
     def kill(self) -> None:
-        """Ends them at once, for a `stop` that is under way in another thread; what was answered is durable."""
+        """Kills them, while `stop` runs in another thread. Every write that was answered is on disk."""
         for process in list(self._processes.values()):
             process.kill()
 
@@ -147,7 +150,7 @@ class EmbeddedServers:
             os.close(descriptor)
             return False
         self._lock = descriptor
-        # whoever comes from another session, with another XDG_RUNTIME_DIR or TMPDIR, finds the sockets by this
+        # a process with another XDG_RUNTIME_DIR or TMPDIR finds the sockets by this
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(self._own_runtime).encode(), 0)
         return True
@@ -165,20 +168,20 @@ class EmbeddedServers:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=_die_with_parent,  # one thread at this point, and prctl only
-            start_new_session=True,  # Ctrl-C is for us; we stop them in order
+            preexec_fn=_die_with_parent,  # safe: there is one thread here, and it only calls prctl
+            start_new_session=True,  # Ctrl-C is for this process, which stops them in order
         )
 
     @property
     def _runtime(self) -> Path:
-        """Where the sockets are: our own folder if we own the servers, else the one that their owner noted."""
+        """Folder of the sockets: our own if we own the servers, else the one that their owner noted."""
         if self.owned:
             return self._own_runtime
         noted = self._noted()
         return self._own_runtime if noted is None else noted
 
     def _noted(self) -> Path | None:
-        """The folder that the lock file names, if it is private to us; for root, also to the owner of that file."""
+        """The folder that the lock file names, if it is private to this user (for root: or to the file's owner)."""
         lock = self._data / _LOCK
         try:
             noted, written_by = lock.read_text(), lock.stat().st_uid
@@ -201,7 +204,7 @@ class EmbeddedServers:
 
 @contextlib.contextmanager
 def borrowed(settings: Settings, needed: tuple[Role, ...] = ROLES) -> Iterator[dict[Role, str]]:
-    """URLs for a command that needs the servers for a moment: used if they run, else started and stopped again."""
+    """The URLs of the stores, for one command. Embedded servers that do not run are started, and stopped at the end."""
     roles = tuple(role for role in wanted(settings) if role in needed)
     servers = EmbeddedServers(settings.data_path, roles)
     if not roles:
@@ -213,14 +216,14 @@ def borrowed(settings: Settings, needed: tuple[Role, ...] = ROLES) -> Iterator[d
             yield resolved(settings, servers)
         finally:
             if servers.owned:
-                # other commands use what this one started: it stops when the last of them is done
+                # other commands may use the servers that this one started: wait until they are done
                 flock(users, LOCK_EX)
             servers.stop()
 
 
 @contextlib.contextmanager
 def _users(data: Path) -> Iterator[int]:
-    """Marks this command as one that uses borrowed servers; waits while their owner is stopping them."""
+    """Marks this command as a user of borrowed servers; waits while their owner is stopping them."""
     try:
         data.mkdir(parents=True, exist_ok=True)
         descriptor = open_lock(data / "embedded.users")
@@ -234,7 +237,7 @@ def _users(data: Path) -> Iterator[int]:
 
 
 def running_url(settings: Settings, role: Role) -> str | None:
-    """Where the server of `role` is, None if it is embedded and nobody runs it."""
+    """The URL of the server for `role`; None if it is embedded and not running."""
     if role not in wanted(settings):
         return resolved(settings, EmbeddedServers(settings.data_path, ()))[role]
     servers = EmbeddedServers(settings.data_path, (role,))

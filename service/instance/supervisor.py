@@ -77,10 +77,10 @@ class Supervisor:
         self.last_resort = LastResort()
 
     async def run(self) -> None:
-        """Serves until told to stop by SIGTERM, SIGINT or SIGHUP; a second SIGTERM or SIGINT stops at once.
+        """Serves until SIGTERM, SIGINT or SIGHUP; a second SIGTERM or SIGINT stops at once.
 
         Raises:
-            StartError: if a port is taken, the data folder cannot be written, or a Redis URL cannot be right.
+            StartError: if a port is taken, the data folder cannot be written, or a Redis URL is wrong.
         """
         settings = self._settings
         owner.wanted(settings)  # first, so that an operator hears of a forgotten URL before any other problem
@@ -142,7 +142,7 @@ class Supervisor:
 
     def _told_to_stop(self, number: int) -> None:
         if not self._draining:
-            log.info("stopping: finishing requests, at most %g s", self._settings.drain)
+            log.info("stopping: finishing requests under way, for at most %g s", self._settings.drain)
             self._draining = True
             self._stopping.set()
         elif number != signal.SIGHUP:  # which a closing terminal sends twice: the shell, then the kernel
@@ -166,7 +166,7 @@ class Supervisor:
     # --- watching ------------------------------------------------------------------------------------------------
 
     async def _tend(self) -> float:
-        """Replaces dead embedded servers, and asks workers how they are."""
+        """Replaces dead embedded servers, and asks workers for reports."""
         self._workers.ask()
         if self._stops_at_once:
             return _TEND_SECONDS

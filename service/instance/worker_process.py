@@ -43,12 +43,12 @@ class WorkerProcess:
 
     @classmethod
     def start(cls, orders: messages.Orders, listening: socket.socket, on_report: Callable[[], None]) -> "WorkerProcess":
-        """Call from the main thread: a worker dies with the thread that started it."""
+        """Starts a worker. Call from the main thread: a worker dies with the thread that started it."""
         process, control_socket = start_child("service.worker.main", listening.fileno())
         return cls(process, control_socket, orders, on_report)
 
     async def ended(self) -> str:
-        """Waits for the end of the process; says how it ended."""
+        """Waits for the end of the process; returns how it ended."""
         await self._listening
         return await ended(self._process)
 

@@ -33,16 +33,13 @@ _FORGET_SECONDS = 600.0
 class Workers:
     """The workers of one instance, owned by its supervisor. Use it from the main thread: a worker dies with the thread
     that started it.
-
-    `all` includes workers that start or leave. `restarts` counts replaced workers; `retired` has the figures of those
-    that ended.
     """
 
     def __init__(self, wanted: int, on_report: Callable[[], None]) -> None:
         self.wanted = wanted
-        self.all: list[WorkerProcess] = []
-        self.restarts = 0
-        self.retired = Telemetry()
+        self.all: list[WorkerProcess] = []  # including those that are starting or leaving
+        self.restarts = 0  # workers that were replaced
+        self.retired = Telemetry()  # figures of workers that ended
         self._on_report = on_report
         self._stopping = asyncio.Event()
         self._replacing = asyncio.Lock()
@@ -153,7 +150,7 @@ class Workers:
         deadline = loop.time() + patience
         while worker is not None and (worker.report is None or worker.report.hung is not None):
             if loop.time() > deadline or self._stopping.is_set():
-                log.error("worker %d hangs; another one does not serve either within %g s", hung.pid, patience)
+                log.error("worker %d hangs, and its successor did not serve within %g s", hung.pid, patience)
                 worker.signal(signal.SIGKILL)
                 self._begin(self._reap(worker), "reap a worker")
                 worker = None

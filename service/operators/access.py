@@ -1,4 +1,4 @@
-"""Who may do what on the operators' listener: a token to read, a token to read and write."""
+"""Who may do what on the operators' listener: one token reads, the other reads and writes."""
 
 import hmac
 from enum import IntEnum
@@ -18,8 +18,9 @@ class Right(IntEnum):
 
 
 class Tokens:
-    """Knows the digests of the tokens alone. Without a read token everybody may read; without a write token nobody may
-    write.
+    """The operators' tokens, kept as digests only. The operators' listener owns it.
+
+    Without a read token everybody may read; without a write token nobody may write.
     """
 
     def __init__(self, read: str | None = None, write: str | None = None) -> None:
@@ -29,11 +30,11 @@ class Tokens:
 
     @property
     def writable(self) -> bool:
-        """Whether there is a token to write with."""
+        """Whether there is a write token."""
         return self._write is not None
 
     def refusal(self, needed: Right, headers: list[Header]) -> str | None:
-        """The code of the error for a request with `headers`, or None if it holds what is `needed`."""
+        """The error code for a request with `headers`; None if its token grants what is `needed`."""
         if needed <= self._open:
             return None
         presented = _bearer(headers)
@@ -45,7 +46,7 @@ class Tokens:
         return None if held >= needed else "not_permitted"
 
     def _held(self, presented: bytes) -> Right:
-        # digests are of one length, and how many of their bytes agree tells nothing about the token
+        # digests have one length, and how many of their bytes match says nothing about the token
         digest = _digest(presented)
         writes = self._write is not None and hmac.compare_digest(digest, self._write)
         reads = self._read is not None and hmac.compare_digest(digest, self._read)
@@ -53,7 +54,7 @@ class Tokens:
 
 
 def _bearer(headers: list[Header]) -> bytes | None:
-    """The token of the one Authorization header (RFC 6750 2.1); None if there is none, or more than one."""
+    """The token of the Authorization header (RFC 6750 2.1); None unless there is exactly one."""
     given = [value for name, value in headers if name == b"authorization"]
     if len(given) != 1:
         return None

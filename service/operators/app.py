@@ -1,7 +1,7 @@
-"""The operators' application: health and metrics of the whole instance, and what may be changed with a write token.
+"""The operators' application: health and metrics of the whole instance, and, with a write token, a few changes.
 
-It runs in the supervisor. A few fixed paths need no router; a framework's would answer HEAD, OPTIONS and errors its own
-way.
+It runs in the supervisor. A few fixed paths need no router, and a framework's would answer HEAD, OPTIONS and errors in
+its own way.
 """
 
 import logging
@@ -28,25 +28,25 @@ log = logging.getLogger("forecast.operators")
 
 _METRICS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 _READABLE = ("/health/live", "/health/ready", "/metrics")
-# Balancers, scrapers and people; whoever comes beyond that takes the place of whoever was idle longest.
+# Enough for balancers, scrapers and people. One more replaces the connection that has been idle longest.
 MOST_CONNECTIONS = 100
 _WRITABLE = ("POST /keys/KEY_ID/revoke", "POST /releases/rollback", "POST /caches/purge")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """What an endpoint is given: the part of the path that varies, the body, who asks, and what they may."""
+    """One request as an endpoint gets it; it lives until the answer."""
 
-    part: str
+    part: str  # the varying part of the path, empty if there is none
     body: bytes
-    remote: str
+    remote: str  # address of the caller
     may_read: bool
     may_write: bool
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """`path` has at most one group, the part that varies. What needs the right to write is a POST, all else a GET."""
+    """One endpoint; it lives as long as the application. If it needs the right to write it is a POST, else a GET."""
 
-    path: re.Pattern[str]
+    path: re.Pattern[str]  # its group, at most one, is the varying part
     needs: Right
     answer: Callable[[Call], Awaitable[Reply]]
 
@@ -56,7 +56,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 
 class OperatorsApp:
-    """The ASGI application. HEAD is answered as GET; the server leaves the body out."""
+    """The ASGI application of one instance; its `OperatorsListener` owns it. The server omits the body of a HEAD."""
 
     most_connections = MOST_CONNECTIONS
 
@@ -76,7 +76,7 @@ class OperatorsApp:
         await msgspec.structs.replace(reply, headers=(*reply.headers, request_id))(scope, receive, send)
 
     def rejected(self, code: str) -> None:
-        """The connection refused something; said at a level at which strangers do not fill the log."""
+        """The connection refused a request. Logged at debug, so that strangers cannot fill the log."""
         log.debug("refused: %s", code)
 
     def refusal(self, code: str, request_id: str) -> Reply:
@@ -113,9 +113,9 @@ def build_operators_app(
     tokens: Tokens | None = None,
     changes: Changes | None = None,
 ) -> OperatorsApp:
-    """`state` is what is known at once; `sums` asks every worker for its newest figures.
+    """The application. `state` returns what is known now; `sums` asks every worker for its newest figures.
 
-    What `changes` offers is there if one of the `tokens` may write.
+    The endpoints for `changes` exist only if there is a write token.
     """
     tokens = tokens or Tokens()
     offered = changes if tokens.writable else None
@@ -144,7 +144,7 @@ def _readable(
         figures = await sums()
         return render(state(), figures)
 
-    scrapes = Rounds(rendered)  # it takes milliseconds here, and in every worker
+    scrapes = Rounds(rendered)  # each takes milliseconds, here and in every worker
 
     async def metrics(_: Call) -> Reply:
         return Reply(200, (_METRICS, NO_STORE), await scrapes.get(), "answered")

@@ -1,4 +1,4 @@
-"""The body of an operator's request: small, and JSON, which no form on another site can send unasked."""
+"""The body of an operator's request: small, and declared as JSON, which a form on another site cannot send."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -8,16 +8,16 @@ import msgspec
 from service.http.errors import ApiError
 from service.http.reply import Header
 
-MOST_BYTES = 4096
+MOST_BYTES = 4096  # of a body
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
 async def read_body(headers: list[Header], receive: Callable[[], Awaitable[Any]]) -> bytes:
-    """The whole body, empty if there is none.
+    """The whole body; empty if there is none.
 
     Raises:
-        ApiError: if it is too large, is not declared to be JSON, or ends early.
+        ApiError: if it is too large, is not declared as JSON, or ends early.
     """
     body, more = b"", True
     while more:
@@ -34,7 +34,7 @@ async def read_body(headers: list[Header], receive: Callable[[], Awaitable[Any]]
 
 
 def decoded(body: bytes, kind: type[T]) -> T:
-    """What `body` says, or the defaults of `kind` if it is empty. Raises ApiError if it is no `kind`."""
+    """`body` as a `kind`; the defaults of `kind` if it is empty. Raises ApiError if it does not fit."""
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -1,5 +1,4 @@
-"""What operators can change through their listener: a key revoked, a release rolled back, as the commands do it; and
-caches emptied."""
+"""What operators can change through their listener: revoke a key, roll back a release, purge the caches."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -21,31 +20,33 @@ from warehouse.schema.errors import BusyError, CatalogError, FilesHang, NoSuchRe
 
 log = logging.getLogger("forecast.operators")
 
-# Whole files are read; more is a file system that hangs.
+# Rolling back reads whole files. If it takes longer than this, the file system hangs.
 _ROLL_BACK_SECONDS = 30.0
 
 
 class NoOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of a request that needs none."""
+    """The body of a request that takes no parameters."""
 
 
 class RollbackOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`release` is to become current; None: the one that was current before."""
+    """The body of a request to roll back."""
 
+    # to become current; None: the one that was current before
     release: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
 
 
 class Purged(msgspec.Struct, frozen=True):
-    """How many answers there were: in the near caches of this instance's workers, and in the shared cache."""
+    """How many answers one purge threw away."""
 
-    near: int
-    shared: int
+    near: int  # in the near caches of this instance's workers
+    shared: int  # in the shared cache
 
 
 class Changes:
-    """`keys_url` and `secret` (the pepper) open the key store, at the first revocation: most instances see none.
+    """Carries out the changes that operators ask one instance for. Its `OperatorsListener` owns and stops it.
 
-    `purge` empties the caches, or raises StoreUnavailable when it has emptied those of the workers alone.
+    `keys_url` and `secret` (the pepper) open the key store at the first revocation: most instances see none. `purge`
+    empties the caches; it raises StoreUnavailable if it could empty only those of the workers.
     """
 
     def __init__(self, keys_url: str, secret: bytes, data: Path, purge: Callable[[], Awaitable[Purged]]) -> None:
@@ -60,10 +61,10 @@ class Changes:
             await self._keys.redis.stop()
 
     async def revoke(self, key_id: str, remote: str) -> KeyView:
-        """The key, revoked and durable; `remote` is the address that asks for it.
+        """Revokes a key and returns it; the revocation is on disk by then. `remote` is the caller's address.
 
         Raises:
-            ApiError: if this is no id, there is no such key, or the key store does not answer or lost its keys.
+            ApiError: if `key_id` is not an id, there is no such key, or the key store does not answer or lost its keys.
         """
         _check_id(key_id)
         store = await self._opened()
@@ -76,16 +77,16 @@ class Changes:
         except KeyStoreError as error:
             raise ApiError("busy", str(error)) from None
         except StoreUnavailable as error:
-            raise ApiError("unavailable", f"{error}; ask again: revoking a key twice does no harm") from None
+            raise ApiError("unavailable", f"{error}; try again: revoking a key twice does no harm") from None
 
     async def roll_back(self, release: str | None, remote: str) -> RolledBack:
-        """Makes `release`, or the one before the current, current; `remote` is the address that asks for it.
+        """Makes `release` current (None: the one before the current). `remote` is the caller's address.
 
         Raises:
             ApiError: if there is no such release, it is damaged, or a publisher is at work.
         """
         try:
-            # in a thread: it reads whole files, and waits for the instances, of which this is one
+            # in a thread: it reads whole files and waits for all instances, this one included
             done = await FileAccess().run(
                 f"rolling back in {self._data}",
                 roll_back_and_wait,
@@ -99,14 +100,14 @@ class Changes:
         except BusyError as error:
             raise ApiError("busy", str(error)) from None
         except FilesHang as error:
-            raise ApiError("unavailable", f"{error}; it may still be done when the file system answers") from None
+            raise ApiError("unavailable", f"{error}; it may still happen when the file system answers") from None
         except CatalogError as error:
             raise ApiError("rollback_refused", str(error)) from None
         log.info("release %s was made current by %s", done.release, _who(remote), extra={"release": done.release})
         return done
 
     async def purge(self, remote: str) -> Purged:
-        """Empties the near caches of this instance, and the shared cache; `remote` is the address that asks for it.
+        """Empties the near caches of this instance and the shared cache. `remote` is the caller's address.
 
         Raises:
             ApiError: if the shared cache does not answer.
@@ -114,7 +115,7 @@ class Changes:
         try:
             done = await self._purge()
         except StoreUnavailable as error:
-            raise ApiError("unavailable", f"{error}. The near caches of this instance are empty; ask again") from None
+            raise ApiError("unavailable", f"{error}. The near caches of this instance are empty; try again") from None
         log.info("caches were purged by %s: %d near, %d shared", _who(remote), done.near, done.shared)
         return done
 
@@ -126,12 +127,12 @@ class Changes:
 
 
 def _check_id(key_id: str) -> None:
-    """Nothing of what is no id is repeated: it may be a key, and good."""
+    """Raises ApiError if `key_id` is not an id. The message does not repeat it: it may be a valid key."""
     whole = form.parse(key_id)
     if whole is not None:
         raise ApiError(
             "invalid_key_id",
-            f"This is a whole key, which logs on the way here may hold now: revoke it, by its id {whole.key_id}.",
+            f"This is a whole key, and logs on the way here may contain it now: revoke it by its id, {whole.key_id}.",
         )
     if not form.is_key_id(key_id):
         raise ApiError("invalid_key_id")

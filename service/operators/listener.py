@@ -1,4 +1,4 @@
-"""The operators' application on its socket, within the supervisor."""
+"""The operators' listener: their application on its socket, in the supervisor."""
 
 import asyncio
 import ipaddress
@@ -20,11 +20,11 @@ from service.operators.state import InstanceState
 
 log = logging.getLogger("forecast.operators")
 
-_ACCEPTED_PER_TURN = 8
+_ACCEPTED_PER_TURN = 8  # connections in one turn of the event loop
 
 
 class OperatorsListener:
-    """Serves operators on `bound` from `start` to `stop`. `changes` becomes this listener's to stop."""
+    """Serves operators on the socket `bound`, from `start` to `stop`. The supervisor owns it; it owns `changes`."""
 
     def __init__(self, settings: Settings, bound: socket.socket, changes: Changes) -> None:
         self._settings = settings
@@ -33,9 +33,9 @@ class OperatorsListener:
         self._tokens = Tokens(settings.operator_read_token, settings.operator_write_token)
 
     def start(self, state: Callable[[], InstanceState], sums: Callable[[], Awaitable[Snapshot]]) -> None:
-        """`state` and `sums` as `build_operators_app` takes them."""
+        """Begins to serve. `state` and `sums` are as in `build_operators_app`."""
         warn_if_open(self._settings, self._bound)
-        if self._tokens.writable:  # changes of keys are told at every level, as the commands do
+        if self._tokens.writable:  # changes of keys are logged at every log level, as commands do
             audit.log.setLevel(logging.INFO)
         app = build_operators_app(state, sums, self._tokens, self._changes)
         self._server = ListenerServer(plain_config(app, OperatorsProtocol))
@@ -44,7 +44,7 @@ class OperatorsListener:
         self._serving = asyncio.create_task(self._server.serve(sockets=sockets), name="operators")
 
     async def stop(self, seconds: float) -> None:
-        """Requests under way are finished first, within so many seconds; those that are not then never will."""
+        """Finishes requests under way for at most so many seconds, then drops the rest."""
         self._server.should_exit = True
         await asyncio.wait([self._serving], timeout=seconds)
         self.stop_at_once()
@@ -52,17 +52,17 @@ class OperatorsListener:
         await self._changes.stop()
 
     def stop_at_once(self) -> None:
-        """Whoever does not read, or does not send, is not waited for. `stop` has to follow, or is under way."""
+        """Resets every connection. Call before `stop`, or while it runs."""
         self._server.should_exit = self._server.force_exit = True
         for connection in list(self._server.server_state.connections):
             reset(connection.transport)
 
 
 def warn_if_open(settings: Settings, bound: socket.socket) -> None:
-    """Says so in the log where others than this machine can read without a token."""
+    """Logs a warning if other machines can read without a token."""
     if settings.operator_read_token is None and not ipaddress.ip_address(bound.getsockname()[0]).is_loopback:
         log.warning(
-            "whoever reaches the operators' listener (%s) can read health and metrics: set "
+            "anybody who reaches the operators' listener (%s) can read health and metrics: set "
             "FORECAST_OPERATOR_READ_TOKEN_FILE, or FORECAST_OPERATOR_HOST=127.0.0.1",
             url_of(bound),
         )

@@ -1,4 +1,4 @@
-"""The instance's metrics in Prometheus's text format: sums over its workers, those that ended included."""
+"""The instance's metrics in Prometheus's text format: sums over its workers, including those that ended."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,7 +11,7 @@ from service.publishing.inbox_status import Status
 
 
 class _Families:
-    """A collector that has its metrics already."""
+    """A collector for one scrape, whose metrics are known already."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
@@ -21,7 +21,7 @@ class _Families:
 
 
 def render(state: InstanceState, sums: Snapshot) -> bytes:
-    """`sums` adds up all workers that there are and were."""
+    """The text of one scrape. `sums` adds up all workers, including those that ended."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Families([*_counters(sums), *_histograms(sums), *_gauges(state), *_inbox(state.inbox)]))
     return generate_latest(registry)
@@ -56,7 +56,7 @@ def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
 def _gauges(state: InstanceState) -> Iterator[Metric]:
     reports = state.reports
     yield _gauge("forecast_workers", "Workers that serve.", len(reports))
-    yield _gauge("forecast_workers_wanted", "Workers that there should be.", state.wanted_workers)
+    yield _gauge("forecast_workers_wanted", "Workers that should serve.", state.wanted_workers)
     restarts = CounterMetricFamily("forecast_worker_restarts", "Workers that died or hung and were replaced.")
     restarts.add_metric((), state.restarts)
     yield restarts
@@ -65,17 +65,17 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     up.add_metric(("keys",), bool(reports) and all(report.keys_up for report in reports))
     up.add_metric(("cache",), bool(reports) and all(report.cache_up for report in reports))
     yield up
-    text = "What is wrong with how the two Redis are configured, in health's words: how many things."
+    text = "Problems with how the two Redis are configured; /health/ready names them."
     yield _gauge("forecast_store_problems", text, len(state.store_problems))
     foreign = any(report.keys_problem for report in reports)
     yield _gauge(
         "forecast_key_store_foreign",
-        "1 if the key store lost its keys, has another pepper's, its sentinel is damaged, or it refuses to be read.",
+        "1 if the key store lost its keys, belongs to another pepper, has a damaged sentinel, or refuses to be read.",
         foreign,
     )
     stuck = any(report.usage_problem for report in reports)
-    yield _gauge("forecast_usage_stuck", "1 if usage cannot be stored though its store answers.", stuck)
-    text = "Requests counted whose usage is not known to be in the key store yet."
+    yield _gauge("forecast_usage_stuck", "1 if usage cannot be stored although the key store answers.", stuck)
+    text = "Requests whose usage is not yet known to be in the key store."
     yield _gauge("forecast_usage_waiting", text, sum(report.usage_waits for report in reports))
     push = sum(report.push_connected for report in reports)
     yield _gauge("forecast_revocation_push_connections", "Workers to which revocations are pushed.", push)
@@ -96,9 +96,9 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     yield _gauge("forecast_release_problems", text, failing)
     hung = sum(report.hung is not None for report in reports)
     yield _gauge("forecast_hung_workers", "Workers in which a look-up, or following releases, hangs.", hung)
-    text = "Memory that the near caches hold, of all workers."
+    text = "Memory of the near caches, over all workers."
     yield _gauge("forecast_near_cache_bytes", text, sum(report.near_bytes for report in reports))
-    text = "Answers in the near caches, of all workers."
+    text = "Answers in the near caches, over all workers."
     yield _gauge("forecast_near_cache_entries", text, sum(report.near_entries for report in reports))
     memory = GaugeMetricFamily("forecast_worker_resident_memory_bytes", "Memory by worker.", labels=("pid",))
     for worker in state.workers:
@@ -107,11 +107,11 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
 
 
 def _inbox(status: Status) -> Iterator[Metric]:
-    """The same from every instance on a data folder."""
+    """The inbox's metrics; every instance on a data folder shows the same."""
     for name, text, value in (
         (
             "forecast_inbox_published",
-            "Drops of the inbox published, or current already.",
+            "Drops of the inbox that were published, or were current already.",
             status.published,
         ),
         ("forecast_inbox_refused", "Drops of the inbox that were refused.", status.refused),
@@ -119,10 +119,11 @@ def _inbox(status: Status) -> Iterator[Metric]:
         counter = CounterMetricFamily(name, text)
         counter.add_metric((), value)
         yield counter
-    yield _gauge("forecast_inbox_waiting", "Drops in the inbox that arrive, wait, or are published.", status.waiting)
-    text = "Drops of the inbox that cannot be published for reasons that are not theirs; they are tried again."
+    text = "Drops in the inbox that are arriving, waiting, or being published."
+    yield _gauge("forecast_inbox_waiting", text, status.waiting)
+    text = "Drops of the inbox that cannot be published for reasons unrelated to them; they are retried."
     yield _gauge("forecast_inbox_failing", text, len(status.failing))
-    name, text = "forecast_inbox_last_refusal_timestamp_seconds", "When a drop was refused last; 0: never."
+    name, text = "forecast_inbox_last_refusal_timestamp_seconds", "When a drop was last refused; 0: never."
     yield _gauge(name, text, status.last_refusal or 0)
 
 

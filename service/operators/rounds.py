@@ -1,4 +1,4 @@
-"""Work that many may ask for at once, done once for all of them."""
+"""Work that many callers ask for at once, done once for all of them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,7 +8,9 @@ T = TypeVar("T")
 
 
 class Rounds(Generic[T]):
-    """Calls `make` once at a time. Whoever asks gets what a call made that began after that, so it is never stale."""
+    """Calls `make` one call at a time. Each caller gets the result of a call that began after it asked, never a stale
+    one. It lives as long as the endpoint that owns it.
+    """
 
     def __init__(self, make: Callable[[], Awaitable[T]]) -> None:
         self._make = make
@@ -18,7 +20,7 @@ class Rounds(Generic[T]):
     async def get(self) -> T:
         if self._next is None:
             self._next = asyncio.create_task(self._round())
-        return await asyncio.shield(self._next)  # one who leaves takes it from nobody
+        return await asyncio.shield(self._next)  # a caller that goes away must not cancel it for the others
 
     async def _round(self) -> T:
         async with self._under_way:

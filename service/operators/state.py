@@ -1,4 +1,4 @@
-"""What the supervisor knows of its instance, and what follows for readiness (Decision 12)."""
+"""What the supervisor knows about its instance, and the readiness that follows from it (Decision 12)."""
 
 from typing import Literal
 
@@ -9,28 +9,24 @@ from service.publishing.inbox_status import Status
 
 
 class WorkerState(msgspec.Struct, frozen=True):
-    """`report` is None until the worker has said anything."""
+    """One worker at the moment of an `InstanceState`."""
 
     pid: int
-    report: WorkerReport | None
+    report: WorkerReport | None  # the newest; None until the worker serves
     resident_bytes: int
 
 
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
-    """`inbox` is what the watchers of the data folder did; `inbox_problem` keeps this instance's from working.
-
-    `store_problems` is what is wrong with how the two Redis are configured. `files_hang`: what hangs for the supervisor
-    on the data folder's file system.
-    """
+    """An instance at one moment: made by the supervisor for each request that asks for health or metrics."""
 
     workers: tuple[WorkerState, ...]
     wanted_workers: int
-    restarts: int
+    restarts: int  # workers replaced since the instance started
     draining: bool
-    files_hang: str | None = None
-    inbox: Status = Status()
-    inbox_problem: str | None = None
-    store_problems: tuple[str, ...] = ()
+    files_hang: str | None = None  # the supervisor's own access to the data folder that hangs
+    inbox: Status = Status()  # of all watchers on the data folder
+    inbox_problem: str | None = None  # what keeps this instance's watcher from working
+    store_problems: tuple[str, ...] = ()  # how the two Redis are configured wrongly
 
     @property
     def reports(self) -> list[WorkerReport]:
@@ -38,16 +34,16 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Health(msgspec.Struct, frozen=True):
-    """`status` is `unavailable` where a balancer should send nothing."""
+    """The body of /health/ready for a caller without a token."""
 
-    status: Literal["ready", "degraded", "unavailable"]
+    status: Literal["ready", "degraded", "unavailable"]  # unavailable: a balancer should send nothing
 
 
 class Readiness(Health, frozen=True):
-    """`reasons` are for the operator."""
+    """The body of /health/ready for a caller that may read."""
 
-    reasons: tuple[str, ...]
-    releases: tuple[str, ...]
+    reasons: tuple[str, ...]  # for the operator; empty if ready
+    releases: tuple[str, ...]  # ids that workers serve
 
 
 def readiness(state: InstanceState) -> Readiness:
@@ -67,13 +63,13 @@ def _blocking(state: InstanceState, reports: list[WorkerReport]) -> str | None:
         return "starting"
     if not any(report.release for report in reports):
         problem = next(filter(None, (report.release_problem or report.hung for report in reports)), None)
-        return f"no release: {problem}" if problem else "no release was published yet"
+        return f"no release: {problem}" if problem else "no release has been published yet"
     if not any(report.can_answer for report in reports):
         problem = next((report.release_problem for report in reports if report.release_problem), "they fail")
-        return f"no look-up works and nothing is cached: {problem}"
+        return f"no look-up works, and nothing is cached: {problem}"
     if not any(report.can_verify for report in reports):
         problem = next((report.keys_problem for report in reports if report.keys_problem), None)
-        return problem or "the key store is away and no key is remembered"
+        return problem or "the key store is away, and no worker remembers a verified key"
     return None
 
 
@@ -81,7 +77,7 @@ def _degraded(state: InstanceState, reports: list[WorkerReport]) -> list[str]:
     reasons = []
     if not all(report.keys_up for report in reports):
         reasons.append(
-            "the key store is away: keys that a worker verified in the last 60 s go on there, others are 503"
+            "the key store is away: each worker accepts keys that it verified in the last 60 s; others get a 503"
         )
     if not all(report.cache_up for report in reports):
         reasons.append("the shared cache is away: answers come from the warehouse")
@@ -91,7 +87,7 @@ def _degraded(state: InstanceState, reports: list[WorkerReport]) -> list[str]:
     reasons += sorted({*(report.hung for report in reports if report.hung), *filter(None, [state.files_hang])})
     reasons += sorted({report.keys_problem for report in reports if report.keys_problem})
     if any(report.push_refused for report in reports):
-        reasons.append("revocations are not pushed, they take up to 5 s: the key store refuses CLIENT TRACKING")
+        reasons.append("revocations are not pushed and take up to 5 s: the key store refuses CLIENT TRACKING")
     reasons += sorted({report.usage_problem for report in reports if report.usage_problem})
     if len(reports) < state.wanted_workers:
         reasons.append(f"{len(reports)} of {state.wanted_workers} workers serve")

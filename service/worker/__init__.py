@@ -1,1 +1,1 @@
-"""One serving process."""
+"""One worker: a process that serves partners."""

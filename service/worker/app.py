@@ -1,4 +1,4 @@
-"""The composition root of a worker: builds every part, wires them, starts and stops them in order."""
+"""The composition root of a worker: builds all parts, wires them, and starts and stops them in order."""
 
 import asyncio
 import logging
@@ -124,7 +124,7 @@ class WorkerApp:
         await self.cache_store.start()
         await self.metering.start()
         self._listener.start()
-        await self.verifier.look()  # before anybody is told that this worker serves
+        await self.verifier.look()  # so that the first report knows whether keys can be verified
         self._tasks = (
             keep_running("watch the key store", self._watch_keys),
             keep_running("try look-ups that fail", self.lookups.probe_in_doubt),
@@ -191,7 +191,7 @@ class WorkerApp:
         )
 
     def _offers(self, route: str) -> bool:
-        """Whether the current release has the area; while it cannot be opened, the endpoints say that themselves."""
+        """Whether the current release has the area. True if it cannot be opened: endpoints answer that themselves."""
         release = self.follower.current
         if self.follower.stands_in_since is not None:
             return True

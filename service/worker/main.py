@@ -1,4 +1,4 @@
-"""One serving process: ``python -m service.worker.main <control fd> <listening fd>``, started by the supervisor."""
+"""One worker process: ``python -m service.worker.main <control fd> <listening fd>``. The supervisor starts it."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from service.worker.app import WorkerApp
 
 log = logging.getLogger("forecast.worker")
 
-# Releases, Redis, logs, connections that are turned away, and room to spare.
+# Open files besides connections: releases, Redis, logs, connections that are turned away, and some to spare.
 _OTHER_FILES = 500
 # Requests leave little garbage: with the usual 700 objects, the collector would mostly look at requests under way.
 _COLLECT_AFTER_OBJECTS = 10_000
@@ -96,7 +96,7 @@ class Worker:
 
     def _send_report(self) -> None:
         if not self._started:
-            return  # a report means: I serve
+            return  # the first report tells the supervisor that this worker serves
         app = self._app
         release, hang = app.follower.current, app.follower.hang
         manifest = release.manifest if release else None

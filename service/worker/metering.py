@@ -61,7 +61,7 @@ class Metering:
         self._counting = keep_running("count workers", self._count_workers)
 
     async def stop(self) -> None:
-        """Call when the last request has ended, and before the cache's client is closed."""
+        """Call after the last request and before the cache's client is closed."""
         await end_task(self._counting)
         await self.limiter.stop()
         await self._flusher.stop()

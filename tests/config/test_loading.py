@@ -69,7 +69,7 @@ def test_a_variable_is_read_as_its_setting_s_type(variable: str, text: str, valu
         ("NEAR_CACHE_TTL", "0", "> 0"),
         ("DOCS", "maybe", "Expected `bool`, got 'maybe'"),
         ("LOG_FORMAT", "xml", "Invalid enum value 'xml'"),
-        ("DATA_DIR", "~nobody-of-this-name/data", "names a user that there is not"),
+        ("DATA_DIR", "~nobody-of-this-name/data", "names a user that does not exist"),
         ("KEYS_URL", "localhost:6379", "must be redis://, rediss:// or unix://, or `embedded`"),
         ("CACHE_URL", f"redis://u:{SECRET}#@h", "percent-encoded"),
     ],
@@ -175,7 +175,7 @@ def test_a_secret_s_file_that_is_no_use_is_named(tmp_path: Path) -> None:
     for location, said in (
         (str(missing), f"cannot read {missing}: No such file or directory"),
         (str(empty), f"{empty} is empty"),
-        (str(binary), f"{binary} is not text in UTF-8"),
+        (str(binary), f"{binary} is not UTF-8 text"),
         ("", "must be the path of a file"),
     ):
         message = refusal({"FORECAST_KEYS_PEPPER_FILE": location})
@@ -190,7 +190,7 @@ def test_a_bad_secret_is_not_repeated(tmp_path: Path) -> None:
     assert refusal({"FORECAST_KEYS_URL_FILE": str(file)}).startswith("FORECAST_KEYS_URL_FILE: must be redis://")
     assert "1234567890" not in refusal(toml(tmp_path, "keys_pepper = 1234567890"))
     unclosed = refusal({"FORECAST_INBOX_ON_REFUSAL": f"notify '{SECRET}"})
-    assert unclosed == "FORECAST_INBOX_ON_REFUSAL: is no command: No closing quotation"
+    assert unclosed == "FORECAST_INBOX_ON_REFUSAL: is not a command: No closing quotation"
 
 
 @pytest.mark.parametrize("name", ["OPERATOR_READ_TOKEN", "OPERATOR_WRITE_TOKEN"])

@@ -62,7 +62,7 @@ def test_a_worker_whose_look_ups_hang_is_replaced_when_another_can_serve(publish
                     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
                 until(lambda: "warehouse query stuck since" in reasons(instance))
                 assert instance.metric("forecast_hung_workers") == 1
-                until(lambda: any("does not serve either" in line["message"] for line in instance.log()))
+                until(lambda: any("its successor did not serve" in line["message"] for line in instance.log()))
                 assert hung in instance.worker_pids(), "what it has is all there is"
             until(lambda: instance.zip_code(published.key, COLD).status_code == 200)
             until(lambda: instance.ready().json()["status"] == "ready")

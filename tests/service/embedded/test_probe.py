@@ -53,7 +53,7 @@ def test_a_server_that_is_away_is_no_mistake(tmp_path: Path) -> None:
 
 def test_a_server_that_says_nothing_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stalled is a kind of away."""
-    monkeypatch.setattr(probe, "_SECONDS", 0.1)
+    monkeypatch.setattr(probe, "_TIMEOUT_SECONDS", 0.1)
     with answering(b"") as port:
         assert check_answers_redis(f"redis://127.0.0.1:{port}/0") is None
 
@@ -101,4 +101,4 @@ def test_wrong_credentials_are_a_mistake_that_shows_none_of_them(short_folder: P
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "127.0.0.1:6379", "redis://h:port/0"])
 def test_what_is_no_redis_url_is_a_mistake(url: str) -> None:
     """Whatever stands there."""
-    assert "no Redis URL" in (check_answers_redis(url) or "")
+    assert "is not a Redis URL" in (check_answers_redis(url) or "")

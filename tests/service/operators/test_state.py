@@ -46,12 +46,15 @@ def test_an_instance_that_lacks_nothing_is_ready() -> None:
         (instance(WELL, draining=True), "draining"),
         (instance(None, None), "starting"),
         (instance(wanted=1), "starting"),
-        (instance(but(release=None)), "no release was published yet"),
+        (instance(but(release=None)), "no release has been published yet"),
         (instance(but(release=None, release_problem="the manifest is damaged")), "no release: the manifest is damaged"),
-        (instance(but(keys_up=False, can_verify=False)), "the key store is away and no key is remembered"),
+        (
+            instance(but(keys_up=False, can_verify=False)),
+            "the key store is away, and no worker remembers a verified key",
+        ),
         (
             instance(but(can_answer=False, release_problem="a file is lost")),
-            "no look-up works and nothing is cached: a file is lost",
+            "no look-up works, and nothing is cached: a file is lost",
         ),
         (instance(but(can_verify=False, keys_problem="another pepper")), "another pepper"),
     ],

@@ -208,7 +208,7 @@ def test_a_drop_that_this_user_may_not_move_is_named(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", forbidden)
-        with pytest.raises(InboxError, match="2026-10 cannot be claimed: Permission denied; it must be writable"):
+        with pytest.raises(InboxError, match="2026-10 cannot be claimed: Permission denied; the watcher's user must"):
             inbox.claim("2026-10")
     assert inbox.claims() == []
     assert inbox.look().complete == ("2026-10",)
