@@ -3,7 +3,7 @@ SHELL := /bin/sh
 VENV := .venv
 PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
-# What the demo needs: a third of the time.
+# Written once what the demo needs is installed, which takes a third of the time.
 RUNNABLE := $(VENV)/.runnable
 ROUNDS := 10
 
@@ -15,38 +15,38 @@ help: ## list the targets
 
 setup: $(INSTALLED) ## create .venv and install into it
 
-demo: $(RUNNABLE) ## serve an illustrative release of the whole country, with a key and lines to copy
+demo: $(RUNNABLE) ## try the service: made-up figures for the whole country, a key, and lines to copy
 	@exec $(VENV)/bin/forecast demo
 
 test: $(INSTALLED) ## run the tests (about 6 minutes on two cores)
 	@$(PY) -m pytest
 
-lint: $(INSTALLED) ## style, strict types, import rules
+lint: $(INSTALLED) ## check style, strict types and import rules
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
 
-format: $(INSTALLED) ## rewrite the style that a machine can
+format: $(INSTALLED) ## format the code, and fix what a tool can
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
 
-bench: $(INSTALLED) ## beside nginx, Varnish, FastAPI, Litestar and ROAPI in one run (5 minutes; ROUNDS=20 for more)
+bench: $(INSTALLED) ## compare with nginx, Varnish, FastAPI, Litestar and ROAPI (5 minutes; ROUNDS=20 for more)
 	@$(PY) -m tests.bench compare --rounds $(ROUNDS) --json .bench.json
 
-bench-chart: $(INSTALLED) ## the same, kept as the figures and the chart of the README
+bench-chart: $(INSTALLED) ## the same, and keep the figures and the chart for the README
 	@$(PY) -m tests.bench compare --rounds $(ROUNDS) --keep
 
-bench-peers: ## install what bench compares with
+bench-peers: ## install the servers that bench compares with
 	@sh tests/bench/peers/install.sh .bench
 
-soak: $(INSTALLED) ## what takes longer: more rounds, growth, latency, a million requests of which every tenth is cut off
+soak: $(INSTALLED) ## the long measurements: more rounds, growth, latency, clients that go away
 	@$(PY) -m tests.bench compare --rounds 20 --seconds 3
 	@$(PY) -m tests.bench growth
 	@$(PY) -m tests.bench openloop --rounds 10 --seconds 20
 	@$(PY) -m tests.bench cutoff
 
-clean: ## remove what make created, the demo's data included
+clean: ## remove everything that make created, including the demo's data
 	@rm -rf $(VENV) .bench .bench.json .forecast .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(INSTALLED): pyproject.toml constraints.txt config/setup.sh

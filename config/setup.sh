@@ -1,6 +1,5 @@
 #!/bin/sh
-# Creates the virtual environment $1 and installs this checkout into it, with the extras $2. What cannot work is told in
-# one line.
+# Creates the virtual environment $1 and installs this checkout into it, with the extras $2. Errors are one line.
 set -u
 venv=$1
 extras=$2
@@ -11,7 +10,7 @@ fail() {
     exit 1
 }
 
-[ "$(uname -s)" = Linux ] || fail "this needs Linux; elsewhere, run it in a container: docker compose up"
+[ "$(uname -s)" = Linux ] || fail "this needs Linux; elsewhere, use a container: docker compose up"
 
 python=
 for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
@@ -21,7 +20,7 @@ for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
         break
     fi
 done
-[ -n "$python" ] || fail "needs Python 3.11 or later: install it, or name it: make PYTHON=/path/to/python3"
+[ -n "$python" ] || fail "this needs Python 3.11 or later; install it, or name it: make PYTHON=/path/to/python3"
 
 "$python" -c 'import ensurepip, venv' 2>/dev/null ||
     fail "$python lacks its venv module: install it (Debian, Ubuntu: apt-get install python3-venv)"
@@ -33,11 +32,11 @@ if ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
 fi
 
 echo "setup: installing $extras (the first time takes about half a minute; on a slow network or a busy machine, longer)"
-# without compiling: most of it is never imported, and what is gets compiled then
+# Without compiling: most modules are never imported, and the others are compiled on first import.
 if ! "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-compile \
     --constraint constraints.txt --editable ".[$extras]" >"$log" 2>&1; then
     grep -qE 'Temporary failure|NewConnectionError|Name or service|timed out|ProxyError' "$log" &&
-        fail "no network to install from: connect, or set PIP_INDEX_URL to a mirror; see $log"
+        fail "the package index cannot be reached; connect, or set PIP_INDEX_URL to a mirror; see $log"
     fail "installation failed: $(grep -m 1 '^ERROR' "$log" || echo "see $log") (whole log: $log)"
 fi
 rm -f "$log"

@@ -66,7 +66,7 @@ def _blocking(state: InstanceState, reports: list[WorkerReport]) -> str | None:
         return f"no release: {problem}" if problem else "no release has been published yet"
     if not any(report.can_answer for report in reports):
         problem = next((report.release_problem for report in reports if report.release_problem), "they fail")
-        return f"no look-up works, and nothing is cached: {problem}"
+        return f"no look-up works and nothing is cached: {problem}"
     if not any(report.can_verify for report in reports):
         problem = next((report.keys_problem for report in reports if report.keys_problem), None)
         return problem or "the key store is away, and no worker remembers a verified key"

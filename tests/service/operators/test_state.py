@@ -54,7 +54,7 @@ def test_an_instance_that_lacks_nothing_is_ready() -> None:
         ),
         (
             instance(but(can_answer=False, release_problem="a file is lost")),
-            "no look-up works, and nothing is cached: a file is lost",
+            "no look-up works and nothing is cached: a file is lost",
         ),
         (instance(but(can_verify=False, keys_problem="another pepper")), "another pepper"),
     ],
