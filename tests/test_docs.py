@@ -15,7 +15,7 @@ from service.base.telemetry import Telemetry
 from service.cli.main import main
 from service.cli.output import FAILED, LOST
 from service.http.errors import CODES
-from service.operators.metrics import render
+from service.operators.metrics import render_metrics
 from service.operators.state import InstanceState
 from tests.support.markdown import (
     PAGES,
@@ -189,7 +189,7 @@ def test_the_tables_of_a_drop_are_those_of_the_code() -> None:
 def test_metrics_that_are_named_exist() -> None:
     """An alarm on a name that nobody exports would never ring."""
     state = InstanceState(workers=(), wanted_workers=1, restarts=0, draining=False)
-    families = text_string_to_metric_families(render(state, Telemetry().snapshot()).decode())
+    families = text_string_to_metric_families(render_metrics(state, Telemetry().snapshot()).decode())
     known = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
     pages = (OPERATIONS, DOCS / "publishing.md", ROOT / "SECURITY.md")
     named = {name for page in pages for name in re.findall(r"`(forecast_\w+)`", page.read_text())}

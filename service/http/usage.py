@@ -46,7 +46,7 @@ _EXAMPLE = {
 }
 
 
-class UsagePeriod(msgspec.Struct, frozen=True):
+class Period(msgspec.Struct, frozen=True):
     """UTC days; `to` is included."""
 
     first: date = msgspec.field(name="from")
@@ -77,7 +77,7 @@ class Usage(msgspec.Struct, frozen=True):
 
     key_id: str
     partner: str
-    period: UsagePeriod
+    period: Period
     limits: Limits
     days: tuple[UsageDay, ...]
 
@@ -117,7 +117,7 @@ def usage_route(
     return usage
 
 
-def _usage(key: ApiKey, period: UsagePeriod, remaining: int | None, rows: list[UsageRow]) -> Usage:
+def _usage(key: ApiKey, period: Period, remaining: int | None, rows: list[UsageRow]) -> Usage:
     rate, quota = key.terms.rate, key.terms.quota
     limits = Limits(str(rate) if rate else None, str(quota) if quota else None, remaining)
     return Usage(key.key_id, key.partner, period, limits, tuple(_day(row) for row in rows))
@@ -131,7 +131,7 @@ def caller(scope: Any) -> ApiKey:
     return key
 
 
-def parse_period(query: bytes, today: date) -> UsagePeriod:
+def parse_period(query: bytes, today: date) -> Period:
     """`from` and `to`; by default until today, from the first of that month. Raises ApiError (400)."""
     values, _ = read_parameters(query, ("from", "to"))
     last = _date("to", values["to"]) if "to" in values else today
@@ -141,7 +141,7 @@ def parse_period(query: bytes, today: date) -> UsagePeriod:
         raise ApiError("invalid_parameter", detail, "from")
     if day_of(last) - day_of(first) >= MOST_DAYS:
         raise ApiError("invalid_parameter", f"That is more than {MOST_DAYS} days. Ask for fewer at a time.", "from")
-    return UsagePeriod(first, last)
+    return Period(first, last)
 
 
 def usage_operation() -> dict[str, Any]:

@@ -14,7 +14,7 @@ import msgspec
 
 from config.processes import belong_to
 from service.base import logs
-from service.instance.watcher_process import Problem, WatchOrders
+from service.instance.watcher_process import WatcherProblem, WatchOrders
 from service.publishing.inbox_events import log_event
 from service.publishing.watching import make_watcher, stoppable
 
@@ -41,7 +41,7 @@ def _watch(control: socket.socket) -> None:
     threading.Thread(target=_end_with, args=(control,), daemon=True).start()
 
     def on_problem(problem: str | None) -> None:
-        control.sendall(msgspec.json.encode(Problem(problem)) + b"\n")
+        control.sendall(msgspec.json.encode(WatcherProblem(problem)) + b"\n")
 
     with stoppable(log_event):
         make_watcher(settings, settings.inbox or "", log_event, on_problem).watch()

@@ -27,7 +27,7 @@ class WatchOrders(msgspec.Struct, frozen=True):
     log_json: bool
 
 
-class Problem(msgspec.Struct, frozen=True):
+class WatcherProblem(msgspec.Struct, frozen=True):
     """A line from a watcher: what keeps it from working; None if nothing does any more."""
 
     problem: str | None
@@ -88,7 +88,7 @@ class WatcherProcess:
         try:
             writer.write(self._orders)
             while line := await reader.readline():
-                self.problem = msgspec.json.decode(line, type=Problem).problem
+                self.problem = msgspec.json.decode(line, type=WatcherProblem).problem
         except (ConnectionError, ValueError, msgspec.DecodeError):
             self.signal(signal.SIGKILL)  # it is gone, or talks nonsense
         finally:

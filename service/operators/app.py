@@ -19,8 +19,8 @@ from service.http.reply import JSON, Reply, Send
 from service.operators.access import Right, Tokens
 from service.operators.body import decoded, read_body
 from service.operators.changes import Changes, NoOrder, RollbackOrder
-from service.operators.metrics import render
-from service.operators.problems import of_error, refused
+from service.operators.metrics import render_metrics
+from service.operators.problems import error_reply, of_error
 from service.operators.rounds import Rounds
 from service.operators.state import Health, InstanceState, readiness
 
@@ -33,7 +33,7 @@ MOST_CONNECTIONS = 100
 _WRITABLE = ("POST /keys/KEY_ID/revoke", "POST /releases/rollback", "POST /caches/purge")
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class EndpointCall(msgspec.Struct, frozen=True, kw_only=True):
     """One request as an endpoint gets it; it lives until the answer."""
 
     part: str  # the varying part of the path, empty if there is none
@@ -48,7 +48,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     path: re.Pattern[str]  # its group, at most one, is the varying part
     needs: Right
-    answer: Callable[[Call], Awaitable[Reply]]
+    answer: Callable[[EndpointCall], Awaitable[Reply]]
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class OperatorsApp:
         log.debug("refused: %s", code)
 
     def refusal(self, code: str, request_id: str) -> Reply:
-        return refused(code, request_id)
+        return error_reply(code, request_id)
 
     async def _answer(self, scope: Any, receive: Any) -> Reply:
         endpoint, part = self._found(scope["path"])
@@ -90,7 +90,7 @@ class OperatorsApp:
         refusal = self._tokens.refusal(endpoint.needs, headers)
         if refusal is not None:
             raise ApiError(refusal)
-        call = Call(
+        call = EndpointCall(
             part=part,
             body=await read_body(headers, receive) if endpoint.needs is Right.WRITE else b"",
             remote=scope["client"][0] if scope["client"] else "unknown",
@@ -128,25 +128,25 @@ def build_operators_app(
 def _readable(
     state: Callable[[], InstanceState], sums: Callable[[], Awaitable[Snapshot]], writable: tuple[str, ...]
 ) -> list[Endpoint]:
-    async def index(call: Call) -> Reply:
+    async def index(call: EndpointCall) -> Reply:
         there = (*_READABLE, *writable) if call.may_write else _READABLE
         return _json(msgspec.json.encode({"endpoints": there}))
 
-    async def live(_: Call) -> Reply:
+    async def live(_: EndpointCall) -> Reply:
         return _json(b'{"status":"live"}')
 
-    async def ready(call: Call) -> Reply:
+    async def ready(call: EndpointCall) -> Reply:
         found = readiness(state())
         shown = found if call.may_read else Health(found.status)
         return _json(msgspec.json.encode(shown), 503 if found.status == "unavailable" else 200)
 
     async def rendered() -> bytes:
         figures = await sums()
-        return render(state(), figures)
+        return render_metrics(state(), figures)
 
     scrapes = Rounds(rendered)  # each takes milliseconds, here and in every worker
 
-    async def metrics(_: Call) -> Reply:
+    async def metrics(_: EndpointCall) -> Reply:
         return Reply(200, (_METRICS, NO_STORE), await scrapes.get(), "answered")
 
     return [
@@ -158,15 +158,15 @@ def _readable(
 
 
 def _writable(changes: Changes) -> list[Endpoint]:
-    async def revoke(call: Call) -> Reply:
+    async def revoke(call: EndpointCall) -> Reply:
         decoded(call.body, NoOrder)
         return _json(msgspec.json.encode(await changes.revoke(call.part, call.remote)))
 
-    async def roll_back(call: Call) -> Reply:
+    async def roll_back(call: EndpointCall) -> Reply:
         order = decoded(call.body, RollbackOrder)
         return _json(msgspec.json.encode(await changes.roll_back(order.release, call.remote)))
 
-    async def purge(call: Call) -> Reply:
+    async def purge(call: EndpointCall) -> Reply:
         decoded(call.body, NoOrder)
         return _json(msgspec.json.encode(await changes.purge(call.remote)))
 

@@ -20,7 +20,7 @@ class _Families:
         return self._metrics
 
 
-def render(state: InstanceState, sums: Snapshot) -> bytes:
+def render_metrics(state: InstanceState, sums: Snapshot) -> bytes:
     """The text of one scrape. `sums` adds up all workers, including those that ended."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Families([*_counters(sums), *_histograms(sums), *_gauges(state), *_inbox(state.inbox)]))

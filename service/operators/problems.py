@@ -5,7 +5,7 @@ from service.http.errors import ApiError, error_reply
 from service.http.reply import Header, Reply
 
 # code -> (status, what to do)
-CODES: dict[str, tuple[int, str]] = {
+OPERATOR_CODES: dict[str, tuple[int, str]] = {
     "bad_request": (400, "The request is not valid HTTP/1.1."),
     "invalid_body": (400, "The body is not what this endpoint takes."),
     "invalid_key_id": (400, "This is not a key id. `forecast keys list` shows the ids."),
@@ -35,9 +35,9 @@ _BEARER: Header = (b"www-authenticate", b"Bearer")
 _CLOSE: Header = (b"connection", b"close")
 
 
-def refused(code: str, request_id: str, detail: str | None = None, headers: tuple[Header, ...] = ()) -> Reply:
+def error_reply(code: str, request_id: str, detail: str | None = None, headers: tuple[Header, ...] = ()) -> Reply:
     """The answer for `code`, with `headers` and those that its status requires."""
-    status, advice = CODES[code]
+    status, advice = OPERATOR_CODES[code]
     if status == 401:
         headers = (*headers, _BEARER)
     if status == 413:
@@ -48,5 +48,5 @@ def refused(code: str, request_id: str, detail: str | None = None, headers: tupl
 def of_error(error: Exception, request_id: str) -> Reply:
     """The answer for an exception. Only an ApiError shows details."""
     if isinstance(error, ApiError):
-        return refused(error.code, request_id, error.detail, error.headers)
-    return refused("internal", request_id)
+        return error_reply(error.code, request_id, error.detail, error.headers)
+    return error_reply("internal", request_id)

@@ -11,7 +11,7 @@ from redis.exceptions import NoScriptError
 from service.redis.client import StoreUnavailable
 
 # Number of keys, keys, arguments.
-Call = Sequence[str | int]
+ScriptCall = Sequence[str | int]
 
 
 class Script:
@@ -26,7 +26,7 @@ class Script:
         self._loads = loads
         self._sha = sha1(self.text.encode(), usedforsecurity=False).hexdigest()  # how Redis names a script
 
-    async def run(self, client: Redis, calls: Sequence[Call]) -> list[Any]:
+    async def run(self, client: Redis, calls: Sequence[ScriptCall]) -> list[Any]:
         """The reply to each call, or the error that it was answered with. Raises StoreUnavailable if one is missing."""
         replies = await self._pipelined(client, "EVALSHA", self._sha, calls)
         unknown = [at for at, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
@@ -36,17 +36,17 @@ class Script:
                 replies[at] = reply
         return replies
 
-    async def evaluate(self, client: Redis, calls: Sequence[Call]) -> list[Any]:
+    async def evaluate(self, client: Redis, calls: Sequence[ScriptCall]) -> list[Any]:
         """The same for a user that may EVAL alone, which sends the script with every call."""
         return await self._pipelined(client, "EVAL", self.text, calls)
 
-    async def _teach(self, client: Redis, calls: Sequence[Call]) -> list[Any]:
+    async def _teach(self, client: Redis, calls: Sequence[ScriptCall]) -> list[Any]:
         if not self._loads:
             return await self.evaluate(client, calls)
         await client.script_load(self.text)
         return await self._pipelined(client, "EVALSHA", self._sha, calls)
 
-    async def _pipelined(self, client: Redis, command: str, script: str, calls: Sequence[Call]) -> list[Any]:
+    async def _pipelined(self, client: Redis, command: str, script: str, calls: Sequence[ScriptCall]) -> list[Any]:
         async with client.pipeline(transaction=False) as pipeline:
             for call in calls:
                 pipeline.execute_command(command, script, *call)

@@ -26,7 +26,7 @@ def _key(kind: str) -> str:
     return f'<p class="key">{swatch(kind, "old")}current release {swatch(kind, "new")}this drop</p>'
 
 
-def render(outcome: PublishOutcome, drop: str, at: datetime | None = None) -> str:
+def render_page(outcome: PublishOutcome, drop: str, at: datetime | None = None) -> str:
     """The page about the `outcome` of checking `drop` at the time `at` (default: now)."""
     template = resources.files("service.reports").joinpath("html_page.html").read_text(encoding="utf-8")
     said = wording.verdict(outcome)
@@ -170,7 +170,7 @@ def _rows(comparison: Comparison) -> str:
 
 
 def _pair(old: int | None, new: int | None) -> tuple[str, str, str]:
-    return wording.number(old), wording.number(new), wording.change(old, new)
+    return wording.number(old), wording.number(new), wording.relative_change(old, new)
 
 
 def _row(name: str, *cells: str) -> str:

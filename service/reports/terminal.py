@@ -41,7 +41,7 @@ def severity_markup(severity: Severity) -> str:
 def write_html(path: Path, outcome: PublishOutcome, drop: str) -> None:
     """Writes the outcome as an HTML page. Raises CatalogError if it cannot be written."""
     try:
-        write_atomically(path, html_page.render(outcome, drop).encode())
+        write_atomically(path, html_page.render_page(outcome, drop).encode())
     except OSError as error:
         raise CatalogError(f"cannot write {path}: {error.strerror}") from None
 
@@ -206,7 +206,7 @@ def _table_rows(comparison: Comparison) -> Table:
     shown = text_table("table", "rows before", "now", "change", numeric=("rows before", "now", "change"))
     for name, (old, new) in comparison.rows.items():
         if old != new:
-            shown.add_row(name, wording.number(old), wording.number(new), wording.change(old, new))
+            shown.add_row(name, wording.number(old), wording.number(new), wording.relative_change(old, new))
     return shown
 
 
@@ -217,7 +217,7 @@ def _totals(comparison: Comparison, width: int) -> Table:
     )
     for figure in wording.changed_figures(comparison):
         totals = (wording.number(figure.old_total), wording.number(figure.new_total))
-        change = wording.change(figure.old_total, figure.new_total)
+        change = wording.relative_change(figure.old_total, figure.new_total)
         zip_codes = (
             f"{number:,}" if number else "" for number in (figure.changed, figure.gained, figure.lost)[: len(counts)]
         )

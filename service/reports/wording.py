@@ -57,7 +57,7 @@ def number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
-def change(old: int | None, new: int | None) -> str:
+def relative_change(old: int | None, new: int | None) -> str:
     """The relative change; a tiny one is `<0.01%`, never 0%."""
     if not old or new is None:
         return ""

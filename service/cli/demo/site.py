@@ -169,10 +169,10 @@ def _lines(manifest: Manifest, partners: str, operators: str, key: str, program:
     )
 
 
-def shown(path: Path) -> str:
+def shell_path(path: Path) -> str:
     """`path`, absolute and quoted for a shell."""
     return shlex.quote(str(path.absolute()))
 
 
 def program_name() -> str:
-    return shown(Path(sys.argv[0]))
+    return shell_path(Path(sys.argv[0]))

@@ -13,7 +13,7 @@ from service.base.terms import Terms, parse_quota, parse_rate
 from service.http.app import build_litestar
 from service.http.errors import ApiError
 from service.http.head import SCOPE_KEY, RequestHead
-from service.http.usage import Usage, UsagePeriod, parse_period, usage_operation, usage_route
+from service.http.usage import Period, Usage, parse_period, usage_operation, usage_route
 from service.keys.record import ApiKey
 from service.quota.report import UsageReport
 from tests.support.asgi import exchange
@@ -129,7 +129,7 @@ async def test_while_the_store_is_away_nothing_is_known(usage: UsageWorker) -> N
 def test_the_period_that_a_query_means(query: bytes, period: tuple[str, str]) -> None:
     """The current month so far by default; what is empty or unknown counts for nothing."""
     first, last = (date.fromisoformat(day) for day in period)
-    assert parse_period(query, TODAY) == UsagePeriod(first, last)
+    assert parse_period(query, TODAY) == Period(first, last)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.base.telemetry import COUNTERS, HISTOGRAMS, REQUEST_SECONDS, REQUESTS, Snapshot, Telemetry
-from service.operators.metrics import render
+from service.operators.metrics import render_metrics
 from service.operators.state import InstanceState
 from service.publishing.inbox_status import Status
 from tests.service.operators.test_state import WELL, but, instance
@@ -13,7 +13,7 @@ from tests.service.operators.test_state import WELL, but, instance
 def samples(state: InstanceState, sums: Snapshot) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     """Every sample by name and labels; fails if one is there twice."""
     found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
-    for family in text_string_to_metric_families(render(state, sums).decode()):
+    for family in text_string_to_metric_families(render_metrics(state, sums).decode()):
         for sample in family.samples:
             key = (sample.name, tuple(sorted(sample.labels.items())))
             assert key not in found
@@ -89,5 +89,5 @@ def test_the_inbox_has_its_figures() -> None:
 
 def test_every_family_is_declared_before_anything_happens() -> None:
     """So that dashboards and alarms find their names."""
-    text = render(instance(WELL), Snapshot()).decode()
+    text = render_metrics(instance(WELL), Snapshot()).decode()
     assert all(f"# TYPE {family.name}" in text for family in (*COUNTERS, *HISTOGRAMS))

@@ -75,7 +75,7 @@ class Page(HTMLParser):
 def page(*findings: Finding, comparison: Comparison | None = None, drop: str = "drops/2026-10") -> str:
     result = make_report(findings, comparison)
     outcome = PublishOutcome(result="refused" if result.refused else "passed", report=result, manifest=None)
-    return html_page.render(outcome, drop, AT)
+    return html_page.render_page(outcome, drop, AT)
 
 
 def rows_of(text: str) -> list[str]:
