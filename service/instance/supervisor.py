@@ -30,7 +30,7 @@ from service.instance.store_checks import StoreChecks
 from service.instance.watcher_process import WatcherProcess
 from service.instance.workers import Workers
 from service.keys import pepper
-from service.operators.changes import Changes, Purged
+from service.operators.actions import Changes, Purged
 from service.operators.listener import OperatorsListener
 from service.operators.state import InstanceState, WorkerState
 from service.publishing.inbox_status import Status, shown_status

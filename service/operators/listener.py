@@ -13,9 +13,9 @@ from service.base.telemetry import Snapshot
 from service.edge.connection.deadlines import reset
 from service.keys import audit
 from service.operators.access import Tokens
-from service.operators.app import build_operators_app
-from service.operators.changes import Changes
+from service.operators.actions import Changes
 from service.operators.connection import OperatorsProtocol
+from service.operators.endpoints import build_operators_app
 from service.operators.state import InstanceState
 
 log = logging.getLogger("forecast.operators")

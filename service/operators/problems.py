@@ -35,7 +35,7 @@ _BEARER: Header = (b"www-authenticate", b"Bearer")
 _CLOSE: Header = (b"connection", b"close")
 
 
-def error_reply(code: str, request_id: str, detail: str | None = None, headers: tuple[Header, ...] = ()) -> Reply:
+def refusal_reply(code: str, request_id: str, detail: str | None = None, headers: tuple[Header, ...] = ()) -> Reply:
     """The answer for `code`, with `headers` and those that its status requires."""
     status, advice = OPERATOR_CODES[code]
     if status == 401:
@@ -48,5 +48,5 @@ def error_reply(code: str, request_id: str, detail: str | None = None, headers: 
 def of_error(error: Exception, request_id: str) -> Reply:
     """The answer for an exception. Only an ApiError shows details."""
     if isinstance(error, ApiError):
-        return error_reply(error.code, request_id, error.detail, error.headers)
-    return error_reply("internal", request_id)
+        return refusal_reply(error.code, request_id, error.detail, error.headers)
+    return refusal_reply("internal", request_id)

@@ -20,7 +20,7 @@ from service.base import logs, messages
 from service.base.server import ListenerServer, plain_config
 from service.base.tasks import hold_until_done, keep_running
 from service.edge.connection.direct import DirectProtocol
-from service.worker.app import WorkerApp
+from service.worker.assembly import WorkerApp
 
 log = logging.getLogger("forecast.worker")
 

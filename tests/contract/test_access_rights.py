@@ -25,7 +25,7 @@ from service.keys.restore import Restore
 from service.keys.store import KeyStore
 from service.keys.verdict import Accepted, Rejected
 from service.keys.verifier import KeyVerifier
-from service.operators.changes import Changes
+from service.operators.actions import Changes
 from service.quota.backup import UsageDump
 from service.quota.lease_store import LeaseStore
 from service.quota.names import DAY_SECONDS

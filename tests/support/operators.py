@@ -8,8 +8,8 @@ import msgspec
 
 from service.base.telemetry import REQUESTS, Snapshot, Telemetry
 from service.operators.access import Tokens
-from service.operators.app import OperatorsApp, build_operators_app
-from service.operators.changes import Changes, Purged
+from service.operators.actions import Changes, Purged
+from service.operators.endpoints import OperatorsApp, build_operators_app
 from service.operators.state import InstanceState
 from tests.support.asgi import exchange
 

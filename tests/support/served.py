@@ -19,7 +19,7 @@ from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore, open_client
 from service.worker import main
-from service.worker.app import WorkerApp
+from service.worker.assembly import WorkerApp
 from tests.support.waiting import eventually
 from tests.support.wire import Answer, Wire
 

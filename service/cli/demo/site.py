@@ -160,8 +160,8 @@ def _lines(manifest: Manifest, partners: str, operators: str, key: str, program:
             ("an error that helps", f"{curl} '{url}?city_name=Dickinson&state_code=AK'"),
         ),
         publish=(
-            ("publish a newer drop", f"{program}extracts publish {shown(drops / 'second')}"),
-            ("see a bad one refused", f"{program}extracts publish {shown(drops / 'bad')}"),
+            ("publish a newer drop", f"{program}extracts publish {shell_path(drops / 'second')}"),
+            ("see a bad one refused", f"{program}extracts publish {shell_path(drops / 'bad')}"),
             ("go back", f"{program}extracts rollback"),
         ),
         operators=operators,

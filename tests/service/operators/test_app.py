@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from service.base.telemetry import Snapshot
-from service.operators.app import build_operators_app
-from service.operators.changes import Changes
+from service.operators.actions import Changes
+from service.operators.endpoints import build_operators_app
 from service.operators.state import InstanceState
 from tests.service.operators.test_state import WELL, but, instance
 from tests.support.key_store import PEPPER

@@ -13,8 +13,8 @@ from service.base.sockets import bind, url_of
 from service.base.telemetry import Snapshot
 from service.edge.admission import limits
 from service.keys import audit
-from service.operators.app import OperatorsApp
-from service.operators.changes import Changes
+from service.operators.actions import Changes
+from service.operators.endpoints import OperatorsApp
 from service.operators.listener import OperatorsListener, warn_if_open
 from tests.service.operators.test_state import WELL, instance
 from tests.support.key_store import PEPPER

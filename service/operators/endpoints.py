@@ -17,10 +17,10 @@ from service.http.errors import NO_STORE, ApiError
 from service.http.head import read_head
 from service.http.reply import JSON, Reply, Send
 from service.operators.access import Right, Tokens
+from service.operators.actions import Changes, NoOrder, RollbackOrder
 from service.operators.body import decoded, read_body
-from service.operators.changes import Changes, NoOrder, RollbackOrder
 from service.operators.metrics import render_metrics
-from service.operators.problems import error_reply, of_error
+from service.operators.problems import of_error, refusal_reply
 from service.operators.rounds import Rounds
 from service.operators.state import Health, InstanceState, readiness
 
@@ -80,7 +80,7 @@ class OperatorsApp:
         log.debug("refused: %s", code)
 
     def refusal(self, code: str, request_id: str) -> Reply:
-        return error_reply(code, request_id)
+        return refusal_reply(code, request_id)
 
     async def _answer(self, scope: Any, receive: Any) -> Reply:
         endpoint, part = self._found(scope["path"])

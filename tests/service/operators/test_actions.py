@@ -11,8 +11,8 @@ import pytest
 from service.keys import audit, form
 from service.keys.opening import open_key_store
 from service.keys.store import KeyStore
-from service.operators.app import OperatorsApp
-from service.operators.changes import Changes
+from service.operators.actions import Changes
+from service.operators.endpoints import OperatorsApp
 from tests.service.operators.test_state import WELL, instance
 from tests.support.drops import people, write_drop
 from tests.support.key_store import PEPPER
