@@ -1,4 +1,4 @@
-"""Which signals end a command in order."""
+"""Which signals ask a command or an instance to stop tidily."""
 
 import signal
 

@@ -1,6 +1,6 @@
 """What a worker counts about itself: plain numbers in one event loop, no locks, no shared memory.
 
-The supervisor adds up the snapshots of all workers (operators/metrics.py).
+The supervisor adds up the snapshots of all workers, and operators/metrics.py prints the sums.
 """
 
 from bisect import bisect_left

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 from service.base.telemetry import KEY_CHECKS, REJECTED, REQUEST_SECONDS, REQUESTS, Telemetry
-from service.edge.admission.admission import Meter
+from service.edge.admission.admission import Admission
 from service.edge.admission.verdicts import refusal_of_key
 from service.edge.hot.answers import HotAnswers
 from service.http.errors import of_exception, problem
@@ -40,7 +40,7 @@ class Gate:
         verifier: KeyVerifier,
         telemetry: Telemetry,
         *,
-        meter: Meter | None = None,
+        meter: Admission | None = None,
         hot: HotAnswers | None = None,
         offers: Callable[[str], bool] = lambda _: True,
         public: tuple[str, ...] = (),

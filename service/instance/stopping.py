@@ -48,7 +48,7 @@ class LastResort:
 async def stop_workers(
     workers: Sequence[WorkerProcess], keepers: "Sequence[asyncio.Task[None]]", listening: socket.socket, drain: float
 ) -> None:
-    """Tells `workers` to stop, kills those that have not within a little more than `drain` seconds, closes `listening`.
+    """Tells `workers` to stop, kills those that have not within `drain` and `LAST_SECONDS`, closes `listening`.
 
     `workers` is read again at the end, for those that were started meanwhile. `keepers` end when their workers have.
     """

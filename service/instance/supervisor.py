@@ -30,7 +30,7 @@ from service.instance.store_checks import StoreChecks
 from service.instance.watcher_process import WatcherProcess
 from service.instance.workers import Workers
 from service.keys import pepper
-from service.operators.actions import Changes, Purged
+from service.operators.actions import Actions, Purged
 from service.operators.listener import OperatorsListener
 from service.operators.state import InstanceState, WorkerState
 from service.publishing.inbox_status import Status, shown_status
@@ -41,7 +41,8 @@ from warehouse.schema.errors import CatalogError, FilesHang
 log = logging.getLogger("forecast.supervisor")
 
 _TEND_SECONDS = 0.25
-# Operators are answered until the workers have ended, and have this long for their last answers.
+# Operators are answered until the workers have ended. Their last answers get what is left of the drain time then, and
+# at least this long.
 _OPERATORS_SECONDS = 1.0
 # Threads for accesses to the data folder that may never return: nobody replaces a supervisor.
 _FILE_THREADS = 4
@@ -124,7 +125,7 @@ class Supervisor:
         for number in stop_signals():
             loop.add_signal_handler(number, self._told_to_stop, number)
         endpoints = self._orders.endpoints
-        changes = Changes(endpoints.keys_url, endpoints.pepper, self._settings.data_path, self._purge)
+        changes = Actions(endpoints.keys_url, endpoints.pepper, self._settings.data_path, self._purge)
         self._listener = OperatorsListener(self._settings, self._operators, changes)
         self._checks = StoreChecks(endpoints)
         self._checks.start()

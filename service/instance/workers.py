@@ -54,7 +54,7 @@ class Workers:
             hold_until_done(keep_running("keep a worker", self._keep, stopping=self._stopping), self._tasks)
 
     async def stop(self, drain: float) -> None:
-        """Stops all within a little more than `drain` seconds; closes the listening socket."""
+        """Stops all within `drain` and `LAST_SECONDS`; closes the listening socket."""
         self._stopping.set()
         await stop_workers(self.all, list(self._tasks), self._listening, drain)
 

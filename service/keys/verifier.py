@@ -1,8 +1,8 @@
 """Is this key good? Verified keys are kept in the process, so that a hot key costs no round trip (Decision 4).
 
-Age counts from when the look-up was sent. Until 3 s, a verified key is simply good. From 3 s, it is re-checked in the
-background; from 5 s, the request waits for that (250 ms). While the store is away, a key is good until 60 s old; after
-that nothing is known about it, which is no fault of its owner.
+Age counts from when the look-up was sent. Until 3 s, a verified key is simply good, unless it expires. From 3 s, it is
+re-checked in the background; from 5 s, the request waits for that (250 ms). While the store is away, a key is good
+until 60 s old; after that nothing is known about it, which is no fault of its owner.
 
 Wrong keys are not remembered. Each costs one look-up; a bounded number run or wait at a time, and the rest get a 503 at
 once.
@@ -119,7 +119,7 @@ class KeyVerifier:
         return known.key if isinstance(_judge(known.key), Accepted) else None
 
     def invalidate(self, name: str | None) -> None:
-        """A record changed (with None, any may have): asks again at once (with None, at the next request)."""
+        """The record `name` changed: asks again at once. None: any may have, and each is asked for when next used."""
         self._changes += 1
         if name is None:
             for known in self._verified.values():

@@ -1,1 +1,1 @@
-"""The operators' listener: health, metrics and state of the whole instance, revocations and roll-backs."""
+"""The operators' listener: health and metrics of the whole instance; revocations, rollbacks, purges."""

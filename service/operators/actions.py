@@ -42,7 +42,7 @@ class Purged(msgspec.Struct, frozen=True):
     shared: int  # in the shared cache
 
 
-class Changes:
+class Actions:
     """Carries out the changes that operators ask one instance for. Its `OperatorsListener` owns and stops it.
 
     `keys_url` and `secret` (the pepper) open the key store at the first revocation: most instances see none. `purge`

@@ -17,7 +17,7 @@ from service.http.errors import NO_STORE, ApiError
 from service.http.head import read_head
 from service.http.reply import JSON, Reply, Send
 from service.operators.access import Right, Tokens
-from service.operators.actions import Changes, NoOrder, RollbackOrder
+from service.operators.actions import Actions, NoOrder, RollbackOrder
 from service.operators.body import decoded, read_body
 from service.operators.metrics import render_metrics
 from service.operators.problems import of_error, refusal_reply
@@ -111,7 +111,7 @@ def build_operators_app(
     state: Callable[[], InstanceState],
     sums: Callable[[], Awaitable[Snapshot]],
     tokens: Tokens | None = None,
-    changes: Changes | None = None,
+    changes: Actions | None = None,
 ) -> OperatorsApp:
     """The application. `state` returns what is known now; `sums` asks every worker for its newest figures.
 
@@ -157,7 +157,7 @@ def _readable(
     ]
 
 
-def _writable(changes: Changes) -> list[Endpoint]:
+def _writable(changes: Actions) -> list[Endpoint]:
     async def revoke(call: EndpointCall) -> Reply:
         decoded(call.body, NoOrder)
         return _json(msgspec.json.encode(await changes.revoke(call.part, call.remote)))

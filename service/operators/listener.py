@@ -13,7 +13,7 @@ from service.base.telemetry import Snapshot
 from service.edge.connection.deadlines import reset
 from service.keys import audit
 from service.operators.access import Tokens
-from service.operators.actions import Changes
+from service.operators.actions import Actions
 from service.operators.connection import OperatorsProtocol
 from service.operators.endpoints import build_operators_app
 from service.operators.state import InstanceState
@@ -26,7 +26,7 @@ _ACCEPTED_PER_TURN = 8  # connections in one turn of the event loop
 class OperatorsListener:
     """Serves operators on the socket `bound`, from `start` to `stop`. The supervisor owns it; it owns `changes`."""
 
-    def __init__(self, settings: Settings, bound: socket.socket, changes: Changes) -> None:
+    def __init__(self, settings: Settings, bound: socket.socket, changes: Actions) -> None:
         self._settings = settings
         self._bound = bound
         self._changes = changes

@@ -29,7 +29,7 @@ from service.base.telemetry import (
 from service.cache.near import NearCache
 from service.cache.read_through import Observe, ReadThrough
 from service.cache.shared import SharedCache
-from service.edge.admission.admission import Meter
+from service.edge.admission.admission import Admission
 from service.edge.gate import Gate
 from service.edge.hot.answers import HotAnswers
 from service.edge.hot.wire import HeadMaker
@@ -85,7 +85,7 @@ class WorkerApp:
         self.near = NearCache(
             near_cache_bytes(settings), settings.near_cache_ttl, HeadMaker(self._policy, "near").all_of
         )
-        self._meter = Meter(_AREA_NAMES, self.metering.limiter, self.metering.quotas, self.metering.counters)
+        self._meter = Admission(_AREA_NAMES, self.metering.limiter, self.metering.quotas, self.metering.counters)
         self._shared = SharedCache(self.cache_store, settings.cache_ttl)
         self._cache = ReadThrough(self.near, self._shared, _lookups_observed(self.telemetry))
         shared_heads = HeadMaker(self._policy, "shared")

@@ -26,7 +26,7 @@ log = logging.getLogger("forecast.quota")
 # Nobody waits for a flush, and a slow one must not make the key check believe that its store is away.
 _USAGE_TIMEOUT_SECONDS = 1.0
 _COUNT_WORKERS_SECONDS = 5.0
-# A count of workers that never returns is tried again now and then.
+# Threads for counting workers. A count may hang for ever, and is then tried again in another thread.
 _FILE_THREADS = 3
 
 

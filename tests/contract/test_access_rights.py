@@ -25,7 +25,7 @@ from service.keys.restore import Restore
 from service.keys.store import KeyStore
 from service.keys.verdict import Accepted, Rejected
 from service.keys.verifier import KeyVerifier
-from service.operators.actions import Changes
+from service.operators.actions import Actions
 from service.quota.backup import UsageDump
 from service.quota.lease_store import LeaseStore
 from service.quota.names import DAY_SECONDS
@@ -194,7 +194,7 @@ async def test_a_worker_s_user_can_revoke_where_the_listener_may(
 ) -> None:
     """The supervisor, with a write token and the rights that go with it; it can still delete nothing."""
     _, key = await KeyStore(opened("forecast-keys"), PEPPER, tmp_path).issue("acme", "", None)
-    changes = Changes(url(server, "forecast-worker"), PEPPER, tmp_path, purge)
+    changes = Actions(url(server, "forecast-worker"), PEPPER, tmp_path, purge)
     try:
         with pytest.raises(ApiError) as refused:
             await changes.revoke(key.key_id, "127.0.0.1")

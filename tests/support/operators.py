@@ -8,7 +8,7 @@ import msgspec
 
 from service.base.telemetry import REQUESTS, Snapshot, Telemetry
 from service.operators.access import Tokens
-from service.operators.actions import Changes, Purged
+from service.operators.actions import Actions, Purged
 from service.operators.endpoints import OperatorsApp, build_operators_app
 from service.operators.state import InstanceState
 from tests.support.asgi import exchange
@@ -47,7 +47,7 @@ def operators(
     *,
     read: str | None = None,
     write: str | None = None,
-    changes: Changes | None = None,
+    changes: Actions | None = None,
 ) -> OperatorsApp:
     """An application whose instance has answered one request."""
     telemetry = Telemetry()

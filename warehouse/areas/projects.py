@@ -103,7 +103,7 @@ async def look_up_projects(engine: Engine, keys: KeySet, match: Match, page: Pag
     return projects_body(match.query, found, page, keys.records(match.keys), cursors)
 
 
-def project_answers_to_warm(folder: Path, cursors: Cursors) -> Iterator[tuple[str, bytes]]:
+def projects_answers_to_warm(folder: Path, cursors: Cursors) -> Iterator[tuple[str, bytes]]:
     """The first page of every query with a single key, in one pass through the file."""
     page = Page()
     keys = PROJECTS_AREA.keys_in(folder)
@@ -220,5 +220,5 @@ PROJECTS_AREA = DataArea(
     lookup="page_of_projects",
     probe=(["00000"], "", 1),
     build=build_projects,
-    answers_to_warm=project_answers_to_warm,
+    answers_to_warm=projects_answers_to_warm,
 )

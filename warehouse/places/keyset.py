@@ -46,7 +46,7 @@ class UnknownCity(msgspec.Struct, frozen=True):
 NoMatch = UnknownZip | OtherCity | UnknownCity
 
 
-# ZIP codes, ascending, by state and then by folded name.
+# State -> folded name -> ZIP codes, ascending.
 CityNames = dict[str, dict[str, tuple[str, ...]]]
 
 
@@ -125,7 +125,7 @@ class KeySet:
         return sum(len(cities) for cities in self._stored.cities.values())
 
     def some(self, most: int) -> list[Match]:
-        """At most `most` ZIP codes, at random."""
+        """Matches of at most `most` random ZIP codes."""
         zips = random.sample(list(self._zips), min(most, len(self._zips)))
         return [Match(f"zip:{zip_code}", (zip_code,)) for zip_code in zips]
 

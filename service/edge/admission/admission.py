@@ -1,6 +1,7 @@
 """Entitlement, quota and rate of a key before an answer, its usage after it.
 
-Only data areas are metered: the index, the OpenAPI description and the usage report are neither counted nor limited.
+Only data areas are metered. The index and the OpenAPI description are neither counted nor limited; the usage report
+has a bound of its own (http/recent_usage.py).
 """
 
 import time
@@ -29,7 +30,7 @@ _LOOK_SECONDS = 1.0
 
 
 class Allowance:
-    """What a key passes with in one area. The worker's `Meter` owns it, until the key's record changes.
+    """What a key passes with in one area. The worker's `Admission` owns it, until the key's record changes.
 
     It is kept because making it costs more than deciding.
     """
@@ -55,7 +56,7 @@ class Allowance:
         self.tail = b"\r\n%s\r\n" % limit_lines(self.key.terms.rate, decision, self.key.terms.quota, standing)
 
 
-class Meter:
+class Admission:
     """Admits and counts what keys ask for. One per worker, which owns it. `areas` are the names of the metered areas.
 
     The direct answer calls `admit`, and `ask` where that was not enough; the router path calls `refusal`.

@@ -16,7 +16,7 @@ from service.cache.entry import CacheEntry
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedLookup
 from service.cache.sieve import Node, Sieve
-from service.edge.admission.admission import Allowance, Meter
+from service.edge.admission.admission import Admission, Allowance
 from service.edge.hot import heads
 from service.edge.hot.remembered import Caller, Target
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, HotOutcome
@@ -47,7 +47,7 @@ class HotAnswers:
     """
 
     def __init__(
-        self, cache: ReadThrough, shared_heads: HeadMaker, verifier: KeyVerifier, meter: Meter, telemetry: Telemetry
+        self, cache: ReadThrough, shared_heads: HeadMaker, verifier: KeyVerifier, meter: Admission, telemetry: Telemetry
     ) -> None:
         self._cache = cache
         self._find_near = cache.near.find

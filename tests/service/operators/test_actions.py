@@ -11,7 +11,7 @@ import pytest
 from service.keys import audit, form
 from service.keys.opening import open_key_store
 from service.keys.store import KeyStore
-from service.operators.actions import Changes
+from service.operators.actions import Actions
 from service.operators.endpoints import OperatorsApp
 from tests.service.operators.test_state import WELL, instance
 from tests.support.drops import people, write_drop
@@ -37,14 +37,14 @@ def server(short: Path) -> Iterator[ValkeyProcess]:
 
 
 @pytest.fixture
-async def changes(server: ValkeyProcess, tmp_path: Path) -> AsyncIterator[Changes]:
-    made = Changes(server.url, PEPPER, tmp_path, purge)
+async def changes(server: ValkeyProcess, tmp_path: Path) -> AsyncIterator[Actions]:
+    made = Actions(server.url, PEPPER, tmp_path, purge)
     yield made
     await made.stop()
 
 
 @pytest.fixture
-def app(changes: Changes) -> OperatorsApp:
+def app(changes: Actions) -> OperatorsApp:
     return operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
 
 
@@ -88,7 +88,7 @@ async def post(app: OperatorsApp, path: str, body: bytes = b"", token: str | Non
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("token", [None, READ, WRITE])
-async def test_without_a_write_token_there_is_nothing_to_ask(changes: Changes, path: str, token: str | None) -> None:
+async def test_without_a_write_token_there_is_nothing_to_ask(changes: Actions, path: str, token: str | None) -> None:
     """The paths do not even exist."""
     app = operators(lambda: instance(WELL), read=READ, changes=changes)
     assert (await post(app, path, token=token)).problem() == (404, "not_found")
@@ -239,7 +239,7 @@ async def test_while_the_key_store_is_away_nothing_is_promised(
     await eventually(revoked)
 
 
-async def test_no_connection_is_made_before_it_is_needed(app: OperatorsApp, changes: Changes) -> None:
+async def test_no_connection_is_made_before_it_is_needed(app: OperatorsApp, changes: Actions) -> None:
     """Reading, and what is refused, opens none."""
     await ask(app, "/health/ready", token=WRITE)
     await post(app, "/keys/short/revoke")

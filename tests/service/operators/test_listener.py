@@ -13,7 +13,7 @@ from service.base.sockets import bind, url_of
 from service.base.telemetry import Snapshot
 from service.edge.admission import limits
 from service.keys import audit
-from service.operators.actions import Changes
+from service.operators.actions import Actions
 from service.operators.endpoints import OperatorsApp
 from service.operators.listener import OperatorsListener, warn_if_open
 from tests.service.operators.test_state import WELL, instance
@@ -54,7 +54,7 @@ async def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
     logging.getLogger("forecast.keys.audit").setLevel(logging.ERROR)
     settings = Settings(data_dir=str(tmp_path), operator_read_token=READ, operator_write_token=WRITE)
     with bind("127.0.0.1", 0, "operator_port") as bound:
-        listener = OperatorsListener(settings, bound, Changes("unix:///nowhere", PEPPER, tmp_path, purge))
+        listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, tmp_path, purge))
         listener.start(lambda: instance(WELL), sums)
         async with httpx.AsyncClient(base_url=url_of(bound), headers={"authorization": f"Bearer {READ}"}) as client:
             got, head = await client.get("/health/ready"), await client.head("/health/ready")
@@ -87,7 +87,7 @@ async def test_what_a_request_may_cost_is_limited_as_it_is_for_partners(
     settings = Settings(data_dir=str(tmp_path), operator_write_token=WRITE)
     with bind("127.0.0.1", 0, "operator_port") as bound:
         port = bound.getsockname()[1]
-        listener = OperatorsListener(settings, bound, Changes("unix:///nowhere", PEPPER, tmp_path, purge))
+        listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, tmp_path, purge))
         listener.start(lambda: instance(WELL), sums)
 
         def ask(request: str) -> tuple[int, str]:
@@ -111,7 +111,7 @@ async def test_the_newest_connection_takes_the_place_of_the_one_that_was_idle_lo
     settings = Settings(data_dir=str(tmp_path))
     with bind("127.0.0.1", 0, "operator_port") as bound:
         port = bound.getsockname()[1]
-        listener = OperatorsListener(settings, bound, Changes("unix:///nowhere", PEPPER, tmp_path, purge))
+        listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, tmp_path, purge))
         listener.start(lambda: instance(WELL), sums)
 
         def ask() -> None:

@@ -268,7 +268,7 @@ def test_a_drop_of_projects_alone_publishes_on_top_of_a_release(catalog: Catalog
 async def test_the_first_page_of_every_single_place_is_worth_warming(current: Catalog) -> None:
     """Byte by byte what a request would be answered."""
     folder = current.folder(current.current().id)
-    warmed = dict(projects.project_answers_to_warm(folder, CURSORS))
+    warmed = dict(projects.projects_answers_to_warm(folder, CURSORS))
     engine = engine_of(current, projects.PROJECTS_AREA)
     expected = {
         CURSORS.name(one.query, Page(DEFAULT_PAGE_SIZE)): await projects.look_up_projects(

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from service.base.terms import Quota, Rate, Terms
-from service.edge.admission.admission import Allowance, Meter
+from service.edge.admission.admission import Admission, Allowance
 from service.http.ratelimit import limit_headers, limit_lines
 from service.keys.record import ApiKey
 from service.quota.decision import allowed
@@ -40,7 +40,7 @@ class Scene:
     def __init__(self, usage: UsageWorker) -> None:
         self.usage = usage
         self.limiter = RateLimiter(FakeLeases(usage.clock), lambda: 1, usage.clock)
-        self.meter = Meter(frozenset({AREA, "projects"}), self.limiter, usage.quotas, usage.counters, usage.clock)
+        self.meter = Admission(frozenset({AREA, "projects"}), self.limiter, usage.quotas, usage.counters, usage.clock)
 
     def admit(self, key: ApiKey, area: str = AREA) -> Allowance | None:
         return self.meter.admit(key, area, self.usage.clock())

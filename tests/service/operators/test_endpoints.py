@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.base.telemetry import Snapshot
-from service.operators.actions import Changes
+from service.operators.actions import Actions
 from service.operators.endpoints import build_operators_app
 from service.operators.state import InstanceState
 from tests.service.operators.test_state import WELL, but, instance
@@ -58,7 +58,7 @@ async def test_the_index_lists_every_endpoint() -> None:
 
 async def test_the_index_lists_what_can_be_changed_for_whoever_may(tmp_path: Path) -> None:
     """With the write token; whoever has none does not even learn that there is one."""
-    changes = Changes("redis://h", PEPPER, tmp_path, purge)
+    changes = Actions("redis://h", PEPPER, tmp_path, purge)
     app = operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
     said = [(await ask(app, "/", token=token)).json()["endpoints"] for token in (None, READ, WRITE)]
     assert said[0] == said[1]
