@@ -29,8 +29,8 @@ class Gate:
     """The ASGI application that a worker serves, and owns.
 
     `routes` maps each path to the area that it is counted under; `offers` tells whether the current release has that
-    area. `meter` limits and counts what keys ask for. `hot` answers hot requests before they come here. `public` are
-    paths that need no key (the documentation page). Setting `draining` makes every answer the last of its connection.
+    area. `admission` limits and counts what keys ask for. `hot` answers hot requests before they come here. `public`
+    paths (the documentation page) need no key. Setting `draining` makes every answer the last of its connection.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Gate:
         verifier: KeyVerifier,
         telemetry: Telemetry,
         *,
-        meter: Admission | None = None,
+        admission: Admission | None = None,
         hot: HotAnswers | None = None,
         offers: Callable[[str], bool] = lambda _: True,
         public: tuple[str, ...] = (),
@@ -53,7 +53,7 @@ class Gate:
         self._app = app
         self._routes = routes
         self._verifier = verifier
-        self._meter = meter
+        self._admission = admission
         self.hot = hot if access_log != "all" else None
         self._offers = offers
         self._public = public
@@ -94,8 +94,8 @@ class Gate:
                 return problem("not_found", head.request_id)
         if scope["method"] not in _METHODS:
             return problem("method_not_allowed", head.request_id)
-        if self._meter is not None and head.key is not None:
-            return await self._meter.refusal(head, head.key, self._routes[path])
+        if self._admission is not None and head.key is not None:
+            return await self._admission.refusal(head, head.key, self._routes[path])
         return None
 
     async def _key_refusal(self, head: RequestHead) -> Reply | None:
@@ -126,8 +126,8 @@ class Gate:
     def finished(self, scope: Any, head: RequestHead, area: str, status: int, outcome: str) -> None:
         seconds = time.perf_counter() - head.started
         self.telemetry.count(REQUESTS, area, str(status), outcome)
-        if self._meter is not None and head.key is not None:
-            self._meter.count(head.key, area, status, outcome)
+        if self._admission is not None and head.key is not None:
+            self._admission.count(head.key, area, status, outcome)
         self.telemetry.observe(REQUEST_SECONDS, seconds, area)
         if self._access_log == "all" or (self._access_log == "errors" and status >= 500):
             log.log(

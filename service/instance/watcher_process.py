@@ -82,7 +82,7 @@ class WatcherProcess:
 
     async def _run(self) -> str:
         """Runs one process, from its start to its end; says how it ended."""
-        self._process, control_socket = start_child("service.instance.watcher")
+        self._process, control_socket = start_child("service.instance.watcher_main")
         reader, writer = await asyncio.open_connection(sock=control_socket)
         self.problem = None
         try:

@@ -85,11 +85,11 @@ class WorkerApp:
         self.near = NearCache(
             near_cache_bytes(settings), settings.near_cache_ttl, HeadMaker(self._policy, "near").all_of
         )
-        self._meter = Admission(_AREA_NAMES, self.metering.limiter, self.metering.quotas, self.metering.counters)
+        self._admission = Admission(_AREA_NAMES, self.metering.limiter, self.metering.quotas, self.metering.counters)
         self._shared = SharedCache(self.cache_store, settings.cache_ttl)
         self._cache = ReadThrough(self.near, self._shared, _lookups_observed(self.telemetry))
         shared_heads = HeadMaker(self._policy, "shared")
-        self.hot = HotAnswers(self._cache, shared_heads, self.verifier, self._meter, self.telemetry)
+        self.hot = HotAnswers(self._cache, shared_heads, self.verifier, self._admission, self.telemetry)
         self._told_answered = 0
         self._settings = settings
         self._on_release = on_release
@@ -152,7 +152,7 @@ class WorkerApp:
         for task, failures in tasks.failures.items():
             self.telemetry.total(TASK_FAILURES, failures, task)
         if self.near.max_bytes:
-            self.telemetry.total(LOOKUPS, self.near.hits + self.hot.near, "near", "hit")
+            self.telemetry.total(LOOKUPS, self.near.hits + self.hot.from_near, "near", "hit")
             self.telemetry.total(LOOKUPS, self.near.misses, "near", "miss")
             for reason, left in self.near.left.items():
                 self.telemetry.total(NEAR_LEFT, left, reason)
@@ -182,7 +182,7 @@ class WorkerApp:
             {**{area.path: area.name for area in AREAS}, **_OTHER_PATHS},
             self.verifier,
             self.telemetry,
-            meter=self._meter,
+            admission=self._admission,
             hot=self.hot if settings.direct_answers else None,
             offers=self._offers,
             public=(PUBLIC_PATH,) if settings.docs else (),

@@ -47,7 +47,7 @@ def figure(instance: Instance, site: Site) -> int:
 
 
 def watchers(instance: Instance) -> list[int]:
-    return [pid for pid in instance.descendants() if b"service.instance.watcher" in _command(pid)]
+    return [pid for pid in instance.descendants() if b"service.instance.watcher_main" in _command(pid)]
 
 
 def _command(pid: int) -> bytes:

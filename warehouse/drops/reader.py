@@ -121,7 +121,7 @@ def _started(memory: int, seconds: float, trouble: IO[bytes], overdue: threading
 
 def _command(memory: int) -> list[str]:
     # -P, because the working directory may be the drop's folder, and its files must not be imported
-    return [sys.executable, "-P", "-m", "warehouse.drops.reader_process", str(memory), str(os.getpid())]
+    return [sys.executable, "-P", "-m", "warehouse.drops.reader_main", str(memory), str(os.getpid())]
 
 
 def _environment() -> dict[str, str]:

@@ -47,15 +47,20 @@ class HotAnswers:
     """
 
     def __init__(
-        self, cache: ReadThrough, shared_heads: HeadMaker, verifier: KeyVerifier, meter: Admission, telemetry: Telemetry
+        self,
+        cache: ReadThrough,
+        shared_heads: HeadMaker,
+        verifier: KeyVerifier,
+        admission: Admission,
+        telemetry: Telemetry,
     ) -> None:
         self._cache = cache
         self._find_near = cache.near.find
         self._shared_heads = shared_heads
         self._verifier = verifier
-        self._meter = meter
+        self._admission = admission
         self._telemetry = telemetry
-        self.near = self.shared = 0
+        self.from_near = self.from_shared = 0
         self._release: str | None = None  # the current one; targets of others are not answered
         self._targets: Sieve[bytes, Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
         self._find_target = self._targets.find
@@ -65,7 +70,7 @@ class HotAnswers:
 
     @property
     def answered(self) -> int:
-        return self.near + self.shared
+        return self.from_near + self.from_shared
 
     def switched(self, release: str) -> None:
         """From now on requests are answered from `release`."""
@@ -106,7 +111,7 @@ class HotAnswers:
         if known is None:
             return FOR_ROUTER
         key = known.key if now < known.good_before else self._good_key(caller, asked, now)
-        allowance = self._meter.admit(key, target.area, now) if key is not None else None
+        allowance = self._admission.admit(key, target.area, now) if key is not None else None
         if allowance is None:
             if key is None or holder is None:
                 return FOR_ROUTER
@@ -115,18 +120,18 @@ class HotAnswers:
         if reader.news is not None:
             reader.learn()
         node.visited = True
-        self.near += 1
+        self.from_near += 1
         return self._written(target, node.value.heads, node.value.entry, asked, allowance, dates, now)
 
     def _from_near(self, waiting: HeldRequest, node: Node, allowance: Allowance) -> bytes:
         node.visited = True
-        self.near += 1
+        self.from_near += 1
         return self._answered(waiting, node.value.heads, node.value.entry, allowance)
 
     def _ask_shared(self, waiting: HeldRequest) -> HotOutcome:
         shared, target, now = self._cache.shared, waiting.target, waiting.began
         key = self._good_key(waiting.caller, waiting.asked, now) if not shared.is_away else None
-        if key is None or not self._meter.may_admit(key, target.area, now):
+        if key is None or not self._admission.may_admit(key, target.area, now):
             return FOR_ROUTER
         generation = self._cache.near.generation
 
@@ -147,13 +152,13 @@ class HotAnswers:
             return FOR_ROUTER
 
         def finish(allowance: Allowance) -> bytes:
-            self.shared += 1
+            self.from_shared += 1
             self._cache.looked_up(target.key, lookup, generation, now - waiting.began)
             gzip = waiting.asked.accept_encoding is not None
             heads = self._shared_heads.all_of(target.release, entry, gzip=gzip)
             return self._answered(waiting, heads, entry, allowance)
 
-        allowance = self._meter.admit(key, target.area, now)
+        allowance = self._admission.admit(key, target.area, now)
         return finish(allowance) if allowance is not None else self._ask_for_token(waiting, key, now, finish)
 
     def _answered(self, waiting: HeldRequest, heads: ResponseHeads, entry: CacheEntry, allowance: Allowance) -> bytes:
@@ -170,7 +175,7 @@ class HotAnswers:
         def told(allowance: Allowance | None) -> None:
             waiting.holder.told(lambda: self._with_token(waiting, key, allowance, finish))
 
-        return WAITING if self._meter.ask(key, waiting.target.area, now, told) else FOR_ROUTER
+        return WAITING if self._admission.ask(key, waiting.target.area, now, told) else FOR_ROUTER
 
     def _with_token(
         self, waiting: HeldRequest, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], bytes]
@@ -222,7 +227,7 @@ class HotAnswers:
         counter.value += 1
         tally = allowance.tallies.get(usage)
         if tally is None or tally.closed:
-            self._meter.count_allowed(allowance, target.area, usage)
+            self._admission.count_allowed(allowance, target.area, usage)
         else:
             tally.n += 1
         seconds = monotonic() - began

@@ -16,7 +16,7 @@ from tests.support.drops import HOUSING, write_table
 from tests.support.instance import children_of, is_alive
 from tests.support.waiting import PATIENCE, until
 from tests.warehouse.helpers import NO_LIMITS
-from warehouse.drops import reader, reader_process
+from warehouse.drops import reader, reader_main
 from warehouse.drops.pipeline import ReadRequest, ReadResult
 from warehouse.drops.reader import read_in_subprocess
 
@@ -229,7 +229,7 @@ def test_whatever_ends_the_publisher_ends_its_reader(publisher: "subprocess.Pope
 def test_a_reader_whose_publisher_is_gone_already_does_nothing(tmp_path: Path) -> None:
     """It was killed before the reader could ask to be told."""
     done = subprocess.run(
-        [sys.executable, "-m", "warehouse.drops.reader_process", str(1 << 30), "1"],
+        [sys.executable, "-m", "warehouse.drops.reader_main", str(1 << 30), "1"],
         input=b"{",
         capture_output=True,
         check=False,
@@ -242,7 +242,7 @@ def test_the_limits_are_the_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     held: dict[int, tuple[int, int]] = {}
     monkeypatch.setattr(resource, "getrlimit", lambda what: (0, 100 if what == resource.RLIMIT_NOFILE else -1))
     monkeypatch.setattr(resource, "setrlimit", held.__setitem__)
-    reader_process.limit(5 << 20)
+    reader_main.limit(5 << 20)
     assert held[resource.RLIMIT_DATA] == (5 << 20, -1)
     assert held[resource.RLIMIT_NOFILE] == (100, 100)
     assert held[resource.RLIMIT_CORE] == (0, -1)
@@ -252,4 +252,4 @@ def test_the_limits_are_the_systems(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_reader_finds_our_modules_wherever_it_is_started() -> None:
     """It is started without the folder that this process was started in."""
     first = reader._environment()["PYTHONPATH"].split(os.pathsep)[0]
-    assert (Path(first) / "warehouse" / "drops" / "reader_process.py").is_file()
+    assert (Path(first) / "warehouse" / "drops" / "reader_main.py").is_file()

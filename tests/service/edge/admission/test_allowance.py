@@ -35,15 +35,17 @@ def of_quota(allowance: Allowance) -> tuple[int, int]:
 
 
 class Scene:
-    """One worker's meter, over doubles; time is the test's."""
+    """One worker's admission, over doubles; time is the test's."""
 
     def __init__(self, usage: UsageWorker) -> None:
         self.usage = usage
         self.limiter = RateLimiter(FakeLeases(usage.clock), lambda: 1, usage.clock)
-        self.meter = Admission(frozenset({AREA, "projects"}), self.limiter, usage.quotas, usage.counters, usage.clock)
+        self.admission = Admission(
+            frozenset({AREA, "projects"}), self.limiter, usage.quotas, usage.counters, usage.clock
+        )
 
     def admit(self, key: ApiKey, area: str = AREA) -> Allowance | None:
-        return self.meter.admit(key, area, self.usage.clock())
+        return self.admission.admit(key, area, self.usage.clock())
 
     async def primed(self, quota: Quota) -> ApiKey:
         await self.usage.quotas.prime("a")
@@ -84,7 +86,7 @@ async def test_of_a_quota_hardly_less_is_told_than_there_is(scene: Scene, reques
             scene.usage.quotas.check("a", key.terms.quota, scene.usage.clock())  # type: ignore[arg-type]
             scene.usage.counters.count("a", AREA, "answered")
         else:
-            scene.meter.count_allowed(allowance, AREA, "answered")
+            scene.admission.count_allowed(allowance, AREA, "answered")
 
 
 async def test_while_nothing_changes_nothing_is_written_anew(scene: Scene) -> None:
@@ -127,7 +129,7 @@ async def test_at_the_level_of_a_warning_the_ordinary_way_decides(scene: Scene, 
             allowance = scene.admit(key)
             if allowance is None:
                 await scene.usage.quotas.prime("a")
-        scene.meter.count_allowed(allowance, AREA, "answered")
+        scene.admission.count_allowed(allowance, AREA, "answered")
     await scene.usage.quotas.prime("a")
     assert scene.admit(key) is None
 
@@ -149,7 +151,7 @@ async def test_a_tally_counts_for_its_day_and_until_it_is_stored(scene: Scene) -
     def count() -> None:
         allowance = scene.admit(key)
         assert allowance is not None
-        scene.meter.count_allowed(allowance, AREA, "answered")
+        scene.admission.count_allowed(allowance, AREA, "answered")
 
     count()
     count()
@@ -194,37 +196,37 @@ async def test_allowances_of_many_keys_are_bounded(scene: Scene, monkeypatch: py
     monkeypatch.setattr("service.edge.admission.admission._MOST_ALLOWANCES", 3)
     for number in range(10):
         assert scene.admit(msgspec.structs.replace(key_with(Terms()), key_id=f"k{number}")) is not None
-    assert len(scene.meter._allowances[AREA]) <= 3
+    assert len(scene.admission._allowances[AREA]) <= 3
 
 
 async def test_what_would_not_be_admitted_is_known_beforehand(scene: Scene) -> None:
     """And nothing is taken by asking. A key that is leased ahead may wait for the next lease, if it is not refused."""
     now = scene.usage.clock()
-    assert scene.meter.may_admit(key_with(Terms()), AREA, now)
-    assert not scene.meter.may_admit(key_with(Terms(areas=("projects",))), AREA, now)
+    assert scene.admission.may_admit(key_with(Terms()), AREA, now)
+    assert not scene.admission.may_admit(key_with(Terms(areas=("projects",))), AREA, now)
     limited = key_with(Terms(rate=RATE))
-    assert not scene.meter.may_admit(limited, AREA, now)
+    assert not scene.admission.may_admit(limited, AREA, now)
     assert (await scene.limiter.take("a", RATE)).allowed
     holding = scene.limiter.holding("a")
     assert holding is not None
     holding.tokens, holding.expires, holding.renew_at = 1, now + 1, now + 1
-    assert scene.meter.may_admit(limited, AREA, now)
+    assert scene.admission.may_admit(limited, AREA, now)
     assert holding.tokens == 1
     holding.expires = now
-    assert scene.meter.may_admit(limited, AREA, now)
+    assert scene.admission.may_admit(limited, AREA, now)
     holding.denied_until = now + 1
-    assert not scene.meter.may_admit(limited, AREA, now)
+    assert not scene.admission.may_admit(limited, AREA, now)
 
 
 async def test_a_quota_that_is_used_up_or_unknown_is_known_beforehand(scene: Scene) -> None:
     key = key_with(Terms(quota=Quota(2, "day", warn_at=1.0)))
-    assert not scene.meter.may_admit(key, AREA, scene.usage.clock())
+    assert not scene.admission.may_admit(key, AREA, scene.usage.clock())
     await scene.primed(Quota(2, "day", warn_at=1.0))
     for _ in range(2):
         allowance = scene.admit(key)
         assert allowance is not None
-        assert scene.meter.may_admit(key, AREA, scene.usage.clock())
-        scene.meter.count_allowed(allowance, AREA, "answered")
+        assert scene.admission.may_admit(key, AREA, scene.usage.clock())
+        scene.admission.count_allowed(allowance, AREA, "answered")
         await scene.usage.quotas.prime("a")
     assert scene.admit(key) is None
-    assert not scene.meter.may_admit(key, AREA, scene.usage.clock())
+    assert not scene.admission.may_admit(key, AREA, scene.usage.clock())

@@ -1,4 +1,4 @@
-"""The process that watches an instance's inbox: ``python -m service.instance.watcher <control fd>``.
+"""The process that watches an instance's inbox: ``python -m service.instance.watcher_main <control fd>``.
 
 The supervisor starts it. It is no serving process because it handles raw drops (Decision 8); it publishes as the
 command line does.

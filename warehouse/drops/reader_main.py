@@ -1,4 +1,4 @@
-"""The program that reads a drop (reader.py starts it): ``python -m warehouse.drops.reader_process MEMORY PARENT``.
+"""The program that reads a drop (reader.py starts it): ``python -m warehouse.drops.reader_main MEMORY PARENT``.
 
 The request arrives on standard input, in MessagePack because limits may be infinite. The steps and then the outcome go
 to standard output, one line of JSON each.
