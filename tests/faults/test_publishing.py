@@ -32,7 +32,7 @@ from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import CatalogError
 
 _ZIP_CODES = 500
-_KILLS = 8
+_KILLS = 6
 
 
 @pytest.fixture(scope="module")

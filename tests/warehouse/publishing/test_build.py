@@ -17,7 +17,7 @@ INFO = TableInfo(rows=3, checksum="123", files=("a.parquet",))
 CONTENTS = ReleaseContents({"housing": INFO, "locations": INFO}, ("Somebody",), illustrative=False)
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(locations=st.permutations(LOCATIONS), population=st.permutations(POPULATION), cut=st.integers(1, 3))
 def test_the_order_of_rows_and_their_split_into_files_change_nothing(
     locations: Rows, population: Rows, cut: int
