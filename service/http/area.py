@@ -15,7 +15,7 @@ LOCATION_FORMS = (("zip_code",), ("city_name", "state_code"))
 
 
 class AreaDescription(msgspec.Struct, frozen=True):
-    """As the index shows it."""
+    """One data area: its name and where it is asked."""
 
     name: str
     path: str

@@ -24,6 +24,8 @@ class ReleaseSummary(msgspec.Struct, frozen=True):
 
 
 class Index(msgspec.Struct, frozen=True):
+    """The current release, its sources, and the data areas."""
+
     version: str
     release: ReleaseSummary
     attribution: tuple[str, ...]

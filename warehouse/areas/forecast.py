@@ -26,8 +26,9 @@ from warehouse.schema.tables import HOUSING_FIGURES
 _ROWS_PER_GROUP = 512
 
 
+# Partners read the docstrings of the structs that follow, in the OpenAPI description.
 class Location(msgspec.Struct, frozen=True):
-    """Where a ZIP code is. Part of an entry."""
+    """Where a ZIP code is."""
 
     zip_code: ZipCode
     county_name: str | None
@@ -39,14 +40,14 @@ class Location(msgspec.Struct, frozen=True):
 
 
 class PopulationYear(msgspec.Struct, frozen=True):
-    """The population of one year, in people. Part of an entry."""
+    """The population of one year, in people."""
 
     year: int
     tot_population: int
 
 
 class Housing(msgspec.Struct, frozen=True):
-    """The housing figures, in homes. Part of an entry."""
+    """The housing figures, in homes; null where one is not known."""
 
     tot_home_available_2020: int | None
     tot_home_available_2021: int | None
@@ -56,7 +57,7 @@ class Housing(msgspec.Struct, frozen=True):
 
 
 class ForecastEntry(msgspec.Struct, frozen=True):
-    """Everything about one ZIP code. Built and encoded once, when a release is built."""
+    """Everything about one ZIP code."""
 
     location: Location
     population: tuple[PopulationYear, ...]
@@ -64,7 +65,7 @@ class ForecastEntry(msgspec.Struct, frozen=True):
 
 
 class ForecastBody(msgspec.Struct, frozen=True):
-    """The body of a 200, as described to partners."""
+    """The body of a 200: an entry for each ZIP code that the query matches."""
 
     total_results: Annotated[int, Meta(description="The length of zip_codes.")]
     zip_codes: Sequence[ForecastEntry]

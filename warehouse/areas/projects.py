@@ -33,8 +33,9 @@ _MIN_ROWS_PER_GROUP = 512
 EncodedProject = tuple[str, bytes]  # id, encoded entry
 
 
+# Partners read the docstrings of the structs that follow, in the OpenAPI description.
 class ProjectLocation(msgspec.Struct, frozen=True):
-    """Where a project is: like `Location`, but with its own coordinates, and perhaps no ZIP code. Part of an entry."""
+    """Where a project is: its own coordinates, and perhaps no ZIP code."""
 
     zip_code: ZipCode | None
     county_name: str | None
@@ -46,10 +47,7 @@ class ProjectLocation(msgspec.Struct, frozen=True):
 
 
 class Project(msgspec.Struct, frozen=True):
-    """One development project. Built and encoded once, when a release is built.
-
-    `status` is a status of contract 14, `status_source` is the source's own word.
-    """
+    """One development project. `status` is one of the documented words, `status_source` is the source's own word."""
 
     project_id: str
     project_name: str | None
@@ -66,7 +64,7 @@ class Project(msgspec.Struct, frozen=True):
 
 
 class ProjectsBody(msgspec.Struct, frozen=True):
-    """The body of a 200, as described to partners."""
+    """One page of development projects."""
 
     total_results: Annotated[int, Meta(description="The length of development_projects.")]
     total_matching: Annotated[int, Meta(description="How many there are on all pages together.")]

@@ -109,6 +109,13 @@ def test_every_code_is_described() -> None:
     assert shown == set(CODES) - {"invalid_cursor"}
 
 
+@pytest.mark.parametrize("schema", DOCUMENT["components"]["schemas"])
+def test_schemas_are_described_in_words_for_partners(schema: str) -> None:
+    """The texts are docstrings: what a struct is to the service, or who owns it, is no business of partners."""
+    text = DOCUMENT["components"]["schemas"][schema]["description"]
+    assert not {"encoded", "owns", "owned", "contract", "struct"} & set(text.lower().replace(".", " ").split())
+
+
 def test_every_operation_needs_the_key_and_says_so() -> None:
     """In the header of the contract's name."""
     scheme = DOCUMENT["components"]["securitySchemes"]["apiKey"]
