@@ -62,10 +62,9 @@ def arm() -> None:
         if _held:
             return
         if begun and sys.exc_info()[0] is not None:
-            return  # it is on its way, and somebody tidies up behind it
-        signal.setitimer(
-            signal.ITIMER_REAL, _AGAIN_SECONDS, _AGAIN_SECONDS
-        )  # libraries may lose what is raised in them
+            return  # it is on its way already, and tidying up must not be interrupted
+        # a library may lose what is raised within it
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS, _AGAIN_SECONDS)
         raise KeyboardInterrupt
 
     def unraisable(lost: "sys.UnraisableHookArgs") -> None:
