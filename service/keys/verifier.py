@@ -29,7 +29,7 @@ log = logging.getLogger("forecast.keys")
 RECHECK_AFTER_SECONDS = 3.0
 WAIT_AFTER_SECONDS = 5.0
 UNKNOWN_AFTER_SECONDS = 60.0
-_WAIT_SECONDS = 0.25
+LONGEST_WAIT_SECONDS = 0.25
 _MOST_VERIFIED = 100_000
 # Look-ups of keys that are not verified yet: a flood of wrong ones must neither take the connections that re-checks of
 # good keys need, nor pile up.
@@ -71,13 +71,20 @@ class KeyVerifier:
     `problem`: why no key can be judged although the store answers; None while keys can be.
     """
 
-    def __init__(self, store: KeyStore, pepper: bytes, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        store: KeyStore,
+        pepper: bytes,
+        clock: Callable[[], float] = time.monotonic,
+        longest_wait: float = LONGEST_WAIT_SECONDS,
+    ) -> None:
         self.problem: str | None = None
         self._is_ours = False
         self._damaged: set[str] = set()
         self._store = store
         self._pepper = pepper
         self._clock = clock
+        self._longest_wait = longest_wait
         # presented keys are kept as fingerprints that are worthless outside this process
         self._salt = os.urandom(32)
         self._verified: dict[bytes, Verified] = {}
@@ -99,7 +106,7 @@ class KeyVerifier:
         if age >= RECHECK_AFTER_SECONDS:
             recheck = self._start_recheck(known)
             if age >= WAIT_AFTER_SECONDS:
-                await asyncio.wait([recheck], timeout=_WAIT_SECONDS)
+                await asyncio.wait([recheck], timeout=self._longest_wait)
                 return self._judge_again(known)
         return _judge(known.key)
 

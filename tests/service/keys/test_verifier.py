@@ -95,6 +95,7 @@ async def test_from_five_seconds_a_request_waits_for_the_store(scene: Scene) -> 
 
 async def test_a_request_waits_no_longer_than_a_quarter_of_a_second(scene: Scene) -> None:
     """A store that does not answer is treated as away."""
+    scene = Scene(scene.store, scene.presented, scene.key, verifier.LONGEST_WAIT_SECONDS)
     await scene.verified()
     scene.store.holding = True
     scene.clock.now += 5
