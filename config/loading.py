@@ -165,7 +165,7 @@ def _convert(name: str, value: object, source: str) -> object:
             raise SettingsError(f"{source}: is empty; remove it to use the default of {name}")
         if name == "attribution":
             value = [part.strip() for part in value.split("|") if part.strip()]
-        elif name == "limits":
+        elif name in ("limits", "severities"):
             value = _pairs(value, source)
     try:
         converted: object = msgspec.convert(value, type_of(name), strict=not text)

@@ -130,6 +130,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         dict[str, Annotated[float, Meta(ge=0)]],
         Meta(description="Limits of publishing rules, like `total-drift=0.1, zip-codes-lost=0.05`."),
     ] = {}
+    severities: Annotated[
+        dict[str, Literal["error", "warning", "info"]],
+        Meta(description="Severities of publishing rules, like `carried-table=error, vanished-figure=warning`."),
+    ] = {}
     keep_releases: Annotated[
         int, Meta(ge=2, le=10_000, description="Releases kept by publishing; one in use is never retired.")
     ] = 10

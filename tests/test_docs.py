@@ -40,7 +40,7 @@ OPERATIONS = DOCS / "operations.md"
 by_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
 # Defaults that depend on the machine, or are said in words.
-_IN_WORDS = ("data_dir", "limits", "attribution")
+_IN_WORDS = ("data_dir", "limits", "severities", "attribution")
 
 
 @by_page

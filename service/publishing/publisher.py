@@ -17,8 +17,9 @@ from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
 from warehouse.releases.catalog import Catalog, Manifest, Origin
 from warehouse.releases.instances import InstanceRecord, wait_until_served
 from warehouse.releases.retire import retire_all_but
+from warehouse.rules.acceptance import parse_acceptance
 from warehouse.schema.errors import WarehouseError
-from warehouse.schema.findings import Acceptance, Finding
+from warehouse.schema.findings import Finding
 from warehouse.schema.printable import printable
 from warehouse.schema.progress import ProgressCallback
 
@@ -46,14 +47,16 @@ def options_of(
     accepted: Sequence[str] = (),
     reason: str = "",
     origin: Origin | None = None,
+    *,
+    strict: bool = False,
 ) -> PublishOptions:
-    acceptance = None
-    if accepted:
-        now = datetime.now(UTC).replace(microsecond=0)
-        acceptance = Acceptance(rules=tuple(accepted), reason=reason, by=whoami(), at=now)
+    """The options of one publish. `accepted` is what --accept says: `total-drift=8%`. Raises WarehouseError."""
+    acceptance = parse_acceptance(accepted, reason, whoami(), datetime.now(UTC).replace(microsecond=0))
     return PublishOptions(
         attribution=settings.attribution,
         limits=settings.limits,
+        severities=settings.severities,
+        strict=strict,
         withdrawn=tuple(withdrawn),
         acceptance=acceptance,
         origin=origin,

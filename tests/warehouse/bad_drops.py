@@ -171,6 +171,12 @@ DRIFT = (
         "1 of 1 records of development_projects would be gone",
         only("development_projects", [project("B-1")]),
     ),
+    Bad(
+        "year-gone",
+        "vanished-figure",
+        "population 2010",
+        only("zip_population", [row for row in POPULATION if row["year"] != 2010]),
+    ),
     Bad("half-an-export", "rows-lost", "aliases goes from 3 to 1 rows", only("zip_city_aliases", ALIASES[:1])),
 )
 

@@ -15,7 +15,7 @@ _COUNTED = tuple(table.name for table in TABLES if not table.needed and not tabl
 def drift_findings(comparison: Comparison, limits: RuleLimits) -> list[Finding]:
     """Findings on everything that changed beyond its limit, and a one-line summary of all changes."""
     return [
-        *_vanished(comparison),
+        *_vanished(comparison, limits),
         *_places(comparison, limits),
         *_coverage(comparison, limits),
         *_totals(comparison, limits),
@@ -25,13 +25,14 @@ def drift_findings(comparison: Comparison, limits: RuleLimits) -> list[Finding]:
     ]
 
 
-def _vanished(comparison: Comparison) -> Iterator[Finding]:
+def _vanished(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
     gone = [change.figure for change in comparison.figures if change.old_count and not change.new_count]
-    if gone:
+    if len(gone) > limits["vanished-figure"]:
         yield make_finding(
             "vanished-figure",
             f"{len(gone)} figure(s) of the current release are gone: {', '.join(gone)}",
             count=len(gone),
+            measured=len(gone),
             samples=tuple(gone[:5]),
         )
 
@@ -54,6 +55,7 @@ def _places(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
                 table="locations",
                 column="zip_code",
                 count=number,
+                measured=share,
                 samples=samples,
             )
 
@@ -71,12 +73,14 @@ def _coverage(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
             f"{change.lost:,} of {change.old_count:,} ZIP codes lost their {change.figure} "
             f"({shares[change]:.1%}, limit {limit:.1%})",
             count=change.lost,
+            measured=shares[change],
         )
     elif beyond:
         yield make_finding(
             "coverage-lost",
             f"{len(beyond)} figures lost more than {limit:.1%} of their ZIP codes",
             count=len(beyond),
+            measured=shares[beyond[0]],
             samples=tuple(
                 f"{change.figure}: {change.lost:,} of {change.old_count:,} ({shares[change]:.1%})"
                 for change in beyond[:5]
@@ -95,6 +99,7 @@ def _totals(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
             change,
             f"the national total of {change.figure} goes from {change.old_total:,} to {change.new_total:,} "
             f"({drifts[change]:+.1%}, limit {limit:.1%})",
+            measured=abs(drifts[change]),
             samples=_movers_of(comparison, change),
         )
     elif beyond:
@@ -102,6 +107,7 @@ def _totals(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
             "total-drift",
             f"the national totals of {len(beyond)} figures move by more than {limit:.1%}",
             count=len(beyond),
+            measured=abs(drifts[beyond[0]]),
             samples=tuple(
                 f"{change.figure}: {change.old_total:,} to {change.new_total:,} ({drifts[change]:+.1%})"
                 for change in beyond[:5]
@@ -135,6 +141,7 @@ def _rows(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
                 f"{name} goes from {old:,} to {new:,} rows ({-share:+.1%}, limit {limits['rows-lost']:.1%})",
                 table=name,
                 count=old - new,
+                measured=share,
             )
 
 
@@ -149,6 +156,7 @@ def _records(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
                 f"({share:.1%}, limit {limit:.1%})",
                 table=name,
                 count=records.lost,
+                measured=share,
                 samples=records.lost_samples,
             )
 

@@ -20,10 +20,11 @@ from warehouse.files.full_disk import with_remedy
 from warehouse.publishing import build
 from warehouse.releases.catalog import Catalog, Manifest, Origin, TableInfo
 from warehouse.releases.table_files import content_of, table_file
-from warehouse.rules.all_rules import RuleLimits, check_overrides, make_finding
+from warehouse.rules.acceptance import check_acceptance, check_severities, judge
+from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.errors import CatalogError, DropError, NoReleaseError
-from warehouse.schema.findings import Acceptance, Finding, ValidationReport, accept, make_report
+from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport, make_report
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import TABLES, table_named
 from warehouse.sql import connections
@@ -39,14 +40,17 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     attribution: tuple[str, ...] = ()  # used if the files name no sources
     limits: dict[str, float] = {}  # by rule
+    severities: dict[str, Severity] = {}  # by rule
+    strict: bool = False  # warnings refuse the drop as well
     withdrawn: tuple[str, ...] = ()  # tables to leave out
     acceptance: Acceptance | None = None
     origin: Origin | None = None
 
     def check(self) -> None:
-        """Raises WarehouseError if a limit, an accepted rule or a withdrawn table does not exist."""
+        """Raises WarehouseError if a limit, severity, acceptance or withdrawn table is not possible."""
         RuleLimits(self.limits)
-        check_overrides(self.acceptance.rules if self.acceptance else ())
+        check_severities(self.severities)
+        check_acceptance(self.acceptance)
         optional = [one.name for one in TABLES if not one.needed]
         for name in self.withdrawn:
             if name not in optional:
@@ -157,7 +161,9 @@ class _Publication:
             contents = build.ReleaseContents(tables, attribution, read.illustrative)
             comparison, excess = self._compare(connection, before, tables, budget)
         findings = [*read.findings, *excess, *(drift_findings(comparison, self._limits) if comparison else ())]
-        summary = make_report(accept(findings, self._options.acceptance), comparison)
+        options = self._options
+        judged = judge(findings, options.acceptance, options.severities, strict=options.strict)
+        summary = make_report(judged, comparison)
         if summary.refused:
             return PublishOutcome(result="refused", report=summary, manifest=current), contents
         if before and before.id.endswith(f"-{contents.digest}"):

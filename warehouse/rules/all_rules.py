@@ -1,12 +1,13 @@
 """All rules by name, the limits in force, and the findings that rules make."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from warehouse.rules.drift_rules import DRIFT_RULES
 from warehouse.rules.file_rules import COLUMN_RULES, FILE_RULES
 from warehouse.rules.row_rules import ROW_RULES
-from warehouse.rules.rule import Rule
+from warehouse.rules.rule import Rule, Unit
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.findings import Finding
 
@@ -16,7 +17,25 @@ RULES: dict[str, Rule] = {rule.name: rule for rule in (*FILE_RULES, *COLUMN_RULE
 def make_finding(name: str, message: str, **members: Any) -> Finding:
     """A finding of rule `name`, with the rule's severity and remedy. `members` are other fields of `Finding`."""
     rule = RULES[name]
-    return Finding(severity=rule.severity, rule=name, message=message, **{"remedy": rule.remedy, **members})
+    remedy = rule.remedy
+    if rule.override:
+        accept = f"if it is right, publish with --accept {name}{_bound(rule, members.get('measured'))} --reason TEXT"
+        remedy = f"{remedy}; {accept}" if remedy else accept
+    return Finding(severity=rule.severity, rule=name, message=message, **{"remedy": remedy, **members})
+
+
+def shown_limit(unit: Unit, limit: float) -> str:
+    """A limit in words, such as "5%" or "50,000 rows"."""
+    return f"{limit * 100:,.4g}%" if unit == "share" else f"{limit:,.0f} {unit}"
+
+
+def _bound(rule: Rule, measured: float | None) -> str:
+    """The bound to accept, just above what was measured: ``=7.4%``."""
+    if rule.limit is None:
+        return ""
+    if measured is None:
+        return "=LIMIT"
+    return f"={math.ceil(measured * 1000) / 10:g}%" if rule.unit == "share" else f"={math.ceil(measured)}"
 
 
 class RuleLimits:
@@ -35,11 +54,3 @@ class RuleLimits:
         if limit is None:
             raise KeyError(name)
         return limit
-
-
-def check_overrides(names: tuple[str, ...]) -> None:
-    """Raises WarehouseError if `names` has a rule that cannot be accepted."""
-    possible = [rule.name for rule in RULES.values() if rule.override]
-    for name in names:
-        if name not in possible:
-            raise WarehouseError(f"{name} cannot be accepted: only {', '.join(possible)} can")

@@ -65,7 +65,7 @@ COLUMN_RULES: tuple[Rule, ...] = (
         name="missing-figure",
         severity="error",
         about="Every housing figure in the answers must be there. If accepted, a missing one is published as null.",
-        remedy="export it, or publish it as null with --accept missing-figure",
+        remedy="export it",
         override=True,
     ),
     Rule(

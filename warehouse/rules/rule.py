@@ -8,7 +8,8 @@ import msgspec
 from warehouse.schema.findings import Severity
 from warehouse.schema.tables import Column, Table
 
-Unit = Literal["share", "rows"]
+# Of a limit. A share is a number from 0 to 1, shown in per cent; the others are counted.
+Unit = Literal["share", "rows", "ZIP codes", "figures"]
 
 EXPORT_AGAIN = "export it again"
 CORRECT = "correct them in the source and export again"
@@ -25,9 +26,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity
     about: str  # one sentence for `forecast extracts rules`
     remedy: str | None = None  # what to do about a finding
-    limit: float | None = None  # default; FORECAST_LIMITS can set another
+    limit: float | None = None  # default; FORECAST_LIMITS can set another. Larger always means laxer
     unit: Unit = "share"  # of the limit
-    override: bool = False  # --accept can let its findings through
+    override: bool = False  # --accept can let its findings through; if there is a limit, up to another limit
     # of rules on rows:
     statement: str | None = None  # name of the SQL that finds offending rows
     offends: str | None = None  # name of an SQL predicate on one row; `statement` runs only if it holds for any row

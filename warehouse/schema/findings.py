@@ -27,6 +27,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1  # rows, columns or files concerned
     samples: tuple[str, ...] = ()  # at most five of them
     remedy: str | None = None
+    measured: float | None = None  # how far it goes, in the unit of the rule's limit
     accepted: str | None = None  # the reason given for accepting an error, which makes it a warning
 
 
@@ -34,6 +35,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
     """A person's decision to publish in spite of errors. Made for one publish, kept in the manifest of its release."""
 
     rules: tuple[str, ...]  # errors of these rules become warnings
+    limits: dict[str, float] = {}  # by rule: findings that go further stay errors
     reason: str
     by: str
     at: datetime
@@ -74,15 +76,3 @@ def make_report(findings: Iterable[Finding], comparison: Comparison | None = Non
 def _gravity(finding: Finding) -> tuple[int, bool]:
     # a vanished figure comes first among the warnings, where it would be overlooked
     return SEVERITIES.index(finding.severity), finding.rule != "vanished-figure"
-
-
-def accept(findings: Iterable[Finding], acceptance: Acceptance | None) -> list[Finding]:
-    """The findings; errors of accepted rules become warnings that carry the reason."""
-    if acceptance is None:
-        return list(findings)
-    return [
-        msgspec.structs.replace(finding, severity="warning", accepted=acceptance.reason)
-        if finding.rule in acceptance.rules and finding.severity == "error"
-        else finding
-        for finding in findings
-    ]

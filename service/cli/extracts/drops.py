@@ -1,6 +1,8 @@
 """forecast extracts: the commands for drops, rules and statuses. Those for releases are in releases.py."""
 
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
@@ -35,8 +37,11 @@ from service.reports import terminal
 from service.reports.text_table import text_table
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, dry_run
 from warehouse.releases.catalog import Catalog
-from warehouse.rules.all_rules import RULES, RuleLimits
+from warehouse.rules.acceptance import check_severities
+from warehouse.rules.all_rules import RULES, RuleLimits, shown_limit
 from warehouse.rules.rule import Rule
+from warehouse.schema.errors import WarehouseError
+from warehouse.schema.findings import Severity
 from warehouse.schema.vocabulary import PROJECT_STATUSES, ProjectStatus
 from warehouse.sql import connections
 
@@ -71,6 +76,9 @@ drop_table_option = click.option(
 )
 
 
+strict_option = click.option("--strict", is_flag=True, help="Refuse the drop for warnings as well.")
+
+
 @extracts.command(name="publish")
 @click.argument("paths", nargs=-1, required=True)
 @drop_table_option
@@ -78,14 +86,20 @@ drop_table_option = click.option(
     "--accept",
     "accepted",
     multiple=True,
-    metavar="RULE",
-    help="Publish despite errors of RULE; needs --reason. Repeatable. `forecast extracts rules` marks such rules.",
+    metavar="RULE[=LIMIT]",
+    help="Publish despite errors of RULE, as far as LIMIT; needs --reason. Repeatable.",
 )
 @click.option("--reason", default="", help="Why they are acceptable; kept in the release's manifest.")
+@strict_option
 @json_option
 @reports_errors
 def publish_drop(
-    paths: tuple[str, ...], withdrawn: tuple[str, ...], accepted: tuple[str, ...], reason: str, as_json: bool
+    paths: tuple[str, ...],
+    withdrawn: tuple[str, ...],
+    accepted: tuple[str, ...],
+    reason: str,
+    strict: bool,
+    as_json: bool,
 ) -> None:
     """Validate a drop and make it the current release.
 
@@ -102,10 +116,10 @@ def publish_drop(
     Examples:
       forecast extracts publish drops/2026-10
       forecast extracts publish zip_locations.parquet 'parts/housing-*.parquet'
-      forecast extracts publish drops/2026-10 --accept total-drift --reason "2030 census base"
+      forecast extracts publish drops/2026-10 --accept total-drift=8% --reason "2030 census base"
     """
     settings = load_settings().settings
-    options = _options(settings, paths, withdrawn, accepted, reason)
+    options = _options(settings, paths, withdrawn, accepted, reason, strict=strict)
     with explains_interruption(Catalog(settings.data_path)), terminal.progress(stderr()) as tell:
         published = publish_and_wait(settings, paths, options, tell)
     if as_json:
@@ -122,15 +136,25 @@ def publish_drop(
 @click.argument("paths", nargs=-1, required=True)
 @drop_table_option
 @click.option(
-    "--accept", "accepted", multiple=True, metavar="RULE", help="Check as if errors of RULE were accepted. Repeatable."
+    "--accept",
+    "accepted",
+    multiple=True,
+    metavar="RULE[=LIMIT]",
+    help="Check as if errors of RULE were accepted, as far as LIMIT. Repeatable.",
 )
+@strict_option
 @click.option(
     "--html", "html", type=click.Path(dir_okay=False, path_type=Path), help="Also write a report with charts to FILE."
 )
 @json_option
 @reports_errors
 def check_drop(
-    paths: tuple[str, ...], withdrawn: tuple[str, ...], accepted: tuple[str, ...], html: Path | None, as_json: bool
+    paths: tuple[str, ...],
+    withdrawn: tuple[str, ...],
+    accepted: tuple[str, ...],
+    strict: bool,
+    html: Path | None,
+    as_json: bool,
 ) -> None:
     """Validate a drop as publishing would, and change nothing.
 
@@ -144,7 +168,8 @@ def check_drop(
       forecast extracts check drops/2026-10 --html report.html
     """
     settings = load_settings().settings
-    options = options_of(settings, withdrawn, accepted, "checked")
+    with _wrong_usage():
+        options = options_of(settings, withdrawn, accepted, "checked", strict=strict)
     with terminal.progress(stderr()) as tell:
         outcome = dry_run(Catalog(settings.data_path), paths, options, tell)
     if html is not None:
@@ -163,8 +188,8 @@ def check_drop(
 def rules(as_json: bool) -> None:
     """List the rules for drops and the limits in force.
 
-    Rules marked --accept can be overridden with `forecast extracts publish --accept RULE`. FORECAST_LIMITS changes a
-    limit for good.
+    Errors of rules marked --accept can be overridden: `forecast extracts publish --accept RULE=LIMIT`, without =LIMIT
+    for rules that have no limit. FORECAST_LIMITS changes a limit for good, FORECAST_SEVERITIES a severity.
 
     Exit codes: 0 listed, 1 a setting is invalid, 2 wrong usage.
 
@@ -173,14 +198,16 @@ def rules(as_json: bool) -> None:
       forecast extracts rules
       FORECAST_LIMITS='total-drift=10%, zip-codes-lost=0.05' forecast extracts rules
     """
-    limits = RuleLimits(load_settings().settings.limits)
+    settings = load_settings().settings
+    limits = RuleLimits(settings.limits)
+    check_severities(settings.severities)
     if as_json:
-        print_json([_rule_as_json(rule, limits) for rule in RULES.values()])
+        print_json([_rule_as_json(rule, limits, settings.severities) for rule in RULES.values()])
         return
     shown = text_table("rule", "severity", "limit", "what it says", numeric=("limit",))
     for rule in RULES.values():
         accepted = " [dim](--accept)[/dim]" if rule.override else ""
-        severity = terminal.severity_markup(rule.severity)
+        severity = terminal.severity_markup(settings.severities.get(rule.name, rule.severity))
         shown.add_row(rule.name, severity, _limit_text(rule, limits), rule.about + accepted)
     stdout().print(shown)
 
@@ -213,11 +240,27 @@ def statuses(as_json: bool) -> None:
 
 
 def _options(
-    settings: Settings, paths: tuple[str, ...], withdrawn: tuple[str, ...], accepted: tuple[str, ...], reason: str
+    settings: Settings,
+    paths: tuple[str, ...],
+    withdrawn: tuple[str, ...],
+    accepted: tuple[str, ...],
+    reason: str,
+    *,
+    strict: bool,
 ) -> PublishOptions:
     if accepted and not reason.strip():
         raise click.UsageError("--accept needs --reason, which is kept in the release's manifest")
-    return options_of(settings, withdrawn, accepted, reason.strip(), origin_of(paths, "command"))
+    origin = origin_of(paths, "command")
+    with _wrong_usage():
+        return options_of(settings, withdrawn, accepted, reason.strip(), origin, strict=strict)
+
+
+@contextmanager
+def _wrong_usage() -> Iterator[None]:
+    try:
+        yield
+    except WarehouseError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _print_outcome(outcome: PublishOutcome) -> None:
@@ -255,10 +298,10 @@ def _aftermath(published: Published) -> dict[str, object]:
     }
 
 
-def _rule_as_json(rule: Rule, limits: RuleLimits) -> dict[str, object]:
+def _rule_as_json(rule: Rule, limits: RuleLimits, severities: Mapping[str, Severity]) -> dict[str, object]:
     return {
         "name": rule.name,
-        "severity": rule.severity,
+        "severity": severities.get(rule.name, rule.severity),
         "about": rule.about,
         "remedy": rule.remedy,
         "limit": limits[rule.name] if rule.limit is not None else None,
@@ -270,4 +313,4 @@ def _rule_as_json(rule: Rule, limits: RuleLimits) -> dict[str, object]:
 def _limit_text(rule: Rule, limits: RuleLimits) -> str:
     if rule.limit is None:
         return ""
-    return f"{limits[rule.name]:,.0f} rows" if rule.unit == "rows" else f"{limits[rule.name]:.1%}"
+    return shown_limit(rule.unit, limits[rule.name])

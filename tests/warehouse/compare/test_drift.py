@@ -16,7 +16,7 @@ from warehouse.drops.pipeline import read_drop
 from warehouse.publishing import publish as publisher
 from warehouse.publishing.publish import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog
-from warehouse.rules.all_rules import RuleLimits
+from warehouse.rules.all_rules import RULES, RuleLimits
 from warehouse.rules.drift_rules import DRIFT_RULES
 from warehouse.schema.comparison import Comparison, Mover, RecordChanges
 from warehouse.schema.errors import WarehouseError
@@ -24,6 +24,7 @@ from warehouse.schema.findings import Acceptance
 
 ACCEPTED = Acceptance(
     rules=("zip-codes-lost",),
+    limits={"zip-codes-lost": 0.5},
     reason="closed post offices",
     by="ann@here",
     at=datetime(2026, 10, 5, 9, tzinfo=UTC),
@@ -41,6 +42,10 @@ AT_AND_ABOVE: dict[str, tuple[Comparison, Comparison]] = {
     "records-lost": (
         compared(records={"development_projects": RecordChanges(old_count=100, gained=0, lost=20, changed=90)}),
         compared(records={"development_projects": RecordChanges(old_count=100, gained=99, lost=21, changed=0)}),
+    ),
+    "vanished-figure": (
+        UNCHANGED,
+        compared(figures=(figure("population 2009", new_total=None, new_count=0, lost=100),)),
     ),
     "rows-lost": (compared(rows={"aliases": (100, 80)}), compared(rows={"aliases": (100, 79)})),
 }
@@ -77,8 +82,9 @@ def test_a_rule_fires_above_its_limit_and_not_at_it(rule: str) -> None:
 def test_a_limit_can_be_set(rule: str) -> None:
     """Wider or narrower than the rule's own."""
     at, above = AT_AND_ABOVE[rule]
-    assert fired(above, {rule: 0.5}) == []
-    assert fired(at, {rule: 0.01}) == [rule]
+    shares = RULES[rule].unit == "share"
+    assert fired(above, {rule: 0.5 if shares else 5}) == []
+    assert fired(at, {rule: 0.01}) == ([rule] if shares else [])
 
 
 def test_a_limit_that_no_rule_has_is_refused() -> None:
@@ -96,7 +102,7 @@ def test_lost_places_are_named_with_their_share_and_the_limit() -> None:
     assert found.message == "3 of 100 ZIP codes are gone (3.0%, limit 2.0%)"
     assert (found.severity, found.table, found.column, found.count) == ("error", "locations", "zip_code", 3)
     assert found.samples == ("36436",)
-    assert found.remedy == "if this is intended, publish with --accept zip-codes-lost --reason TEXT"
+    assert found.remedy == "if it is right, publish with --accept zip-codes-lost=3% --reason TEXT"
 
 
 def test_one_drifting_total_is_told_with_those_who_moved_most() -> None:
@@ -119,11 +125,11 @@ def test_many_drifting_figures_are_one_finding_worst_first() -> None:
     assert len(totals.samples) == 5
 
 
-def test_a_figure_that_is_gone_altogether_is_a_warning_and_no_drift() -> None:
+def test_a_figure_that_is_gone_altogether_is_an_error_and_no_drift() -> None:
     gone = figure("population 2009", new_total=None, new_count=0, lost=100)
     assert fired(compared(figures=(gone,))) == ["vanished-figure"]
     found = drift_findings(compared(figures=(gone,)), RuleLimits())[0]
-    assert (found.severity, found.samples) == ("warning", ("population 2009",))
+    assert (found.severity, found.samples, found.measured) == ("error", ("population 2009",), 1)
 
 
 def test_a_figure_that_is_new_is_no_drift() -> None:
@@ -172,7 +178,7 @@ def test_accepting_one_rule_lets_no_other_through(catalog: Catalog, drop: Path, 
     assert catalog.current().acceptance is None
 
 
-@pytest.mark.parametrize("rule", ["duplicate-key", "nothing", "vanished-figure"])
+@pytest.mark.parametrize("rule", ["duplicate-key", "nothing", "changed-figures"])
 def test_only_rules_that_say_so_can_be_accepted(catalog: Catalog, drop: Path, rule: str) -> None:
     with pytest.raises(WarehouseError, match=f"{rule} cannot be accepted: only .*total-drift"):
         publish(catalog, drop, msgspec.structs.replace(ACCEPTED, rules=(rule,)))
@@ -183,13 +189,13 @@ def test_a_missing_housing_figure_is_published_as_null_when_accepted(catalog: Ca
     short = [{name: value for name, value in homes("36436").items() if name != "tot_home_available_2021"}]
     drop = write_drop(tmp_path / "short", housing=short)
     assert errors(publish(catalog, drop)) == ["missing-figure"]
-    accepted = msgspec.structs.replace(ACCEPTED, rules=("missing-figure",))
+    accepted = msgspec.structs.replace(ACCEPTED, rules=("missing-figure",), limits={})
     outcome = publish(catalog, drop, accepted)
     assert outcome.result == "published"
     assert finding(outcome, "missing-figure").severity == "warning"
 
 
-def test_vanished_years_are_the_first_warning_and_need_no_override(
+def test_vanished_years_are_the_first_warning_where_a_setting_makes_them_one(
     catalog: Catalog, drop: Path, tmp_path: Path
 ) -> None:
     """Before warnings that files and rows brought earlier."""
@@ -199,7 +205,11 @@ def test_vanished_years_are_the_first_warning_and_need_no_override(
     outcome = publisher.publish(
         catalog,
         [str(less)],
-        PublishOptions(limits=NO_LIMITS | {"total-drift": 0.05}, attribution=ATTRIBUTION),
+        PublishOptions(
+            limits=NO_LIMITS | {"vanished-figure": 0},
+            severities={"vanished-figure": "warning"},
+            attribution=ATTRIBUTION,
+        ),
         reader=read_drop,
     )
     assert outcome.result == "published"

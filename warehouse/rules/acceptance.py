@@ -1,0 +1,123 @@
+"""Severities in force, and people's decisions to publish in spite of errors."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from warehouse.rules.all_rules import RULES
+from warehouse.rules.rule import Rule, Unit
+from warehouse.schema.errors import WarehouseError
+from warehouse.schema.findings import Acceptance, Finding, Severity
+
+
+def parse_acceptance(words: Sequence[str], reason: str, by: str, at: datetime) -> Acceptance | None:
+    """The acceptance that `words` ask for, such as ``total-drift=8%`` or ``missing-figure``. None without words.
+
+    Raises:
+        WarehouseError: if a rule cannot be accepted, needs a bound and has none, or has none and is given one.
+    """
+    limits: dict[str, float] = {}
+    names: list[str] = []
+    for word in words:
+        name, bounded, bound = (part.strip() for part in word.partition("="))
+        rule = _acceptable(name)
+        names.append(name)
+        if rule.limit is None:
+            if bounded:
+                raise WarehouseError(f"{name} has no limit: --accept {name}")
+            continue
+        if not bound:
+            raise _unbounded(rule)
+        limits[name] = _number(name, rule.unit, bound)
+    return Acceptance(rules=tuple(dict.fromkeys(names)), limits=limits, reason=reason, by=by, at=at) if names else None
+
+
+def accept_found(findings: Iterable[Finding], reason: str, by: str, at: datetime) -> Acceptance:
+    """The acceptance of the errors among `findings`, each as far as it goes and no further.
+
+    Raises:
+        WarehouseError: if one of them cannot be accepted.
+    """
+    errors = [finding for finding in findings if finding.severity == "error"]
+    rules = {finding.rule: _acceptable(finding.rule) for finding in errors}
+    limits: dict[str, float] = {}
+    for finding in errors:
+        if rules[finding.rule].limit is not None and finding.measured is not None:
+            limits[finding.rule] = max(limits.get(finding.rule, 0), finding.measured)
+    return Acceptance(rules=tuple(rules), limits=limits, reason=reason, by=by, at=at)
+
+
+def judge(
+    findings: Iterable[Finding],
+    acceptance: Acceptance | None = None,
+    severities: Mapping[str, Severity] | None = None,
+    *,
+    strict: bool = False,
+) -> list[Finding]:
+    """The findings with the severities in force. `strict` makes errors of warnings.
+
+    Errors that `acceptance` covers become warnings that carry its reason, whatever made them errors.
+    """
+    judged = []
+    for finding in findings:
+        severity = (severities or {}).get(finding.rule, finding.severity)
+        if strict and severity == "warning":
+            severity = "error"
+        if severity == "error" and acceptance is not None and _covers(acceptance, finding):
+            judged.append(msgspec.structs.replace(finding, severity="warning", accepted=acceptance.reason))
+        else:
+            judged.append(msgspec.structs.replace(finding, severity=severity))
+    return judged
+
+
+def check_severities(severities: Mapping[str, Severity]) -> None:
+    """Raises WarehouseError if a rule does not exist, or must stay an error because its findings cannot be accepted."""
+    for name in severities:
+        if name not in RULES:
+            raise WarehouseError(f"no rule is called {name}; `forecast extracts rules` lists them")
+        rule = RULES[name]
+        if rule.severity == "error" and not rule.override:
+            raise WarehouseError(f"{name} must stay an error: what it finds cannot be published")
+
+
+def check_acceptance(acceptance: Acceptance | None) -> None:
+    """Raises WarehouseError if it names a rule that cannot be accepted, or lacks a bound where one is needed."""
+    for name in acceptance.rules if acceptance else ():
+        rule = _acceptable(name)
+        if rule.limit is not None and acceptance is not None and name not in acceptance.limits:
+            raise _unbounded(rule)
+
+
+def _acceptable(name: str) -> Rule:
+    rule = RULES.get(name)
+    if rule is None or not rule.override:
+        possible = ", ".join(rule.name for rule in RULES.values() if rule.override)
+        raise WarehouseError(f"{name} cannot be accepted: only {possible} can")
+    return rule
+
+
+def _unbounded(rule: Rule) -> WarehouseError:
+    """Without a bound, an acceptance would also let through what nobody has seen."""
+    example = "8%" if rule.unit == "share" else "8"
+    return WarehouseError(f"{rule.name} needs a bound, such as --accept {rule.name}={example}")
+
+
+def _covers(acceptance: Acceptance, finding: Finding) -> bool:
+    if finding.rule not in acceptance.rules:
+        return False
+    bound = acceptance.limits.get(finding.rule, math.inf)
+    return finding.measured is None or finding.measured <= bound
+
+
+def _number(name: str, unit: Unit, text: str) -> float:
+    percent = text.endswith("%")
+    try:
+        number = float(text.removesuffix("%")) / (100 if percent else 1)
+    except ValueError:
+        number = math.nan
+    if not (0 <= number < math.inf) or (percent and unit != "share"):
+        wanted = "a share such as 8%" if unit == "share" else f"a number of {unit}"
+        raise WarehouseError(f"--accept {name}={text}: expected {wanted}")
+    return number
