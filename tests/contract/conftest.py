@@ -29,11 +29,11 @@ class Backend:
     def url(self) -> str:
         return self.process.url if self.process else "redis://double"
 
-    def client(self, timeout: float = 2.0) -> Redis:
+    def client(self, timeout: float = 30) -> Redis:
         """With a generous budget: these tests are about behaviour, and test machines are busy."""
         return open_client(self.url, timeout=timeout) if self.process else FakeAsyncRedis(server=self.double)
 
-    def store(self, timeout: float = 2.0) -> RedisStore:
+    def store(self, timeout: float = 30) -> RedisStore:
         client = self.client(timeout)
         if isinstance(client, FakeAsyncRedis):
             return DoubledStore(client, "a store")

@@ -112,7 +112,7 @@ async def opened() -> AsyncIterator[Opened]:
     clients: list[Redis] = []
 
     def client_of(url: str) -> Redis:
-        clients.append(open_client(url, timeout=5))
+        clients.append(open_client(url, timeout=30))
         return clients[-1]
 
     yield client_of
@@ -156,7 +156,7 @@ def test_look_ups_travel_on_it(guarded: Guarded, new_loop: Callable[[], asyncio.
     url = guarded.url_of("user with the documented rights")
 
     async def look_up() -> None:
-        store = Counted("cache", url, open_client(url, timeout=5))
+        store = Counted("cache", url, open_client(url, timeout=30))
         batched = BatchedGet(store)
         assert await batched.get("c:a") == b"value"
         await eventually(lambda: batched._connection is not None)
