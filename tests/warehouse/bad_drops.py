@@ -150,7 +150,7 @@ DRIFT = (
     Bad(
         "places-made-up",
         "zip-codes-gained",
-        "1 of 9 ZIP codes are new",
+        "1 ZIP codes are new, beside 9",
         add("zip_locations", location("36437", "Jackson", "AL")),
     ),
     Bad(

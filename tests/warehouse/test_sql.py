@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.drops import HOUSING, write_table
 from warehouse import sql
+from warehouse.rules.plausibility_rules import PLAUSIBILITY_RULES
 from warehouse.rules.row_rules import ROW_RULES as RULES
 from warehouse.schema.tables import TABLES
 
@@ -20,9 +21,11 @@ def test_every_statement_is_described() -> None:
 
 def test_every_statement_is_asked_for() -> None:
     code = "\n".join(path.read_text() for path in Path(sql.__file__).parent.parent.rglob("*.py"))
-    used = {rule.statement for rule in RULES} | {
-        f"{word}_{table.name}" for word in ("write", "servable") for table in TABLES
-    }
+    used = (
+        {rule.statement for rule in RULES}
+        | {rule.query for rule in PLAUSIBILITY_RULES}
+        | {f"{word}_{table.name}" for word in ("write", "servable") for table in TABLES}
+    )
     assert [name for name in sql.statements() if name not in used and f'"{name}"' not in code] == []
 
 

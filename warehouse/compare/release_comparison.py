@@ -10,11 +10,12 @@ from pathlib import Path
 import duckdb
 
 from warehouse import sql
+from warehouse.compare.pairing import pair_figures
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.table_files import table_file
 from warehouse.schema.comparison import Comparison, FigureChange, Mover, PlaceChanges, RecordChanges
 from warehouse.schema.errors import CatalogError
-from warehouse.schema.tables import HOUSING_FIGURES, TABLES
+from warehouse.schema.tables import TABLES
 from warehouse.sql import connections
 
 _MAX_MOVERS = 10
@@ -84,20 +85,6 @@ def write_changes(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, o
     form = "csv" if out.suffix.lower() == ".csv" else "parquet"
     text = sql.statement("write_changed_figures", path=sql.quoted(str(out)), form=form)
     return _number(connection, text)
-
-
-def pair_figures(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> None:
-    """Creates the temporary table `paired_figures`: every figure of both releases, side by side."""
-    for view, folder in (("old_figures", old), ("new_figures", new)):
-        text = sql.statement(
-            "figures_view",
-            view=view,
-            population=sql.rows_of(table_file(folder, "population")),
-            housing=sql.rows_of(table_file(folder, "housing")),
-            figures=", ".join(HOUSING_FIGURES),
-        )
-        connection.execute(text)
-    connection.execute(sql.statement("paired_figures"))
 
 
 def _places(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> PlaceChanges:

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +12,7 @@ import msgspec
 from config import resources
 from warehouse import sql
 from warehouse.compare.drift import drift_findings
+from warehouse.compare.plausibility import plausibility_findings
 from warehouse.compare.release_comparison import compare
 from warehouse.drops.collection import check_paths
 from warehouse.drops.disk_budget import DiskBudget, disk_budget_for
@@ -18,15 +20,16 @@ from warehouse.drops.pipeline import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.reader import DropReader, read_in_subprocess
 from warehouse.files.full_disk import with_remedy
 from warehouse.publishing import build
+from warehouse.publishing.history import baseline_of, delivered_before
 from warehouse.releases.catalog import Catalog, Manifest, Origin, TableInfo
 from warehouse.releases.table_files import content_of, table_file
-from warehouse.rules.acceptance import check_acceptance, check_severities, judge
+from warehouse.rules.acceptance import check_acceptance, check_severities, fold, judge
 from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.errors import CatalogError, DropError, NoReleaseError
 from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport, make_report
 from warehouse.schema.progress import ProgressCallback
-from warehouse.schema.tables import TABLES, table_named
+from warehouse.schema.tables import TABLES, first_open_year, table_named
 from warehouse.sql import connections
 
 _MEMORY_BYTES = 512 << 20  # DuckDB's own limit
@@ -159,11 +162,12 @@ class _Publication:
         with self._connection(budget) as connection:
             tables = read.tables | self._carry(connection, before, read.kept)
             contents = build.ReleaseContents(tables, attribution, read.illustrative)
-            comparison, excess = self._compare(connection, before, tables, budget)
-        findings = [*read.findings, *excess, *(drift_findings(comparison, self._limits) if comparison else ())]
+            comparison, compared = self._compare(connection, before, tables, budget)
+        again = delivered_before(self._catalog, before, read.tables) if before else []
+        findings = [*read.findings, *again, *compared]
         options = self._options
         judged = judge(findings, options.acceptance, options.severities, strict=options.strict)
-        summary = make_report(judged, comparison)
+        summary = make_report(fold(judged), comparison)
         if summary.refused:
             return PublishOutcome(result="refused", report=summary, manifest=current), contents
         if before and before.id.endswith(f"-{contents.digest}"):
@@ -226,19 +230,32 @@ class _Publication:
         tables: dict[str, TableInfo],
         budget: DiskBudget,
     ) -> tuple[Comparison | None, list[Finding]]:
-        """The comparison with the current release, if the needed tables are there; a finding if it takes too much."""
+        """The comparison with the current release, and findings on what is implausible, if the needed tables are there.
+
+        A finding says so if comparing takes too much.
+        """
         needed = {one.name for one in TABLES if one.needed}
-        if before is None or not needed <= set(tables):
+        if not needed <= set(tables):
             return None, []
         self._progress("comparing")
+        open_year = first_open_year(datetime.now(UTC).date())
+        old = self._catalog.folder(before.id) / "tables" if before else None
+        comparison = None
         try:
-            return compare(connection, self._catalog.folder(before.id) / "tables", self._tables), []
+            findings: list[Finding] = []
+            if old is not None:
+                comparison = compare(connection, old, self._tables)
+                findings += drift_findings(comparison, self._limits, open_year)
+            oldest = baseline_of(self._catalog, before) if before else None
+            baseline = self._catalog.folder(oldest.id) / "tables" if oldest else None
+            findings += plausibility_findings(connection, old, self._tables, self._limits, open_year, baseline)
         except duckdb.Error as error:
+            than = before.id if before else "itself"
             excess = budget.excess(error, self._staged)
             if excess is not None:
-                return None, [make_finding("reader-failed", f"comparing the drop with {before.id} {excess}")]
-            where = self._catalog.folder(before.id)
-            raise CatalogError(with_remedy(f"cannot compare the drop with {where}: {sql.reason(error)}")) from None
+                return None, [make_finding("reader-failed", f"comparing the drop with {than} {excess}")]
+            raise CatalogError(with_remedy(f"cannot compare the drop with {than}: {sql.reason(error)}")) from None
+        return comparison, findings
 
     def _connection(self, budget: DiskBudget) -> duckdb.DuckDBPyConnection:
         connection = connections.connect()

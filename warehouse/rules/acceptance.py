@@ -10,6 +10,7 @@ from warehouse.rules.all_rules import RULES
 from warehouse.rules.rule import Rule, Unit
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.findings import Acceptance, Finding, Severity
+from warehouse.schema.tables import LOCATIONS
 
 
 def parse_acceptance(words: Sequence[str], reason: str, by: str, at: datetime) -> Acceptance | None:
@@ -72,6 +73,20 @@ def judge(
     return judged
 
 
+def fold(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings; errors that are likely to follow from another one name it, and suggest nothing but to mend it."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    folded = []
+    for finding in findings:
+        cause = next((one for one in errors if _explains(one, finding)), None) if finding in errors else None
+        if cause is None:
+            folded.append(finding)
+        else:
+            remedy = f"may follow from {cause.rule}: mend that first"
+            folded.append(msgspec.structs.replace(finding, follows=cause.rule, remedy=remedy))
+    return folded
+
+
 def check_severities(severities: Mapping[str, Severity]) -> None:
     """Raises WarehouseError if a rule does not exist, or must stay an error because its findings cannot be accepted."""
     for name in severities:
@@ -96,6 +111,18 @@ def _acceptable(name: str) -> Rule:
         possible = ", ".join(rule.name for rule in RULES.values() if rule.override)
         raise WarehouseError(f"{name} cannot be accepted: only {possible} can")
     return rule
+
+
+def _explains(cause: Finding, finding: Finding) -> bool:
+    if RULES[finding.rule].severity == "error" and not RULES[finding.rule].override:
+        return False
+    if cause.rule == finding.rule:
+        return False
+    if finding.rule in RULES[cause.rule].explains:
+        return True
+    # what cannot be read is missing from every comparison
+    unreadable = not RULES[cause.rule].override and cause.table is not None
+    return unreadable and finding.measured is not None and cause.table in (finding.table, LOCATIONS.name)
 
 
 def _unbounded(rule: Rule) -> WarehouseError:

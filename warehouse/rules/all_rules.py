@@ -6,12 +6,15 @@ from typing import Any
 
 from warehouse.rules.drift_rules import DRIFT_RULES
 from warehouse.rules.file_rules import COLUMN_RULES, FILE_RULES
+from warehouse.rules.plausibility_rules import PLAUSIBILITY_RULES
 from warehouse.rules.row_rules import ROW_RULES
 from warehouse.rules.rule import Rule, Unit
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.findings import Finding
 
-RULES: dict[str, Rule] = {rule.name: rule for rule in (*FILE_RULES, *COLUMN_RULES, *ROW_RULES, *DRIFT_RULES)}
+RULES: dict[str, Rule] = {
+    rule.name: rule for rule in (*FILE_RULES, *COLUMN_RULES, *ROW_RULES, *DRIFT_RULES, *PLAUSIBILITY_RULES)
+}
 
 
 def make_finding(name: str, message: str, **members: Any) -> Finding:

@@ -29,6 +29,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     limit: float | None = None  # default; FORECAST_LIMITS can set another. Larger always means laxer
     unit: Unit = "share"  # of the limit
     override: bool = False  # --accept can let its findings through; if there is a limit, up to another limit
+    explains: tuple[str, ...] = ()  # rules whose findings are likely to follow from one of this rule
     # of rules on rows:
     statement: str | None = None  # name of the SQL that finds offending rows
     offends: str | None = None  # name of an SQL predicate on one row; `statement` runs only if it holds for any row

@@ -28,6 +28,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     samples: tuple[str, ...] = ()  # at most five of them
     remedy: str | None = None
     measured: float | None = None  # how far it goes, in the unit of the rule's limit
+    follows: str | None = None  # the rule of the finding that this one is likely to follow from
     accepted: str | None = None  # the reason given for accepting an error, which makes it a warning
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Literal
 
 import msgspec
@@ -139,6 +140,11 @@ TABLES: tuple[Table, ...] = (LOCATIONS, POPULATION, HOUSING, ALIASES, PROJECTS)
 
 # A wide population table has one column per year: counted (CENSUS) or forecast (FX).
 WIDE_POPULATION = re.compile(r"tot_(census|fx)_pop_([0-9]{4})")
+
+
+def first_open_year(today: date) -> int:
+    """The first year whose figures may still be revised: the census takes up to two years to publish a year."""
+    return today.year - 2
 
 
 def table_named(name: str) -> Table:

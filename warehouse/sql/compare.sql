@@ -6,6 +6,11 @@ UNION ALL
 SELECT zip_code, name AS figure, value FROM (SELECT zip_code, {figures} FROM {housing})
 UNPIVOT (value FOR name IN ({figures}))
 
+-- name: no_figures_view
+-- The figures of a release that does not exist.
+CREATE OR REPLACE TEMP VIEW {view} AS
+SELECT NULL::VARCHAR AS zip_code, NULL::VARCHAR AS figure, NULL::BIGINT AS value WHERE false
+
 -- name: paired_figures
 -- The figures of two releases side by side. NULL means that a release lacks the figure.
 CREATE OR REPLACE TEMP TABLE paired_figures AS

@@ -80,7 +80,9 @@ def test_list_says_first_which_release_is_current(cli: Cli, two: tuple[str, str]
 
 
 def test_retire_removes_what_is_named_and_nothing_in_use(cli: Cli, two: tuple[str, str], drop: Path) -> None:
-    third = cli("extracts", "publish", str(write_drop(drop, population=[people("36436", 2023, 1)]))).out.strip()
+    places = [*LOCATIONS, location("36438", "Grove Hill", "AL")]
+    newest = write_drop(drop, locations=places, population=[people("36436", 2023, 1)])
+    third = cli("extracts", "publish", str(newest)).out.strip()
     for used in (two[1], third):
         done = cli("extracts", "retire", used)
         assert done.code == 1
