@@ -57,20 +57,25 @@ def progress(console: Console) -> Iterator[ProgressCallback]:
 
 
 def print_report(console: Console, report: ValidationReport) -> None:
-    """Prints every finding, worst first: severity and rule on the left, the message beside it (narrow: below)."""
+    """Prints every finding, worst first: severity and rule on the left, the message beside it (narrow: below).
+
+    Findings that follow from another are indented below it.
+    """
     if not report.findings:
         return
     if console.width < _NARROW:
         for finding in report.findings:
-            console.print(_severity(finding) + Text(" ") + _rule(finding))
-            console.print(Padding(_body(finding), (0, 0, 0, 2)))
+            indent = 2 if finding.follows else 0
+            console.print(Padding(_severity(finding) + Text(" ") + _rule(finding), (0, 0, 0, indent)))
+            console.print(Padding(_body(finding), (0, 0, 0, indent + 2)))
     else:
         rows = Table.grid(padding=(0, 2, 0, 0))
         rows.add_column(no_wrap=True)
         rows.add_column(no_wrap=True)
         rows.add_column(overflow="fold")
         for finding in report.findings:
-            rows.add_row(_severity(finding), _rule(finding), _body(finding))
+            below = Text("└ ", "dim") if finding.follows else Text()
+            rows.add_row(_severity(finding), below + _rule(finding), _body(finding))
         console.print(rows)
     console.print()
 
@@ -184,8 +189,8 @@ def _body(finding: Finding) -> RenderableType:
         lines += [Text(sample, "dim", overflow="fold") for sample in together]
     if finding.accepted is not None:
         lines.append(_hanging("accepted:", Text(visible(finding.accepted), overflow="fold")))
-    elif finding.remedy and finding.severity != "info":
-        lines.append(_hanging("→", Text(visible(finding.remedy), overflow="fold")))
+    elif (remedy := wording.remedy_of(finding)) and finding.severity != "info":
+        lines.append(_hanging("→", Text(visible(remedy), overflow="fold")))
     return Group(*lines)
 
 
