@@ -70,12 +70,16 @@ def _findings(findings: Sequence[Finding]) -> str:
     rows = [
         f'<tr class="{finding.severity}">'
         f'<td class="severity"><span class="sign" aria-hidden="true">{_SIGNS[finding.severity]}</span>'
-        f'{_NAMES[finding.severity]}</td><td class="rule">{"└ " if finding.follows else ""}<code>{_text(finding.rule)}</code></td>'
+        f'{_NAMES[finding.severity]}</td><td class="rule">{_rule(finding)}</td>'
         f"<td>{_said(finding)}</td><td>{_where(finding)}</td>"
         f'<td class="number">{finding.count:,}</td></tr>'
         for finding in findings
     ]
     return _table("Worst first", heads, rows, numeric=("Count",))
+
+
+def _rule(finding: Finding) -> str:
+    return f"{'└ ' if finding.follows else ''}<code>{_text(finding.rule)}</code>"
 
 
 def _said(finding: Finding) -> str:

@@ -122,7 +122,8 @@ def _read(
     findings += _about_tables(tables, kept, broken, before, request.withdrawn)
     progress("validating")
     locations = _locations(tables, kept, before)
-    findings += validate(connection, tables, locations, broken)
+    validated = validate(connection, tables, locations, findings)
+    findings += validated.findings
     out = Path(request.out)
     writable = _writable(tables, locations)
     infos = write_tables(connection, out, writable, recognised.extracts, locations or "", progress)

@@ -120,7 +120,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, extract: Extract) -> None:
             "tot_population": figure,
         }
         # an empty cell of a wide table means no figure for the year, so it gives no row
-        _insert_part(connection, extract, sources, _present(*figure), origin=f" in {column}")
+        _insert_part(connection, extract, sources, _present(*figure), source=f"'{column}'")
 
 
 def _insert_part(
@@ -128,15 +128,14 @@ def _insert_part(
     extract: Extract,
     sources: dict[str, tuple[str, str]],
     condition: str,
-    origin: str = "",
+    source: str = "NULL",
 ) -> None:
-    """Stages the rows where `condition` holds. `origin` is added to the text of a figure that cannot be converted."""
+    """Stages the rows where `condition` holds. `source` is SQL for the column that the figure comes from."""
     table = extract.table
     numbered = "file_row_number" not in extract.columns  # DuckDB cannot add its own if the file has one
     values = {column.name: _converted(column.kind, *sources[column.name]) for column in table.columns}
     unreadable = [
-        f"CASE WHEN {_present(*sources[name])} AND {value} IS NULL "
-        f"THEN left({sources[name][0]}::VARCHAR, 60) || '{origin if name == 'tot_population' else ''}' END"
+        f"CASE WHEN {_present(*sources[name])} AND {value} IS NULL THEN left({sources[name][0]}::VARCHAR, 60) END"
         for name, value in values.items()
     ]
     connection.execute(
@@ -145,6 +144,7 @@ def _insert_part(
             staged=staged_name(table),
             values=", ".join(values.values()),
             unreadable=", ".join(unreadable),
+            source=source,
             condition=condition,
             row="file_row_number + 1" if numbered else "row_number() OVER ()",
             numbered=str(numbered).lower(),
@@ -184,7 +184,7 @@ def _present(expression: str, held: str) -> str:
 def _definition(table: Table) -> str:
     own = [f"{column.name} {_SQL_TYPES[column.kind]}" for column in table.columns]
     unreadable = [f"_unreadable_{column.name} VARCHAR" for column in table.columns]
-    return ", ".join([*own, *unreadable, "_file VARCHAR", "_row BIGINT"])
+    return ", ".join([*own, *unreadable, "_source VARCHAR", "_file VARCHAR", "_row BIGINT"])
 
 
 def _read_columns(extract: Extract) -> list[str]:

@@ -26,6 +26,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     column: str | None = None
     count: int = 1  # rows, columns or files concerned
     samples: tuple[str, ...] = ()  # at most five of them
+    cause: str | None = None  # the likely cause, such as "leading zero lost", if values tell it
     remedy: str | None = None
     measured: float | None = None  # how far it goes, in the unit of the rule's limit
     accepted: str | None = None  # the reason given for accepting an error, which makes it a warning

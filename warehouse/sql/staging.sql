@@ -54,12 +54,13 @@ SELECT name FROM parquet_schema(?)
 SELECT key, value FROM parquet_kv_metadata(?)
 
 -- name: create_staged
--- The staged form of a table: our columns, then for each the text that could not be converted, then file and row number.
+-- The staged form of a table: our columns, then for each the text that could not be converted, then
+-- the figure's own column (of a wide file), file and row number.
 CREATE OR REPLACE TEMP TABLE {staged} ({columns})
 
 -- name: stage_extract
 -- Adds one file, or one year column of a wide file, to the staged form of its table.
 INSERT INTO {staged}
-SELECT {values}, {unreadable}, ? AS _file, {row} AS _row
+SELECT {values}, {unreadable}, {source} AS _source, ? AS _file, {row} AS _row
 FROM read_parquet(?, hive_partitioning = false, binary_as_string = true, file_row_number = {numbered})
 WHERE {condition}
