@@ -16,6 +16,7 @@ from service.reports.wording import visible
 from warehouse.files.atomic import write_atomically
 from warehouse.publishing.publish import PublishOutcome
 from warehouse.releases.catalog import Manifest, Origin, Pointer
+from warehouse.rules.failures import FailureFile
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.errors import CatalogError
 from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport
@@ -88,6 +89,15 @@ def print_outcome(console: Console, outcome: PublishOutcome) -> None:
         before = None if outcome.result == "published" else outcome.manifest
         title = f"Against {before.id if before else 'the release before'}"
         print_comparison(console, outcome.report.comparison, title)
+
+
+def print_failures(console: Console, files: Sequence[FailureFile]) -> None:
+    """Prints where the rows at fault are."""
+    console.print("all rows at fault, by rule:" if files else "no rows at fault")
+    for file in files:
+        rows = f"the first {file.rows:,} rows" if file.cut else f"{file.rows:,} row{'s' if file.rows > 1 else ''}"
+        console.print(Text(f"  {visible(file.path)}: {rows}"), soft_wrap=True)
+    console.print()
 
 
 def print_comparison(console: Console, comparison: Comparison, title: str) -> None:

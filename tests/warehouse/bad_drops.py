@@ -22,7 +22,7 @@ class Bad(msgspec.Struct, frozen=True):
 
 
 FILES = (
-    Bad("text-named-parquet", "not-parquet", "it starts with b'zip_'", file("extra.parquet", b"zip_code,city\n")),
+    Bad("text-named-parquet", "not-parquet", "is a CSV file, not Parquet", file("extra.parquet", b"zip_code,city\n")),
     Bad("empty-file", "not-parquet", "extra.parquet is empty", file("extra.parquet", b"")),
     Bad("truncated-file", "truncated-file", "without a closing marker", spoiling.truncated),
     Bad("footer-gone", "unreadable-file", "zip_housing.parquet cannot be read as Parquet", spoiling.footer_gone),

@@ -109,13 +109,13 @@ def stage(
 
 def _insert(connection: duckdb.DuckDBPyConnection, extract: Extract) -> None:
     if not extract.years:
-        sources = {name: _source(extract, name) for name in extract.table.column_names}
+        sources = {name: source_of(extract, name) for name in extract.table.column_names}
         _insert_part(connection, extract, sources, "true")
         return
     for year, column in _possible(extract.years).items():
-        figure = _source(extract, column)
+        figure = source_of(extract, column)
         sources = {
-            "zip_code": _source(extract, "zip_code"),
+            "zip_code": source_of(extract, "zip_code"),
             "year": (str(year), "INTEGER"),
             "tot_population": figure,
         }
@@ -133,7 +133,7 @@ def _insert_part(
     """Stages the rows where `condition` holds. `source` is SQL for the column that the figure comes from."""
     table = extract.table
     numbered = "file_row_number" not in extract.columns  # DuckDB cannot add its own if the file has one
-    values = {column.name: _converted(column.kind, *sources[column.name]) for column in table.columns}
+    values = {column.name: converted(column.kind, *sources[column.name]) for column in table.columns}
     unreadable = [
         f"CASE WHEN {_present(*sources[name])} AND {value} IS NULL THEN left({sources[name][0]}::VARCHAR, 60) END"
         for name, value in values.items()
@@ -153,7 +153,7 @@ def _insert_part(
     )
 
 
-def _source(extract: Extract, name: str) -> tuple[str, str]:
+def source_of(extract: Extract, name: str) -> tuple[str, str]:
     """SQL expression and type of a column. The value of a partition folder is a text literal."""
     # a missing figure, if accepted, is NULL in every row
     own, kind = extract.columns.get(name, ("NULL", ""))
@@ -171,7 +171,8 @@ def _family(held: str) -> str:
     return "other" if held.endswith("]") else _FAMILIES.get(held.partition("(")[0], "other")
 
 
-def _converted(kind: ColumnKind, expression: str, held: str) -> str:
+def converted(kind: ColumnKind, expression: str, held: str) -> str:
+    """SQL for an expression of type `held` as our type, or NULL. Needs the macros that `stage` makes."""
     macro = _CONVERSIONS.get((kind, _family(held)))
     return f"{macro}({expression})" if macro else f"NULL::{_SQL_TYPES[kind]}"
 
@@ -189,7 +190,8 @@ def _definition(table: Table) -> str:
 
 def _read_columns(extract: Extract) -> list[str]:
     """The columns that are read, as the file spells them."""
-    return [own for own, kind in map(extract.columns.__getitem__, sorted(extract.used)) if kind != "PARTITION"]
+    read = sorted(extract.used | extract.dated)
+    return [own for own, kind in map(extract.columns.__getitem__, read) if kind != "PARTITION"]
 
 
 def _possible(years: dict[int, str]) -> dict[int, str]:

@@ -66,19 +66,35 @@ def write_faults(connection: duckdb.DuckDBPyConnection, validation: Validation, 
     return [write_failures(connection, folder, rule, selects) for rule, selects in validation.faults.items()]
 
 
+# Errors that make locations lack ZIP codes, if they concern the whole table or its ZIP codes.
+_LOSES_LOCATIONS = {
+    "unreadable-file",
+    "unrecognised-file",
+    "missing-column",
+    "ambiguous-column",
+    "reader-failed",
+    "empty-table",
+    "unreadable-value",
+    "missing-value",
+}
+
+
 def _folded(findings: Sequence[Finding], earlier: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings. Where locations lack ZIP codes because of an error, gaps elsewhere follow from that error."""
-    cause = next(
-        (
-            finding.rule
-            for finding in (*earlier, *findings)
-            if finding.severity == "error" and finding.table == LOCATIONS.name and finding.column in (None, "zip_code")
-        ),
-        None,
-    )
+    """The findings, with what follows from others marked.
+
+    Gaps follow from an error that makes locations lack ZIP codes; repeated rows from files of different months.
+    """
+    of_locations = (finding for finding in (*earlier, *findings) if finding.table == LOCATIONS.name)
+    lost = (one.rule for one in of_locations if one.rule in _LOSES_LOCATIONS and one.column in (None, "zip_code"))
+    cause = next(lost, None)
+    mixed = {finding.table for finding in earlier if finding.rule == "mixed-months"}
     for finding in findings:
-        gap = finding.severity == "warning" and finding.rule in _NEED_LOCATIONS
-        yield msgspec.structs.replace(finding, follows=cause) if gap and cause else finding
+        follows = None
+        if finding.rule in _NEED_LOCATIONS:
+            follows = cause
+        elif finding.rule == "duplicate-key" and finding.table in mixed:
+            follows = "mixed-months"
+        yield msgspec.structs.replace(finding, follows=follows)
 
 
 class _Check(msgspec.Struct, frozen=True):

@@ -141,6 +141,10 @@ TABLES: tuple[Table, ...] = (LOCATIONS, POPULATION, HOUSING, ALIASES, PROJECTS)
 WIDE_POPULATION = re.compile(r"tot_(census|fx)_pop_([0-9]{4})")
 
 
+# Columns of any table that say of which month it is: the day of its last update, and the month's number.
+UPDATED_AT, MONTH_CODE = "updated_at", "month_code"
+
+
 def table_named(name: str) -> Table:
     """The table called `name`, which must exist."""
     return next(table_named for table_named in TABLES if table_named.name == name)
