@@ -90,11 +90,12 @@ def with_dates(tables: Mapping[str, TableInfo], files: Sequence[FileDates]) -> d
 
 
 def _read(connection: duckdb.DuckDBPyConnection, extract: Extract) -> FileDates:
+    read = extract.table.column_names if extract.shape == "long" else ()
+    partitions = extract.file.partitions
+    own = {name for name, (_, kind) in extract.columns.items() if kind != "PARTITION"}
     # a long table can take a column such as year from its folder, which then says nothing of the export
-    taken = extract.table.column_names if extract.shape == "long" else ()
-    folders = {key: value for key, value in extract.file.partitions.items() if key not in taken}
-    year, month = _period(folders)
-    own_year = extract.columns.get("year", ("", "PARTITION"))[1] != "PARTITION" and "year" in extract.file.partitions
+    year, month = _period({key: value for key, value in partitions.items() if key in own or key not in read})
+    own_year = "year" in own and "year" in partitions
     said = FileDates(table=extract.table.name, file=extract.file.label, folder_year=year, folder_month=month)
     if not extract.dated and not own_year:
         return said
@@ -106,10 +107,8 @@ def _read(connection: duckdb.DuckDBPyConnection, extract: Extract) -> FileDates:
     )
     pattern = sql.pattern(extract.file.path)
     ((first, last, days, months, data_year),) = connection.execute(text, [pattern]).fetchall()
-    if own_year and month is None:
-        year = int(found[0]) if (found := _YEAR.fullmatch(extract.file.partitions["year"])) else None
     return msgspec.structs.replace(
-        said, first=first, last=last, days=days, months=frozenset(months or ()), data_year=data_year, folder_year=year
+        said, first=first, last=last, days=days, months=frozenset(months or ()), data_year=data_year
     )
 
 
@@ -126,11 +125,12 @@ def _period(folders: Mapping[str, str]) -> tuple[int | None, int | None]:
 def _differ(files: Sequence[FileDates]) -> bool:
     """Whether the files, or rows of theirs, are of different months."""
     months = {month for file in files for month in file.months}
-    folders = {(file.folder_year, file.folder_month) for file in files if file.data_year is None}
+    years_of_folders = {file.folder_year for file in files if file.data_year is None} - {None}
+    months_of_folders = {file.folder_month for file in files} - {None}
     batches = [file for file in files if file.is_batch and file.first and file.last]
     days = [day for file in batches for day in (file.first, file.last) if day]
     apart = bool(days) and max(days) - min(days) > _APART
-    return len(months) > 1 or apart or len(folders - {(None, None)}) > 1
+    return apart or any(len(different) > 1 for different in (months, years_of_folders, months_of_folders))
 
 
 def _mixed(what: str, files: Sequence[FileDates], table: str | None = None) -> Finding:

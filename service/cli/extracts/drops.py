@@ -11,6 +11,7 @@ import msgspec
 
 from config.settings import Settings
 from service.base import interruption
+from service.cli.extracts.contract import contract
 from service.cli.extracts.releases import (
     diff,
     explains_interruption,
@@ -64,7 +65,7 @@ def extracts() -> None:
     interruption.ends_by(connections.interrupt)
 
 
-for _command in (list_releases, show, rollback, diff, retire_releases, watch):
+for _command in (list_releases, show, rollback, diff, retire_releases, contract, watch):
     extracts.add_command(_command)
 
 

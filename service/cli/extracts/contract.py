@@ -1,0 +1,47 @@
+"""forecast extracts contract"""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from service.cli.output import load_settings, reports_errors
+from warehouse.files.atomic import write_atomically
+from warehouse.rules.all_rules import RuleLimits
+from warehouse.rules.contract import json_schema, open_data_contract
+
+_FORMS = {"json-schema": json_schema, "odcs": open_data_contract}
+
+
+@click.command()
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(_FORMS)),
+    default="json-schema",
+    show_default=True,
+    help="JSON Schema (draft 2020-12), or the Open Data Contract Standard (3.1.0).",
+)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to FILE instead.", metavar="FILE")
+@reports_errors
+def contract(form: str, out: Path | None) -> None:
+    """Print the contract for drops, to give to those who export them.
+
+    It has the tables with their columns, types, keys and ranges, and the rules with the limits in force. Both formats
+    are JSON, which tools for YAML read as well. The version in it changes whenever the contract does.
+
+    `forecast extracts check --no-release` checks a drop against it, without a data folder.
+
+    Exit codes: 0 printed, 1 a setting is invalid or FILE cannot be written, 2 wrong usage.
+
+    \b
+    Examples:
+      forecast extracts contract > drop.schema.json
+      forecast extracts contract --format odcs --out drop.odcs.yaml
+    """
+    made = _FORMS[form](RuleLimits(load_settings().settings.limits))
+    text = msgspec.json.format(msgspec.json.encode(made), indent=2)
+    if out is None:
+        click.echo(text.decode())
+    else:
+        write_atomically(out, text + b"\n")
