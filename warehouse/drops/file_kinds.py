@@ -10,12 +10,12 @@ _UNPACK = "unpack it, and drop the Parquet files inside"
 _AS_PARQUET = "export the table as Parquet"
 
 # Names of unfinished files: what browsers, copy tools and writers call a file until it is complete.
-_UNFINISHED = re.compile(r"(?i).*\.(tmp|temp|part|partial|filepart|crdownload|download|inprogress|_copying_)")
+_UNFINISHED = re.compile(r"(?is).*\.(tmp|temp|part|partial|filepart|crdownload|download|inprogress|_copying_)")
 _SAYS_PARQUET = re.compile(
-    r"(?i).*(\.(parquet|parq|pq)(\.[a-z0-9_]+)*|parquet.*\.(gz|zip|zst|bz2|xz|tar|tgz|7z|rar|lz4))"
+    r"(?is).*(\.(parquet|parq|pq)(\.[a-z0-9_]+)*|parquet.*\.(gz|zip|zst|bz2|xz|tar|tgz|7z|rar|lz4))"
 )
 _TABLE_NAME = re.compile(
-    r"(?i).*\.(csv|tsv|psv|jsonl|ndjson|orc|avro|xlsx?|xlsb|ods|arrow|feather|dta|sas7bdat|sav|dbf|mdb|accdb)"
+    r"(?is).*\.(csv|tsv|psv|jsonl|ndjson|orc|avro|xlsx?|xlsb|ods|arrow|feather|dta|sas7bdat|sav|dbf|mdb|accdb)"
 )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from service.cli.output import load_settings, reports_errors
+from service.cli.output import json_option, load_settings, print_json, reports_errors
 from warehouse.files.atomic import write_atomically
 from warehouse.rules.all_rules import RuleLimits
 from warehouse.rules.contract import json_schema, open_data_contract
@@ -23,8 +23,9 @@ _FORMS = {"json-schema": json_schema, "odcs": open_data_contract}
     help="JSON Schema (draft 2020-12), or the Open Data Contract Standard (3.1.0).",
 )
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to FILE instead.", metavar="FILE")
+@json_option
 @reports_errors
-def contract(form: str, out: Path | None) -> None:
+def contract(form: str, out: Path | None, as_json: bool) -> None:
     """Print the contract for drops, to give to those who export them.
 
     It has the tables with their columns, types, keys and ranges, and the rules with the limits in force. Both formats
@@ -36,12 +37,13 @@ def contract(form: str, out: Path | None) -> None:
 
     \b
     Examples:
-      forecast extracts contract > drop.schema.json
+      forecast extracts contract --out drop.schema.json
       forecast extracts contract --format odcs --out drop.odcs.yaml
     """
     made = _FORMS[form](RuleLimits(load_settings().settings.limits))
-    text = msgspec.json.format(msgspec.json.encode(made), indent=2)
     if out is None:
-        click.echo(text.decode())
-    else:
-        write_atomically(out, text + b"\n")
+        print_json(made)
+        return
+    write_atomically(out, msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
+    if as_json:
+        print_json({"format": form, "written": str(out.absolute())})
