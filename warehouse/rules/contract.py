@@ -8,6 +8,7 @@ Two forms, as JSON, which is also YAML:
   a schema object for each table, with library and text checks.
 """
 
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -16,6 +17,7 @@ import msgspec
 from warehouse.rules.all_rules import RULES, RuleLimits
 from warehouse.rules.row_rules import KIND_DESCRIPTIONS, ROW_RULES
 from warehouse.rules.rule import Rule
+from warehouse.schema.findings import Severity
 from warehouse.schema.tables import LOCATIONS, MONTH_CODE, POPULATION, TABLES, UPDATED_AT, Column, ColumnKind, Table
 
 _ID = "population-housing-forecast-drop"
@@ -34,7 +36,7 @@ _LOGICAL_TYPES: dict[ColumnKind, str] = {"integer": "integer", "real": "number",
 _PHYSICAL_TYPES: dict[ColumnKind, str] = {"integer": "INT64", "real": "DOUBLE", "date": "DATE"}  # others: STRING
 
 
-def json_schema(limits: RuleLimits) -> dict[str, Any]:
+def json_schema(limits: RuleLimits, severities: Mapping[str, Severity]) -> dict[str, Any]:
     """The contract as JSON Schema. ``x-key`` and ``x-rules`` say what a schema cannot."""
     schema = {
         "title": _NAME,
@@ -46,20 +48,21 @@ def json_schema(limits: RuleLimits) -> dict[str, Any]:
         },
         "required": [table.name for table in TABLES if table.needed],
         "$defs": {table.name: _row_of(table) for table in TABLES} | {"population_wide": _wide_row()},
-        "x-rules": [_rule(rule, limits) for rule in RULES.values()],
+        "x-rules": [_rule(rule, limits, severities) for rule in RULES.values()],
     }
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:{_ID}:{_version(schema)}"}
     return head | schema
 
 
-def open_data_contract(limits: RuleLimits) -> dict[str, Any]:
+def open_data_contract(limits: RuleLimits, severities: Mapping[str, Severity]) -> dict[str, Any]:
     """The contract in the Open Data Contract Standard. Rules and their limits are custom properties."""
+    rules = [_rule(rule, limits, severities) for rule in RULES.values()]
     body = {
         "name": _NAME,
         "status": "active",
         "description": {"purpose": _PURPOSE, "limitations": _LIMITATIONS},
-        "schema": [_schema_object(table) for table in TABLES],
-        "customProperties": [{"property": "rules", "value": [_rule(rule, limits) for rule in RULES.values()]}],
+        "schema": [_schema_object(table, severities) for table in TABLES],
+        "customProperties": [{"property": "rules", "value": rules}],
     }
     return {"apiVersion": "v3.1.0", "kind": "DataContract", "id": _ID, "version": _version(body)} | body
 
@@ -69,9 +72,10 @@ def _version(contract: dict[str, Any]) -> str:
     return f"1.0.0+{blake2b(msgspec.json.encode(contract), digest_size=6).hexdigest()}"
 
 
-def _rule(rule: Rule, limits: RuleLimits) -> dict[str, Any]:
+def _rule(rule: Rule, limits: RuleLimits, severities: Mapping[str, Severity]) -> dict[str, Any]:
     limited = {"limit": limits[rule.name], "unit": rule.unit} if rule.limit is not None else {}
-    return {"name": rule.name, "severity": rule.severity, "about": rule.about, **limited, "accept": rule.override}
+    severity = severities.get(rule.name, rule.severity)
+    return {"name": rule.name, "severity": severity, "about": rule.about, **limited, "accept": rule.override}
 
 
 def _row(table: Table) -> dict[str, Any]:
@@ -124,7 +128,7 @@ def _options(column: Column) -> dict[str, Any]:
     return {name: int(bound) for name, bound in bounds.items() if bound is not None}
 
 
-def _schema_object(table: Table) -> dict[str, Any]:
+def _schema_object(table: Table, severities: Mapping[str, Severity]) -> dict[str, Any]:
     wide = [{"property": "wideForm", "value": _WIDE}, {"property": "wideColumns", "value": _WIDE_COLUMN}]
     optional = [{"property": "optionalColumns", "value": [UPDATED_AT, MONTH_CODE]}]
     return {
@@ -141,7 +145,7 @@ def _schema_object(table: Table) -> dict[str, Any]:
                 "arguments": {"properties": list(table.key)},
                 "severity": "error",
             },
-            *(_check(rule) for rule in ROW_RULES if rule.concerns(table)),
+            *(_check(rule, severities) for rule in ROW_RULES if rule.concerns(table)),
         ],
         "customProperties": optional + (wide if table is POPULATION else []),
     }
@@ -163,5 +167,6 @@ def _property(table: Table, column: Column) -> dict[str, Any]:
     }
 
 
-def _check(rule: Rule) -> dict[str, Any]:
-    return {"type": "text", "name": rule.name, "description": rule.about, "severity": rule.severity}
+def _check(rule: Rule, severities: Mapping[str, Severity]) -> dict[str, Any]:
+    severity = severities.get(rule.name, rule.severity)
+    return {"type": "text", "name": rule.name, "description": rule.about, "severity": severity}

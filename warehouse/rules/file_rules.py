@@ -53,14 +53,14 @@ FILE_RULES: tuple[Rule, ...] = (
         name="mixed-months",
         severity="error",
         about="Tables of a drop, and files and rows of a table, must be of the same month.",
-        remedy="drop files of one month only; if this is intended, publish with --accept mixed-months --reason TEXT",
+        remedy="drop files of one month only",
         override=True,
     ),
     Rule(
         name="wrong-folder",
         severity="error",
         about="The year= and month= folders of a file must agree with its UPDATED_AT, MONTH_CODE and year.",
-        remedy="check which month was dropped; if this is intended, publish with --accept wrong-folder --reason TEXT",
+        remedy="check which month was dropped",
         override=True,
     ),
     Rule(

@@ -7,6 +7,7 @@ import msgspec
 
 from service.cli.output import json_option, load_settings, print_json, reports_errors
 from warehouse.files.atomic import write_atomically
+from warehouse.rules.acceptance import check_severities
 from warehouse.rules.all_rules import RuleLimits
 from warehouse.rules.contract import json_schema, open_data_contract
 
@@ -40,7 +41,9 @@ def contract(form: str, out: Path | None, as_json: bool) -> None:
       forecast extracts contract --out drop.schema.json
       forecast extracts contract --format odcs --out drop.odcs.yaml
     """
-    made = _FORMS[form](RuleLimits(load_settings().settings.limits))
+    settings = load_settings().settings
+    check_severities(settings.severities)
+    made = _FORMS[form](RuleLimits(settings.limits), settings.severities)
     if out is None:
         print_json(made)
         return

@@ -13,6 +13,7 @@ from tests.support.drops import WIDE_POPULATION
 from tests.warehouse.spoiling import good_drop
 from warehouse.rules.all_rules import RULES, RuleLimits
 from warehouse.rules.contract import json_schema, open_data_contract
+from warehouse.schema.findings import Severity
 from warehouse.schema.tables import TABLES
 
 NAMES = {"zip_locations": "locations", "zip_population": "population", "zip_housing": "housing"}
@@ -34,7 +35,7 @@ def good(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 @pytest.fixture
 def validator() -> Any:
-    schema = as_json(json_schema(RuleLimits()))
+    schema = as_json(json_schema(RuleLimits(), {}))
     OAS31Validator.check_schema(schema)
     return OAS31Validator(schema)
 
@@ -85,24 +86,26 @@ def test_units_below_zero_mean_unknown_and_break_no_contract(validator: Any, tmp
     assert list(validator.iter_errors(drop)) == []
 
 
-def test_both_forms_have_every_rule_with_the_limit_in_force() -> None:
+def test_both_forms_have_every_rule_with_the_limit_and_severity_in_force() -> None:
     limits = RuleLimits({"total-drift": 0.125})
-    in_odcs = open_data_contract(limits)["customProperties"][0]["value"]
-    assert json_schema(limits)["x-rules"] == in_odcs
+    severities: dict[str, Severity] = {"orphan-rows": "error"}
+    in_odcs = open_data_contract(limits, severities)["customProperties"][0]["value"]
+    assert json_schema(limits, severities)["x-rules"] == in_odcs
     assert [rule["name"] for rule in in_odcs] == list(RULES)
-    assert {rule["limit"] for rule in in_odcs if rule["name"] == "total-drift"} == {0.125}
+    by_name = {rule["name"]: rule for rule in in_odcs}
+    assert (by_name["total-drift"]["limit"], by_name["orphan-rows"]["severity"]) == (0.125, "error")
 
 
 def test_the_version_changes_with_the_contract_only() -> None:
-    first, again = open_data_contract(RuleLimits()), open_data_contract(RuleLimits())
-    other = open_data_contract(RuleLimits({"total-drift": 0.125}))
+    first, again = open_data_contract(RuleLimits(), {}), open_data_contract(RuleLimits(), {})
+    other = open_data_contract(RuleLimits({"total-drift": 0.125}), {})
     assert first["version"] == again["version"] != other["version"]
     assert re.fullmatch(r"\d+\.\d+\.\d+\+[0-9a-f]{12}", first["version"])
 
 
 def test_the_open_data_contract_has_the_structure_of_the_standard() -> None:
     """ODCS 3.1.0: what is required, the values that are allowed, and no member that it does not know."""
-    contract = as_json(open_data_contract(RuleLimits()))
+    contract = as_json(open_data_contract(RuleLimits(), {}))
     assert set(contract) == {
         *("apiVersion", "kind", "id", "version", "status"),  # required
         *("name", "description", "schema", "customProperties"),
