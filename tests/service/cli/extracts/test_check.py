@@ -192,3 +192,15 @@ def test_a_follow_on_is_indented_below_its_cause_and_suggests_nothing_of_its_own
     text = " ".join(" ".join(lines).split())
     assert "follows from unreadable-value: correct that first" in text
     assert "--accept" not in text
+
+
+def test_rows_without_a_readable_key_are_compared_with_nothing(cli: Cli, drop: Path, tmp_path: Path) -> None:
+    """Locations that lost their leading zeros are no new ZIP codes."""
+    cli("extracts", "publish", str(drop))
+    rows = [{**row, "zip_code": row["zip_code"].lstrip("0")} for row in LOCATIONS]
+    bad = str(write_drop(tmp_path / "bad", locations=rows))
+    done = cli("extracts", "check", bad, limits="zip-codes-lost=0, zip-codes-gained=0, total-drift=1, coverage-lost=1")
+    assert done.code == 1
+    assert "leading zero lost" in " ".join(done.err.split())
+    assert "zip-codes-lost" in done.err
+    assert "zip-codes-gained" not in done.err
