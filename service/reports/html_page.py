@@ -70,12 +70,16 @@ def _findings(findings: Sequence[Finding]) -> str:
     rows = [
         f'<tr class="{finding.severity}">'
         f'<td class="severity"><span class="sign" aria-hidden="true">{_SIGNS[finding.severity]}</span>'
-        f'{_NAMES[finding.severity]}</td><td class="rule"><code>{_text(finding.rule)}</code></td>'
+        f'{_NAMES[finding.severity]}</td><td class="rule">{_rule(finding)}</td>'
         f"<td>{_said(finding)}</td><td>{_where(finding)}</td>"
         f'<td class="number">{finding.count:,}</td></tr>'
         for finding in findings
     ]
     return _table("Worst first", heads, rows, numeric=("Count",))
+
+
+def _rule(finding: Finding) -> str:
+    return f"{'└ ' if finding.follows else ''}<code>{_text(finding.rule)}</code>"
 
 
 def _said(finding: Finding) -> str:
@@ -87,8 +91,8 @@ def _said(finding: Finding) -> str:
         parts.append(f'<ul class="samples{row}">{items}</ul>')
     if finding.accepted is not None:
         parts.append(f'<p class="remedy">Accepted: {_text(finding.accepted)}</p>')
-    elif finding.remedy:
-        parts.append(f'<p class="remedy">→ {_text(finding.remedy)}</p>')
+    elif remedy := wording.remedy_of(finding):
+        parts.append(f'<p class="remedy">→ {_text(remedy)}</p>')
     return "".join(parts)
 
 

@@ -16,6 +16,7 @@ from service.reports.wording import visible
 from warehouse.files.atomic import write_atomically
 from warehouse.publishing.publish import PublishOutcome
 from warehouse.releases.catalog import Manifest, Origin, Pointer
+from warehouse.rules.failures import FailureFile
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.errors import CatalogError
 from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport
@@ -57,20 +58,25 @@ def progress(console: Console) -> Iterator[ProgressCallback]:
 
 
 def print_report(console: Console, report: ValidationReport) -> None:
-    """Prints every finding, worst first: severity and rule on the left, the message beside it (narrow: below)."""
+    """Prints every finding, worst first: severity and rule on the left, the message beside it (narrow: below).
+
+    Findings that follow from another are indented below it.
+    """
     if not report.findings:
         return
     if console.width < _NARROW:
         for finding in report.findings:
-            console.print(_severity(finding) + Text(" ") + _rule(finding))
-            console.print(Padding(_body(finding), (0, 0, 0, 2)))
+            indent = 2 if finding.follows else 0
+            console.print(Padding(_severity(finding) + Text(" ") + _rule(finding), (0, 0, 0, indent)))
+            console.print(Padding(_body(finding), (0, 0, 0, indent + 2)))
     else:
         rows = Table.grid(padding=(0, 2, 0, 0))
         rows.add_column(no_wrap=True)
         rows.add_column(no_wrap=True)
         rows.add_column(overflow="fold")
         for finding in report.findings:
-            rows.add_row(_severity(finding), _rule(finding), _body(finding))
+            below = Text("└ ", "dim") if finding.follows else Text()
+            rows.add_row(_severity(finding), below + _rule(finding), _body(finding))
         console.print(rows)
     console.print()
 
@@ -83,6 +89,15 @@ def print_outcome(console: Console, outcome: PublishOutcome) -> None:
         before = None if outcome.result == "published" else outcome.manifest
         title = f"Against {before.id if before else 'the release before'}"
         print_comparison(console, outcome.report.comparison, title)
+
+
+def print_failures(console: Console, files: Sequence[FailureFile]) -> None:
+    """Prints where the rows at fault are."""
+    console.print("all rows at fault, by rule:" if files else "no rows at fault")
+    for file in files:
+        rows = f"the first {file.rows:,} rows" if file.cut else f"{file.rows:,} row{'s' if file.rows > 1 else ''}"
+        console.print(Text(f"  {visible(file.path)}: {rows}"), soft_wrap=True)
+    console.print()
 
 
 def print_comparison(console: Console, comparison: Comparison, title: str) -> None:
@@ -184,8 +199,8 @@ def _body(finding: Finding) -> RenderableType:
         lines += [Text(sample, "dim", overflow="fold") for sample in together]
     if finding.accepted is not None:
         lines.append(_hanging("accepted:", Text(visible(finding.accepted), overflow="fold")))
-    elif finding.remedy and finding.severity != "info":
-        lines.append(_hanging("→", Text(visible(finding.remedy), overflow="fold")))
+    elif (remedy := wording.remedy_of(finding)) and finding.severity != "info":
+        lines.append(_hanging("→", Text(visible(remedy), overflow="fold")))
     return Group(*lines)
 
 

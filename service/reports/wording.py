@@ -97,6 +97,11 @@ def records_lines(comparison: Comparison) -> list[tuple[str, str]]:
     ]
 
 
+def remedy_of(finding: Finding) -> str | None:
+    """What to do about a finding. Nothing about a follow-on: correcting its cause corrects it too."""
+    return f"follows from {finding.follows}: correct that first" if finding.follows else finding.remedy
+
+
 def samples_of(finding: Finding) -> list[str]:
     """The samples that the message does not contain already."""
     return [visible(sample) for sample in finding.samples if sample not in finding.message]

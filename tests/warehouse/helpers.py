@@ -54,9 +54,10 @@ def examine(*paths: Path) -> Examined:
     connection = duckdb.connect(config={"threads": 1})
     recognised = recognise(connection, collect([str(path) for path in paths]))
     tables, findings = stage(connection, recognised.extracts)
+    findings = [*recognised.findings, *findings]
     locations = staged_name(LOCATIONS) if LOCATIONS in tables else None
-    validated = validate(connection, tables, locations)
-    return Examined(connection, make_report([*recognised.findings, *findings, *validated]))
+    validated = validate(connection, tables, locations, findings)
+    return Examined(connection, make_report([*findings, *validated.findings]))
 
 
 def finding(found: ValidationReport | PublishOutcome, rule: str) -> Finding:

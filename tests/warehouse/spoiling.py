@@ -74,6 +74,51 @@ def zip_codes_as(kind: pa.DataType, *zip_codes: Any) -> Spoil:
     return only("zip_housing", [homes(zip_code) for zip_code in zip_codes], zip_code=kind)
 
 
+def instead(name: str, content: bytes, table: str = "zip_housing") -> Spoil:
+    """A file in place of a table."""
+
+    def spoil(folder: Path) -> None:
+        (folder / f"{table}.parquet").unlink()
+        (folder / name).write_bytes(content)
+
+    return spoil
+
+
+def in_folder(table: str, *inside: str) -> Spoil:
+    """A table in a folder of its own, whose other entries (of no content) say what manages it."""
+
+    def spoil(folder: Path) -> None:
+        managed = folder / table
+        for entry in inside:
+            (managed / entry).parent.mkdir(parents=True, exist_ok=True)
+            (managed / entry).write_bytes(b"{}")
+        (folder / f"{table}.parquet").rename(managed / "part-0.parquet")
+
+    return spoil
+
+
+def dated(table: str, name: str, first: Any, rest: Any = None, kind: pa.DataType | None = None) -> Spoil:
+    """The table with a column that dates it, of another value in the first row if `rest` is given."""
+    rows = [{**row, name: rest if number and rest is not None else first} for number, row in enumerate(GOOD[table])]
+    return only(table, rows, **{name: kind} if kind else {})
+
+
+def each(*spoils: Spoil) -> Spoil:
+    def spoil(folder: Path) -> None:
+        for one in spoils:
+            one(folder)
+
+    return spoil
+
+
+def moved(table: str, into: str) -> Spoil:
+    def spoil(folder: Path) -> None:
+        (folder / into).mkdir(parents=True, exist_ok=True)
+        (folder / f"{table}.parquet").rename(folder / into / f"{table}.parquet")
+
+    return spoil
+
+
 def truncated(folder: Path) -> None:
     shorten(folder / "zip_housing.parquet")
 

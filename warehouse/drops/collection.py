@@ -11,6 +11,17 @@ from urllib.parse import unquote
 
 import msgspec
 
+from warehouse.drops.file_kinds import (
+    EMPTY,
+    ENCRYPTED,
+    HEAD_BYTES,
+    UNKNOWN,
+    FileKind,
+    is_unfinished,
+    kind_of,
+    may_hold_table,
+    says_parquet,
+)
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
@@ -34,6 +45,7 @@ class Drop(msgspec.Struct, frozen=True):
 
     files: tuple[DropFile, ...]
     findings: tuple[Finding, ...]
+    unread: dict[str, FileKind] = {}  # files that may hold a table, but are not Parquet, by label
 
 
 def collect(paths: Sequence[str]) -> Drop:
@@ -43,21 +55,28 @@ def collect(paths: Sequence[str]) -> Drop:
         DropError: if a path does not exist, or holds only ignored files.
     """
     files: dict[str, DropFile] = {}
-    findings: list[Finding] = []
-    ignored: list[str] = []
+    found = _Found([], [], {})
     for given in paths:
         for path, label in _expand(given):
             if any(map(_is_ignored, label.parts)):
-                ignored.append(str(label))
+                found.ignored.append(str(label))
                 continue
-            for file in _walk(path, ignored, findings) if path.is_dir() else _named(path, findings):
+            for file in _walk(path, found) if path.is_dir() else _named(path, found):
                 files.setdefault(os.path.realpath(file.path), file)
-    if ignored:
-        findings.append(_ignored(ignored))
-    if not files and not any(finding.severity == "error" for finding in findings):
-        but = f" (ignored: {', '.join(ignored[:5])})" if ignored else ""
+    if not files and not any(finding.severity == "error" for finding in found.findings):
+        passed_over = [*(f"{label} is {kind.name}" for label, kind in found.unread.items()), *found.ignored]
+        but = f" (ignored: {', '.join(passed_over[:5])})" if passed_over else ""
         raise DropError(f"no Parquet file in {', '.join(paths)}{but}: give the folder or the files of a drop")
-    return Drop(_with_unique_labels(files.values()), tuple(findings))
+    notes = [_ignored(found.ignored)] if found.ignored else []
+    return Drop(_with_unique_labels(files.values()), (*found.findings, *notes), found.unread)
+
+
+class _Found(msgspec.Struct):
+    """What was found beside the Parquet files. Lives while a drop is collected."""
+
+    findings: list[Finding]
+    ignored: list[str]
+    unread: dict[str, FileKind]
 
 
 def check_paths(paths: Sequence[str]) -> None:
@@ -87,23 +106,31 @@ def _expand(given: str) -> list[tuple[Path, Path]]:
     ]
 
 
-def _walk(root: Path, ignored: list[str], findings: list[Finding]) -> Iterator[DropFile]:
+def _walk(root: Path, found: _Found) -> Iterator[DropFile]:
     def unreadable(error: OSError) -> None:
         label = _shown(Path(error.filename).relative_to(root))
-        findings.append(_error("unreadable-file", label, f"cannot be read: {error.strerror}", remedy=_PERMISSIONS))
+        found.findings.append(
+            _error("unreadable-file", label, f"cannot be read: {error.strerror}", remedy=_PERMISSIONS)
+        )
 
+    if _is_managed(root, found):
+        return
     walk: Iterable[tuple[str, list[str], list[str]]] = os.walk(root, onerror=unreadable)
     for folder, folders, names in walk:
+        if _managed_by(Path(folder)):
+            _is_managed(Path(folder), found)
+            folders.clear()
+            continue
         folders.sort()
         for name in [*folders, *sorted(names)]:
             path = Path(folder) / name
             label = _shown(path.relative_to(root))
             if _is_ignored(name):
-                ignored.append(label + "/" * (name in folders))
+                found.ignored.append(label + "/" * (name in folders))
             elif not _is_inside(path, root):
-                findings.append(_error("link-out-of-drop", label, "is a link that leads out of the drop"))
+                found.findings.append(_error("link-out-of-drop", label, "is a link that leads out of the drop"))
             elif name not in folders:
-                yield from _checked(path, label, findings, explicit=False)
+                yield from _checked(path, label, found, explicit=False)
         folders[:] = [name for name in folders if not _is_ignored(name)]
 
 
@@ -111,36 +138,78 @@ def _is_inside(path: Path, root: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
 
 
-def _named(path: Path, findings: list[Finding]) -> Iterator[DropFile]:
-    yield from _checked(path, _shown(Path(path.name)), findings, explicit=True)
+def _named(path: Path, found: _Found) -> Iterator[DropFile]:
+    if not _is_managed(path.parent, found):
+        yield from _checked(path, _shown(Path(path.name)), found, explicit=True)
 
 
-def _checked(path: Path, label: str, findings: list[Finding], *, explicit: bool) -> Iterator[DropFile]:
+def _is_managed(path: Path, found: _Found) -> bool:
+    """Whether `path` is the folder of a managed table, or of its files; then adds a finding, once for each table."""
+    folder = path.absolute()
+    while not (kind := _managed_by(folder)) and ("=" in folder.name or folder.name == "data"):
+        folder = folder.parent
+    if not kind:
+        return False
+    name = _shown(Path(folder.name))
+    finding = _error("table-format", name, f"is {kind}: its Parquet files also hold rows that were deleted or replaced")
+    if finding not in found.findings:
+        found.findings.append(finding)
+    return True
+
+
+def _managed_by(folder: Path) -> str | None:
+    """The format that manages which Parquet files of a folder are current, if there is one."""
+    if (folder / "_delta_log").is_dir():
+        return "a Delta table"
+    if (folder / ".hoodie").is_dir():
+        return "a Hudi table"
+    return "an Iceberg table" if any((folder / "metadata").glob("*.metadata.json")) else None
+
+
+def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterator[DropFile]:
     """Yields the file if it starts and ends like Parquet; otherwise adds a finding that says what it is."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for a writer
-            findings.append(_error("unreadable-file", label, "is not a regular file", remedy="drop Parquet files"))
+            found.findings.append(
+                _error("unreadable-file", label, "is not a regular file", remedy="drop Parquet files")
+            )
             return
         size = status.st_size
         with path.open("rb") as stream:
-            head = stream.read(4)
+            head = stream.read(HEAD_BYTES)
             stream.seek(max(0, size - 4))
             tail = stream.read(4)
     except OSError as error:
-        findings.append(_error("unreadable-file", label, f"cannot be read: {error.strerror}", remedy=_PERMISSIONS))
+        found.findings.append(
+            _error("unreadable-file", label, f"cannot be read: {error.strerror}", remedy=_PERMISSIONS)
+        )
         return
-    if head == _MAGIC and not _is_text(str(path.absolute())):
-        findings.append(_error("unreadable-file", label, "has a name that is not UTF-8", remedy="rename it"))
-    elif head == _MAGIC and tail == _MAGIC and size >= _MIN_FILE_BYTES:
+    is_parquet = head.startswith(_MAGIC)
+    if is_parquet and not _is_text(str(path.absolute())):
+        found.findings.append(_error("unreadable-file", label, "has a name that is not UTF-8", remedy="rename it"))
+    elif is_unfinished(label) and (is_parquet or says_parquet(label)):
+        found.findings.append(_error("unfinished-file", label, "has the name of a file that is still being written"))
+    elif is_parquet and tail == _MAGIC and size >= _MIN_FILE_BYTES:
         yield DropFile(path.absolute(), label, _partitions(path, label))
-    elif head == _MAGIC:
-        findings.append(_error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker"))
-    elif explicit or label.lower().endswith((".parquet", ".parq", ".pq")):
-        what = "is empty" if size == 0 else f"is not Parquet (it starts with {head!r})"
-        findings.append(_error("not-parquet", label, what))
+    elif is_parquet:
+        found.findings.append(_error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker"))
     else:
-        findings.append(make_finding("foreign-file", f"{label} is not Parquet and was ignored", file=label))
+        _other(label, kind_of(head, label), head, found, explicit=explicit)
+
+
+def _other(label: str, kind: FileKind, head: bytes, found: _Found, *, explicit: bool) -> None:
+    """Adds the finding on a file that is not readable Parquet."""
+    what = f"is {kind.name}" + (f" (it starts with {head[:4]!r})" if kind is UNKNOWN else "")
+    if kind is ENCRYPTED:
+        found.findings.append(_error("unreadable-file", label, what, remedy=kind.remedy))
+    elif explicit or says_parquet(label):
+        but = "" if kind in (EMPTY, UNKNOWN) else ", not Parquet"
+        found.findings.append(_error("not-parquet", label, what + but, remedy=kind.remedy))
+    else:
+        found.findings.append(make_finding("foreign-file", f"{label} {what} and was ignored", file=label))
+        if may_hold_table(kind, label):
+            found.unread[label] = kind
 
 
 def _is_ignored(name: str) -> bool:

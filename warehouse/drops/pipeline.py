@@ -14,13 +14,15 @@ from config import resources
 from warehouse import sql
 from warehouse.drops.collection import Drop, DropFile, collect
 from warehouse.drops.disk_budget import DiskBudget, disk_budget_for
+from warehouse.drops.months import month_findings, read_dates, with_dates
 from warehouse.drops.recognition import recognise
 from warehouse.drops.staging import stage, staged_name
-from warehouse.drops.validation import validate
+from warehouse.drops.validation import validate, write_faults
 from warehouse.drops.writing import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK, footer_marks, write_tables
 from warehouse.releases.catalog import TableInfo
 from warehouse.releases.table_files import table_file
 from warehouse.rules.all_rules import RuleLimits, make_finding
+from warehouse.rules.failures import FailureFile
 from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
 from warehouse.schema.printable import MAX_LINES, printable_struct
@@ -47,6 +49,8 @@ class ReadRequest(msgspec.Struct, frozen=True, kw_only=True):
     before: BaseRelease | None  # the current release
     withdrawn: tuple[str, ...] = ()  # tables not to keep from `before`
     limits: dict[str, float] = {}  # by rule
+    partial: bool = False  # needed tables may be missing
+    failures: str | None = None  # a folder for the rows at fault
 
 
 class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +64,7 @@ class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
     kept: tuple[str, ...] = ()  # tables that stay as they are in the current release
     illustrative: bool = False
     attribution: tuple[str, ...] = ()
+    failures: tuple[FailureFile, ...] = ()  # written to `ReadRequest.failures`
     no_drop: str | None = None  # why there was nothing to read
     failure: str | None = None  # why the drop could not be read, if that is not its fault
 
@@ -116,23 +121,32 @@ def _read(
     # made-up figures are never mixed with real ones or compared with them
     before = request.before if request.before and request.before.illustrative == illustrative else None
     tables, findings = stage(connection, recognised.extracts, progress, budget)
-    findings = [*recognised.findings, *findings, *_changed(drop.files, seen)]
-    broken = {finding.table for finding in findings if finding.severity == "error"}
+    dates = read_dates(connection, recognised.extracts)
+    findings = [*recognised.findings, *findings, *_changed(drop.files, seen), *month_findings(dates)]
     kept = _kept(before, tables, request.withdrawn)
-    findings += _about_tables(tables, kept, broken, before, request.withdrawn)
+    findings = _about_tables(drop, findings, {table.name for table in tables}, kept, before, request)
     progress("validating")
     locations = _locations(tables, kept, before)
-    findings += validate(connection, tables, locations, broken)
+    validated = validate(connection, tables, locations, findings)
+    findings += validated.findings
     out = Path(request.out)
+    failures: tuple[FailureFile, ...] = ()
+    if request.failures is not None:
+        progress("writing rows at fault")
+        try:
+            failures = tuple(write_faults(connection, validated, Path(request.failures)))
+        except duckdb.IOException as error:
+            return ReadResult(failure=f"the rows at fault cannot be written: {sql.reason(error)}")
     writable = _writable(tables, locations)
     infos = write_tables(connection, out, writable, recognised.extracts, locations or "", progress)
     lines = (line for mark in said[ATTRIBUTION_MARK] for line in mark.split("|") if line)
     return ReadResult(
         findings=tuple(findings),
-        tables=infos,
+        tables=with_dates(infos, dates),
         kept=kept,
         illustrative=illustrative,
         attribution=tuple(dict.fromkeys(lines))[:MAX_LINES],
+        failures=failures,
     )
 
 
@@ -205,29 +219,78 @@ def _writable(tables: list[Table], locations: str | None) -> list[Table]:
 
 
 def _about_tables(
-    tables: list[Table],
+    drop: Drop,
+    findings: list[Finding],
+    brought: set[str],
     kept: tuple[str, ...],
-    broken: set[str | None],
     before: BaseRelease | None,
-    withdrawn: tuple[str, ...],
+    request: ReadRequest,
 ) -> list[Finding]:
-    """Findings on needed tables that are missing, tables that are kept, and tables that are withdrawn."""
-    have = {table.name for table in tables} | set(kept)
+    """The findings, and those on tables that are missing, kept or withdrawn.
+
+    A file that may hold a table, but is not read, is an error where the drop lacks a table. Where a file cannot be
+    read, the lack of a table follows from that.
+    """
+    broken = {finding.table for finding in findings if finding.severity == "error"}
+    have = brought | set(kept)
+    missing = [table for table in TABLES if table.needed and table.name not in have | broken]
+    staying = sorted(set(kept) - broken)
+    findings = _unread_as_errors(drop, findings, [*(table.name for table in missing), *staying])
+    lost = (finding.rule for finding in findings if finding.severity == "error" and finding.table is None)
+    cause = next((rule for rule in lost if rule in _LOSES_FILES), None)
     notes = [
         make_finding(
             "missing-table",
             f"the drop has no {table.name}, and there is no current release to keep it from",
             table=table.name,
             remedy=f"add the file with {', '.join(table.column_names[:3])}, ...",
+            follows=cause,
         )
-        for table in TABLES
-        if table.needed and table.name not in have | broken
+        for table in (() if request.partial else missing)
     ]
-    staying = sorted(set(kept) - broken)
     if staying and before is not None:
         message = f"not in the drop, kept from {before.release}: {', '.join(staying)}"
-        notes.append(make_finding("carried-table", message, count=len(staying)))
-    gone = [name for name in withdrawn if before is not None and name in before.tables and name not in have]
-    return notes + [
+        notes.append(make_finding("carried-table", message, count=len(staying), follows=cause))
+    gone = [name for name in request.withdrawn if before is not None and name in before.tables and name not in have]
+    notes += [
         make_finding("dropped-table", f"{name} is withdrawn: the release will not have it", table=name) for name in gone
     ]
+    return findings + notes
+
+
+# Rules on files whose table nobody knows, because they cannot be read.
+_LOSES_FILES = {
+    "not-parquet",
+    "truncated-file",
+    "unfinished-file",
+    "unreadable-file",
+    "link-out-of-drop",
+    "table-format",
+    "unread-table",
+}
+
+
+def _unread_as_errors(drop: Drop, findings: list[Finding], lacking: list[str]) -> list[Finding]:
+    """The findings; if the drop lacks tables, a foreign file that may hold one is an error.
+
+    A copy in another format, beside the Parquet file of the same name, stays a warning.
+    """
+    read = {_stem(file.label) for file in drop.files}
+    return [
+        make_finding(
+            "unread-table",
+            f"{finding.file} is {drop.unread[finding.file].name}, which is not read; "
+            f"the drop lacks {', '.join(lacking)}",
+            file=finding.file,
+        )
+        if lacking
+        and finding.rule == "foreign-file"
+        and finding.file in drop.unread
+        and _stem(finding.file) not in read
+        else finding
+        for finding in findings
+    ]
+
+
+def _stem(label: str) -> str:
+    return Path(label).name.partition(".")[0].lower()

@@ -12,9 +12,22 @@ from warehouse import sql
 from warehouse.drops.collection import Drop, DropFile
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
-from warehouse.schema.tables import HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION, TABLES, WIDE_POPULATION, Table
+from warehouse.schema.tables import (
+    HOUSING,
+    HOUSING_FIGURES,
+    LOCATIONS,
+    MONTH_CODE,
+    POPULATION,
+    TABLES,
+    UPDATED_AT,
+    WIDE_POPULATION,
+    Table,
+)
 
 _HOUSING_FIGURE = re.compile(r"(tot_home_available|est_total_home_demand)_[0-9]{4}")
+# What exports add to names of columns: a byte-order mark (also misread as Latin-1), zero-width spaces, quotation marks.
+_BYTE_ORDER_MARKS = ("\ufeff", "ï»¿")
+_ADDED = re.compile(r"""ï»¿|[\ufeff\u200b-\u200f\u2060"'`]""")
 _HEADERLESS = re.compile(r"_?col_?[0-9]+")
 
 
@@ -30,6 +43,11 @@ class Extract(msgspec.Struct, frozen=True):
     def used(self) -> set[str]:
         """The columns that are read, by lower-case name."""
         return {*self.table.column_names, *self.years.values()} & set(self.columns)
+
+    @property
+    def dated(self) -> set[str]:
+        """The columns that say of which month the file is, by lower-case name."""
+        return {UPDATED_AT, MONTH_CODE} & set(self.columns)
 
     @property
     def shape(self) -> Literal["long", "wide"]:
@@ -98,6 +116,9 @@ def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract
         return Extract(file, table, columns, wide), None
     if table is HOUSING and set(missing) < set(HOUSING_FIGURES):
         return Extract(file, table, columns, wide), _missing_figure(file, missing)
+    disguised = {name: own for own in columns if own not in missing and (name := _undisguised(own)) in missing}
+    if set(disguised) == set(missing):
+        return None, _disguised(file, table, disguised)
     rule = "missing-column" if score >= 0.5 else "unrecognised-file"
     message = (
         f"{file.label} looks like {table.name} but lacks {_listed(missing)}"
@@ -155,7 +176,8 @@ def _notes(extract: Extract) -> list[Finding]:
     all_years = [name for name in extract.columns if WIDE_POPULATION.fullmatch(name)]
     shadowed = [name for name in all_years if extract.years and name not in used]
     unnamed = [name for name in extract.columns if extract.table is HOUSING and _is_unnamed_figure(name)]
-    ignored = [name for name in extract.columns if name not in used and name not in (*shadowed, *unnamed)]
+    known = {*used, *extract.dated, *shadowed, *unnamed}
+    ignored = [name for name in extract.columns if name not in known]
     notes = []
     if unnamed:
         notes.append(
@@ -210,6 +232,28 @@ def _similar(missing: list[str], columns: Iterable[str]) -> str:
     have = sorted(columns)
     hints = [f"{name}: is it {close[0]}?" for name in missing if (close := get_close_matches(name, have, n=1))]
     return "; ".join(["export the missing columns under these names", *hints])
+
+
+def _undisguised(name: str) -> str:
+    return _ADDED.sub("", name).strip()
+
+
+def _disguised(file: DropFile, table: Table, disguised: dict[str, str]) -> Finding:
+    """The finding on columns whose names have something added. `disguised` has the file's own spelling by name."""
+    marked = any(own.startswith(_BYTE_ORDER_MARKS) for own in disguised.values())
+    cause = "byte-order mark" if marked else "quotation marks or invisible characters"
+    remedy = "export as UTF-8 without a byte-order mark" if marked else "export names without them"
+    return make_finding(
+        "missing-column",
+        f"{file.label} looks like {table.name}, but {_listed(list(disguised))} cannot be found; likely cause: {cause}",
+        table=table.name,
+        file=file.label,
+        column=next(iter(disguised)) if len(disguised) == 1 else None,
+        count=len(disguised),
+        samples=tuple(f"has {own}" for own in list(disguised.values())[:5]),
+        cause=cause,
+        remedy=remedy,
+    )
 
 
 def _ambiguous(extract: Extract, names: list[str]) -> Finding:

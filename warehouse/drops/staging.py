@@ -109,18 +109,18 @@ def stage(
 
 def _insert(connection: duckdb.DuckDBPyConnection, extract: Extract) -> None:
     if not extract.years:
-        sources = {name: _source(extract, name) for name in extract.table.column_names}
+        sources = {name: source_of(extract, name) for name in extract.table.column_names}
         _insert_part(connection, extract, sources, "true")
         return
     for year, column in _possible(extract.years).items():
-        figure = _source(extract, column)
+        figure = source_of(extract, column)
         sources = {
-            "zip_code": _source(extract, "zip_code"),
+            "zip_code": source_of(extract, "zip_code"),
             "year": (str(year), "INTEGER"),
             "tot_population": figure,
         }
         # an empty cell of a wide table means no figure for the year, so it gives no row
-        _insert_part(connection, extract, sources, _present(*figure), origin=f" in {column}")
+        _insert_part(connection, extract, sources, _present(*figure), source=f"'{column}'")
 
 
 def _insert_part(
@@ -128,15 +128,14 @@ def _insert_part(
     extract: Extract,
     sources: dict[str, tuple[str, str]],
     condition: str,
-    origin: str = "",
+    source: str = "NULL",
 ) -> None:
-    """Stages the rows where `condition` holds. `origin` is added to the text of a figure that cannot be converted."""
+    """Stages the rows where `condition` holds. `source` is SQL for the column that the figure comes from."""
     table = extract.table
     numbered = "file_row_number" not in extract.columns  # DuckDB cannot add its own if the file has one
-    values = {column.name: _converted(column.kind, *sources[column.name]) for column in table.columns}
+    values = {column.name: converted(column.kind, *sources[column.name]) for column in table.columns}
     unreadable = [
-        f"CASE WHEN {_present(*sources[name])} AND {value} IS NULL "
-        f"THEN left({sources[name][0]}::VARCHAR, 60) || '{origin if name == 'tot_population' else ''}' END"
+        f"CASE WHEN {_present(*sources[name])} AND {value} IS NULL THEN left({sources[name][0]}::VARCHAR, 60) END"
         for name, value in values.items()
     ]
     connection.execute(
@@ -145,6 +144,7 @@ def _insert_part(
             staged=staged_name(table),
             values=", ".join(values.values()),
             unreadable=", ".join(unreadable),
+            source=source,
             condition=condition,
             row="file_row_number + 1" if numbered else "row_number() OVER ()",
             numbered=str(numbered).lower(),
@@ -153,7 +153,7 @@ def _insert_part(
     )
 
 
-def _source(extract: Extract, name: str) -> tuple[str, str]:
+def source_of(extract: Extract, name: str) -> tuple[str, str]:
     """SQL expression and type of a column. The value of a partition folder is a text literal."""
     # a missing figure, if accepted, is NULL in every row
     own, kind = extract.columns.get(name, ("NULL", ""))
@@ -171,7 +171,8 @@ def _family(held: str) -> str:
     return "other" if held.endswith("]") else _FAMILIES.get(held.partition("(")[0], "other")
 
 
-def _converted(kind: ColumnKind, expression: str, held: str) -> str:
+def converted(kind: ColumnKind, expression: str, held: str) -> str:
+    """SQL for an expression of type `held` as our type, or NULL. Needs the macros that `stage` makes."""
     macro = _CONVERSIONS.get((kind, _family(held)))
     return f"{macro}({expression})" if macro else f"NULL::{_SQL_TYPES[kind]}"
 
@@ -184,12 +185,13 @@ def _present(expression: str, held: str) -> str:
 def _definition(table: Table) -> str:
     own = [f"{column.name} {_SQL_TYPES[column.kind]}" for column in table.columns]
     unreadable = [f"_unreadable_{column.name} VARCHAR" for column in table.columns]
-    return ", ".join([*own, *unreadable, "_file VARCHAR", "_row BIGINT"])
+    return ", ".join([*own, *unreadable, "_source VARCHAR", "_file VARCHAR", "_row BIGINT"])
 
 
 def _read_columns(extract: Extract) -> list[str]:
     """The columns that are read, as the file spells them."""
-    return [own for own, kind in map(extract.columns.__getitem__, sorted(extract.used)) if kind != "PARTITION"]
+    read = sorted(extract.used | extract.dated)
+    return [own for own, kind in map(extract.columns.__getitem__, read) if kind != "PARTITION"]
 
 
 def _possible(years: dict[int, str]) -> dict[int, str]:

@@ -1,7 +1,9 @@
 """Checks a staged drop against all rules, and reports all findings at once."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import msgspec
@@ -10,6 +12,8 @@ from warehouse import sql
 from warehouse.drops.staging import staged_name
 from warehouse.places.city_names import fold_city
 from warehouse.rules.all_rules import make_finding
+from warehouse.rules.causes import cause_named, causes_of
+from warehouse.rules.failures import FailureFile, write_failures
 from warehouse.rules.row_rules import KIND_DESCRIPTIONS, ROW_RULES
 from warehouse.rules.rule import Rule
 from warehouse.schema.findings import Finding
@@ -17,29 +21,80 @@ from warehouse.schema.tables import LOCATIONS, Column, Table
 
 # Bounds beyond every figure, for columns without bounds of their own.
 _NO_MINIMUM, _NO_MAXIMUM = -1e18, 1e18
+_SAMPLES = 5
+_LONGEST_VALUE = 60  # characters of a value in a sample
+
+
+class Validation(msgspec.Struct, frozen=True):
+    """What validating a drop found. Made once for a drop, by `validate`."""
+
+    findings: tuple[Finding, ...]
+    faults: dict[str, list[str]]  # by rule: statements that select all rows at fault
 
 
 def validate(
     connection: duckdb.DuckDBPyConnection,
     tables: Sequence[Table],
     locations: str | None,
-    broken: Collection[str | None] = (),
-) -> list[Finding]:
-    """Findings on the staged `tables`.
+    earlier: Sequence[Finding] = (),
+) -> Validation:
+    """Checks the staged `tables`.
 
     `locations` is the FROM expression for the locations in effect: the drop's own, or those of the current release.
-    `broken` names tables that already have an error.
+    `earlier` findings are those on files; a table that they explain is not called empty as well.
     """
     findings: list[Finding] = []
+    faults: dict[str, list[str]] = defaultdict(list)
+    shown: set[tuple[str, int]] = set()
+    broken = {finding.table for finding in earlier if finding.severity == "error"}
     for table in tables:
         if not _rows(connection, table):
             findings += [] if table.name in broken else [_empty(table)]
             continue
         for check in _with_offenders(connection, table, _checks(table, locations)):
-            findings.extend(_apply(connection, check))
+            found = list(_apply(connection, check, shown))
+            findings += found
+            if found and "faults" in check.parts:
+                faults[check.rule.name].append(sql.statement("faults_of_table", **check.parts, table=table.name))
     if LOCATIONS in tables:
         findings.extend(_confusable_cities(connection, staged_name(LOCATIONS)))
-    return findings
+    return Validation(tuple(_folded(findings, earlier)), dict(faults))
+
+
+def write_faults(connection: duckdb.DuckDBPyConnection, validation: Validation, folder: Path) -> list[FailureFile]:
+    """Writes all rows at fault into `folder`. Raises duckdb.Error."""
+    return [write_failures(connection, folder, rule, selects) for rule, selects in validation.faults.items()]
+
+
+# Errors that make locations lack ZIP codes, if they concern the whole table or its ZIP codes.
+_LOSES_LOCATIONS = {
+    "unreadable-file",
+    "unrecognised-file",
+    "missing-column",
+    "ambiguous-column",
+    "reader-failed",
+    "empty-table",
+    "unreadable-value",
+    "missing-value",
+}
+
+
+def _folded(findings: Sequence[Finding], earlier: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings, with what follows from others marked.
+
+    Gaps follow from an error that makes locations lack ZIP codes; repeated rows from files of different months.
+    """
+    of_locations = (finding for finding in (*earlier, *findings) if finding.table == LOCATIONS.name)
+    lost = (one.rule for one in of_locations if one.rule in _LOSES_LOCATIONS and one.column in (None, "zip_code"))
+    cause = next(lost, None)
+    mixed = {finding.table for finding in earlier if finding.rule == "mixed-months"}
+    for finding in findings:
+        follows = None
+        if finding.rule in _NEED_LOCATIONS:
+            follows = cause
+        elif finding.rule == "duplicate-key" and finding.table in mixed:
+            follows = "mixed-months"
+        yield msgspec.structs.replace(finding, follows=follows)
 
 
 class _Check(msgspec.Struct, frozen=True):
@@ -53,13 +108,38 @@ class _Check(msgspec.Struct, frozen=True):
 
 def _checks(table: Table, locations: str | None) -> Iterator[_Check]:
     for rule in ROW_RULES:
-        if rule.statement is None or (locations is None and "{locations}" in sql.statements()[rule.statement].text):
+        if not rule.statements or (locations is None and rule.name in _NEED_LOCATIONS):
             continue
         for column in rule.concerns(table):
             parts = _parts(table, column, locations or "")
             if rule.offends is not None:
                 parts["offends"] = sql.statement(rule.offends, **parts)
+                parts["value"] = sql.statement(rule.value, **parts) if rule.value else _value(column)
+                parts["cause"] = _cause(column) if rule.name == "unreadable-value" and column else "NULL"
+            faults = rule.faults or (rule.offends and "faults_where")
+            if faults:
+                parts["faults"] = sql.statement(faults, **parts)
             yield _Check(rule, table, column, parts)
+
+
+_NEED_LOCATIONS = {
+    rule.name for rule in ROW_RULES if any("{locations}" in sql.statements()[name].text for name in rule.statements)
+}
+
+
+def _value(column: Column | None) -> str:
+    """SQL for the value at fault in a column, as text."""
+    return f"coalesce({column.name}::VARCHAR, _unreadable_{column.name})" if column else "NULL"
+
+
+def _cause(column: Column) -> str:
+    """SQL for the likely cause of a value that could not be converted."""
+    cases = (
+        f"WHEN regexp_full_match(clean_text(_unreadable_{column.name}), '{sql.quoted(cause.pattern)}', 's')"
+        f" THEN '{sql.quoted(cause.name)}'"
+        for cause in causes_of(column.kind)
+    )
+    return f"CASE {' '.join(cases)} END"
 
 
 def _with_offenders(connection: duckdb.DuckDBPyConnection, table: Table, checks: Iterable[_Check]) -> Iterator[_Check]:
@@ -86,6 +166,8 @@ def _parts(table: Table, column: Column | None, locations: str) -> dict[str, str
         "staged": staged_name(table),
         "column": name,
         "identity": _identity(table, name),
+        # of a wide table, the column that a figure comes from
+        "source": "_source" if column and column.name in table.distinctive and not column.required else "NULL",
         "key": ", ".join(table.key),
         "known": " AND ".join(f"{part} IS NOT NULL" for part in table.key),
         "described": " || ' ' || ".join(table.key),
@@ -107,28 +189,48 @@ def _maximum(column: Column | None) -> float:
     return column.maximum if column and column.maximum is not None else _NO_MAXIMUM
 
 
-def _apply(connection: duckdb.DuckDBPyConnection, check: _Check) -> Iterator[Finding]:
+def _apply(connection: duckdb.DuckDBPyConnection, check: _Check, shown: set[tuple[str, int]]) -> Iterator[Finding]:
     rule, table, column = check.rule, check.table, check.column
-    text = sql.statement(rule.statement or "", **check.parts)
+    text = sql.statement(rule.summary or "sum_up_rows", **check.parts)
     name = column.name if column else ""
-    for file, count, samples in connection.execute(text).fetchall():
+    for file, cause, count, samples in connection.execute(text).fetchall():
+        message = rule.message.format(
+            count=f"{count:,}",
+            table=table.name,
+            column=name,
+            key=" and ".join(table.key),
+            meaning=KIND_DESCRIPTIONS[column.kind] if column else "",
+            minimum=_shown(_minimum(column)),
+            maximum=_shown(_maximum(column)),
+        )
         yield make_finding(
             rule.name,
-            rule.message.format(
-                count=f"{count:,}",
-                table=table.name,
-                column=name,
-                key=" and ".join(table.key),
-                meaning=KIND_DESCRIPTIONS[column.kind] if column else "",
-                minimum=_shown(_minimum(column)),
-                maximum=_shown(_maximum(column)),
-            ),
+            f"{message}; likely cause: {cause}" if cause else message,
             table=table.name,
             file=file,
             column=name or None,
             count=int(count),
-            samples=tuple(str(sample) for sample in samples),
+            samples=_samples(file, samples, shown),
+            cause=cause,
+            remedy=cause_named(column.kind, cause).remedy if cause and column else rule.remedy,
         )
+
+
+def _samples(file: str, candidates: Sequence[Any], shown: set[tuple[str, int]]) -> tuple[str, ...]:
+    """Some of the `candidates`, one for each row; rows that other findings show only if there are no others."""
+    if not all(isinstance(candidate, dict) for candidate in candidates):
+        return tuple(str(candidate) for candidate in candidates)
+    rows = {one["row"]: one for one in reversed(candidates)}
+    fresh = sorted(row for row in rows if (file, row) not in shown)
+    chosen = fresh[:_SAMPLES] or sorted(rows)[:1]
+    shown.update((file, row) for row in chosen)
+    return tuple(_sample(rows[row]) for row in chosen)
+
+
+def _sample(fault: dict[str, Any]) -> str:
+    key = f" {fault['key']}" if fault["key"] else ""
+    has = f" has {fault['value'][:_LONGEST_VALUE]}" if fault["value"] is not None else ""
+    return f"row {fault['row']}{key}{has}{' in ' + fault['source'] if fault['source'] else ''}"
 
 
 def _shown(bound: float) -> str:
@@ -136,9 +238,9 @@ def _shown(bound: float) -> str:
 
 
 def _identity(table: Table, column: str) -> str:
-    """SQL text that identifies a row in the samples."""
-    parts = [f"coalesce(' ' || {key}::VARCHAR, '')" for key in table.key if key != column]
-    return " || ".join(parts) or "''"
+    """SQL for the rest of a row's key, which identifies it beside the value of `column`."""
+    parts = [f"{key}::VARCHAR" for key in table.key if key != column]
+    return f"concat_ws(' ', {', '.join(parts)})" if parts else "NULL"
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, table: Table) -> int:

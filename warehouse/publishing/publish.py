@@ -25,6 +25,7 @@ from warehouse.releases.catalog import Catalog, Manifest, Origin, TableInfo
 from warehouse.releases.table_files import content_of, table_file
 from warehouse.rules.acceptance import check_acceptance, check_severities, fold, judge
 from warehouse.rules.all_rules import RuleLimits, make_finding
+from warehouse.rules.failures import FailureFile, prepare_folder
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.errors import CatalogError, DropError, NoReleaseError
 from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport, make_report
@@ -48,6 +49,9 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
     withdrawn: tuple[str, ...] = ()  # tables to leave out
     acceptance: Acceptance | None = None
     origin: Origin | None = None
+    failures: str | None = None  # a folder for all rows at fault; files of an earlier run there are replaced
+    compared: bool = True  # False: the drop is checked as if nothing had been published
+    partial: bool = False  # needed tables may be missing; for a check only
 
     def check(self) -> None:
         """Raises WarehouseError if a limit, severity, acceptance or withdrawn table is not possible."""
@@ -66,6 +70,7 @@ class PublishOutcome(msgspec.Struct, frozen=True, kw_only=True):
     result: Literal["published", "already_current", "refused", "passed"]  # "passed": a dry run without errors
     report: ValidationReport
     manifest: Manifest | None  # of the release that is current now
+    failures: tuple[FailureFile, ...] = ()  # files of all rows at fault, if they were asked for
 
 
 def publish(
@@ -89,7 +94,8 @@ def publish(
     options.check()
     check_paths(paths)
     with catalog.publishing() as staged:
-        return _Publication(catalog, staged, options, progress, reader).run(paths, warm)
+        publication = _Publication(catalog, staged, options, progress, reader)
+        return msgspec.structs.replace(publication.run(paths, warm), failures=tuple(publication.failures))
 
 
 def dry_run(
@@ -104,7 +110,8 @@ def dry_run(
     options.check()
     check_paths(paths)
     with catalog.examining() as staged:
-        return _Publication(catalog, staged, options, progress, reader).examine(paths)[0]
+        publication = _Publication(catalog, staged, options, progress, reader)
+        return msgspec.structs.replace(publication.examine(paths)[0], failures=tuple(publication.failures))
 
 
 class _Publication:
@@ -121,6 +128,7 @@ class _Publication:
         self._limits = RuleLimits(options.limits)
         self._progress = progress
         self._reader = reader
+        self.failures: list[FailureFile] = []
 
     def run(self, paths: Sequence[str], warm: WarmCallback | None) -> PublishOutcome:
         outcome, contents = self.examine(paths)
@@ -185,15 +193,22 @@ class _Publication:
             before=before,
             withdrawn=self._options.withdrawn,
             limits=self._options.limits,
+            partial=self._options.partial,
+            failures=self._options.failures,
         )
+        if self._options.failures is not None:
+            _prepare(Path(self._options.failures))
         read = self._reader(request, self._progress)
         if read.no_drop is not None:
             raise DropError(read.no_drop)
         if read.failure is not None:
             raise CatalogError(with_remedy(read.failure))
+        self.failures += read.failures
         return read
 
     def _current(self) -> Manifest | None:
+        if not self._options.compared:
+            return None
         try:
             return self._catalog.current()
         except NoReleaseError:
@@ -269,3 +284,11 @@ class _Publication:
             )
         )
         return connection
+
+
+def _prepare(folder: Path) -> None:
+    """Makes the folder for rows at fault and empties it of ours. Raises CatalogError."""
+    try:
+        prepare_folder(folder)
+    except OSError as error:
+        raise CatalogError(f"cannot write the rows at fault to {folder}: {error.strerror}") from None

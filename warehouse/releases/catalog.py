@@ -49,6 +49,8 @@ class TableInfo(msgspec.Struct, frozen=True, kw_only=True):
     checksum: str  # of the content, whatever the order of rows
     files: tuple[str, ...]  # labels of the files that brought it
     carried_from: str | None = None  # the release whose drop brought it, if an earlier one
+    as_of: str | None = None  # the latest UPDATED_AT of its rows, as 2026-10-05
+    month: int | None = None  # the MONTH_CODE of its rows, if they have the same
 
 
 class FileInfo(msgspec.Struct, frozen=True):

@@ -74,17 +74,30 @@ def judge(
 
 
 def fold(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings; errors that are likely to follow from another one name it, and suggest nothing but to mend it."""
-    errors = [finding for finding in findings if finding.severity == "error"]
-    folded = []
-    for finding in findings:
-        cause = next((one for one in errors if _explains(one, finding)), None) if finding in errors else None
-        if cause is None:
-            folded.append(finding)
-        else:
-            remedy = f"may follow from {cause.rule}: mend that first"
-            folded.append(msgspec.structs.replace(finding, follows=cause.rule, remedy=remedy))
-    return folded
+    """The findings; errors that are likely to follow from another error name it, and no longer suggest to accept them.
+
+    Whoever mends the cause mends them too. If the cause is accepted, they stand for themselves.
+    """
+    errors = [finding for finding in findings if finding.severity == "error" and finding.follows is None]
+    causes = {
+        finding.rule: next((one.rule for one in errors if _explains(one, finding)), None)
+        for finding in reversed(errors)
+    }
+
+    def root(rule: str) -> str | None:
+        seen = [rule]
+        while (above := causes.get(seen[-1])) is not None:
+            if above in seen:
+                return None  # two explain each other
+            seen.append(above)
+        return seen[-1] if len(seen) > 1 else None
+
+    return [
+        msgspec.structs.replace(finding, follows=root(finding.rule), remedy=None)
+        if finding in errors and root(finding.rule) is not None
+        else finding
+        for finding in findings
+    ]
 
 
 def check_severities(severities: Mapping[str, Severity]) -> None:

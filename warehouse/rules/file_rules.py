@@ -10,6 +10,18 @@ FILE_RULES: tuple[Rule, ...] = (
     ),
     Rule(name="foreign-file", severity="warning", about="A file beside the extracts that is not Parquet is ignored."),
     Rule(
+        name="unread-table",
+        severity="error",
+        about="A file that may hold a table, but is not Parquet, must not come where the drop lacks a table.",
+        remedy="export the table as Parquet, or leave the file out",
+    ),
+    Rule(
+        name="table-format",
+        severity="error",
+        about="The folder of a Delta, Iceberg or Hudi table is no extract: it also has files of deleted rows.",
+        remedy="export the current rows as plain Parquet: read the table, and write it to another folder",
+    ),
+    Rule(
         name="link-out-of-drop",
         severity="error",
         about="A link must not lead out of the drop.",
@@ -22,14 +34,34 @@ FILE_RULES: tuple[Rule, ...] = (
     Rule(
         name="not-parquet",
         severity="error",
-        about="A file that is named like Parquet, or given by name, must be Parquet.",
+        about="A file that is named like Parquet, or given by name, must be Parquet: no archive, CSV or other format.",
         remedy="export the table as Parquet",
+    ),
+    Rule(
+        name="unfinished-file",
+        severity="error",
+        about="A Parquet file must not have a name such as .tmp, .part or .crdownload.",
+        remedy="wait until it is complete, then rename it or leave it out",
     ),
     Rule(
         name="changed-file",
         severity="error",
         about="A file must not change while it is read.",
         remedy="publish when the export is complete",
+    ),
+    Rule(
+        name="mixed-months",
+        severity="error",
+        about="Tables of a drop, and files and rows of a table, must be of the same month.",
+        remedy="drop files of one month only",
+        override=True,
+    ),
+    Rule(
+        name="wrong-folder",
+        severity="error",
+        about="The year= and month= folders of a file must agree with its UPDATED_AT, MONTH_CODE and year.",
+        remedy="check which month was dropped",
+        override=True,
     ),
     Rule(
         name="too-many-rows",

@@ -30,8 +30,16 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     unit: Unit = "share"  # of the limit
     override: bool = False  # --accept can let its findings through; if there is a limit, up to another limit
     explains: tuple[str, ...] = ()  # rules whose findings are likely to follow from one of this rule
-    # of rules on rows:
-    statement: str | None = None  # name of the SQL that finds offending rows
-    offends: str | None = None  # name of an SQL predicate on one row; `statement` runs only if it holds for any row
-    message: str = ""  # template for what `statement` found
+    # of rules on rows, which name SQL in rules.sql:
+    offends: str | None = None  # a predicate on one row at fault
+    value: str | None = None  # an expression for what is at fault in such a row, if not the value of its column
+    faults: str | None = None  # selects the rows at fault, where a predicate is not enough
+    summary: str | None = None  # sums up the rows at fault; unset: sum_up_rows
+    message: str = ""  # template for what `summary` found
     concerns: Callable[[Table], Sequence[Column | None]] = _nowhere  # columns to check; None: the table as a whole
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """The names of the SQL of a rule on rows; empty for other rules."""
+        named = (self.offends, self.value, self.faults, self.summary)
+        return tuple(name for name in named if name is not None)

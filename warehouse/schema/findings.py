@@ -26,10 +26,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     column: str | None = None
     count: int = 1  # rows, columns or files concerned
     samples: tuple[str, ...] = ()  # at most five of them
+    cause: str | None = None  # the likely cause, such as "leading zero lost", if values tell it
     remedy: str | None = None
     measured: float | None = None  # how far it goes, in the unit of the rule's limit
-    follows: str | None = None  # the rule of the finding that this one is likely to follow from
     accepted: str | None = None  # the reason given for accepting an error, which makes it a warning
+    follows: str | None = None  # the rule whose finding causes this one; correcting that one corrects this one too
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +45,8 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
 
 class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """All findings on one drop, worst first, and its comparison with the release that was current.
+
+    A finding that follows from another stands below it.
 
     Made once for a drop by `make_report`, printed, and kept beside the release as findings.json.
     """
@@ -60,18 +63,28 @@ class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
         return sum(finding.severity == severity for finding in self.findings)
 
     def summary(self) -> str:
-        """The number of findings by severity, such as "1 error, 2 warnings"."""
+        """The number of findings by severity, such as "1 error, 2 warnings"; follow-on ones are counted apart."""
         parts = []
-        for severity, noun in (("error", "error"), ("warning", "warning"), ("info", "note")):
-            number = self.count(severity)  # type: ignore[arg-type]
+        for kind, noun in (("error", "error"), ("warning", "warning"), ("info", "note"), (None, "follow-on")):
+            number = sum((None if finding.follows else finding.severity) == kind for finding in self.findings)
             if number:
                 parts.append(f"{number} {noun}{'s' if number > 1 else ''}")
         return ", ".join(parts) or "no findings"
 
 
 def make_report(findings: Iterable[Finding], comparison: Comparison | None = None) -> ValidationReport:
-    """The report on `findings`, sorted by severity."""
-    return ValidationReport(tuple(sorted(findings, key=_gravity)), comparison)
+    """The report on `findings`, sorted by severity. What follows from a finding is put directly below it."""
+    ranked = sorted(findings, key=_gravity)
+    causes = {finding.rule: finding for finding in ranked if finding.follows is None}  # the last of each rule
+    ordered: list[Finding] = []
+    for finding in ranked:
+        if finding.follows in causes:
+            continue
+        # if its cause is not there, it stands for itself
+        ordered.append(msgspec.structs.replace(finding, follows=None) if finding.follows else finding)
+        if finding is causes.get(finding.rule):
+            ordered += [below for below in ranked if below.follows == finding.rule]
+    return ValidationReport(tuple(ordered), comparison)
 
 
 def _gravity(finding: Finding) -> tuple[int, bool]:

@@ -142,6 +142,10 @@ TABLES: tuple[Table, ...] = (LOCATIONS, POPULATION, HOUSING, ALIASES, PROJECTS)
 WIDE_POPULATION = re.compile(r"tot_(census|fx)_pop_([0-9]{4})")
 
 
+# Columns of any table that say of which month it is: the day of its last update, and the month's number.
+UPDATED_AT, MONTH_CODE = "updated_at", "month_code"
+
+
 def first_open_year(today: date) -> int:
     """The first year whose figures may still be revised: the census takes up to two years to publish a year."""
     return today.year - 2

@@ -1,6 +1,6 @@
 -- name: write_locations
--- The locations of a release, by ZIP code.
-COPY (SELECT {columns} FROM staged_locations ORDER BY zip_code)
+-- The locations of a release, by ZIP code. A row without one is an error, and must not be compared with others.
+COPY (SELECT {columns} FROM staged_locations WHERE zip_code IS NOT NULL ORDER BY zip_code)
 TO '{path}' (FORMAT parquet, COMPRESSION zstd)
 
 -- name: write_population
@@ -25,7 +25,7 @@ COPY (SELECT zip_code, city_name, state_code, lower(usps_status) AS usps_status 
 -- The projects of a release. A negative unit count means unknown and becomes NULL.
 COPY (SELECT * REPLACE (CASE WHEN total_units >= 0 THEN total_units END AS total_units,
                         CASE WHEN affordable_units >= 0 THEN affordable_units END AS affordable_units)
-      FROM (SELECT {columns} FROM staged_development_projects) ORDER BY project_id)
+      FROM (SELECT {columns} FROM staged_development_projects) WHERE project_id IS NOT NULL ORDER BY project_id)
 TO '{path}' (FORMAT parquet, COMPRESSION zstd)
 
 -- name: checksum_table

@@ -53,13 +53,22 @@ SELECT name FROM parquet_schema(?)
 -- The key-value metadata in the footer of one file.
 SELECT key, value FROM parquet_kv_metadata(?)
 
+-- name: dates_of_file
+-- What a file says of its month: first and last day, how many days, months, and the year if all rows have the same.
+SELECT min(day), max(day), count(DISTINCT day), list(DISTINCT month) FILTER (month BETWEEN 1 AND 12),
+       CASE WHEN min(year) = max(year) THEN min(year) END
+FROM (SELECT CASE WHEN {day} BETWEEN DATE '2000-01-01' AND DATE '2100-01-01' THEN {day} END AS day, {month} AS month,
+             {year} AS year
+      FROM read_parquet(?, hive_partitioning = false, binary_as_string = true))
+
 -- name: create_staged
--- The staged form of a table: our columns, then for each the text that could not be converted, then file and row number.
+-- The staged form of a table: our columns, then for each the text that could not be converted, then
+-- the figure's own column (of a wide file), file and row number.
 CREATE OR REPLACE TEMP TABLE {staged} ({columns})
 
 -- name: stage_extract
 -- Adds one file, or one year column of a wide file, to the staged form of its table.
 INSERT INTO {staged}
-SELECT {values}, {unreadable}, ? AS _file, {row} AS _row
+SELECT {values}, {unreadable}, {source} AS _source, ? AS _file, {row} AS _row
 FROM read_parquet(?, hive_partitioning = false, binary_as_string = true, file_row_number = {numbered})
 WHERE {condition}

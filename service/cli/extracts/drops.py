@@ -11,6 +11,7 @@ import msgspec
 
 from config.settings import Settings
 from service.base import interruption
+from service.cli.extracts.contract import contract
 from service.cli.extracts.releases import (
     diff,
     explains_interruption,
@@ -28,6 +29,7 @@ from service.cli.output import (
     load_settings,
     print_json,
     reports_errors,
+    shown,
     stderr,
     stdout,
     tell_data_folder,
@@ -63,7 +65,7 @@ def extracts() -> None:
     interruption.ends_by(connections.interrupt)
 
 
-for _command in (list_releases, show, rollback, diff, retire_releases, watch):
+for _command in (list_releases, show, rollback, diff, retire_releases, contract, watch):
     extracts.add_command(_command)
 
 
@@ -78,6 +80,13 @@ drop_table_option = click.option(
 
 strict_option = click.option("--strict", is_flag=True, help="Refuse the drop for warnings as well.")
 
+failures_option = click.option(
+    "--failures",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write all rows at fault to DIR, one Parquet file for each rule. Files of an earlier run there are replaced.",
+)
+
 
 @extracts.command(name="publish")
 @click.argument("paths", nargs=-1, required=True)
@@ -91,6 +100,7 @@ strict_option = click.option("--strict", is_flag=True, help="Refuse the drop for
 )
 @click.option("--reason", default="", help="Why they are acceptable; kept in the release's manifest.")
 @strict_option
+@failures_option
 @json_option
 @reports_errors
 def publish_drop(
@@ -99,6 +109,7 @@ def publish_drop(
     accepted: tuple[str, ...],
     reason: str,
     strict: bool,
+    failures: Path | None,
     as_json: bool,
 ) -> None:
     """Validate a drop and make it the current release.
@@ -120,12 +131,13 @@ def publish_drop(
     """
     settings = load_settings().settings
     options = _options(settings, paths, withdrawn, accepted, reason, strict=strict)
+    options = msgspec.structs.replace(options, failures=_failures_folder(failures, paths))
     with explains_interruption(Catalog(settings.data_path)), terminal.progress(stderr()) as tell:
         published = publish_and_wait(settings, paths, options, tell)
     if as_json:
-        print_json(_as_json(published.outcome) | _aftermath(published) | data_folder_member(settings))
+        print_json(_as_json(published.outcome, failures) | _aftermath(published) | data_folder_member(settings))
     else:
-        _print_outcome(published.outcome)
+        _print_outcome(published.outcome, failures)
         _print_aftermath(published)
         tell_data_folder(settings)
     warn_behind(list(published.behind))
@@ -146,6 +158,14 @@ def publish_drop(
 @click.option(
     "--html", "html", type=click.Path(dir_okay=False, path_type=Path), help="Also write a report with charts to FILE."
 )
+@failures_option
+@click.option(
+    "--no-release",
+    "alone",
+    is_flag=True,
+    help="Check the drop by itself: compare it with nothing, and use no data folder. For the CI of an export.",
+)
+@click.option("--partial", is_flag=True, help="With --no-release: let the drop lack required tables.")
 @json_option
 @reports_errors
 def check_drop(
@@ -154,31 +174,47 @@ def check_drop(
     accepted: tuple[str, ...],
     strict: bool,
     html: Path | None,
+    failures: Path | None,
+    alone: bool,
+    partial: bool,
     as_json: bool,
 ) -> None:
     """Validate a drop as publishing would, and change nothing.
 
     PATHS are folders, files or glob patterns. Lists all findings, and what changes from the current release.
 
+    With --no-release, the rules that need no comparison are checked, and all required tables must be there unless
+    --partial is given. Neither a data folder nor Redis is needed.
+
     Exit codes: 0 it can be published, 1 it would be refused, 2 wrong usage.
 
     \b
     Examples:
       forecast extracts check drops/2026-10
-      forecast extracts check drops/2026-10 --html report.html
+      forecast extracts check drops/2026-10 --html report.html --failures failures
+      forecast extracts check exports --no-release
+      forecast extracts check exports/housing --no-release --partial
     """
+    if partial and not alone:
+        raise click.UsageError("--partial needs --no-release: with a release, tables that a drop lacks are kept anyway")
     settings = load_settings().settings
     with _wrong_usage():
         options = options_of(settings, withdrawn, accepted, "checked", strict=strict)
+    options = msgspec.structs.replace(
+        options, failures=_failures_folder(failures, paths), compared=not alone, partial=partial
+    )
     with terminal.progress(stderr()) as tell:
         outcome = dry_run(Catalog(settings.data_path), paths, options, tell)
     if html is not None:
         terminal.write_html(html, outcome, " ".join(paths))
     if as_json:
-        print_json(_as_json(outcome) | data_folder_member(settings))
+        print_json(_as_json(outcome, failures) | ({} if alone else data_folder_member(settings)))
     else:
-        _print_outcome(outcome)
-        tell_data_folder(settings)
+        _print_outcome(outcome, failures)
+        if alone:
+            stderr().print("[dim]not compared with a release (--no-release)[/dim]")
+        else:
+            tell_data_folder(settings)
     _end(outcome, as_json=as_json)
 
 
@@ -263,8 +299,21 @@ def _wrong_usage() -> Iterator[None]:
         raise click.UsageError(str(error)) from None
 
 
-def _print_outcome(outcome: PublishOutcome) -> None:
+def _failures_folder(folder: Path | None, paths: tuple[str, ...]) -> str | None:
+    """The folder for rows at fault, as the reader of the drop knows it. It must not become part of the drop."""
+    if folder is None:
+        return None
+    absolute = folder.expanduser().resolve()
+    for path in paths:
+        if absolute.is_relative_to(Path(path).expanduser().resolve()):
+            raise click.UsageError(f"--failures {shown(str(folder))} is inside the drop: name a folder elsewhere")
+    return str(absolute)
+
+
+def _print_outcome(outcome: PublishOutcome, failures: Path | None) -> None:
     terminal.print_outcome(stderr(), outcome)
+    if failures is not None:
+        terminal.print_failures(stderr(), outcome.failures)
     if outcome.result in ("published", "already_current") and outcome.manifest is not None:
         click.echo(outcome.manifest.id)
 
@@ -282,13 +331,13 @@ def _end(outcome: PublishOutcome, *, as_json: bool) -> None:
     sys.exit(FAILED)
 
 
-def _as_json(outcome: PublishOutcome) -> dict[str, object]:
+def _as_json(outcome: PublishOutcome, failures: Path | None) -> dict[str, object]:
     return {
         "result": outcome.result,
         "release": outcome.manifest.id if outcome.manifest else None,
         "findings": outcome.report.findings,
         "comparison": outcome.report.comparison,
-    }
+    } | ({} if failures is None else {"failures": outcome.failures})
 
 
 def _aftermath(published: Published) -> dict[str, object]:

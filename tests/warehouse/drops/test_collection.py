@@ -112,7 +112,7 @@ def test_text_beside_the_data_is_passed_over_with_a_warning(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(b"", "is empty"), (b"zip_code,year\n36436,2023\n", "is not Parquet"), (b"PA", "is not Parquet")],
+    [(b"", "is empty"), (b"zip_code,year\n36436,2023\n", "is a CSV file, not Parquet"), (b"PA", "not Parquet")],
 )
 def test_what_is_called_parquet_and_is_not_is_an_error(tmp_path: Path, content: bytes, says: str) -> None:
     (tmp_path / "a.parquet").write_bytes(content)

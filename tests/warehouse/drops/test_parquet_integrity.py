@@ -90,5 +90,5 @@ def test_statistics_that_lie_hide_no_value(tmp_path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data.replace(struct.pack("<i", 502), struct.pack("<i", 1_234_567)))
     found = examine(tmp_path)
-    assert finding(found.report, "unreadable-value").samples == ("row 2: 1234567",)
+    assert finding(found.report, "unreadable-value").samples == ("row 2 2023 has 1234567",)
     assert found.values("population", "zip_code") == ["00501", "00503", None]

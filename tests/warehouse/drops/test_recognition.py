@@ -115,7 +115,7 @@ def test_a_missing_housing_figure_is_an_error_of_its_own(tmp_path: Path) -> None
 
 
 def test_a_housing_year_that_answers_do_not_name_is_told(tmp_path: Path) -> None:
-    write_table(tmp_path / "a.parquet", beside(HOUSING, {"tot_home_available_2024": "5", "updated_at": "x"}))
+    write_table(tmp_path / "a.parquet", beside(HOUSING, {"tot_home_available_2024": "5", "exported_by": "x"}))
     found = make_report(list(recognised(tmp_path).findings))
     assert "tot_home_available_2024" in finding(found, "not-in-v1").message
     assert "tot_home_available_2024" not in finding(found, "ignored-column").message
@@ -143,12 +143,12 @@ def test_a_file_without_column_names_says_how_to_unload_them(tmp_path: Path) -> 
 
 
 def test_columns_that_nobody_needs_are_ignored_and_named(tmp_path: Path) -> None:
-    write_table(tmp_path / "a.parquet", beside(HOUSING, {"updated_at": "2026-10-05", "RT_GROWTH": "x"}))
+    write_table(tmp_path / "a.parquet", beside(HOUSING, {"exported_by": "ada", "RT_GROWTH": "x"}))
     found = recognised(tmp_path)
     assert [extract.table.name for extract in found.extracts] == ["housing"]
     note = finding(make_report(list(found.findings)), "ignored-column")
     assert (note.severity, note.count, note.file) == ("info", 2, "a.parquet")
-    assert "updated_at, rt_growth" in note.message
+    assert "exported_by, rt_growth" in note.message
 
 
 def test_padded_column_names_are_the_names_within(tmp_path: Path) -> None:

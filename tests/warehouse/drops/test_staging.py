@@ -33,7 +33,7 @@ def test_a_part_whose_text_lost_its_zeros_is_an_error_beside_a_right_one(tmp_pat
     write_table(tmp_path / "part-0.parquet", [people(501, 2022, 1)], {"zip_code": pa.int32()})  # type: ignore[arg-type]
     write_table(tmp_path / "part-1.parquet", [people("501", 2023, 2)])
     found = finding(examine(tmp_path).report, "unreadable-value")
-    assert (found.file, found.samples) == ("part-1.parquet", ("row 1: 501",))
+    assert (found.file, found.samples) == ("part-1.parquet", ("row 1 2023 has 501",))
 
 
 def test_many_parts_are_one_table(tmp_path: Path) -> None:
@@ -127,7 +127,9 @@ def test_an_unreadable_cell_of_the_wide_shape_names_its_column(tmp_path: Path) -
     rows = [wide_people("36436", TOT_CENSUS_POP_2010=1.0, TOT_FX_POP_2030=1.5)]
     floats = {"TOT_CENSUS_POP_2010": pa.float64(), "TOT_FX_POP_2030": pa.float64()}
     write_table(tmp_path / "a.parquet", rows, floats)
-    assert finding(examine(tmp_path).report, "unreadable-value").samples == ("row 1: 1.5 in tot_fx_pop_2030",)
+    assert finding(examine(tmp_path).report, "unreadable-value").samples == (
+        "row 1 36436 2030 has 1.5 in tot_fx_pop_2030",
+    )
 
 
 def test_a_file_that_breaks_off_inside_is_an_error(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ FX = wide_people(AT, TOT_CENSUS_POP_2010=531, TOT_CENSUS_POP_2023=783, TOT_FX_PO
 NOTED: dict[str, Callable[[Path], object]] = {
     "ignored-file": file("_SUCCESS", b""),
     "foreign-file": file("README.txt", b"exported on Monday"),
-    "ignored-column": only("zip_housing", [{**row, "updated_at": "today"} for row in HOUSING]),
+    "ignored-column": only("zip_housing", [{**row, "exported_by": "ada"} for row in HOUSING]),
     "not-in-v1": only("zip_housing", [{**row, "tot_home_available_2024": "1"} for row in HOUSING]),
     "year-in-both": only("zip_population", [FX]),
     "orphan-rows": add("zip_housing", homes("17270")),

@@ -12,7 +12,7 @@ from tests.support.drops import LOCATIONS, homes, people, write_drop, write_tabl
 from tests.warehouse.comparisons import compared, figure, places
 from tests.warehouse.helpers import contents
 from warehouse.schema.comparison import Mover
-from warehouse.schema.findings import Finding, ValidationReport
+from warehouse.schema.findings import Finding, ValidationReport, make_report
 
 LONG = Finding(
     severity="warning",
@@ -170,3 +170,37 @@ def test_states_are_listed_by_how_many_came_and_went() -> None:
     assert "new in AL 2" in text
     assert "gone from TX 9, AW 1," in text
     assert "and 5 more states" in text
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_a_follow_on_is_indented_below_its_cause_and_suggests_nothing_of_its_own(width: int) -> None:
+    cause = Finding(severity="error", rule="unreadable-value", message="3 values are wrong", remedy="correct them")
+    below = Finding(
+        severity="warning",
+        rule="orphan-rows",
+        message="3 ZIP codes have no location",
+        remedy="publish with --accept",
+        follows="unreadable-value",
+    )
+    console = Console(file=io.StringIO(), width=width, highlight=False, emoji=False)
+    terminal.print_report(console, make_report([below, cause]))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    (at,) = [number for number, line in enumerate(lines) if "orphan-rows" in line]
+    assert "unreadable-value" in lines[0]
+    assert lines[at].startswith("  ") or "└ orphan-rows" in lines[at]
+    text = " ".join(" ".join(lines).split())
+    assert "follows from unreadable-value: correct that first" in text
+    assert "--accept" not in text
+
+
+def test_rows_without_a_readable_key_are_compared_with_nothing(cli: Cli, drop: Path, tmp_path: Path) -> None:
+    """Locations that lost their leading zeros are no new ZIP codes."""
+    cli("extracts", "publish", str(drop))
+    rows = [{**row, "zip_code": row["zip_code"].lstrip("0")} for row in LOCATIONS]
+    bad = str(write_drop(tmp_path / "bad", locations=rows))
+    done = cli("extracts", "check", bad, limits="zip-codes-lost=0, zip-codes-gained=0, total-drift=1, coverage-lost=1")
+    assert done.code == 1
+    assert "leading zero lost" in " ".join(done.err.split())
+    assert "zip-codes-lost" in done.err
+    assert "zip-codes-gained" not in done.err

@@ -1,0 +1,83 @@
+"""forecast extracts contract, and check --no-release: what upstream's CI gets, and how it uses it."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.service.conftest import Cli
+from tests.support.drops import homes, write_drop
+from warehouse.schema.tables import TABLES
+
+
+@pytest.mark.parametrize(
+    ("form", "mark"), [("json-schema", "https://json-schema.org/draft/2020-12/schema"), ("odcs", "DataContract")]
+)
+def test_a_contract_is_printed_or_written(cli: Cli, tmp_path: Path, form: str, mark: str) -> None:
+    """Both are JSON, and so YAML as well; no data folder comes into being."""
+    printed = cli("extracts", "contract", "--format", form)
+    written = cli("extracts", "contract", "--format", form, "--out", str(tmp_path / "contract"))
+    assert (printed.code, printed.err, written.code, written.out) == (0, "", 0, "")
+    assert mark in printed.json.values()
+    assert json.loads((tmp_path / "contract").read_text()) == printed.json == yaml.safe_load(printed.out)
+    for table in TABLES:
+        assert table.name in printed.out
+    assert not cli.data.exists()
+
+
+def test_a_contract_has_the_limits_in_force(cli: Cli) -> None:
+    rules = cli("extracts", "contract", limits="total-drift=12.5%").json["x-rules"]
+    assert [rule["limit"] for rule in rules if rule["name"] == "total-drift"] == [0.125]
+
+
+def test_a_contract_that_cannot_be_written_is_one_line(cli: Cli, tmp_path: Path) -> None:
+    done = cli("extracts", "contract", "--out", str(tmp_path / "no" / "contract"))
+    assert done.code == 1
+    assert "No such file" in done.error()
+
+
+def test_an_unknown_format_is_wrong_usage(cli: Cli) -> None:
+    assert cli("extracts", "contract", "--format", "avro").code == 2
+
+
+def test_a_drop_is_checked_by_itself(cli: Cli, drop: Path, tmp_path: Path) -> None:
+    """Compared with nothing, though there is a release, and without a word of the data folder."""
+    cli("extracts", "publish", str(drop))
+    other = str(write_drop(tmp_path / "other", aliases=None))
+    done = cli("extracts", "check", other, "--no-release")
+    assert done.code == 0
+    assert "not compared with a release" in done.err
+    assert "kept from" not in done.err
+    as_json = cli("extracts", "check", other, "--no-release", "--json").json
+    assert set(as_json) == {"result", "release", "findings", "comparison"}
+    assert (as_json["result"], as_json["release"], as_json["comparison"]) == ("passed", None, None)
+
+
+def test_no_data_folder_is_needed(cli: Cli, drop: Path) -> None:
+    """Not even one that could be made."""
+    done = cli("extracts", "check", str(drop), "--no-release", data_dir="/proc/nowhere")
+    assert done.code == 0
+
+
+def test_a_bad_drop_fails_by_itself(cli: Cli, tmp_path: Path) -> None:
+    bad = str(write_drop(tmp_path / "bad", housing=[homes("3643")]))
+    done = cli("extracts", "check", bad, "--no-release")
+    assert done.code == 1
+    assert "leading zero lost" in " ".join(done.err.split())
+
+
+def test_a_needed_table_must_be_there_unless_part_of_a_drop_is_checked(cli: Cli, tmp_path: Path) -> None:
+    part = str(write_drop(tmp_path / "part", locations=None, population=None, aliases=None))
+    whole = cli("extracts", "check", part, "--no-release", "--json")
+    assert whole.code == 1
+    assert [one["table"] for one in whole.json["findings"]] == ["locations", "population"]
+    assert {one["rule"] for one in whole.json["findings"]} == {"missing-table"}
+    partial = cli("extracts", "check", part, "--no-release", "--partial", "--json")
+    assert (partial.code, partial.json["findings"]) == (0, [])
+
+
+def test_part_of_a_drop_is_checked_without_a_release_only(cli: Cli, drop: Path) -> None:
+    done = cli("extracts", "check", str(drop), "--partial")
+    assert done.code == 2
+    assert "--partial needs --no-release" in done.err

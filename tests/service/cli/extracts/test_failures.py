@@ -1,0 +1,48 @@
+"""--failures: all rows at fault as files, told in the output."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.service.conftest import Cli
+from tests.support.drops import HOUSING, homes, write_drop
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> str:
+    return str(write_drop(tmp_path / "bad", housing=[*HOUSING, *(homes(f"{number}") for number in range(1000, 1007))]))
+
+
+@pytest.mark.parametrize("command", ["check", "publish"])
+def test_all_rows_at_fault_are_written_and_their_file_is_told(cli: Cli, bad: str, tmp_path: Path, command: str) -> None:
+    """The folder is made; also a refused publish writes them."""
+    folder = tmp_path / "new" / "faults"
+    done = cli("extracts", command, bad, "--failures", str(folder))
+    assert done.code == 1
+    file = folder / "unreadable-value.parquet"
+    assert f"{file}: 7 rows" in done.err
+    assert pq.read_table(file).num_rows == 7
+    as_json = cli("extracts", command, bad, "--failures", str(folder), "--json").json
+    assert as_json["failures"] == [{"rule": "unreadable-value", "path": str(file), "rows": 7, "cut": False}]
+
+
+def test_a_drop_without_faults_leaves_no_file_of_an_earlier_one(cli: Cli, bad: str, drop: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "faults"
+    cli("extracts", "check", bad, "--failures", str(folder))
+    done = cli("extracts", "check", str(drop), "--failures", str(folder))
+    assert done.code == 0
+    assert "no rows at fault" in done.err
+    assert list(folder.iterdir()) == []
+
+
+def test_the_folder_must_not_become_part_of_the_drop(cli: Cli, bad: str) -> None:
+    done = cli("extracts", "check", bad, "--failures", f"{bad}/faults")
+    assert done.code == 2
+    assert "inside the drop" in done.err
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(cli: Cli, bad: str) -> None:
+    done = cli("extracts", "check", bad, "--failures", "/proc/faults")
+    assert done.code == 1
+    assert "cannot write the rows at fault to /proc/faults" in done.error()

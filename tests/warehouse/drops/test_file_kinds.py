@@ -1,0 +1,57 @@
+"""What a file is, told by its first bytes, and by its name where bytes do not tell."""
+
+import gzip
+
+import pytest
+
+from warehouse.drops.file_kinds import is_unfinished, kind_of, may_hold_table, says_parquet
+
+
+@pytest.mark.parametrize(
+    ("head", "name", "kind", "table"),
+    [
+        (b"PARE", "a", "an encrypted Parquet file", True),
+        (gzip.compress(b"x"), "a.csv.gz", "a gzip file", True),
+        (bytes(257) + b"ustar", "a.tar", "a tar archive", True),
+        (b"PK\x03\x04" + bytes(30) + b"xl/workbook.xml", "a.xlsx", "an Excel workbook", True),
+        (b"PK\x03\x04" + bytes(30) + b"a.parquet", "a.zip", "a zip archive", True),
+        (b"\xef\xbb\xbfzip_code,year,tot\n1,2,3\n", "a", "a CSV file", True),
+        (b"zip_code\n36436\n", "a.csv", "a CSV file", True),
+        (b'[\n {"zip_code": "36436"}]', "a.json", "a JSON file", True),
+        (b'{"a": 1}\n{"a": 2}\n', "a", "a JSON file", True),
+        (b'{"entries": [{"url": "s3://a"}]}', "housing_manifest", "a JSON file", False),
+        (b"figures of October", "README.md", "a text file", False),
+        (b"exported on Monday, by ada\nand checked, by bob\n", "notes.txt", "a text file", False),
+        (b"<html>", "a", "a web page, as a failed download leaves", False),
+        (b"<?xml version='1.0'?><Error>", "a", "an XML file", False),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "map.png", "not Parquet", False),
+        (b"", "a", "empty", False),
+    ],
+)
+def test_a_file_is_told_by_its_bytes_and_name(head: bytes, name: str, kind: str, table: bool) -> None:
+    told = kind_of(head, name)
+    assert told.name == kind
+    assert may_hold_table(told, name) is table
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("housing.parquet", True),
+        ("housing.PARQUET.GZ", True),
+        ("housing.pq", True),
+        ("housing.snappy.parquet.tmp", True),
+        ("parquet-files.zip", True),
+        ("about-parquet.rst", False),
+        ("housing.csv", False),
+        ("part-00000", False),
+    ],
+)
+def test_a_name_can_promise_parquet(name: str, says: bool) -> None:
+    assert says_parquet(name) is says
+
+
+@pytest.mark.parametrize("name", ["a.parquet.tmp", "a.crdownload", "a.parquet.PART", "a.parquet._COPYING_"])
+def test_tools_name_unfinished_files_so(name: str) -> None:
+    assert is_unfinished(name)
+    assert not is_unfinished("part-00000.parquet")

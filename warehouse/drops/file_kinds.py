@@ -1,0 +1,106 @@
+"""Tells by its first bytes and its name what a file is that is not readable Parquet, and what to do about it."""
+
+import re
+
+import msgspec
+
+HEAD_BYTES = 512  # enough for every mark below
+
+_UNPACK = "unpack it, and drop the Parquet files inside"
+_AS_PARQUET = "export the table as Parquet"
+
+# Names of unfinished files: what browsers, copy tools and writers call a file until it is complete.
+_UNFINISHED = re.compile(r"(?is).*\.(tmp|temp|part|partial|filepart|crdownload|download|inprogress|_copying_)")
+_SAYS_PARQUET = re.compile(
+    r"(?is).*(\.(parquet|parq|pq)(\.[a-z0-9_]+)*|parquet.*\.(gz|zip|zst|bz2|xz|tar|tgz|7z|rar|lz4))"
+)
+_TABLE_NAME = re.compile(
+    r"(?is).*\.(csv|tsv|psv|jsonl|ndjson|orc|avro|xlsx?|xlsb|ods|arrow|feather|dta|sas7bdat|sav|dbf|mdb|accdb)"
+)
+
+
+class FileKind(msgspec.Struct, frozen=True):
+    """What a file is. The kinds are constant; one is told for each file that is not Parquet."""
+
+    name: str  # follows "is" in a message
+    remedy: str
+    holds_table: bool = True  # it may hold a table, which nobody reads
+
+
+ENCRYPTED = FileKind("an encrypted Parquet file", "export it without encryption")
+EMPTY = FileKind("empty", _AS_PARQUET, holds_table=False)
+_ZEROS = FileKind("a file of zero bytes only, as an unfinished copy leaves", "copy it again", holds_table=False)
+_EXCEL = FileKind("an Excel workbook", _AS_PARQUET)
+_CSV = FileKind("a CSV file", _AS_PARQUET)
+_TEXT = FileKind("a text file", _AS_PARQUET, holds_table=False)
+UNKNOWN = FileKind("not Parquet", _AS_PARQUET, holds_table=False)
+
+# (offset, bytes) -> kind; the first that matches tells
+_MARKS: tuple[tuple[int, bytes, FileKind], ...] = (
+    (0, b"PARE", ENCRYPTED),
+    (0, b"\x1f\x8b", FileKind("a gzip file", "unpack it: gunzip")),
+    (0, b"\x28\xb5\x2f\xfd", FileKind("a Zstandard file", "unpack it: unzstd")),
+    (0, b"BZh", FileKind("a bzip2 file", "unpack it: bunzip2")),
+    (0, b"\xfd7zXZ\x00", FileKind("an xz file", "unpack it: unxz")),
+    (0, b"\x04\x22\x4d\x18", FileKind("an lz4 file", "unpack it: unlz4")),
+    (0, b"\xff\x06\x00\x00sNaPpY", FileKind("a Snappy file", "unpack it: Parquet compresses its own pages")),
+    (0, b"7z\xbc\xaf\x27\x1c", FileKind("a 7-Zip archive", _UNPACK)),
+    (0, b"Rar!", FileKind("a RAR archive", _UNPACK)),
+    (257, b"ustar", FileKind("a tar archive", _UNPACK)),
+    (0, b"ORC", FileKind("an ORC file", _AS_PARQUET)),
+    (0, b"Obj\x01", FileKind("an Avro file", _AS_PARQUET)),
+    (0, b"ARROW1", FileKind("an Arrow file", _AS_PARQUET)),
+    (0, b"FEA1", FileKind("a Feather file", _AS_PARQUET)),
+    (0, b"SQLite format 3", FileKind("an SQLite database", _AS_PARQUET)),
+    (8, b"DUCK", FileKind("a DuckDB database", _AS_PARQUET)),
+    (0, b"\x89HDF", FileKind("an HDF5 file", _AS_PARQUET)),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", _EXCEL),
+    (0, b"version https://git-lfs", FileKind("a Git LFS pointer, not the file itself", "fetch the file: git lfs pull")),
+)
+
+
+def kind_of(head: bytes, name: str) -> FileKind:
+    """What the file called `name` is, by its first bytes (`HEAD_BYTES`); text and archives also by the name."""
+    if not head:
+        return EMPTY
+    for offset, mark, kind in _MARKS:
+        if head[offset : offset + len(mark)] == mark:
+            return kind
+    if head.startswith(b"PK\x03\x04"):
+        office = b"[Content_Types].xml" in head or b"_rels/" in head or b"xl/" in head
+        return _EXCEL if office else FileKind("a zip archive", _UNPACK)
+    if not head.strip(b"\0"):
+        return _ZEROS
+    return _kind_of_text(head.removeprefix(b"\xef\xbb\xbf").lstrip(), name.lower())
+
+
+def says_parquet(name: str) -> bool:
+    """Whether a name promises Parquet, also inside an archive or while unfinished."""
+    return _SAYS_PARQUET.fullmatch(name) is not None
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether a name is one that tools give to a file until it is complete."""
+    return _UNFINISHED.fullmatch(name) is not None
+
+
+def may_hold_table(kind: FileKind, name: str) -> bool:
+    return kind.holds_table or _TABLE_NAME.fullmatch(name) is not None
+
+
+def _kind_of_text(text: bytes, name: str) -> FileKind:
+    start = text[:15].lower()
+    if start.startswith((b"<!doctype html", b"<html")):
+        return FileKind("a web page, as a failed download leaves", "download it again", holds_table=False)
+    if start.startswith(b"<"):
+        return FileKind("an XML file", _AS_PARQUET, holds_table=False)
+    first, _, rest = text.partition(b"\n")
+    if start.startswith((b"{", b"[")):
+        records = start.startswith(b"[") or rest.lstrip().startswith(b"{")  # one object describes, it is no table
+        return FileKind("a JSON file", _AS_PARQUET, holds_table=records)
+    if any(byte < ord("\t") for byte in text):
+        return UNKNOWN
+    second = rest.partition(b"\n")[0] or first
+    least = 1 if says_parquet(name) else 2
+    delimited = any(least <= first.count(sign) == second.count(sign) for sign in (b",", b";", b"\t", b"|"))
+    return _CSV if delimited or name.endswith((".csv", ".tsv", ".psv")) else _TEXT

@@ -1,0 +1,173 @@
+"""Of which month the tables of a drop are, by UPDATED_AT and MONTH_CODE and by ``year=`` and ``month=`` folders."""
+
+import re
+from calendar import monthrange
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+
+import duckdb
+import msgspec
+
+from warehouse import sql
+from warehouse.drops.recognition import Extract
+from warehouse.drops.staging import converted, source_of
+from warehouse.releases.catalog import TableInfo
+from warehouse.rules.all_rules import make_finding
+from warehouse.schema.findings import Finding
+from warehouse.schema.tables import MONTH_CODE, UPDATED_AT
+
+# Tables of one month are exported within days of each other.
+_APART = timedelta(days=10)
+# A table with more days than this has dates of single rows, which say nothing about the export.
+_MOST_DAYS = 5
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}")
+_MONTH = re.compile(r"((?:19|20)[0-9]{2})?-?(0?[1-9]|1[0-2])(?:-[0-9]{2})?")
+_DATE_KEYS = ("month", "date", "dt", "ds", "day")  # folders such as month=10, month=2026-10 or dt=2026-10-05
+
+
+class FileDates(msgspec.Struct, frozen=True, kw_only=True):
+    """What one file says of its month. Read once for a drop; None where it says nothing."""
+
+    table: str
+    file: str
+    first: date | None = None  # of UPDATED_AT
+    last: date | None = None
+    days: int = 0  # different days of UPDATED_AT
+    months: frozenset[int] = frozenset()  # of MONTH_CODE
+    data_year: int | None = None  # the year of all its rows, if the folder names a year too
+    folder_year: int | None = None
+    folder_month: int | None = None
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether UPDATED_AT is the day of the export, and not that of each row."""
+        return 0 < self.days <= _MOST_DAYS
+
+    def described(self) -> str:
+        parts = [f"month {month}" for month in sorted(self.months)]
+        if self.last is not None:
+            parts.append(f"updated {self.last}" if self.first == self.last else f"updated {self.first} to {self.last}")
+        if self.folder_year or self.folder_month:
+            folder = (f"year={self.folder_year}", f"month={self.folder_month}")
+            parts.append("in " + "/".join(name for name in folder if not name.endswith("None")))
+        return f"{self.file}: {', '.join(parts)}"
+
+
+def read_dates(connection: duckdb.DuckDBPyConnection, extracts: Iterable[Extract]) -> list[FileDates]:
+    """What each file says of its month. Files that cannot be read are left out: staging makes the finding."""
+    found = []
+    for extract in extracts:
+        try:
+            found.append(_read(connection, extract))
+        except duckdb.Error:
+            continue
+    return found
+
+
+def month_findings(files: Sequence[FileDates]) -> list[Finding]:
+    """Findings on tables, files and rows of different months, and on files in the folder of another month."""
+    by_table: dict[str, list[FileDates]] = defaultdict(list)
+    for file in files:
+        by_table[file.table].append(file)
+    within = [_mixed(f"the rows of {name} are", parts, name) for name, parts in by_table.items() if _differ(parts)]
+    findings = [*within, *_wrong_folders(files)]
+    if not within and _differ(files):
+        findings.append(_mixed("the tables of the drop are", files))
+    return findings
+
+
+def with_dates(tables: Mapping[str, TableInfo], files: Sequence[FileDates]) -> dict[str, TableInfo]:
+    """The tables with the day and month that their files carry."""
+    dated = {}
+    for name, info in tables.items():
+        parts = [file for file in files if file.table == name]
+        last = max((file.last for file in parts if file.last), default=None)
+        months = {month for file in parts for month in file.months}
+        month = months.pop() if len(months) == 1 else None
+        dated[name] = msgspec.structs.replace(info, as_of=last.isoformat() if last else None, month=month)
+    return dated
+
+
+def _read(connection: duckdb.DuckDBPyConnection, extract: Extract) -> FileDates:
+    read = extract.table.column_names if extract.shape == "long" else ()
+    partitions = extract.file.partitions
+    own = {name for name, (_, kind) in extract.columns.items() if kind != "PARTITION"}
+    # a long table can take a column such as year from its folder, which then says nothing of the export
+    year, month = _period({key: value for key, value in partitions.items() if key in own or key not in read})
+    own_year = "year" in own and "year" in partitions
+    said = FileDates(table=extract.table.name, file=extract.file.label, folder_year=year, folder_month=month)
+    if not extract.dated and not own_year:
+        return said
+    text = sql.statement(
+        "dates_of_file",
+        day=converted("date", *source_of(extract, UPDATED_AT)),
+        month=converted("integer", *source_of(extract, MONTH_CODE)),
+        year=converted("integer", *source_of(extract, "year")) if own_year else "NULL",
+    )
+    pattern = sql.pattern(extract.file.path)
+    ((first, last, days, months, data_year),) = connection.execute(text, [pattern]).fetchall()
+    return msgspec.structs.replace(
+        said, first=first, last=last, days=days, months=frozenset(months or ()), data_year=data_year
+    )
+
+
+def _period(folders: Mapping[str, str]) -> tuple[int | None, int | None]:
+    """Year and month that ``key=value`` folders name."""
+    year = int(folders["year"]) if _YEAR.fullmatch(folders.get("year", "")) else None
+    for key in _DATE_KEYS:
+        found = _MONTH.fullmatch(folders.get(key, ""))
+        if found and (found[1] or key == "month"):
+            return year or (int(found[1]) if found[1] else None), int(found[2])
+    return year, None
+
+
+def _differ(files: Sequence[FileDates]) -> bool:
+    """Whether the files, or rows of theirs, are of different months."""
+    months = {month for file in files for month in file.months}
+    years_of_folders = {file.folder_year for file in files if file.data_year is None} - {None}
+    months_of_folders = {file.folder_month for file in files} - {None}
+    batches = [file for file in files if file.is_batch and file.first and file.last]
+    days = [day for file in batches for day in (file.first, file.last) if day]
+    apart = bool(days) and max(days) - min(days) > _APART
+    return apart or any(len(different) > 1 for different in (months, years_of_folders, months_of_folders))
+
+
+def _mixed(what: str, files: Sequence[FileDates], table: str | None = None) -> Finding:
+    dated = sorted((file for file in files if ":" in file.described()), key=_age)
+    return make_finding(
+        "mixed-months",
+        f"{what} of different months",
+        table=table,
+        count=len(dated),
+        samples=tuple(file.described() for file in (*dated[:3], *dated[3:][-2:])),
+    )
+
+
+def _age(file: FileDates) -> tuple[date, int]:
+    return file.last or date.max, min(file.months, default=0)
+
+
+def _wrong_folders(files: Sequence[FileDates]) -> Iterator[Finding]:
+    for file in files:
+        if _is_elsewhere(file):
+            yield make_finding(
+                "wrong-folder",
+                f"{file.described()}: its dates are not those of its folder",
+                table=file.table,
+                file=file.file,
+            )
+
+
+def _is_elsewhere(file: FileDates) -> bool:
+    """Whether a file's own dates disagree with its folder."""
+    if file.data_year is not None and file.folder_month is None:
+        return file.folder_year is not None and file.data_year != file.folder_year
+    if file.folder_month is not None and file.months:
+        return file.folder_month not in file.months
+    if file.folder_year is None or file.last is None:
+        return False
+    first_month, last_month = (file.folder_month or 1, file.folder_month or 12)
+    begin = date(file.folder_year, first_month, 1)
+    end = date(file.folder_year, last_month, monthrange(file.folder_year, last_month)[1])
+    return not begin - _APART <= file.last <= end + _APART
