@@ -23,7 +23,9 @@ class _Families:
 def render_metrics(state: InstanceState, sums: Snapshot) -> bytes:
     """The text of one scrape. `sums` adds up all workers, including those that ended."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Families([*_counters(sums), *_histograms(sums), *_gauges(state), *_inbox(state.inbox)]))
+    registry.register(
+        _Families([*_counters(sums), *_histograms(sums), *_gauges(state), *_inbox(state.inbox), *_drops(state)])
+    )
     return generate_latest(registry)
 
 
@@ -125,6 +127,13 @@ def _inbox(status: Status) -> Iterator[Metric]:
     yield _gauge("forecast_inbox_failing", text, len(status.failing))
     name, text = "forecast_inbox_last_refusal_timestamp_seconds", "When a drop was last refused; 0: never."
     yield _gauge(name, text, status.last_refusal or 0)
+
+
+def _drops(state: InstanceState) -> Iterator[Metric]:
+    text = "Seconds since a drop went live or was current already; 0: never. A rollback does not count."
+    yield _gauge("forecast_last_drop_age_seconds", text, state.last_drop_age or 0)
+    text = "Seconds by which the next drop is overdue; 0: it is not, or FORECAST_DROP_EVERY is unset."
+    yield _gauge("forecast_drop_overdue_seconds", text, state.drop_overdue)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

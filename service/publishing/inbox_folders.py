@@ -8,6 +8,7 @@
 Each step is one rename, so after a crash a drop is whole and in exactly one place. Nothing is deleted or replaced.
 """
 
+import math
 import os
 import time
 import unicodedata
@@ -72,6 +73,7 @@ class Inbox:
         self._claimed = folder / ".claimed"
         self._lock = self._claimed / ".lock"
         self._now = now
+        self._marker_only = math.isinf(quiet)
         self._arrivals = Arrivals(
             marker=marker, quiet=quiet, by_age=by_age, clock=clock, file_clock=self._time_of_files
         )
@@ -110,7 +112,7 @@ class Inbox:
                 for entry in entries:
                     if entry.name.startswith(_HIDDEN) or entry.name in PLACES:
                         continue
-                    why = _foreign(entry)
+                    why = _foreign(entry) or self._never_complete(entry)
                     if why is None:
                         drops.append(Path(entry.path))
                     else:
@@ -183,6 +185,11 @@ class Inbox:
         except OSError as error:
             why = error.strerror or error
             raise InboxError(f"{claim.path} cannot be moved to {destination.parent}: {why}") from None
+
+    def _never_complete(self, entry: "os.DirEntry[str]") -> str | None:
+        if self._marker_only and not entry.is_dir(follow_symlinks=False):
+            return "it is one file, which cannot hold a marker: put it into a folder"
+        return None
 
     def _time_of_files(self) -> int:
         """The file system's own clock in ns; on a network it is not this machine's."""

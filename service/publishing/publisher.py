@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -15,6 +16,7 @@ from service.publishing.rollback import SERVED_WITHIN_SECONDS
 from service.publishing.warming import warm_release
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
 from warehouse.releases.catalog import Catalog, Manifest, Origin
+from warehouse.releases.deliveries import note_delivery
 from warehouse.releases.instances import InstanceRecord, wait_until_served
 from warehouse.releases.retire import retire_all_but
 from warehouse.rules.acceptance import parse_acceptance
@@ -75,6 +77,8 @@ def publish_and_wait(
     outcome = publish(catalog, paths, options, progress, warm=warmed)
     if outcome.manifest is None or outcome.result == "refused":
         return Published(outcome=outcome)
+    with suppress(OSError):  # the drop is live all the same, and its release has the time
+        note_delivery(settings.data_path, outcome.manifest.id)
     behind = wait_until_served(settings.data_path, outcome.manifest.id, SERVED_WITHIN_SECONDS, progress)
     retired: list[str] = []
     if outcome.result == "published":

@@ -87,6 +87,17 @@ def test_the_inbox_has_its_figures() -> None:
     assert figures(msgspec.structs.replace(instance(WELL), inbox=status)) == [3, 2, 1, 1e9]
 
 
+def test_the_last_drop_has_its_age() -> None:
+    """And by how much the next one is overdue; both are 0 while there is nothing to say."""
+
+    def figures(state: InstanceState) -> list[float]:
+        found = samples(state, Snapshot())
+        return [found["forecast_last_drop_age_seconds", ()], found["forecast_drop_overdue_seconds", ()]]
+
+    assert figures(instance(WELL)) == [0, 0]
+    assert figures(msgspec.structs.replace(instance(WELL), last_drop_age=90.0, drop_every=60.0)) == [90, 30]
+
+
 def test_every_family_is_declared_before_anything_happens() -> None:
     """So that dashboards and alarms find their names."""
     text = render_metrics(instance(WELL), Snapshot()).decode()
