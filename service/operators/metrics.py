@@ -116,7 +116,7 @@ def _inbox(status: Status) -> Iterator[Metric]:
             "Drops of the inbox that were published, or were current already.",
             status.published,
         ),
-        ("forecast_inbox_refused", "Drops of the inbox that were refused.", status.refused),
+        ("forecast_inbox_refused", "Drops of the inbox that were refused, or discarded by a person.", status.refused),
     ):
         counter = CounterMetricFamily(name, text)
         counter.add_metric((), value)
@@ -125,6 +125,9 @@ def _inbox(status: Status) -> Iterator[Metric]:
     yield _gauge("forecast_inbox_waiting", text, status.waiting)
     text = "Drops of the inbox that cannot be published for reasons unrelated to them; they are retried."
     yield _gauge("forecast_inbox_failing", text, len(status.failing))
+    yield _gauge("forecast_inbox_held", "Drops of the inbox that wait for a person's approval.", status.held)
+    text = "Seconds since the oldest held drop was held; 0: none is."
+    yield _gauge("forecast_inbox_held_oldest_age_seconds", text, status.held_age())
     name, text = "forecast_inbox_last_refusal_timestamp_seconds", "When a drop was last refused; 0: never."
     yield _gauge(name, text, status.last_refusal or 0)
 

@@ -103,9 +103,16 @@ def _degraded(state: InstanceState, reports: list[WorkerReport]) -> list[str]:
         reasons.append(f"{len(reports)} of {state.wanted_workers} workers serve")
     if state.inbox_problem is not None:
         reasons.append(f"drops are not published: {state.inbox_problem}")
+    if state.inbox.held:
+        reasons.append(_held(state.inbox))
     if state.drop_overdue:
         reasons.append(_overdue(state))
     return reasons
+
+
+def _held(inbox: Status) -> str:
+    drops = "1 drop waits" if inbox.held == 1 else f"{inbox.held} drops wait"
+    return f"{drops} for approval, for up to {in_words(inbox.held_age())}: `forecast extracts held` lists them"
 
 
 def _overdue(state: InstanceState) -> str:

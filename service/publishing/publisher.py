@@ -36,11 +36,15 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     retired: tuple[str, ...] = ()  # ids of the releases that were removed
 
 
-def origin_of(paths: Sequence[str], via: Literal["command", "inbox", "demo"]) -> Origin:
+def origin_of(
+    paths: Sequence[str], via: Literal["command", "inbox", "demo"], delivered: datetime | None = None
+) -> Origin:
     """The origin of a drop at `paths`: published by whoever runs this process, on this host."""
     shown = [printable(os.path.abspath(Path(path).expanduser())) for path in paths[:_MOST_PATHS]]  # noqa: PTH100 - keeps links
     more = [f"and {len(paths) - _MOST_PATHS:,} more"] if len(paths) > _MOST_PATHS else []
-    return Origin(by=whoami(), host=printable(socket.gethostname()), paths=(*shown, *more), via=via)
+    return Origin(
+        by=whoami(), host=printable(socket.gethostname()), paths=(*shown, *more), via=via, delivered=delivered
+    )
 
 
 def options_of(
@@ -65,6 +69,13 @@ def options_of(
     )
 
 
+def inbox_options_of(settings: Settings, origin: Origin | None = None) -> PublishOptions:
+    """The options of a drop of the inbox: more may be asked of it, because nobody looks on."""
+    return msgspec.structs.replace(
+        options_of(settings, origin=origin), required=settings.inbox_tables, hold=settings.inbox_hold
+    )
+
+
 def publish_and_wait(
     settings: Settings, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback
 ) -> Published:
@@ -75,7 +86,7 @@ def publish_and_wait(
         return warm_release(settings, folder, manifest, tell)
 
     outcome = publish(catalog, paths, options, progress, warm=warmed)
-    if outcome.manifest is None or outcome.result == "refused":
+    if outcome.manifest is None or outcome.result in ("refused", "held"):
         return Published(outcome=outcome)
     with suppress(OSError):  # the drop is live all the same, and its release has the time
         note_delivery(settings.data_path, outcome.manifest.id)

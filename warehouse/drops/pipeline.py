@@ -46,6 +46,7 @@ class ReadRequest(msgspec.Struct, frozen=True, kw_only=True):
     out: str  # an empty folder for the tables
     before: BaseRelease | None  # the current release
     withdrawn: tuple[str, ...] = ()  # tables not to keep from `before`
+    required: tuple[str, ...] = ()  # tables that the drop must bring
     limits: dict[str, float] = {}  # by rule
 
 
@@ -120,6 +121,7 @@ def _read(
     broken = {finding.table for finding in findings if finding.severity == "error"}
     kept = _kept(before, tables, request.withdrawn)
     findings += _about_tables(tables, kept, broken, before, request.withdrawn)
+    findings += _lacking(request.required, {table.name for table in tables}, findings)
     progress("validating")
     locations = _locations(tables, kept, before)
     findings += validate(connection, tables, locations, broken)
@@ -231,3 +233,13 @@ def _about_tables(
     return notes + [
         make_finding("dropped-table", f"{name} is withdrawn: the release will not have it", table=name) for name in gone
     ]
+
+
+def _lacking(required: Iterable[str], brought: set[str], findings: Iterable[Finding]) -> list[Finding]:
+    """Findings on required tables that the drop does not bring, unless another error tells what is wrong with them."""
+    told = {finding.table for finding in findings if finding.severity == "error"}
+    lacking = [name for name in dict.fromkeys(required) if name not in brought and name not in told]
+    if not lacking:
+        return []
+    message = f"the drop does not bring {', '.join(lacking)}"
+    return [make_finding("required-table", message, count=len(lacking), samples=tuple(lacking))]

@@ -1,5 +1,7 @@
 """Readiness: 503 only while nobody could be answered; all else is degraded, with its reasons."""
 
+import time
+
 import msgspec
 import pytest
 
@@ -112,6 +114,15 @@ def test_an_overdue_drop_is_a_reason_that_takes_no_instance_out_of_the_balancer(
     state = msgspec.structs.replace(instance(WELL), last_drop_age=33 * 86_400.0, drop_every=31 * 86_400.0)
     assert readiness(state).reasons == (
         "the next drop is overdue by 2 days: the last one came 33 days ago, and FORECAST_DROP_EVERY is 31 days",
+    )
+
+
+def test_a_drop_that_waits_for_approval_is_a_reason_too() -> None:
+    """Somebody has to decide, and nobody is asked twice."""
+    held = Status(held=2, held_since=time.time() - 7200)
+    state = msgspec.structs.replace(instance(WELL), inbox=held)
+    assert readiness(state) == Readiness(
+        "degraded", ("2 drops wait for approval, for up to 2 hours: `forecast extracts held` lists them",), ("r1",)
     )
 
 
