@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from config.durations import parse_duration
 from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError, describe, is_secret, is_url, names, type_of
 from config.urls import EMBEDDED, url_problem
 
@@ -22,6 +23,19 @@ FOREIGN_PREFIXES = ("FORECAST_PORT", "FORECAST_SERVICE_")
 _CONFIG = f"{ENVIRONMENT_PREFIX}CONFIG"
 _FILE = "_file"
 _FOLDERS = ("data_dir", "inbox")
+_SEPARATORS = {"attribution": "|", "inbox_tables": ",", "inbox_hold": ","}
+DURATIONS = (
+    "cache_ttl",
+    "cache_timeout",
+    "near_cache_ttl",
+    "keys_timeout",
+    "lookup_timeout",
+    "max_age",
+    "keep_alive",
+    "drain",
+    "inbox_quiet",
+    "drop_every",
+)
 
 # For each setting that one source sets: its name, its value as written, and where it was found.
 SourcedSettings = Iterator[tuple[str, object, str]]
@@ -163,10 +177,13 @@ def _convert(name: str, value: object, source: str) -> object:
         value = value.strip()  # what editors and shells leave behind
         if not value:
             raise SettingsError(f"{source}: is empty; remove it to use the default of {name}")
-        if name == "attribution":
-            value = [part.strip() for part in value.split("|") if part.strip()]
+        if name in _SEPARATORS:
+            value = [part.strip() for part in value.split(_SEPARATORS[name]) if part.strip()]
         elif name in ("limits", "severities"):
             value = _pairs(value, source)
+        elif name in DURATIONS:
+            duration = parse_duration(value)
+            value = value if duration is None else str(int(duration.total_seconds()))
     try:
         converted: object = msgspec.convert(value, type_of(name), strict=not text)
     except msgspec.ValidationError as error:

@@ -1,7 +1,7 @@
 """Every setting is a field of `Settings`, with its type, bounds and description. `config.loading` finds the values."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -14,6 +14,9 @@ _SECRET = {"secret": True}
 _URL = {"secret": True, "url": True}
 # Characters that an Authorization header can hold as they are.
 _TOKEN = Meta(min_length=16, pattern=r"^[!-~]+\Z")
+
+# What a drop may bring (`warehouse.schema.tables`).
+TableName = Literal["locations", "population", "housing", "aliases", "development_projects"]
 
 DEFAULT_ATTRIBUTION = (
     "Population and housing: U.S. Census Bureau",
@@ -153,11 +156,28 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = "_SUCCESS"
     inbox_quiet: Annotated[
-        float, Meta(gt=0, le=86_400, description="Time without a change after which a drop of the inbox is complete.")
+        Annotated[float, Meta(gt=0, le=86_400)] | Literal["never"],
+        Meta(description="Time without a change after which a drop is complete; `never`: only its marker says so."),
     ] = 30.0
+    inbox_tables: Annotated[
+        tuple[TableName, ...],
+        Meta(
+            description="Tables that a drop of the inbox must bring, separated by commas: "
+            f"{', '.join(get_args(TableName))}."
+        ),
+    ] = ()
+    inbox_hold: Annotated[
+        tuple[str, ...],
+        Meta(description="Rules whose findings hold a drop of the inbox until it is approved, separated by commas."),
+    ] = ()
     inbox_on_refusal: Annotated[
         str | None,
-        Meta(description="Command run, without a shell, when a drop of the inbox is refused.", extra=_SECRET),
+        Meta(description="Command run, without a shell, when a drop of the inbox is refused or held.", extra=_SECRET),
+    ] = None
+
+    drop_every: Annotated[
+        Annotated[float, Meta(ge=1, le=3_153_600_000)] | None,
+        Meta(description="Longest time from one drop to the next, like `31d`; after it, the next drop is overdue."),
     ] = None
 
     attribution: Annotated[

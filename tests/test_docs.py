@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from config.loading import load
+from config.loading import DURATIONS, load
 from config.settings import is_secret, is_url, names
 from service.base.interruption import EXIT_CODE as INTERRUPTED
 from service.base.telemetry import Telemetry
@@ -40,7 +40,7 @@ OPERATIONS = DOCS / "operations.md"
 by_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
 # Defaults that depend on the machine, or are said in words.
-_IN_WORDS = ("data_dir", "limits", "severities", "attribution")
+_IN_WORDS = ("data_dir", "inbox_tables", "inbox_hold", "limits", "severities", "attribution")
 
 
 @by_page
@@ -86,6 +86,13 @@ def test_the_table_of_settings_has_the_defaults_of_the_code() -> None:
             assert not default.startswith("`") or name == "data_dir", name
         else:
             assert default == f"`{str(value).lower() if isinstance(value, bool) else value}`", name
+
+
+def test_the_settings_that_take_durations_are_those_in_seconds() -> None:
+    """So that whoever reads the unit knows that `12h` works."""
+    units = {variable: unit for variable, _, unit, _ in table_after(SETTINGS, "settings")}
+    said = {variable for variable, unit in units.items() if unit.startswith("seconds")}
+    assert said == {f"`FORECAST_{name.upper()}`" for name in DURATIONS}
 
 
 def test_the_settings_page_names_the_secrets() -> None:

@@ -1,16 +1,13 @@
 """Times as people type them: ``90d``, ``12h``, ``2027-01-31``."""
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
 
+from config.durations import parse_duration
+
 NEVER = datetime.max.replace(tzinfo=UTC)
-
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_DURATION = re.compile(r"([0-9]{1,6})([smhdw])")
-
 
 # Adding it to a date must not overflow the calendar.
 _LONGEST = timedelta(days=36_500)
@@ -22,7 +19,7 @@ class Duration(click.ParamType[timedelta]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        duration = value if isinstance(value, timedelta) else _duration(str(value))
+        duration = value if isinstance(value, timedelta) else parse_duration(str(value))
         if duration is None:
             self.fail(f"{value!r} is not a duration; give 7d, 12h or 0s", param, ctx)
         if duration > _LONGEST:
@@ -71,15 +68,10 @@ def _time(value: Any, direction: int) -> datetime | None:
     if isinstance(value, datetime):
         return value
     try:
-        duration = _duration(str(value))
+        duration = parse_duration(str(value))
         if duration is not None:
             return datetime.now(UTC).replace(microsecond=0) + direction * duration
         time = datetime.fromisoformat(str(value))
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-
-
-def _duration(text: str) -> timedelta | None:
-    match = _DURATION.fullmatch(text)
-    return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else None

@@ -31,9 +31,9 @@ from service.instance.watcher_process import WatcherProcess
 from service.instance.workers import Workers
 from service.keys import pepper
 from service.operators.actions import Actions, Purged
+from service.operators.drop_news import DropNews, read_drop_news
 from service.operators.listener import OperatorsListener
 from service.operators.state import InstanceState, WorkerState
-from service.publishing.inbox_status import Status, shown_status
 from warehouse.files.file_access import FileAccess, returned_within
 from warehouse.releases.instances import InstanceFile, InstanceRecord
 from warehouse.schema.errors import CatalogError, FilesHang
@@ -41,6 +41,7 @@ from warehouse.schema.errors import CatalogError, FilesHang
 log = logging.getLogger("forecast.supervisor")
 
 _TEND_SECONDS = 0.25
+_DROPS_SECONDS = 1.0
 # Operators are answered until the workers have ended. Their last answers get what is left of the drain time then, and
 # at least this long.
 _OPERATORS_SECONDS = 1.0
@@ -73,7 +74,7 @@ class Supervisor:
         self._statuses = FileAccess(_FILE_THREADS)
         self._locks = FileAccess()
         self._reading = asyncio.Lock()
-        self._inbox = Status()
+        self._drops = DropNews()
         self._watcher = WatcherProcess(settings, log_json=log_json)
         self.last_resort = LastResort()
 
@@ -131,7 +132,11 @@ class Supervisor:
         self._checks.start()
         self._listener.start(self.state, self.sums)
         self._workers.start(self._orders, self._partners)
-        tending = (keep_running("tend", self._tend), keep_running("keep the instance record", self._keep_record))
+        tending = (
+            keep_running("tend", self._tend),
+            keep_running("keep the instance record", self._keep_record),
+            keep_running("read the state of drops", self._read_drops),
+        )
         if self._settings.inbox is not None:
             self._watcher.start()
         await self._stopping.wait()
@@ -218,9 +223,11 @@ class Supervisor:
             restarts=self._workers.restarts,
             draining=self._draining,
             files_hang=self._hang(),
-            inbox=self._inbox,
+            inbox=self._drops.inbox,
             inbox_problem=self._watcher.problem,
             store_problems=self._checks.problems,
+            last_drop_age=self._drops.last_drop_age(),
+            drop_every=self._settings.drop_every,
         )
 
     def _hang(self) -> str | None:
@@ -235,15 +242,17 @@ class Supervisor:
         finally:
             await asyncio.gather(*(worker.purge() for worker in self._workers.all))
 
-    async def _read_inbox(self) -> None:
+    async def _read_drops(self) -> float:
+        """Reads what the data folder says of drops; returns the seconds until it is read again."""
         folder = self._settings.data_path
         async with self._reading:
             with contextlib.suppress(FilesHang):  # `state` says so
-                self._inbox = await self._statuses.run(f"reading {folder}/inbox.json", shown_status, folder, wait=1)
+                self._drops = await self._statuses.run(f"reading {folder}/inbox.json", read_drop_news, folder, wait=1)
+        return _DROPS_SECONDS
 
     async def sums(self) -> Snapshot:
-        """The figures of all workers, past ones included, as of now. Refreshes the inbox's figures in `state`."""
-        await asyncio.gather(self._read_inbox(), *(worker.fresh_report() for worker in self._workers.all))
+        """The figures of all workers, past ones included, as of now. Refreshes the figures of drops in `state`."""
+        await asyncio.gather(self._read_drops(), *(worker.fresh_report() for worker in self._workers.all))
         total = Telemetry()
         total.add(self._workers.retired.snapshot())
         for task, failures in tasks.failures.items():

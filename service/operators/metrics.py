@@ -23,7 +23,9 @@ class _Families:
 def render_metrics(state: InstanceState, sums: Snapshot) -> bytes:
     """The text of one scrape. `sums` adds up all workers, including those that ended."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Families([*_counters(sums), *_histograms(sums), *_gauges(state), *_inbox(state.inbox)]))
+    registry.register(
+        _Families([*_counters(sums), *_histograms(sums), *_gauges(state), *_inbox(state.inbox), *_drops(state)])
+    )
     return generate_latest(registry)
 
 
@@ -114,7 +116,7 @@ def _inbox(status: Status) -> Iterator[Metric]:
             "Drops of the inbox that were published, or were current already.",
             status.published,
         ),
-        ("forecast_inbox_refused", "Drops of the inbox that were refused.", status.refused),
+        ("forecast_inbox_refused", "Drops of the inbox that were refused, or discarded by a person.", status.refused),
     ):
         counter = CounterMetricFamily(name, text)
         counter.add_metric((), value)
@@ -123,8 +125,18 @@ def _inbox(status: Status) -> Iterator[Metric]:
     yield _gauge("forecast_inbox_waiting", text, status.waiting)
     text = "Drops of the inbox that cannot be published for reasons unrelated to them; they are retried."
     yield _gauge("forecast_inbox_failing", text, len(status.failing))
+    yield _gauge("forecast_inbox_held", "Drops of the inbox that wait for a person's approval.", status.held)
+    text = "Seconds since the oldest held drop was held; 0: none is."
+    yield _gauge("forecast_inbox_held_oldest_age_seconds", text, status.held_age())
     name, text = "forecast_inbox_last_refusal_timestamp_seconds", "When a drop was last refused; 0: never."
     yield _gauge(name, text, status.last_refusal or 0)
+
+
+def _drops(state: InstanceState) -> Iterator[Metric]:
+    text = "Seconds since a drop went live or was current already; 0: never. A rollback does not count."
+    yield _gauge("forecast_last_drop_age_seconds", text, state.last_drop_age or 0)
+    text = "Seconds by which the next drop is overdue; 0: it is not, or FORECAST_DROP_EVERY is unset."
+    yield _gauge("forecast_drop_overdue_seconds", text, state.drop_overdue)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

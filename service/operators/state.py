@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from config.durations import in_words
 from service.base.messages import WorkerReport
 from service.publishing.inbox_status import Status
 
@@ -27,10 +28,19 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     inbox: Status = Status()  # of all watchers on the data folder
     inbox_problem: str | None = None  # what keeps this instance's watcher from working
     store_problems: tuple[str, ...] = ()  # how the two Redis are configured wrongly
+    last_drop_age: float | None = None  # seconds since a drop was delivered; None before the first
+    drop_every: float | None = None  # seconds from one drop to the next, at most; None: there is no rhythm
 
     @property
     def reports(self) -> list[WorkerReport]:
         return [worker.report for worker in self.workers if worker.report is not None]
+
+    @property
+    def drop_overdue(self) -> float:
+        """By how many seconds the next drop is overdue; 0 if it is not."""
+        if self.last_drop_age is None or self.drop_every is None:
+            return 0.0
+        return max(0.0, self.last_drop_age - self.drop_every)
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -93,4 +103,21 @@ def _degraded(state: InstanceState, reports: list[WorkerReport]) -> list[str]:
         reasons.append(f"{len(reports)} of {state.wanted_workers} workers serve")
     if state.inbox_problem is not None:
         reasons.append(f"drops are not published: {state.inbox_problem}")
+    if state.inbox.held:
+        reasons.append(_held(state.inbox))
+    if state.drop_overdue:
+        reasons.append(_overdue(state))
     return reasons
+
+
+def _held(inbox: Status) -> str:
+    drops = "1 drop waits" if inbox.held == 1 else f"{inbox.held} drops wait"
+    return f"{drops} for approval, for up to {in_words(inbox.held_age())}: `forecast extracts held` lists them"
+
+
+def _overdue(state: InstanceState) -> str:
+    last, every = in_words(state.last_drop_age or 0), in_words(state.drop_every or 0)
+    return (
+        f"the next drop is overdue by {in_words(state.drop_overdue)}: the last one came {last} ago, and "
+        f"FORECAST_DROP_EVERY is {every}"
+    )

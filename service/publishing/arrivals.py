@@ -22,9 +22,10 @@ class _Sight(msgspec.Struct, frozen=True):
 class Arrivals:
     """Remembers the drops of one inbox from look to look. An `Inbox` owns it.
 
-    A drop without the file `marker` is complete once looks have seen no change in it for `quiet` seconds of `clock`.
-    Times of files do not count: they may be old when a file arrives. With `by_age`, for a caller that looks only once,
-    the drop's last change must be `quiet` seconds ago by the file system's clock (`file_clock`, ns).
+    A drop without the file `marker` is complete once looks have seen no change in it for `quiet` seconds of `clock`;
+    if that is infinite, only the marker completes a drop. Times of files do not count: they may be old when a file
+    arrives. With `by_age`, for a caller that looks only once, the drop's last change must be `quiet` seconds ago by the
+    file system's clock (`file_clock`, ns).
     """
 
     def __init__(

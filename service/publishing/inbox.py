@@ -14,7 +14,7 @@ from service.publishing.inbox_events import Event, Telling
 from service.publishing.inbox_folders import Inbox
 from service.publishing.inbox_report import TextOf
 from service.publishing.inbox_status import StatusFile, watched
-from service.publishing.publisher import options_of, publish_and_wait
+from service.publishing.publisher import inbox_options_of, publish_and_wait
 from warehouse.files.atomic import exclusive
 from warehouse.schema.errors import BusyError, CatalogError, InboxError, WarehouseError
 
@@ -49,7 +49,7 @@ class Watcher:
         self._backoff = 0.0  # seconds
 
     def once(self) -> bool:
-        """Handles what is complete now; returns whether no drop was refused.
+        """Handles what is complete now; returns whether no drop was refused or held.
 
         Raises:
             BusyError: if another watcher or publisher is at work.
@@ -63,7 +63,7 @@ class Watcher:
             self._drops.round()
             if self._drops.trouble is not None:
                 raise self._drops.trouble
-        return not self._drops.refused
+        return not self._drops.not_published
 
     def watch(self) -> None:
         """Watches until `Stopped` is raised. Any failure is told and tried again, with a growing pause."""
@@ -86,8 +86,8 @@ class Watcher:
                 self._failed(f"{type(error).__name__}: {error}")
 
     def prepare(self) -> None:
-        """Raises WarehouseError if the inbox cannot be used, or a limit in the settings is wrong."""
-        options_of(self._settings).check()
+        """Raises WarehouseError if the inbox cannot be used, or a setting for rules is wrong."""
+        inbox_options_of(self._settings).check()
         data, inbox = self._settings.data_path.resolve(), self._inbox.folder.resolve()
         if data.is_relative_to(inbox):
             raise InboxError(f"the data folder {data} lies in the inbox {inbox}: use another folder for drops")

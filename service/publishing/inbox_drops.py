@@ -14,17 +14,21 @@ from pathlib import Path
 from config.settings import Settings
 from service.base import interruption
 from service.publishing.inbox_events import Telling, outcome_event
-from service.publishing.inbox_folders import Claim, Inbox, Look
-from service.publishing.inbox_report import TextOf, reports
+from service.publishing.inbox_folders import Claim, Inbox, Look, SettledPlace
+from service.publishing.inbox_held import held_drops
+from service.publishing.inbox_held_watch import HeldWatch
+from service.publishing.inbox_report import TextOf, make_drop_report, report_files
 from service.publishing.inbox_retries import Retries, refusal, set_aside
 from service.publishing.inbox_status import StatusFile
-from service.publishing.publisher import Published, options_of, origin_of, publish_and_wait
+from service.publishing.publisher import Published, inbox_options_of, origin_of, publish_and_wait
 from service.publishing.refusal_hook import run_command
-from warehouse.publishing.publish import PublishOptions
+from warehouse.publishing.publish import PublishOptions, PublishOutcome
 from warehouse.schema.errors import BusyError, DropError, InboxError, WarehouseError
 from warehouse.schema.progress import ProgressCallback
 
 log = logging.getLogger("forecast.inbox")
+
+_PLACES: dict[str, SettledPlace] = {"refused": "quarantine", "held": "held"}  # by result; else published
 
 Publish = Callable[[Settings, Sequence[str], PublishOptions, ProgressCallback], Published]
 
@@ -43,7 +47,7 @@ class InboxDrops:
         self, settings: Settings, inbox: Inbox, telling: Telling, text_of: TextOf, publish: Publish = publish_and_wait
     ) -> None:
         self.trouble: Exception | None = None  # the first failure of the last round that must be tried again
-        self.refused = 0
+        self.not_published = 0  # drops that were refused or held
         self._settings = settings
         self._inbox = inbox
         self._telling = telling
@@ -51,6 +55,7 @@ class InboxDrops:
         self._publish_drop = publish
         self._look = Look((), (), {})
         self._retries = Retries()
+        self._held = HeldWatch(inbox.folder, telling)
         self._stuck: dict[str, str] = {}  # complete drops that cannot be claimed, and why
         self._claim: Claim | None = None  # the last one that was told of
 
@@ -73,6 +78,7 @@ class InboxDrops:
         self.trouble = None
         self._stuck.clear()
         claims = self._inbox.claims()
+        self._held.look(self._status)
         self._retries.keep(claims)
         self._status.failing(self._retries.all())
         handled = False
@@ -164,7 +170,8 @@ class InboxDrops:
             log.debug("%s: %s", claim.name, step)
 
         try:
-            options = options_of(self._settings, origin=origin_of([str(self._inbox.folder / claim.name)], "inbox"))
+            origin = origin_of([str(self._inbox.folder / claim.name)], "inbox", claim.delivered)
+            options = inbox_options_of(self._settings, origin)
             return self._publish_drop(self._settings, [str(claim.path)], options, progress)
         except DropError as error:
             if claim.path.exists():
@@ -178,30 +185,44 @@ class InboxDrops:
             raise
 
     def _settle(self, claim: Claim, published: Published) -> None:
-        outcome = published.outcome
-        refused = outcome.result == "refused"
-        folder = self._inbox.destination(claim, "quarantine" if refused else "published")
+        outcome = self._unless_held_already(published.outcome)
+        place: SettledPlace = _PLACES.get(outcome.result, "published")
+        folder = self._inbox.destination(claim, place)
         # counted first, so that a crash between the two does not lose it
-        if refused:
+        if place == "quarantine":
             self._status.count_refused(claim.stamp, time.time(), (claim.name, str(folder)))
+        elif place == "held":
+            self._status.tell((claim.name, str(folder)))
         else:
             self._status.count_published(claim.stamp)
-        self._inbox.settle(claim, folder, reports(claim.name, outcome, self._text_of))
+        report = make_drop_report(claim.name, outcome, self._settings.data_path, claim.delivered)
+        self._inbox.settle(claim, folder, report_files(report, self._text_of(outcome)))
         self._status.waiting(max(0, self._status.now.waiting - 1))
         self._telling.tell_event(outcome_event(claim.name, folder, outcome))
         for record in published.behind:
             log.warning("instance %d on %s does not serve the release yet", record.pid, record.host)
-        if refused:
-            self.refused += 1
+        if place != "published":
+            self.not_published += 1
+            self._held.look(self._status)
             self._run_command()
 
+    def _unless_held_already(self, outcome: PublishOutcome) -> PublishOutcome:
+        """A drop that would be held is refused if one with the same contents is: a person decides on it once."""
+        if outcome.result != "held":
+            return outcome
+        same = next((held for held in held_drops(self._inbox.folder) if held.has(outcome.tables)), None)
+        if same is None:
+            return outcome
+        message = f"it has the same contents as {same.name}, which is held since {same.since:%Y-%m-%d %H:%M} UTC"
+        return refusal(self._settings.data_path, "already-held", message)
+
     def _run_command(self) -> None:
-        """Runs the operator's command for the last refusal, if one is set."""
+        """Runs the operator's command for the drop that was refused or held last, if one is set."""
         command, untold = self._settings.inbox_on_refusal, self._status.now.untold
         if command is not None and untold is not None:
             trouble = run_command(command, *untold)
             if trouble is not None:
-                message = f"the command for the refusal of {untold[0]} failed: {trouble}"
+                message = f"the command for {untold[0]} failed: {trouble}"
                 self._telling.tell("command_failed", message, drop=untold[0])
         self._status.told()
 

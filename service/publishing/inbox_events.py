@@ -21,6 +21,9 @@ EventKind = Literal[
     "published",
     "already_current",
     "refused",
+    "held",
+    "approved",
+    "discarded",
     "command_failed",
     "busy",
     "failed",
@@ -30,6 +33,7 @@ EventKind = Literal[
 _LEVELS: dict[EventKind, int] = {
     "foreign": logging.WARNING,
     "refused": logging.WARNING,
+    "held": logging.WARNING,
     "command_failed": logging.ERROR,
     "failed": logging.ERROR,
     "gone": logging.WARNING,
@@ -87,6 +91,8 @@ def outcome_event(name: str, folder: Path, outcome: PublishOutcome) -> Event:
     message = f"{name} was published: {release} is current; {summary}"
     if outcome.result == "refused":
         kind, message = "refused", f"{name} was refused: {summary}; see {path}"
+    elif outcome.result == "held":
+        kind, message = "held", f"{name} is held for approval: {summary}; see {path} and `forecast extracts held`"
     elif outcome.result == "already_current":
         kind, message = "already_current", f"{name} brings nothing new: {release} is current; {summary}"
     return Event(event=kind, message=message, drop=name, release=release, place=str(folder / name), report=path)

@@ -3,11 +3,13 @@
 <inbox>/<name>                        a drop, arriving or complete: a folder, or one Parquet file
 <inbox>/.claimed/<time>/<name>        a drop that is being published
 <inbox>/published/<name>-<time>/      <name> and its reports
+<inbox>/held/<name>-<time>/           <name> and its reports, until a person decides (`inbox_held`)
 <inbox>/quarantine/<name>-<time>/     <name> and its reports
 
 Each step is one rename, so after a crash a drop is whole and in exactly one place. Nothing is deleted or replaced.
 """
 
+import math
 import os
 import time
 import unicodedata
@@ -23,8 +25,8 @@ from service.publishing.arrivals import Arrivals
 from warehouse.files.atomic import clear_aside, exclusive, sync, write_atomically
 from warehouse.schema.errors import InboxError
 
-SettledPlace = Literal["published", "quarantine"]
-PLACES: tuple[SettledPlace, ...] = ("published", "quarantine")
+SettledPlace = Literal["published", "held", "quarantine"]
+PLACES: tuple[SettledPlace, ...] = ("published", "held", "quarantine")
 REPORTS = ("report.json", "report.txt")
 
 _PARQUET = (".parquet", ".parq", ".pq")
@@ -41,6 +43,14 @@ class Claim(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         return self.path.name
+
+    @property
+    def delivered(self) -> datetime:
+        """When the drop was claimed."""
+        try:
+            return datetime.strptime(self.stamp, "%Y%m%dT%H%M%S.%f%z")
+        except ValueError:  # somebody made this folder
+            return _now()
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -72,6 +82,7 @@ class Inbox:
         self._claimed = folder / ".claimed"
         self._lock = self._claimed / ".lock"
         self._now = now
+        self._marker_only = math.isinf(quiet)
         self._arrivals = Arrivals(
             marker=marker, quiet=quiet, by_age=by_age, clock=clock, file_clock=self._time_of_files
         )
@@ -110,7 +121,7 @@ class Inbox:
                 for entry in entries:
                     if entry.name.startswith(_HIDDEN) or entry.name in PLACES:
                         continue
-                    why = _foreign(entry)
+                    why = _foreign(entry) or self._never_complete(entry)
                     if why is None:
                         drops.append(Path(entry.path))
                     else:
@@ -150,11 +161,10 @@ class Inbox:
         found = []
         try:
             for folder in sorted(path for path in self._claimed.iterdir() if path.is_dir()):
-                inside = list(folder.iterdir())
-                drops = [path for path in inside if path.name not in REPORTS and not path.name.startswith(_HIDDEN)]
-                if drops:
-                    found.append(Claim(folder.name, drops[0]))
-                elif not inside:
+                drop = drop_in(folder)
+                if drop is not None:
+                    found.append(Claim(folder.name, drop))
+                elif not any(folder.iterdir()):
                     folder.rmdir()  # its watcher ended between making the folder and moving the drop
         except OSError as error:
             raise self._unusable(error) from None
@@ -163,26 +173,16 @@ class Inbox:
     def destination(self, claim: Claim, place: SettledPlace) -> Path:
         """The folder in `place` for a settled drop; it does not exist yet."""
         name = os.fsencode(claim.name)[:_LONGEST_NAME].decode(errors="ignore")
-        wanted = self.folder / place / f"{name}-{self._now():%Y%m%dT%H%M%SZ}"
-        found, number = wanted, 1
-        while os.path.lexists(found):
-            number += 1
-            found = wanted.with_name(f"{wanted.name}-{number}")
-        return found
+        return free_path(self.folder / place / f"{name}-{self._now():%Y%m%dT%H%M%SZ}")
 
     def settle(self, claim: Claim, destination: Path, reports: Mapping[str, bytes]) -> None:
         """Moves a drop and its reports to `destination`, in one rename. Raises InboxError."""
-        folder = claim.path.parent
-        try:
-            for name, text in reports.items():
-                clear_aside(folder / name)
-                write_atomically(folder / name, text)
-            folder.rename(destination)
-            sync(destination.parent)
-            sync(self._claimed)
-        except OSError as error:
-            why = error.strerror or error
-            raise InboxError(f"{claim.path} cannot be moved to {destination.parent}: {why}") from None
+        move(claim.path, destination, reports)
+
+    def _never_complete(self, entry: "os.DirEntry[str]") -> str | None:
+        if self._marker_only and not entry.is_dir(follow_symlinks=False):
+            return "it is one file, which cannot hold a marker: put it into a folder"
+        return None
 
     def _time_of_files(self) -> int:
         """The file system's own clock in ns; on a network it is not this machine's."""
@@ -191,6 +191,40 @@ class Inbox:
 
     def _unusable(self, error: OSError) -> InboxError:
         return InboxError(f"the inbox {self.folder} cannot be used: {error.filename}: {error.strerror or error}")
+
+
+def drop_in(folder: Path) -> Path | None:
+    """The drop in a folder that holds one, perhaps with its reports; None if it is gone. Raises OSError."""
+    inside = (path for path in folder.iterdir() if path.name not in REPORTS and not path.name.startswith(_HIDDEN))
+    return min(inside, default=None)
+
+
+def free_path(wanted: Path) -> Path:
+    """`wanted`, with a number behind it if it exists."""
+    found, number = wanted, 1
+    while os.path.lexists(found):
+        number += 1
+        found = wanted.with_name(f"{wanted.name}-{number}")
+    return found
+
+
+def move(drop: Path, destination: Path, reports: Mapping[str, bytes]) -> None:
+    """Moves the folder of `drop`, with these reports in it, to `destination`, in one rename. Raises InboxError."""
+    folder = drop.parent
+    try:
+        write_reports(folder, reports)
+        folder.rename(destination)
+        sync(destination.parent)
+        sync(folder.parent)
+    except OSError as error:
+        raise InboxError(f"{drop} cannot be moved to {destination.parent}: {error.strerror or error}") from None
+
+
+def write_reports(folder: Path, reports: Mapping[str, bytes]) -> None:
+    """Writes or replaces the reports in the folder of a drop. Raises OSError."""
+    for name, text in reports.items():
+        clear_aside(folder / name)
+        write_atomically(folder / name, text)
 
 
 def _foreign(entry: "os.DirEntry[str]") -> str | None:

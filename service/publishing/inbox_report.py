@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -10,6 +12,15 @@ from warehouse.schema.comparison import Comparison
 from warehouse.schema.findings import Finding
 
 TextOf = Callable[[PublishOutcome], str]
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person decided on a held drop."""
+
+    what: Literal["approved", "discarded"]
+    reason: str
+    by: str
+    at: datetime
 
 
 class DropReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,17 +32,43 @@ class DropReport(msgspec.Struct, frozen=True, kw_only=True):
     release: str | None  # current when the report was written
     findings: tuple[Finding, ...]
     comparison: Comparison | None
+    delivered: datetime | None = None  # when the inbox took the drop
+    data_folder: str | None = None  # that the drop is for
+    tables: dict[str, str] = {}  # that the drop brings: checksums of their contents
+    decision: Decision | None = None  # None unless the drop was held
 
 
-def reports(drop: str, outcome: PublishOutcome, text_of: TextOf) -> dict[str, bytes]:
-    """The files by name, for programs and for people; `text_of` makes the text for people."""
-    content = DropReport(
+def make_drop_report(
+    drop: str, outcome: PublishOutcome, data: Path, delivered: datetime | None, decision: Decision | None = None
+) -> DropReport:
+    return DropReport(
         drop=drop,
         result=outcome.result,
         at=datetime.now(UTC).replace(microsecond=0),
         release=outcome.manifest.id if outcome.manifest else None,
         findings=outcome.report.findings,
         comparison=outcome.report.comparison,
+        delivered=delivered,
+        data_folder=str(data.absolute()),
+        tables=outcome.tables,
+        decision=decision,
     )
-    text = f"{drop}, {content.at:%Y-%m-%d %H:%M:%S} UTC\n\n{text_of(outcome)}"
-    return {"report.json": msgspec.json.format(msgspec.json.encode(content)), "report.txt": text.encode()}
+
+
+def report_files(report: DropReport, text: str) -> dict[str, bytes]:
+    """The files by name, for programs and for people, who read `text`."""
+    lines = [f"{report.drop}, {_time(report.at)}"]
+    said = report.decision
+    if said is None and report.result == "held":
+        lines.append("to decide: `forecast extracts approve`, or `discard`, with this name and --reason TEXT")
+    elif said is not None:
+        lines.append(f"{said.what} by {said.by}, {_time(said.at)}: {said.reason}")
+    head = "\n".join(lines)
+    return {
+        "report.json": msgspec.json.format(msgspec.json.encode(report)),
+        "report.txt": f"{head}\n\n{text}".encode(errors="backslashreplace"),
+    }
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,8 +1,10 @@
 """What the inbox's watchers have done, kept in the data folder over restarts. Every instance's /metrics shows it."""
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from warehouse.files.atomic import clear_aside, open_lock, write_atomically
 from warehouse.files.reading import read_struct
 
 _FILE = "inbox.json"
+_LOCK = "inbox.json.lock"
 _WATCHED = "inbox.watched"
 
 
@@ -25,15 +28,21 @@ class Failing(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of the status file. It outlives watchers; the one that watches writes it."""
+    """The content of the status file. It outlives watchers."""
 
     published: int = 0  # drops since the data folder was made, also those that were current already
     refused: int = 0  # likewise
     waiting: int = 0  # drops in the inbox now, arriving and claimed ones included
     last_refusal: float | None = None  # Unix time
     counted: str | None = None  # stamp of the claim counted last: a crash before it is settled must not count it twice
-    untold: tuple[str, str] | None = None  # a refused drop whose command has not ended: name, folder in quarantine
+    untold: tuple[str, str] | None = None  # a refused or held drop whose command has not ended: name, its folder
     failing: tuple[Failing, ...] = ()
+    held: int = 0  # drops that wait for a person now
+    held_since: float | None = None  # Unix time since when the oldest of them waits
+
+    def held_age(self) -> float:
+        """Seconds for which the oldest held drop has waited; 0 if none is held."""
+        return max(0.0, time.time() - self.held_since) if self.held_since is not None else 0.0
 
 
 @contextmanager
@@ -78,16 +87,17 @@ def read_status(data: Path) -> Status:
 
 
 class StatusFile:
-    """The status file, for the one watcher that may write it, while it holds the lock.
+    """The status file. The watcher writes it, and each command that decides on a held drop; a lock keeps them apart.
 
-    Counting raises OSError if it cannot be written, and changes nothing then. `waiting` and `failing` ignore such an
-    error: a full disk must not keep the watcher from trying again.
+    Counting raises OSError if it cannot be written, and changes nothing then. `waiting`, `failing` and `held` ignore
+    such an error: a full disk must not keep the watcher from trying again.
     """
 
     def __init__(self, data: Path) -> None:
-        self._path = data / _FILE
-        clear_aside(self._path)
-        self.now = read_status(data)
+        self._data = data
+        with self._alone() as now:
+            clear_aside(data / _FILE)
+            self.now = now
 
     def waiting(self, number: int) -> None:
         with suppress(OSError):
@@ -97,20 +107,51 @@ class StatusFile:
         with suppress(OSError):
             self._change(failing=failing)
 
+    def held(self, since: Sequence[datetime]) -> None:
+        """`since` says for each held drop since when it waits."""
+        with suppress(OSError):
+            self._change(held=len(since), held_since=min(since).timestamp() if since else None)
+
     def count_published(self, claim: str) -> None:
-        self._change(published=self.now.published + self._is_new(claim), counted=claim, untold=None)
+        with self._alone() as now:
+            self._write(now, published=now.published + (claim != now.counted), counted=claim, untold=None)
 
     def count_refused(self, claim: str, at: float, untold: tuple[str, str]) -> None:
-        self._change(refused=self.now.refused + self._is_new(claim), counted=claim, last_refusal=at, untold=untold)
+        with self._alone() as now:
+            more = now.refused + (claim != now.counted)
+            self._write(now, refused=more, counted=claim, last_refusal=at, untold=untold)
+
+    def count_approved(self) -> None:
+        with self._alone() as now:
+            self._write(now, published=now.published + 1)
+
+    def count_discarded(self, at: float) -> None:
+        with self._alone() as now:
+            self._write(now, refused=now.refused + 1, last_refusal=at)
+
+    def tell(self, untold: tuple[str, str]) -> None:
+        """Notes that the command has to run for a held drop. The drop is counted once a person has decided."""
+        self._change(untold=untold)
 
     def told(self) -> None:
         self._change(untold=None)
 
-    def _is_new(self, claim: str) -> bool:
-        return claim != self.now.counted
-
     def _change(self, **changes: object) -> None:
-        changed = msgspec.structs.replace(self.now, **changes)
-        if changed != self.now:
-            write_atomically(self._path, msgspec.json.encode(changed))
-            self.now = changed
+        with self._alone() as now:
+            self._write(now, **changes)
+
+    def _write(self, now: Status, **changes: object) -> None:
+        changed = msgspec.structs.replace(now, **changes)
+        if changed != now:
+            write_atomically(self._data / _FILE, msgspec.json.encode(changed))
+        self.now = changed
+
+    @contextmanager
+    def _alone(self) -> Iterator[Status]:
+        """What is stored, while nobody else changes it."""
+        descriptor = open_lock(self._data / _LOCK)
+        try:
+            flock(descriptor, LOCK_EX)  # waits at most while another process writes
+            yield read_status(self._data)
+        finally:
+            os.close(descriptor)

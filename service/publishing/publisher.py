@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -15,6 +16,7 @@ from service.publishing.rollback import SERVED_WITHIN_SECONDS
 from service.publishing.warming import warm_release
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
 from warehouse.releases.catalog import Catalog, Manifest, Origin
+from warehouse.releases.deliveries import note_delivery
 from warehouse.releases.instances import InstanceRecord, wait_until_served
 from warehouse.releases.retire import retire_all_but
 from warehouse.rules.acceptance import parse_acceptance
@@ -34,11 +36,15 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     retired: tuple[str, ...] = ()  # ids of the releases that were removed
 
 
-def origin_of(paths: Sequence[str], via: Literal["command", "inbox", "demo"]) -> Origin:
+def origin_of(
+    paths: Sequence[str], via: Literal["command", "inbox", "demo"], delivered: datetime | None = None
+) -> Origin:
     """The origin of a drop at `paths`: published by whoever runs this process, on this host."""
     shown = [printable(os.path.abspath(Path(path).expanduser())) for path in paths[:_MOST_PATHS]]  # noqa: PTH100 - keeps links
     more = [f"and {len(paths) - _MOST_PATHS:,} more"] if len(paths) > _MOST_PATHS else []
-    return Origin(by=whoami(), host=printable(socket.gethostname()), paths=(*shown, *more), via=via)
+    return Origin(
+        by=whoami(), host=printable(socket.gethostname()), paths=(*shown, *more), via=via, delivered=delivered
+    )
 
 
 def options_of(
@@ -63,6 +69,13 @@ def options_of(
     )
 
 
+def inbox_options_of(settings: Settings, origin: Origin | None = None) -> PublishOptions:
+    """The options of a drop of the inbox: more may be asked of it, because nobody looks on."""
+    return msgspec.structs.replace(
+        options_of(settings, origin=origin), required=settings.inbox_tables, hold=settings.inbox_hold
+    )
+
+
 def publish_and_wait(
     settings: Settings, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback
 ) -> Published:
@@ -73,8 +86,10 @@ def publish_and_wait(
         return warm_release(settings, folder, manifest, tell)
 
     outcome = publish(catalog, paths, options, progress, warm=warmed)
-    if outcome.manifest is None or outcome.result == "refused":
+    if outcome.manifest is None or outcome.result in ("refused", "held"):
         return Published(outcome=outcome)
+    with suppress(OSError):  # the drop is live all the same, and its release has the time
+        note_delivery(settings.data_path, outcome.manifest.id)
     behind = wait_until_served(settings.data_path, outcome.manifest.id, SERVED_WITHIN_SECONDS, progress)
     retired: list[str] = []
     if outcome.result == "published":

@@ -1,4 +1,4 @@
-"""Runs the operator's command when a drop of the inbox is refused."""
+"""Runs the operator's command when a drop of the inbox is refused or held."""
 
 import contextlib
 import os
@@ -15,10 +15,13 @@ MAX_HOOK_SECONDS = 30.0
 def run_command(command: str, name: str, folder: str) -> str | None:
     """Runs `command`, without a shell, for the drop `name` in `folder`; returns how it failed, None if it did not.
 
+    `folder` lies in quarantine/ or held/.
+
     The message repeats neither the command, which may contain a token, nor its output.
     """
     drop = {
         "DROP_NAME": name,
+        "DROP_RESULT": "held" if Path(folder).parent.name == "held" else "refused",
         "DROP_PATH": str(Path(folder) / name),
         "DROP_REPORT": str(Path(folder) / "report.json"),
     }

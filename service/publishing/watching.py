@@ -1,6 +1,7 @@
 """Builds the inbox watcher from the settings, for `forecast extracts watch` and for the watcher process of `serve`."""
 
 import io
+import math
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +30,8 @@ def make_watcher(
     *,
     once: bool = False,
 ) -> Watcher:
-    inbox = Inbox(Path(folder), marker=settings.inbox_marker, quiet=settings.inbox_quiet, by_age=once)
+    quiet = math.inf if settings.inbox_quiet == "never" else settings.inbox_quiet
+    inbox = Inbox(Path(folder), marker=settings.inbox_marker, quiet=quiet, by_age=once)
     return Watcher(settings, inbox, Means(tell=tell, text_of=report_text, on_problem=on_problem))
 
 

@@ -27,8 +27,10 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def verdict(outcome: PublishOutcome) -> Verdict:
     summary, manifest = outcome.report.summary(), outcome.manifest
-    if outcome.result == "refused":
+    if outcome.result in ("refused", "held"):
         kept = f"{manifest.id} stays current" if manifest else "nothing is published"
+        if outcome.result == "held":
+            return Verdict("bad", "Held for approval", f"{summary}; {kept}.")
         return Verdict("bad", "Refused", f"{summary}; {kept}.")
     if outcome.result == "already_current":
         return Verdict("good", "Already current", f"{summary}.")

@@ -1,10 +1,13 @@
 """Every setting is declared whole: described, valid by default, masked where it is secret."""
 
+from typing import get_args
+
 import msgspec
 import pytest
 
 from config.loading import load
-from config.settings import Settings, describe, is_secret, is_url, masked_setting, names
+from config.settings import Settings, TableName, describe, is_secret, is_url, masked_setting, names
+from warehouse.schema.tables import TABLES
 
 SECRETS = {
     "keys_url",
@@ -50,3 +53,7 @@ def test_settings_cannot_be_changed_once_read() -> None:
     """Settings are frozen: what `forecast config` shows is what every part of the process works with."""
     with pytest.raises(AttributeError):
         load({}).settings.workers = 3  # type: ignore[misc]  # the very thing that must not work
+
+
+def test_the_tables_that_a_setting_may_name_are_those_of_a_drop() -> None:
+    assert get_args(TableName) == tuple(table.name for table in TABLES)

@@ -24,6 +24,14 @@ BAD = Published(
         result="refused", report=make_report([make_finding("truncated-file", "half of it")]), manifest=None
     )
 )
+HELD = Published(
+    outcome=PublishOutcome(
+        result="held",
+        report=make_report([make_finding("total-drift", "6 % less", measured=0.06)]),
+        manifest=None,
+        tables={"population": "aa"},
+    )
+)
 FULL = CatalogError("cannot write the data folder: No space left on device")
 BUSY = BusyError("another publisher is at work")
 
@@ -38,6 +46,7 @@ class Site:
         self.failing: dict[str, BaseException] = {}
         self.handed: list[str] = []
         self.handed_at: list[float] = []
+        self.options: list[PublishOptions] = []
         self.events: list[Event] = []
         self.problems: list[str | None] = []
         self.slept: list[float] = []
@@ -52,16 +61,25 @@ class Site:
             (drop / "_SUCCESS").touch()
         return drop
 
+    @property
+    def settings(self) -> Settings:
+        return Settings(data_dir=str(self.data), inbox=str(self.inbox), inbox_on_refusal=self.command)
+
     def watcher(self, publish: Publish | None = None) -> Watcher:
-        settings = Settings(data_dir=str(self.data), inbox=str(self.inbox), inbox_on_refusal=self.command)
         means = Means(
             tell=self.events.append,
-            text_of=lambda outcome: f"in words: {outcome.report.summary()}",
+            text_of=text_of,
             on_problem=self.problems.append,
-            publish=publish or self._publish,
+            publish=publish or self.publish,
             sleep=self._sleep,
         )
-        return Watcher(settings, Inbox(self.inbox, marker="_SUCCESS", quiet=30), means)
+        return Watcher(self.settings, Inbox(self.inbox, marker="_SUCCESS", quiet=30), means)
+
+    def hold(self, name: str, answer: Published = HELD) -> None:
+        """Puts a drop that a watcher holds."""
+        self.put(name)
+        self.answers.append(answer)
+        assert not self.watcher().once()
 
     def watch(self, sleeps: int) -> None:
         """Until the watcher has slept so many times."""
@@ -75,13 +93,15 @@ class Site:
 
     def placed(self, place: str) -> list[str]:
         """The drops that are in a place, in the order of their coming there."""
-        return sorted(path.name.rpartition("-")[0] for path in (self.inbox / place).iterdir())
+        folders = (path for path in (self.inbox / place).iterdir() if path.is_dir())
+        return sorted(path.name.rpartition("-")[0] for path in folders)
 
-    def _publish(self, _: Settings, paths: Sequence[str], __: PublishOptions, ___: ProgressCallback) -> Published:
+    def publish(self, _: Settings, paths: Sequence[str], options: PublishOptions, __: ProgressCallback) -> Published:
         (path,) = paths
         assert (Path(path) / "part.parquet").exists(), "whole, and where it was said to be"
         self.handed.append(Path(path).name)
         self.handed_at.append(sum(self.slept))
+        self.options.append(options)
         if Path(path).name in self.failing:
             raise self.failing[Path(path).name]
         answer = self.answers.pop(0) if self.answers else GOOD
@@ -92,6 +112,10 @@ class Site:
     def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.on_sleep(len(self.slept))
+
+
+def text_of(outcome: PublishOutcome) -> str:
+    return f"in words: {outcome.report.summary()}"
 
 
 def stop() -> None:

@@ -48,6 +48,7 @@ class ReadRequest(msgspec.Struct, frozen=True, kw_only=True):
     out: str  # an empty folder for the tables
     before: BaseRelease | None  # the current release
     withdrawn: tuple[str, ...] = ()  # tables not to keep from `before`
+    required: tuple[str, ...] = ()  # tables that the drop must bring
     limits: dict[str, float] = {}  # by rule
     partial: bool = False  # needed tables may be missing
     failures: str | None = None  # a folder for the rows at fault
@@ -125,6 +126,7 @@ def _read(
     findings = [*recognised.findings, *findings, *_changed(drop.files, seen), *month_findings(dates)]
     kept = _kept(before, tables, request.withdrawn)
     findings = _about_tables(drop, findings, {table.name for table in tables}, kept, before, request)
+    findings += _lacking(request.required, {table.name for table in tables}, findings)
     progress("validating")
     locations = _locations(tables, kept, before)
     validated = validate(connection, tables, locations, findings)
@@ -294,3 +296,13 @@ def _unread_as_errors(drop: Drop, findings: list[Finding], lacking: list[str]) -
 
 def _stem(label: str) -> str:
     return Path(label).name.partition(".")[0].lower()
+
+
+def _lacking(required: Iterable[str], brought: set[str], findings: Iterable[Finding]) -> list[Finding]:
+    """Findings on required tables that the drop does not bring, unless another error tells what is wrong with them."""
+    told = {finding.table for finding in findings if finding.severity == "error"}
+    lacking = [name for name in dict.fromkeys(required) if name not in brought and name not in told]
+    if not lacking:
+        return []
+    message = f"the drop does not bring {', '.join(lacking)}"
+    return [make_finding("required-table", message, count=len(lacking), samples=tuple(lacking))]

@@ -8,6 +8,7 @@ from warehouse.schema.findings import Finding
 
 # Somebody accepted what these rules found, so drift is measured from there on.
 _DRIFT = frozenset(("total-drift", "state-drift", "slow-drift", "uniform-scale"))
+_HALF_A_YEAR = 6  # months; a month's number does not say of which year it is
 
 
 def baseline_of(catalog: Catalog, current: Manifest) -> Manifest | None:
@@ -39,6 +40,24 @@ def delivered_before(catalog: Catalog, current: Manifest, brought: Mapping[str, 
         )
         for release, names in found.items()
     ]
+
+
+def older_than_current(current: Manifest, brought: Mapping[str, TableInfo]) -> list[Finding]:
+    """A finding if tables of the drop carry an earlier date or month than those of `current`."""
+    older = []
+    for name, info in brought.items():
+        known = current.tables.get(name)
+        if known is None:
+            continue
+        if info.as_of is not None and known.as_of is not None:
+            if info.as_of < known.as_of:
+                older.append(f"{name}: {info.as_of}, after {known.as_of}")
+        elif info.month is not None and known.month is not None and 0 < (known.month - info.month) % 12 < _HALF_A_YEAR:
+            older.append(f"{name}: month {info.month}, after month {known.month}")
+    if not older:
+        return []
+    message = f"the drop carries an earlier date than {current.id}; it may be an old export"
+    return [make_finding("older-than-current", message, count=len(older), samples=tuple(older[:5]))]
 
 
 def _has(manifest: Manifest, name: str, info: TableInfo) -> bool:

@@ -20,10 +20,11 @@ from warehouse.drops.pipeline import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.reader import DropReader, read_in_subprocess
 from warehouse.files.full_disk import with_remedy
 from warehouse.publishing import build
-from warehouse.publishing.history import baseline_of, delivered_before
+from warehouse.publishing.approval import SeenWhenHeld, approval_findings
+from warehouse.publishing.history import baseline_of, delivered_before, older_than_current
 from warehouse.releases.catalog import Catalog, Manifest, Origin, TableInfo
 from warehouse.releases.table_files import content_of, table_file
-from warehouse.rules.acceptance import check_acceptance, check_severities, fold, judge
+from warehouse.rules.acceptance import check_acceptance, check_hold, check_severities, fold, judge
 from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.rules.failures import FailureFile, prepare_folder
 from warehouse.schema.comparison import Comparison
@@ -39,6 +40,10 @@ _MEMORY_BYTES = 512 << 20  # DuckDB's own limit
 WarmCallback = Callable[[Path, Manifest, ProgressCallback], Sequence[Finding]]
 
 
+# "held": refused, but a person may approve it; "passed": a dry run without errors
+Result = Literal["published", "already_current", "refused", "held", "passed"]
+
+
 class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to publish. Made by the caller for one publish."""
 
@@ -47,16 +52,20 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
     severities: dict[str, Severity] = {}  # by rule
     strict: bool = False  # warnings refuse the drop as well
     withdrawn: tuple[str, ...] = ()  # tables to leave out
+    required: tuple[str, ...] = ()  # tables that the drop must bring
+    hold: tuple[str, ...] = ()  # rules whose findings, whatever their severity, hold the drop for approval
     acceptance: Acceptance | None = None
+    seen: SeenWhenHeld | None = None  # of a drop that was held, and is approved now
     origin: Origin | None = None
     failures: str | None = None  # a folder for all rows at fault; files of an earlier run there are replaced
     compared: bool = True  # False: the drop is checked as if nothing had been published
     partial: bool = False  # needed tables may be missing; for a check only
 
     def check(self) -> None:
-        """Raises WarehouseError if a limit, severity, acceptance or withdrawn table is not possible."""
+        """Raises WarehouseError if a limit, severity, rule to hold, acceptance or withdrawn table is not possible."""
         RuleLimits(self.limits)
         check_severities(self.severities)
+        check_hold(self.hold)
         check_acceptance(self.acceptance)
         optional = [one.name for one in TABLES if not one.needed]
         for name in self.withdrawn:
@@ -67,10 +76,11 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
 class PublishOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a drop. Made once for each publish or dry run."""
 
-    result: Literal["published", "already_current", "refused", "passed"]  # "passed": a dry run without errors
+    result: Result
     report: ValidationReport
     manifest: Manifest | None  # of the release that is current now
     failures: tuple[FailureFile, ...] = ()  # files of all rows at fault, if they were asked for
+    tables: dict[str, str] = {}  # that the drop brings: checksums of their contents, whatever the order of rows
 
 
 def publish(
@@ -158,7 +168,7 @@ class _Publication:
         self._catalog.adopt(self._staged, manifest)
         self._progress("switching")
         self._catalog.switch(manifest.id, self._options.origin.by if self._options.origin else None)
-        return PublishOutcome(result="published", report=summary, manifest=manifest)
+        return msgspec.structs.replace(outcome, result="published", report=summary, manifest=manifest)
 
     def examine(self, paths: Sequence[str]) -> tuple[PublishOutcome, build.ReleaseContents]:
         """Reads the drop and compares it with the current release. The result is `passed` if it may be published."""
@@ -171,16 +181,25 @@ class _Publication:
             tables = read.tables | self._carry(connection, before, read.kept)
             contents = build.ReleaseContents(tables, attribution, read.illustrative)
             comparison, compared = self._compare(connection, before, tables, budget)
-        again = delivered_before(self._catalog, before, read.tables) if before else []
-        findings = [*read.findings, *again, *compared]
         options = self._options
-        judged = judge(findings, options.acceptance, options.severities, strict=options.strict)
+        if before is not None:
+            findings = [*delivered_before(self._catalog, before, read.tables), *older_than_current(before, read.tables)]
+            compared = [*findings, *compared]
+        findings = [*read.findings, *compared]
+        known = before is not None and before.id.endswith(f"-{contents.digest}")
+        if options.seen is not None and not known:
+            findings += approval_findings(options.seen, read.tables, current)
+        severities = options.severities | ({} if known else dict.fromkeys(options.hold, "error"))
+        judged = judge(findings, options.acceptance, severities, strict=options.strict)
         summary = make_report(fold(judged), comparison)
-        if summary.refused:
-            return PublishOutcome(result="refused", report=summary, manifest=current), contents
-        if before and before.id.endswith(f"-{contents.digest}"):
-            return PublishOutcome(result="already_current", report=summary, manifest=before), contents
-        return PublishOutcome(result="passed", report=summary, manifest=current), contents
+        result: Result = "passed"
+        if known and (not summary.refused or summary.refused_only_by(options.hold)):
+            result = "already_current"
+        elif summary.refused:
+            result = "held" if summary.refused_only_by(options.hold) else "refused"
+        brought = {name: info.checksum for name, info in read.tables.items()}
+        outcome = PublishOutcome(result=result, report=summary, manifest=current, tables=brought)
+        return outcome, contents
 
     def _read(self, paths: Sequence[str], current: Manifest | None) -> ReadResult:
         before = None
@@ -192,6 +211,7 @@ class _Publication:
             out=str(self._tables),
             before=before,
             withdrawn=self._options.withdrawn,
+            required=self._options.required,
             limits=self._options.limits,
             partial=self._options.partial,
             failures=self._options.failures,

@@ -67,6 +67,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     paths: tuple[str, ...]  # the drop's paths on `host`, as given to publish
     via: Literal["command", "inbox", "demo"]
+    delivered: datetime | None = None  # when the inbox took the drop; None if it came another way
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +86,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     findings: dict[str, int]  # how many, by severity
     acceptance: Acceptance | None = None
     origin: Origin | None = None  # None if an earlier version published the release
+
+    @property
+    def delivered(self) -> datetime:
+        """When its drop came: of two releases, the one that was delivered later is newer."""
+        return (self.origin and self.origin.delivered) or self.published_at
 
 
 class Pointer(msgspec.Struct, frozen=True):

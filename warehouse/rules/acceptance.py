@@ -118,11 +118,18 @@ def check_acceptance(acceptance: Acceptance | None) -> None:
             raise _unbounded(rule)
 
 
-def _acceptable(name: str) -> Rule:
+def check_hold(names: Iterable[str]) -> None:
+    """Raises WarehouseError if `names` has a rule that no approval could let through."""
+    for name in names:
+        _acceptable(name, "held for approval")
+
+
+def _acceptable(name: str, what: str = "accepted") -> Rule:
+    """The rule, if its findings can be published: its errors can be overridden, or it makes none by itself."""
     rule = RULES.get(name)
-    if rule is None or not rule.override:
+    if rule is None or (rule.severity == "error" and not rule.override):
         possible = ", ".join(rule.name for rule in RULES.values() if rule.override)
-        raise WarehouseError(f"{name} cannot be accepted: only {possible} can")
+        raise WarehouseError(f"{name} cannot be {what}: only {possible} can, and what is a warning or a note")
     return rule
 
 

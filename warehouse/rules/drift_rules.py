@@ -2,6 +2,17 @@
 
 from warehouse.rules.rule import Rule
 
+# What an old table brings along.
+_STALE = (
+    "vanished-figure",
+    "total-drift",
+    "state-drift",
+    "slow-drift",
+    "uniform-scale",
+    "coverage-lost",
+    "figures-moved",
+)
+
 DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="vanished-figure",
@@ -53,15 +64,15 @@ DRIFT_RULES: tuple[Rule, ...] = (
         about="A table of the drop must not be that of an older release, which newer ones replaced.",
         remedy="deliver the newest export; to go back to a release, use `forecast extracts rollback`",
         override=True,
-        explains=(
-            "vanished-figure",
-            "total-drift",
-            "state-drift",
-            "slow-drift",
-            "uniform-scale",
-            "coverage-lost",
-            "figures-moved",
-        ),
+        explains=_STALE,
+    ),
+    Rule(
+        name="older-than-current",
+        severity="error",
+        about="The date that a table carries (UPDATED_AT, MONTH_CODE) must not be before that of the current release.",
+        remedy="deliver the newest export; to go back to a release, use `forecast extracts rollback`",
+        override=True,
+        explains=_STALE,
     ),
     Rule(
         name="unreadable-baseline",

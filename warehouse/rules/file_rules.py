@@ -46,7 +46,7 @@ FILE_RULES: tuple[Rule, ...] = (
     Rule(
         name="changed-file",
         severity="error",
-        about="A file must not change while it is read.",
+        about="A file must not change while it is read, or while its drop is held.",
         remedy="publish when the export is complete",
     ),
     Rule(
@@ -80,8 +80,21 @@ FILE_RULES: tuple[Rule, ...] = (
     Rule(
         name="overtaken",
         severity="error",
-        about="A drop in the inbox that fails for unrelated reasons is set aside once a newer one is live.",
+        about="A drop of the inbox that failed or was held does not replace a newer one that went live meanwhile.",
         remedy="to publish it over the newer one, move it back into the inbox",
+    ),
+    Rule(
+        name="already-held",
+        severity="error",
+        about="A drop of the inbox must not have the same contents as one that is held.",
+        remedy="approve or discard the one that is held",
+    ),
+    Rule(
+        name="required-table",
+        severity="error",
+        about="A drop of the inbox must bring the tables that FORECAST_INBOX_TABLES names.",
+        remedy="deliver all tables of a month together",
+        override=True,
     ),
 )
 

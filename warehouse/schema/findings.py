@@ -1,6 +1,6 @@
 """Findings: what the rules say about a drop, and the report that collects them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Literal
 
@@ -58,6 +58,11 @@ class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
     def refused(self) -> bool:
         """Whether any finding is an error, so that the drop cannot be published."""
         return any(finding.severity == "error" for finding in self.findings)
+
+    def refused_only_by(self, rules: Collection[str]) -> bool:
+        """Whether there are errors, all of these rules or following from one of them."""
+        errors = [one for one in self.findings if one.severity == "error"]
+        return bool(errors) and all(one.rule in rules or one.follows in rules for one in errors)
 
     def count(self, severity: Severity) -> int:
         return sum(finding.severity == severity for finding in self.findings)

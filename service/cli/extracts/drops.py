@@ -12,6 +12,8 @@ import msgspec
 from config.settings import Settings
 from service.base import interruption
 from service.cli.extracts.contract import contract
+from service.cli.extracts.held import approve, discard, held
+from service.cli.extracts.outcome import aftermath, outcome_as_json, print_outcome, print_published
 from service.cli.extracts.releases import (
     diff,
     explains_interruption,
@@ -34,7 +36,7 @@ from service.cli.output import (
     stdout,
     tell_data_folder,
 )
-from service.publishing.publisher import Published, options_of, origin_of, publish_and_wait
+from service.publishing.publisher import options_of, origin_of, publish_and_wait
 from service.reports import terminal
 from service.reports.text_table import text_table
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, dry_run
@@ -65,7 +67,7 @@ def extracts() -> None:
     interruption.ends_by(connections.interrupt)
 
 
-for _command in (list_releases, show, rollback, diff, retire_releases, contract, watch):
+for _command in (list_releases, show, rollback, diff, retire_releases, contract, watch, held, approve, discard):
     extracts.add_command(_command)
 
 
@@ -135,10 +137,9 @@ def publish_drop(
     with explains_interruption(Catalog(settings.data_path)), terminal.progress(stderr()) as tell:
         published = publish_and_wait(settings, paths, options, tell)
     if as_json:
-        print_json(_as_json(published.outcome, failures) | _aftermath(published) | data_folder_member(settings))
+        print_json(outcome_as_json(published.outcome, failures) | aftermath(published) | data_folder_member(settings))
     else:
-        _print_outcome(published.outcome, failures)
-        _print_aftermath(published)
+        print_published(published, failures)
         tell_data_folder(settings)
     warn_behind(list(published.behind))
     _end(published.outcome, as_json=as_json)
@@ -208,9 +209,9 @@ def check_drop(
     if html is not None:
         terminal.write_html(html, outcome, " ".join(paths))
     if as_json:
-        print_json(_as_json(outcome, failures) | ({} if alone else data_folder_member(settings)))
+        print_json(outcome_as_json(outcome, failures) | ({} if alone else data_folder_member(settings)))
     else:
-        _print_outcome(outcome, failures)
+        print_outcome(outcome, failures)
         if alone:
             stderr().print("[dim]not compared with a release (--no-release)[/dim]")
         else:
@@ -310,41 +311,12 @@ def _failures_folder(folder: Path | None, paths: tuple[str, ...]) -> str | None:
     return str(absolute)
 
 
-def _print_outcome(outcome: PublishOutcome, failures: Path | None) -> None:
-    terminal.print_outcome(stderr(), outcome)
-    if failures is not None:
-        terminal.print_failures(stderr(), outcome.failures)
-    if outcome.result in ("published", "already_current") and outcome.manifest is not None:
-        click.echo(outcome.manifest.id)
-
-
-def _print_aftermath(published: Published) -> None:
-    if published.retired:
-        stderr().print(f"[dim]retired {len(published.retired)}: {', '.join(published.retired)}[/dim]")
-
-
 def _end(outcome: PublishOutcome, *, as_json: bool) -> None:
     if outcome.result != "refused":
         return
     if as_json:
         click.echo(f"forecast: refused: {outcome.report.summary()}", err=True)
     sys.exit(FAILED)
-
-
-def _as_json(outcome: PublishOutcome, failures: Path | None) -> dict[str, object]:
-    return {
-        "result": outcome.result,
-        "release": outcome.manifest.id if outcome.manifest else None,
-        "findings": outcome.report.findings,
-        "comparison": outcome.report.comparison,
-    } | ({} if failures is None else {"failures": outcome.failures})
-
-
-def _aftermath(published: Published) -> dict[str, object]:
-    return {
-        "behind": [msgspec.structs.asdict(record) for record in published.behind],
-        "retired": published.retired,
-    }
 
 
 def _rule_as_json(rule: Rule, limits: RuleLimits, severities: Mapping[str, Severity]) -> dict[str, object]:

@@ -22,13 +22,13 @@ def watch(folder: str | None, once: bool, as_json: bool) -> None:
     FOLDER is the inbox. Default: FORECAST_INBOX. `forecast serve` does the same by itself if FORECAST_INBOX is set.
 
     A drop is a folder or one Parquet file. It counts as complete once it holds the file FORECAST_INBOX_MARKER, or once
-    nothing in it has changed for FORECAST_INBOX_QUIET seconds. It is then published or refused, and moved to published/
-    or quarantine/ in FOLDER with its report.
+    nothing in it has changed for FORECAST_INBOX_QUIET seconds. It is then published, refused, or held for approval, and
+    moved to published/, quarantine/ or held/ in FOLDER with its report.
 
     SIGTERM, SIGHUP and Ctrl-C stop the watcher; a drop under way is published next time.
 
-    Exit codes: 0 stopped, 1 the folder cannot be used (with --once, also: a drop was refused), 2 wrong usage, 3 another
-    watcher or publisher was first (--once).
+    Exit codes: 0 stopped, 1 the folder cannot be used (with --once, also: a drop was refused or held), 2 wrong usage, 3
+    another watcher or publisher was first (--once).
 
     \b
     Examples:

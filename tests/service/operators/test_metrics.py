@@ -1,5 +1,7 @@
 """The instance's metrics, as Prometheus reads them."""
 
+import time
+
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -76,15 +78,37 @@ def test_a_foreign_key_store_is_a_metric() -> None:
 
 def test_the_inbox_has_its_figures() -> None:
     """From the first moment, so that an alarm finds them."""
-    names = ("published_total", "refused_total", "waiting", "last_refusal_timestamp_seconds")
+    names = ("published_total", "refused_total", "waiting", "held", "last_refusal_timestamp_seconds")
 
     def figures(state: InstanceState) -> list[float]:
         found = samples(state, Snapshot())
         return [found[f"forecast_inbox_{name}", ()] for name in names]
 
-    assert figures(instance(WELL)) == [0, 0, 0, 0]
-    status = Status(published=3, refused=2, waiting=1, last_refusal=1e9)
-    assert figures(msgspec.structs.replace(instance(WELL), inbox=status)) == [3, 2, 1, 1e9]
+    assert figures(instance(WELL)) == [0, 0, 0, 0, 0]
+    status = Status(published=3, refused=2, waiting=1, held=4, last_refusal=1e9)
+    assert figures(msgspec.structs.replace(instance(WELL), inbox=status)) == [3, 2, 1, 4, 1e9]
+
+
+def test_the_oldest_held_drop_has_its_age() -> None:
+    """0 while none is held, so that an alarm needs no exception."""
+
+    def age(status: Status) -> float:
+        state = msgspec.structs.replace(instance(WELL), inbox=status)
+        return samples(state, Snapshot())["forecast_inbox_held_oldest_age_seconds", ()]
+
+    assert age(Status()) == 0
+    assert 100 <= age(Status(held=1, held_since=time.time() - 100)) < 200
+
+
+def test_the_last_drop_has_its_age() -> None:
+    """And by how much the next one is overdue; both are 0 while there is nothing to say."""
+
+    def figures(state: InstanceState) -> list[float]:
+        found = samples(state, Snapshot())
+        return [found["forecast_last_drop_age_seconds", ()], found["forecast_drop_overdue_seconds", ()]]
+
+    assert figures(instance(WELL)) == [0, 0]
+    assert figures(msgspec.structs.replace(instance(WELL), last_drop_age=90.0, drop_every=60.0)) == [90, 30]
 
 
 def test_every_family_is_declared_before_anything_happens() -> None:

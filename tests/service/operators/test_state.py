@@ -1,5 +1,7 @@
 """Readiness: 503 only while nobody could be answered; all else is degraded, with its reasons."""
 
+import time
+
 import msgspec
 import pytest
 
@@ -93,6 +95,35 @@ def test_an_inbox_that_cannot_be_watched_is_a_reason_and_a_refusal_is_none() -> 
     assert readiness(refused).status == "ready"
     away = msgspec.structs.replace(refused, inbox_problem="the inbox /in does not exist")
     assert readiness(away) == Readiness("degraded", ("drops are not published: the inbox /in does not exist",), ("r1",))
+
+
+@pytest.mark.parametrize(
+    ("age", "every", "overdue"), [(None, 60.0, 0.0), (90.0, None, 0.0), (59.0, 60.0, 0.0), (90.0, 60.0, 30.0)]
+)
+def test_the_next_drop_is_overdue_once_the_last_is_older_than_the_rhythm(
+    age: float | None, every: float | None, overdue: float
+) -> None:
+    """Before the first drop, and without a rhythm, none is."""
+    state = msgspec.structs.replace(instance(WELL), last_drop_age=age, drop_every=every)
+    assert state.drop_overdue == overdue
+    assert readiness(state).status == ("degraded" if overdue else "ready")
+
+
+def test_an_overdue_drop_is_a_reason_that_takes_no_instance_out_of_the_balancer() -> None:
+    """What is served is right, only old."""
+    state = msgspec.structs.replace(instance(WELL), last_drop_age=33 * 86_400.0, drop_every=31 * 86_400.0)
+    assert readiness(state).reasons == (
+        "the next drop is overdue by 2 days: the last one came 33 days ago, and FORECAST_DROP_EVERY is 31 days",
+    )
+
+
+def test_a_drop_that_waits_for_approval_is_a_reason_too() -> None:
+    """Somebody has to decide, and nobody is asked twice."""
+    held = Status(held=2, held_since=time.time() - 7200)
+    state = msgspec.structs.replace(instance(WELL), inbox=held)
+    assert readiness(state) == Readiness(
+        "degraded", ("2 drops wait for approval, for up to 2 hours: `forecast extracts held` lists them",), ("r1",)
+    )
 
 
 def test_a_reason_that_all_workers_have_is_said_once() -> None:

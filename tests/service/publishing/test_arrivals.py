@@ -1,5 +1,6 @@
 """When a drop of the inbox is complete: by its marker, or because nothing in it changes any more."""
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,17 @@ def is_complete(arrivals: Arrivals, drop: Path) -> bool:
     complete, arriving = arrivals.look([drop])
     assert [*complete, *arriving] == [drop.name]
     return bool(complete)
+
+
+@pytest.mark.parametrize("by_age", [False, True])
+def test_with_an_infinite_quiet_time_only_the_marker_completes_a_drop(clock: Clock, drop: Path, by_age: bool) -> None:
+    """However long nothing changes."""
+    arrivals = Arrivals(marker="_SUCCESS", quiet=math.inf, by_age=by_age, clock=clock)
+    assert not is_complete(arrivals, drop)
+    clock.now += 1e9
+    assert not is_complete(arrivals, drop)
+    (drop / "_SUCCESS").touch()
+    assert is_complete(arrivals, drop)
 
 
 def test_a_drop_that_does_not_change_is_complete_after_the_quiet_time(

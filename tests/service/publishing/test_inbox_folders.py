@@ -1,5 +1,6 @@
 """The way of a drop through the inbox's folders."""
 
+import math
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,6 +70,17 @@ def test_what_lies_in_the_inbox_is_told_apart(inbox: Inbox, folder: Path, tmp_pa
         "new\nline.parquet": "its name is not text",
         "\ufffd.parquet": "its name is not text",
     }
+
+
+def test_a_lone_file_is_told_where_only_a_marker_completes_drops(folder: Path) -> None:
+    """It can hold none, and would wait for ever."""
+    inbox = Inbox(folder, marker="_SUCCESS", quiet=math.inf)
+    inbox.prepare()
+    put(folder)
+    (folder / "one.parquet").write_bytes(b"PAR1")
+    look = inbox.look()
+    assert (look.complete, look.arriving) == (("2026-10",), ())
+    assert look.foreign == {"one.parquet": "it is one file, which cannot hold a marker: put it into a folder"}
 
 
 def test_a_claimed_drop_is_out_of_everybody_s_hands_and_whole(inbox: Inbox, folder: Path) -> None:

@@ -16,6 +16,7 @@ from service.cache.key import cache_key
 from service.embedded import owner
 from service.embedded.runtime import EmbeddedError
 from service.publishing.publisher import Published, options_of, publish_and_wait
+from service.publishing.rollback import roll_back_and_wait
 from tests.support.drops import POPULATION, people, write_drop
 from tests.support.served import served
 from tests.support.valkey import ValkeyProcess
@@ -24,6 +25,7 @@ from tests.warehouse.helpers import NO_LIMITS
 from warehouse.areas import forecast
 from warehouse.areas.paging import Cursors
 from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.releases.deliveries import last_delivery
 from warehouse.releases.instances import InstanceFile, InstanceRecord
 
 Publish = Callable[[Path], Published]
@@ -282,3 +284,22 @@ def test_the_key_set_names_every_answer_that_is_warmed(ours: Settings, short: Pa
     folder = Catalog(ours.data_path).folder(manifest.id)
     keys = forecast.FORECAST_AREA.keys_in(folder)
     assert {match.query for match in keys.matches()} == set(bodies(ours))
+
+
+def test_a_drop_is_delivered_when_it_goes_live_or_was_already_current(ours: Settings, short: Path) -> None:
+    """A refusal delivers nothing, and a rollback neither."""
+    drop = write_drop(short / "drop")
+    published(ours, drop)
+    published(ours, newer(short))
+
+    def delivered_by(act: Callable[[], object]) -> bool:
+        before = last_delivery(ours.data_path)
+        act()
+        return last_delivery(ours.data_path) != before
+
+    bad = write_drop(short / "bad", population=[people("36436", 2023, -1)])
+    assert published(ours, bad).outcome.result == "refused"
+    assert not delivered_by(lambda: published(ours, bad))
+    assert not delivered_by(lambda: roll_back_and_wait(ours.data_path, None, "ops"))
+    assert delivered_by(lambda: published(ours, drop))
+    assert published(ours, drop).outcome.result == "already_current"

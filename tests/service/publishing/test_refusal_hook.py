@@ -35,9 +35,21 @@ def test_a_refusal_runs_the_command(site: Site, tmp_path: Path, monkeypatch: pyt
     (home,) = (site.inbox / "quarantine").iterdir()
     assert argument == "$HOME; *"
     assert environ["DROP_NAME"] == "bad; rm -rf *"
+    assert environ["DROP_RESULT"] == "refused"
     assert environ["DROP_PATH"] == str(home / "bad; rm -rf *")
     assert environ["DROP_REPORT"] == str(home / "report.json")
     assert not {"FORECAST_KEYS_PEPPER", "FORECAST_INBOX_ON_REFUSAL_FILE"} & set(environ)
+    assert read_status(site.data).untold is None
+
+
+def test_a_held_drop_runs_it_too(site: Site, tmp_path: Path) -> None:
+    """And the command can tell which it is."""
+    told = tmp_path / "told"
+    program = "import os, sys; open(sys.argv[1], 'w').write(os.environ['DROP_RESULT'] + os.environ['DROP_PATH'])"
+    site.command = python(program, str(told))
+    site.hold("2026-10")
+    (home,) = (site.inbox / "held").iterdir()
+    assert told.read_text() == f"held{home / '2026-10'}"
     assert read_status(site.data).untold is None
 
 

@@ -71,7 +71,7 @@ def test_a_damaged_pointer_is_one_line(short: Path, drop: Path, damaged: bytes) 
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
 
 
-@pytest.mark.parametrize("place", ["published", "quarantine", ".claimed"])
+@pytest.mark.parametrize("place", ["published", "held", "quarantine", ".claimed"])
 def test_an_inbox_on_two_disks_is_told_before_anything_is_taken(short: Path, place: str) -> None:
     """Drops are moved by renames, which lead to no other disk: one was published again and again, and never moved."""
     (short / "inbox").mkdir()

@@ -1,6 +1,7 @@
 """What commands say of the data folder that they act on, and of who published a release, whence and how."""
 
 import socket
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -54,10 +55,12 @@ def test_a_release_says_who_published_it_whence_and_how(cli: Cli, tmp_path: Path
     origins = {one["current"]: one["origin"] for one in listed}
     shown = f"{tmp_path}/it's\\x1b[2J"
     members = {"by": whoami(), "host": socket.gethostname()}
-    assert origins[False] == {**members, "paths": [shown], "via": "command"}
+    assert origins[False] == {**members, "paths": [shown], "via": "command", "delivered": None}
+    delivered = origins[True].pop("delivered")
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(delivered)) < timedelta(minutes=10)
     assert origins[True] == {**members, "paths": [str(dropped)], "via": "inbox"}
     manifest = cli("extracts", "show", "--json").json["manifest"]
-    assert manifest["origin"] == origins[True]
+    assert manifest["origin"] == origins[True] | {"delivered": delivered}
     for text in (cli("extracts", "list").out, cli("extracts", "show").out):
         flat = "".join(text.split())
         assert "".join(f"{whoami()}, from {dropped}, through the inbox".split()) in flat

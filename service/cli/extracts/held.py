@@ -1,0 +1,193 @@
+"""forecast extracts held, approve, discard: a person's decisions on drops that the inbox holds."""
+
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from rich.markup import escape
+
+from config.durations import in_words
+from config.settings import Settings
+from service.cli.extracts.outcome import aftermath, outcome_as_json, print_published
+from service.cli.extracts.releases import explains_interruption, warn_behind
+from service.cli.output import (
+    FAILED,
+    data_folder_member,
+    json_option,
+    load_settings,
+    print_json,
+    reports_errors,
+    shown,
+    stderr,
+    stdout,
+    tell_data_folder,
+)
+from service.publishing import inbox_decisions
+from service.publishing.inbox_decisions import Decided
+from service.publishing.inbox_held import HeldDrop, held_drops, newer_release
+from service.publishing.watching import report_text
+from service.reports import terminal
+from service.reports.wording import visible
+from warehouse.releases.catalog import Catalog
+
+inbox_option = click.option(
+    "--inbox", "folder", metavar="FOLDER", help="The inbox, if it is not the one in FORECAST_INBOX."
+)
+reason_option = click.option("--reason", required=True, metavar="TEXT", help="Why; kept with the drop.")
+
+
+@click.command()
+@inbox_option
+@json_option
+@reports_errors
+def held(folder: str | None, as_json: bool) -> None:
+    """List the drops of the inbox that wait for approval.
+
+    Shows for each since when it is held, which rules hold it, and whether a newer drop went live meanwhile. Its report
+    lies beside it. FORECAST_INBOX_HOLD says which rules hold a drop. Whoever can write to the inbox and to the data
+    folder can approve or discard it.
+
+    Exit codes: 0 listed, 1 the inbox cannot be read, 2 wrong usage.
+
+    \b
+    Examples:
+      forecast extracts held
+      forecast extracts held --inbox /drops/inbox --json
+    """
+    settings, inbox = _inbox(folder)
+    drops = held_drops(inbox)
+    if as_json:
+        print_json([_as_json(drop, settings) for drop in drops])
+        return
+    if not drops:
+        click.echo(f"No drop is held in {shown(str(inbox))}.")
+    for drop in drops:
+        _print(drop, settings)
+
+
+@click.command()
+@click.argument("name")
+@reason_option
+@click.option("--over-newer", is_flag=True, help="Let it replace the release of a newer drop.")
+@inbox_option
+@json_option
+@reports_errors
+def approve(name: str, reason: str, over_newer: bool, folder: str | None, as_json: bool) -> None:
+    """Publish a drop that the inbox holds.
+
+    NAME is a name or id from `forecast extracts held`. The drop is validated again and compared with what is current
+    now. Only what its report found is accepted, as far as it went; if more is found, the drop stays held with a new
+    report. The manifest of the release and the drop's report record who approved it, when and why.
+
+    Exit codes: 0 published or already current, 1 not published, 2 wrong usage, 3 another publisher or another decision
+    is at work, 130 interrupted.
+
+    \b
+    Examples:
+      forecast extracts approve 2026-10 --reason "2030 census base, confirmed by the bureau"
+      forecast extracts approve 2026-10-20261005T123015Z --reason "as above" --over-newer
+    """
+    settings, inbox = _inbox(folder)
+    with explains_interruption(Catalog(settings.data_path)), terminal.progress(stderr()) as tell:
+        decided = inbox_decisions.approve(
+            settings, inbox, name, _said(reason), report_text, tell, over_newer=over_newer
+        )
+    published = decided.published
+    assert published is not None  # noqa: S101 - an approval publishes, or tries to
+    outcome = published.outcome
+    if as_json:
+        said = _decided_as_json(decided) | outcome_as_json(outcome) | aftermath(published)
+        print_json(said | data_folder_member(settings))
+    else:
+        print_published(published)
+        tell_data_folder(settings)
+    warn_behind(list(published.behind))
+    if outcome.result in ("held", "refused"):
+        again = "; approve it again to accept what its new report says" if outcome.result == "held" else ""
+        click.echo(f"forecast: {shown(decided.drop)} stays held: {outcome.report.summary()}{again}", err=True)
+        sys.exit(FAILED)
+
+
+@click.command()
+@click.argument("name")
+@reason_option
+@inbox_option
+@json_option
+@reports_errors
+def discard(name: str, reason: str, folder: str | None, as_json: bool) -> None:
+    """Move a drop that the inbox holds to quarantine.
+
+    NAME is a name or id from `forecast extracts held`. The drop's report records who discarded it, when and why.
+
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 3 another decision is being made.
+
+    \b
+    Examples:
+      forecast extracts discard 2026-10 --reason "exported too early"
+    """
+    settings, inbox = _inbox(folder)
+    decided = inbox_decisions.discard(settings, inbox, name, _said(reason))
+    if as_json:
+        print_json(_decided_as_json(decided) | data_folder_member(settings))
+        return
+    click.echo(shown(str(decided.place)))
+
+
+def _inbox(folder: str | None) -> tuple[Settings, Path]:
+    settings = load_settings({"inbox": folder}).settings
+    if settings.inbox is None:
+        raise click.UsageError("name the inbox with --inbox, or set FORECAST_INBOX")
+    return settings, Path(settings.inbox)
+
+
+def _said(reason: str) -> str:
+    if not reason.strip():
+        raise click.UsageError("--reason is empty; it is kept with the drop")
+    return reason.strip()
+
+
+def _as_json(drop: HeldDrop, settings: Settings) -> dict[str, object]:
+    newer = newer_release(settings.data_path, drop)
+    return {
+        "id": drop.id,
+        "name": drop.name,
+        "path": str(drop.path),
+        "delivered": drop.delivered,
+        "held_since": drop.since,
+        "rules": drop.rules(),
+        "findings": drop.report.findings if drop.report else None,
+        "decision": drop.report.decision if drop.report else None,
+        "newer_release": newer.id if newer else None,
+        "report": str(drop.path.parent / "report.txt"),
+        "for_data_folder": drop.report.data_folder if drop.report else None,
+    } | data_folder_member(settings)
+
+
+def _print(drop: HeldDrop, settings: Settings) -> None:
+    out = stdout()
+    waited = in_words((datetime.now(UTC) - drop.since).total_seconds())
+    out.print(f"[bold]{escape(visible(drop.name))}[/], held since {drop.since:%Y-%m-%d %H:%M} UTC ({waited})")
+    if drop.report is None:
+        out.print("  its report is lost or damaged: move the drop back into the inbox, or discard it")
+    elif drop.report.decision is not None:
+        said = drop.report.decision
+        out.print(f"  {said.what} by {escape(said.by)}, and interrupted then: run the same command again")
+    for finding in drop.report.findings if drop.report else ():
+        if finding.severity == "error":
+            out.print(f"  [yellow]{finding.rule}[/]  {escape(visible(finding.message))}", soft_wrap=True)
+    newer = newer_release(settings.data_path, drop)
+    if newer is not None:
+        out.print(f"  [yellow]a newer drop went live meanwhile[/]: {newer.id}; to replace it, add --over-newer")
+    name = ("-- " if drop.id.startswith("-") else "") + shlex.quote(drop.id)
+    for label, text in (
+        ("report", str(drop.path.parent / "report.txt")),
+        ("approve", f"forecast extracts approve --reason TEXT {name}"),
+        ("discard", f"forecast extracts discard --reason TEXT {name}"),
+    ):
+        out.print(f"  [dim]{label:<8}[/]{escape(visible(text))}", soft_wrap=True)
+
+
+def _decided_as_json(decided: Decided) -> dict[str, object]:
+    return {"drop": decided.drop, "place": str(decided.place / decided.drop)}

@@ -1,0 +1,47 @@
+"""What became of a drop, as the commands that publish or check one print it."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from service.cli.output import stderr
+from service.publishing.publisher import Published
+from service.reports import terminal
+from warehouse.publishing.publish import PublishOutcome
+
+
+def print_published(published: Published, failures: Path | None = None) -> None:
+    """Prints the outcome, then what else the publish did."""
+    print_outcome(published.outcome, failures)
+    if published.retired:
+        stderr().print(f"[dim]retired {len(published.retired)}: {', '.join(published.retired)}[/dim]")
+
+
+def print_outcome(outcome: PublishOutcome, failures: Path | None = None) -> None:
+    """Prints the report on standard error, and the id of the current release on standard output if it has the drop.
+
+    `failures` is the folder that was asked for the rows at fault, if any.
+    """
+    terminal.print_outcome(stderr(), outcome)
+    if failures is not None:
+        terminal.print_failures(stderr(), outcome.failures)
+    if outcome.result in ("published", "already_current") and outcome.manifest is not None:
+        click.echo(outcome.manifest.id)
+
+
+def outcome_as_json(outcome: PublishOutcome, failures: Path | None = None) -> dict[str, object]:
+    return {
+        "result": outcome.result,
+        "release": outcome.manifest.id if outcome.manifest else None,
+        "findings": outcome.report.findings,
+        "comparison": outcome.report.comparison,
+    } | ({} if failures is None else {"failures": outcome.failures})
+
+
+def aftermath(published: Published) -> dict[str, object]:
+    """The JSON members on what a publish did besides."""
+    return {
+        "behind": [msgspec.structs.asdict(record) for record in published.behind],
+        "retired": published.retired,
+    }

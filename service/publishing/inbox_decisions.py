@@ -1,0 +1,165 @@
+"""What a person decides on a held drop: it is published after all, or goes to quarantine.
+
+Each decision ends in one rename. If it is interrupted before, the drop is still held, perhaps live already, and the
+same command completes it.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from config.settings import Settings
+from service.base.whoami import whoami
+from service.publishing.inbox_drops import Publish
+from service.publishing.inbox_folders import SettledPlace, free_path, move, write_reports
+from service.publishing.inbox_held import HeldDrop, deciding, find_held, held_since
+from service.publishing.inbox_report import Decision, DropReport, TextOf, make_drop_report, report_files
+from service.publishing.inbox_status import StatusFile
+from service.publishing.publisher import Published, inbox_options_of, origin_of, publish_and_wait
+from warehouse.files.reading import read_regular
+from warehouse.publishing.approval import SeenWhenHeld
+from warehouse.publishing.publish import PublishOutcome
+from warehouse.rules.acceptance import accept_found
+from warehouse.schema.errors import InboxError
+from warehouse.schema.findings import ValidationReport, make_report
+from warehouse.schema.printable import printable
+from warehouse.schema.progress import ProgressCallback
+
+_NOTHING_KNOWN = PublishOutcome(result="held", report=ValidationReport(()), manifest=None)
+
+
+class Decided(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a held drop."""
+
+    drop: str
+    place: Path  # its folder now; in held/ if it was not published
+    published: Published | None = None  # None if it was discarded
+
+
+def approve(
+    settings: Settings,
+    inbox: Path,
+    name: str,
+    reason: str,
+    text_of: TextOf,
+    progress: ProgressCallback,
+    *,
+    over_newer: bool = False,
+    publish: Publish = publish_and_wait,
+) -> Decided:
+    """Publishes the held drop `name`, accepting what its report found and no more.
+
+    It is validated again, and compared with what is current now. If that finds more, the drop stays held. `over_newer`
+    lets it replace the release of a newer drop.
+
+    Raises:
+        InboxError: if there is no such drop, or it cannot be approved here.
+        BusyError: if another publisher, or another decision, is at work.
+        WarehouseError: if it cannot be published for another reason.
+    """
+    find_held(inbox, name)  # so that a mistyped name is told even where nothing was ever held
+    with deciding(inbox):
+        held = find_held(inbox, name)
+        report = _approvable(held, settings)
+        decision = _decision("approved", reason)
+        origin = origin_of([str(inbox / held.name)], "inbox", held.delivered)
+        options = msgspec.structs.replace(
+            inbox_options_of(settings, origin),
+            acceptance=accept_found(report.findings, decision.reason, decision.by, decision.at),
+            seen=SeenWhenHeld(report.tables, None if over_newer else held.delivered),
+        )
+        published = publish(settings, [str(held.path)], options, progress)
+        outcome = published.outcome
+        if outcome.result == "refused":
+            return Decided(drop=held.name, place=held.path.parent, published=published)
+        if outcome.result == "held":
+            published = msgspec.structs.replace(published, outcome=_unaccepted(outcome))
+            _hold_again(settings, held, published.outcome, text_of)
+            return Decided(drop=held.name, place=held.path.parent, published=published)
+        written = make_drop_report(held.name, outcome, settings.data_path, held.delivered, decision)
+        place = _settle(inbox, held, "published", report_files(written, text_of(outcome)))
+        _count(settings, inbox, StatusFile.count_approved)
+        return Decided(drop=held.name, place=place, published=published)
+
+
+def discard(settings: Settings, inbox: Path, name: str, reason: str) -> Decided:
+    """Moves the held drop `name` to quarantine. Raises InboxError and BusyError as `approve`."""
+    find_held(inbox, name)
+    with deciding(inbox):
+        held = find_held(inbox, name)
+        _check_data_folder(held, settings)
+        report = held.report or make_drop_report(held.name, _NOTHING_KNOWN, settings.data_path, held.delivered)
+        report = msgspec.structs.replace(report, decision=_decision("discarded", reason))
+        place = _settle(inbox, held, "quarantine", report_files(report, _text_of_report(held)))
+        _count(settings, inbox, lambda status: status.count_discarded(time.time()))
+        return Decided(drop=held.name, place=place)
+
+
+def _decision(what: Literal["approved", "discarded"], reason: str) -> Decision:
+    return Decision(what=what, reason=printable(reason), by=whoami(), at=datetime.now(UTC).replace(microsecond=0))
+
+
+def _approvable(held: HeldDrop, settings: Settings) -> DropReport:
+    """What was found in the drop. Raises InboxError if nobody can say."""
+    _check_data_folder(held, settings)
+    if held.report is None:
+        raise InboxError(
+            f"the report of {held.id} is lost or damaged, so nobody knows what an approval would accept: move the drop "
+            "back into the inbox, or discard it"
+        )
+    return held.report
+
+
+def _check_data_folder(held: HeldDrop, settings: Settings) -> None:
+    theirs = held.report.data_folder if held.report else None
+    if theirs is not None and Path(theirs).resolve() != settings.data_path.resolve():
+        raise InboxError(
+            f"{held.id} was held for the data folder {theirs}; this is {settings.data_path.absolute()}: set "
+            "FORECAST_DATA_DIR, and run the command where the watcher runs"
+        )
+
+
+def _unaccepted(outcome: PublishOutcome) -> PublishOutcome:
+    """The outcome as if nothing had been accepted, so that the next approval covers all of it."""
+    findings = (
+        msgspec.structs.replace(finding, severity="error", accepted=None) if finding.accepted is not None else finding
+        for finding in outcome.report.findings
+    )
+    return msgspec.structs.replace(outcome, report=make_report(findings, outcome.report.comparison))
+
+
+def _hold_again(settings: Settings, held: HeldDrop, outcome: PublishOutcome, text_of: TextOf) -> None:
+    """Replaces the reports of a drop that stays held."""
+    report = make_drop_report(held.name, outcome, settings.data_path, held.delivered)
+    try:
+        write_reports(held.path.parent, report_files(report, text_of(outcome)))
+    except OSError as error:
+        raise InboxError(f"the reports of {held.id} cannot be written: {error.strerror or error}") from None
+
+
+def _settle(inbox: Path, held: HeldDrop, place: SettledPlace, reports: Mapping[str, bytes]) -> Path:
+    """Moves a drop to where decided drops lie, under the same name, by which the watcher finds it."""
+    destination = free_path(inbox / place / held.id)
+    move(held.path, destination, reports)
+    return destination
+
+
+def _text_of_report(held: HeldDrop) -> str:
+    """The report for people, without its head."""
+    try:
+        text = read_regular(held.path.parent / "report.txt").decode(errors="replace")
+    except OSError:
+        return ""
+    return text.partition("\n\n")[2]
+
+
+def _count(settings: Settings, inbox: Path, count: Callable[[StatusFile], None]) -> None:
+    with suppress(OSError, InboxError):  # the decision stands; these are figures
+        status = StatusFile(settings.data_path)
+        count(status)
+        status.held(list(held_since(inbox).values()))

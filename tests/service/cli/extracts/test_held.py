@@ -1,0 +1,212 @@
+"""forecast extracts held, approve, discard: what is printed where, and the exit codes."""
+
+from pathlib import Path
+
+import pytest
+
+from service.base.whoami import whoami
+from tests.service.conftest import Cli
+from tests.support.drops import people, write_drop
+from tests.support.instance import NO_DRIFT_LIMITS
+from warehouse.files.atomic import exclusive
+
+REASON = "2030 census base"
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    folder = tmp_path / "inbox"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def site(cli: Cli, drop: Path, inbox: Path) -> Cli:
+    """A release, and an inbox that holds whatever changes a figure."""
+    assert cli("extracts", "publish", str(drop)).code == 0
+    cli.settings |= {"inbox": str(inbox), "inbox_hold": "changed-figures"}
+    return cli
+
+
+def hold(site: Cli, inbox: Path, name: str = "2026-10", figure: int = 900) -> str:
+    """The id of a drop that is held."""
+    write_drop(inbox / name, population=[people("36436", 2023, figure)])
+    (inbox / name / "_SUCCESS").touch()
+    done = site("extracts", "watch", "--once")
+    assert done.code == 1, "a person is needed"
+    assert f"{name} is held for approval" in done.err
+    held: list[str] = [one["id"] for one in site("extracts", "held", "--json").json if one["name"] == name]
+    return held[-1]
+
+
+def test_nothing_held_is_said(site: Cli, inbox: Path) -> None:
+    assert site("extracts", "held").out == f"No drop is held in {inbox}.\n"
+    assert site("extracts", "held", "--json").json == []
+
+
+def test_held_drops_are_listed_with_all_that_a_decision_needs(site: Cli, inbox: Path) -> None:
+    """Since when, why, the report, and the two commands; for programs as well."""
+    drop = hold(site, inbox)
+    out = " ".join(site("extracts", "held").out.split())
+    for part in (
+        "2026-10, held since 20",
+        "changed-figures",
+        f"forecast extracts approve --reason TEXT {drop}",
+        f"forecast extracts discard --reason TEXT {drop}",
+        "report.txt",
+    ):
+        assert part in out
+    assert "--over-newer" not in out
+    (one,) = site("extracts", "held", "--json").json
+    assert (one["id"], one["name"], one["rules"], one["newer_release"]) == (drop, "2026-10", ["changed-figures"], None)
+    assert one["data_folder"] == one["for_data_folder"] == str(site.data)
+    assert Path(one["report"]).is_file()
+    assert Path(one["path"]).is_dir()
+
+
+def test_an_approved_drop_is_current_and_its_manifest_says_who_and_why(site: Cli, inbox: Path) -> None:
+    """Like a publish: the id on standard output, the report on standard error."""
+    hold(site, inbox)
+    done = site("extracts", "approve", "2026-10", "--reason", REASON)
+    assert done.code == 0, done.err
+    assert "Published" in done.err
+    manifest = site("extracts", "show", "--json").json["manifest"]
+    assert manifest["id"] == done.out.strip()
+    acceptance = manifest["acceptance"]
+    assert (acceptance["rules"], acceptance["reason"], acceptance["by"]) == (["changed-figures"], REASON, whoami())
+    origin = manifest["origin"]
+    assert (origin["by"], origin["via"], origin["paths"]) == (whoami(), "inbox", [str(inbox / "2026-10")])
+    assert list(inbox.glob("published/2026-10-*/2026-10"))
+    assert site("extracts", "held", "--json").json == []
+
+
+def test_an_approval_as_json(site: Cli, inbox: Path) -> None:
+    drop = hold(site, inbox)
+    said = site("extracts", "approve", drop, "--reason", REASON, "--json").json
+    assert (said["result"], said["drop"], said["behind"], said["data_folder"]) == (
+        "published",
+        "2026-10",
+        [],
+        str(site.data),
+    )
+    assert said["place"] == str(inbox / "published" / drop / "2026-10")
+
+
+def test_over_a_newer_drop_it_is_approved_only_with_the_option(site: Cli, inbox: Path) -> None:
+    """The list tells, and so does the refusal, with exit code 1; the drop stays held."""
+    hold(site, inbox)
+    write_drop(inbox / "2026-11", population=[people("36436", 2023, 901)])
+    (inbox / "2026-11" / "_SUCCESS").touch()
+    assert site("extracts", "watch", "--once", inbox_hold="rows-lost").code == 0
+    current = site("extracts", "show", "--json").json["manifest"]["id"]
+    assert f"a newer drop went live meanwhile: {current}" in " ".join(site("extracts", "held").out.split())
+    done = site("extracts", "approve", "2026-10", "--reason", REASON)
+    assert (done.code, done.out) == (1, "")
+    assert "overtaken" in done.err
+    assert "2026-10 stays held" in done.err
+    assert site("extracts", "approve", "2026-10", "--reason", REASON, "--over-newer").code == 0
+
+
+def test_a_drop_that_changes_more_than_was_seen_stays_held(site: Cli, inbox: Path, drop: Path) -> None:
+    """Its new report says what; the next approval covers that."""
+    site.settings |= {"inbox_hold": "total-drift", "limits": f"{NO_DRIFT_LIMITS}, total-drift=5%"}
+    write_drop(inbox / "2026-10", population=[people("36436", 2023, 40_000)])
+    (inbox / "2026-10" / "_SUCCESS").touch()
+    assert site("extracts", "watch", "--once").code == 1
+    other = write_drop(inbox.parent / "other", population=[people("36436", 2023, 700)])
+    (id_of,) = [one["id"] for one in site("extracts", "held", "--json").json]
+    assert site("extracts", "publish", str(other), limits=NO_DRIFT_LIMITS).code == 0
+    done = site("extracts", "approve", id_of, "--reason", REASON, "--over-newer", "--json")
+    assert (done.code, done.json["result"]) == (1, "held")
+    assert "approve it again to accept what its new report says" in done.err
+    assert site("extracts", "approve", id_of, "--reason", REASON, "--over-newer").code == 0
+
+
+def test_a_discarded_drop_is_in_quarantine(site: Cli, inbox: Path) -> None:
+    drop = hold(site, inbox)
+    done = site("extracts", "discard", "2026-10", "--reason", "exported too early")
+    assert (done.code, done.out.strip()) == (0, str(inbox / "quarantine" / drop))
+    text = (inbox / "quarantine" / drop / "report.txt").read_text()
+    assert f"discarded by {whoami()}" in text
+    assert "exported too early" in text
+    again = hold(site, inbox)
+    said = site("extracts", "discard", again, "--reason", "again", "--json").json
+    assert said["place"].startswith(str(inbox / "quarantine" / "2026-10-"))
+
+
+@pytest.mark.parametrize("command", ["approve", "discard"])
+def test_a_name_that_is_not_held_is_exit_code_1(site: Cli, inbox: Path, command: str) -> None:
+    done = site("extracts", command, "2026-10", "--reason", REASON, "--json")
+    assert done.code == 1
+    assert done.error() == f"no drop 2026-10 is held in {inbox}; `forecast extracts held` lists those that are"
+
+
+@pytest.mark.parametrize("command", ["approve", "discard"])
+@pytest.mark.parametrize("reason", [(), ("--reason", " ")])
+def test_without_a_reason_it_is_wrong_usage(site: Cli, command: str, reason: tuple[str, ...]) -> None:
+    assert site("extracts", command, "2026-10", *reason).code == 2
+
+
+@pytest.mark.parametrize("command", [("held",), ("approve", "x", "--reason", "y"), ("discard", "x", "--reason", "y")])
+def test_without_an_inbox_it_is_wrong_usage(cli: Cli, command: tuple[str, ...]) -> None:
+    done = cli("extracts", *command)
+    assert done.code == 2
+    assert "FORECAST_INBOX" in done.err
+
+
+def test_another_inbox_can_be_named(site: Cli, inbox: Path) -> None:
+    hold(site, inbox)
+    moved = inbox.rename(inbox.with_name("moved"))
+    assert len(site("extracts", "held", "--inbox", str(moved), "--json").json) == 1
+    assert site("extracts", "held").code == 1
+    assert site("extracts", "approve", "2026-10", "--reason", REASON, "--inbox", str(moved)).code == 0
+
+
+@pytest.mark.parametrize("command", ["approve", "discard"])
+def test_while_another_decides_it_is_exit_code_3(site: Cli, inbox: Path, command: str) -> None:
+    hold(site, inbox)
+    with exclusive(inbox / "held" / ".lock") as held:
+        assert held
+        done = site("extracts", command, "2026-10", "--reason", REASON)
+    assert done.code == 3
+    assert "deciding" in done.error()
+
+
+def test_while_another_publishes_an_approval_is_exit_code_3(site: Cli, inbox: Path) -> None:
+    hold(site, inbox)
+    with exclusive(site.data / "publish.lock") as held:
+        assert held
+        done = site("extracts", "approve", "2026-10", "--reason", REASON)
+    assert done.code == 3
+    assert "another publisher" in done.error()
+    assert len(site("extracts", "held", "--json").json) == 1
+
+
+@pytest.mark.parametrize("name", ["-x", "a b", "[red]x", "\u202ex"])
+def test_odd_names_are_shown_safely_and_can_be_typed(site: Cli, inbox: Path, name: str) -> None:
+    """As the list prints the command, or by name behind `--`."""
+    hold(site, inbox, name)
+    out = site("extracts", "held").out
+    assert "\u202e" not in out
+    assert name.replace("\u202e", "\\u202e") in out
+    assert site("extracts", "approve", "--reason", REASON, "--", name).code == 0
+
+
+def test_a_rule_that_cannot_hold_a_drop_is_told_before_anything_is_claimed(site: Cli, inbox: Path) -> None:
+    write_drop(inbox / "2026-10")
+    (inbox / "2026-10" / "_SUCCESS").touch()
+    done = site("extracts", "watch", "--once", inbox_hold="duplicate-key")
+    assert done.code == 1
+    assert done.error().startswith("duplicate-key cannot be held for approval: only ")
+    assert (inbox / "2026-10").exists()
+
+
+def test_a_drop_that_lacks_a_required_table_is_refused(site: Cli, inbox: Path) -> None:
+    write_drop(inbox / "2026-10", housing=None)
+    (inbox / "2026-10" / "_SUCCESS").touch()
+    assert site("extracts", "watch", "--once", inbox_tables="population,housing", inbox_hold="rows-lost").code == 1
+    (report,) = inbox.glob("quarantine/*/report.txt")
+    assert "the drop does not bring housing" in " ".join(report.read_text().split())
+    done = site("extracts", "watch", "--once", inbox_tables="popluation")
+    assert done.code == 1
+    assert "FORECAST_INBOX_TABLES: Invalid enum value 'popluation'" in done.error()
