@@ -166,7 +166,7 @@ GROUP BY x.figure, y.figure HAVING count(*) >= 20 AND measured > {limit} ORDER B
 
 -- name: figures_exchanged
 -- Changed figures that resemble the former values of another figure better than their own, by states. What is measured is
--- how much better: 1 if they are the other's exactly.
+-- how much better: 1 if they are the other's exactly. Demand is always close to homes, so it must be closer still.
 WITH own AS (
     SELECT state, figure, avg(abs(ln((new + 1) / (old + 1)))) AS distance FROM figure_sample
     WHERE old IS NOT NULL AND new IS NOT NULL GROUP BY state, figure HAVING count(*) >= 8 AND distance > 0.004
@@ -179,7 +179,8 @@ WITH own AS (
 )
 SELECT state, figure, 1 - to_other / distance AS measured, number AS count,
        format('{} in {} looks like the former {}', figure, state, other) AS detail
-FROM others QUALIFY row_number() OVER (PARTITION BY state, figure ORDER BY to_other) = 1 AND measured > {limit}
+FROM others QUALIFY row_number() OVER (PARTITION BY state, figure ORDER BY to_other) = 1
+    AND measured > CASE WHEN starts_with(figure, 'est_') <> starts_with(other, 'est_') THEN (1 + {limit}) / 2 ELSE {limit} END
 ORDER BY measured DESC
 
 -- name: coverage_lost_in_state
