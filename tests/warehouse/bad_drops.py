@@ -279,6 +279,19 @@ VALUES = (
         "are longer than 95 characters",
         add("zip_locations", location("36437", "x" * 5000, "AL")),
     ),
+    Bad("mojibake", "garbled-name", "wrong encoding", add("zip_locations", location("36437", "DoÃ±a Ana", "AL"))),
+    Bad(
+        "no-name-as-a-word",
+        "placeholder-name",
+        "words for a missing",
+        add("zip_locations", location("36437", "None", "AL")),
+    ),
+    Bad(
+        "state-that-is-none",
+        "unknown-state",
+        "not codes of states",
+        add("zip_locations", location("36437", "Jackson", "AX")),
+    ),
     Bad("year-missing", "missing-value", "have no year", add("zip_population", {**people(AT, 1, 1), "year": None})),
     Bad(
         "project-without-id",

@@ -129,7 +129,7 @@ def _read(
     findings += _lacking(request.required, {table.name for table in tables}, findings)
     progress("validating")
     locations = _locations(tables, kept, before)
-    validated = validate(connection, tables, locations, findings)
+    validated = validate(connection, tables, locations, findings, RuleLimits(request.limits))
     findings += validated.findings
     out = Path(request.out)
     failures: tuple[FailureFile, ...] = ()

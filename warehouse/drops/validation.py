@@ -11,12 +11,13 @@ import msgspec
 from warehouse import sql
 from warehouse.drops.staging import staged_name
 from warehouse.places.city_names import fold_city
-from warehouse.rules.all_rules import make_finding
+from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.rules.causes import cause_named, causes_of
 from warehouse.rules.failures import FailureFile, write_failures
 from warehouse.rules.row_rules import KIND_DESCRIPTIONS, ROW_RULES
 from warehouse.rules.rule import Rule
 from warehouse.schema.findings import Finding
+from warehouse.schema.states import STATES
 from warehouse.schema.tables import LOCATIONS, Column, Table
 
 # Bounds beyond every figure, for columns without bounds of their own.
@@ -37,6 +38,7 @@ def validate(
     tables: Sequence[Table],
     locations: str | None,
     earlier: Sequence[Finding] = (),
+    limits: RuleLimits | None = None,
 ) -> Validation:
     """Checks the staged `tables`.
 
@@ -46,13 +48,15 @@ def validate(
     findings: list[Finding] = []
     faults: dict[str, list[str]] = defaultdict(list)
     shown: set[tuple[str, int]] = set()
+    allowed = limits or RuleLimits()
     broken = {finding.table for finding in earlier if finding.severity == "error"}
     for table in tables:
         if not _rows(connection, table):
             findings += [] if table.name in broken else [_empty(table)]
             continue
         for check in _with_offenders(connection, table, _checks(table, locations)):
-            found = list(_apply(connection, check, shown))
+            room = allowed[check.rule.name] if check.rule.limit is not None else 0
+            found = [one for one in _apply(connection, check, shown) if one.count > room]
             findings += found
             if found and "faults" in check.parts:
                 faults[check.rule.name].append(sql.statement("faults_of_table", **check.parts, table=table.name))
@@ -177,6 +181,7 @@ def _parts(table: Table, column: Column | None, locations: str) -> dict[str, str
         "locations": locations,
         "city": sql.statement("named_city", value="city_name"),
         "folded": sql.statement("folded_text", value=name),
+        "states": ", ".join(f"'{state.code}'" for state in STATES),
         "words": ", ".join(f"'{sql.quoted(word)}'" for word in (column.meanings if column else ())),
     }
 
@@ -210,6 +215,7 @@ def _apply(connection: duckdb.DuckDBPyConnection, check: _Check, shown: set[tupl
             file=file,
             column=name or None,
             count=int(count),
+            measured=int(count) if rule.limit is not None else None,
             samples=_samples(file, samples, shown),
             cause=cause,
             remedy=cause_named(column.kind, cause).remedy if cause and column else rule.remedy,

@@ -20,11 +20,11 @@ RULES: dict[str, Rule] = {
 def make_finding(name: str, message: str, **members: Any) -> Finding:
     """A finding of rule `name`, with the rule's severity and remedy. `members` are other fields of `Finding`."""
     rule = RULES[name]
-    remedy = rule.remedy
+    remedy = members.pop("remedy", rule.remedy)
     if rule.override:
         accept = f"if it is right, publish with --accept {name}{_bound(rule, members.get('measured'))} --reason TEXT"
         remedy = f"{remedy}; {accept}" if remedy else accept
-    return Finding(severity=rule.severity, rule=name, message=message, **{"remedy": remedy, **members})
+    return Finding(severity=rule.severity, rule=name, message=message, remedy=remedy, **members)
 
 
 def shown_limit(unit: Unit, limit: float) -> str:

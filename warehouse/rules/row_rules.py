@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from warehouse.rules.rule import CORRECT, Rule
-from warehouse.schema.tables import ALIASES, POPULATION, PROJECTS, Column, Table
+from warehouse.schema.tables import ALIASES, LOCATIONS, POPULATION, PROJECTS, Column, Table
 
 KIND_DESCRIPTIONS = {
     "zip": "five-digit ZIP codes",
@@ -38,6 +38,14 @@ def _optional(table: Table) -> Sequence[Column | None]:
 
 def _names(table: Table) -> Sequence[Column | None]:
     return [column for column in table.columns if column.short]
+
+
+def _place_names(table: Table) -> Sequence[Column | None]:
+    return _names(table) if table in (LOCATIONS, ALIASES) else []
+
+
+def _states(table: Table) -> Sequence[Column | None]:
+    return [column for column in table.columns if column.kind == "state"]
 
 
 def _words(table: Table) -> Sequence[Column | None]:
@@ -89,6 +97,43 @@ ROW_RULES: tuple[Rule, ...] = (
         offends="offends_odd_name",
         message="{count} value(s) of {table}.{column} are longer than 95 characters or have control characters",
         concerns=_names,
+    ),
+    Rule(
+        name="garbled-name",
+        severity="error",
+        about="City and county names must not have been read in the wrong encoding, or be escaped.",
+        remedy="read and write text as UTF-8 throughout, without escaping it",
+        limit=0,
+        unit="rows",
+        override=True,
+        offends="offends_garbled_name",
+        message="{count} value(s) of {table}.{column} were read in the wrong encoding, or are escaped",
+        concerns=_place_names,
+    ),
+    Rule(
+        name="placeholder-name",
+        severity="error",
+        about="City and county names must not be words for a missing name, or numbers.",
+        remedy="leave missing names empty (NULL)",
+        limit=0,
+        unit="rows",
+        override=True,
+        offends="offends_placeholder_name",
+        message="{count} value(s) of {table}.{column} are words for a missing name, or numbers",
+        concerns=_place_names,
+    ),
+    Rule(
+        name="unknown-state",
+        severity="error",
+        about="State codes must be those of states, territories and military areas that have ZIP codes.",
+        remedy=CORRECT,
+        limit=0,
+        unit="rows",
+        override=True,
+        offends="offends_unknown_state",
+        message="{count} value(s) of {table}.{column} are not codes of states or territories",
+        concerns=_states,
+        explains=("zip-of-other-state", "state-changed", "place-outside-state", "county-of-other-state"),
     ),
     Rule(
         name="out-of-range",

@@ -60,7 +60,10 @@ def test_each_rule_on_rows_writes_them(tmp_path: Path) -> None:
     """Of one drop that breaks them all; a rule on whole tables or columns has no rows."""
     drop = write_drop(
         tmp_path / "drop",
-        locations=[*[location(f"0050{n}", "A\nB", "AL") for n in (1, 2)], location("36436", "Dickinson", "AL")],
+        locations=[
+            *[location(f"0050{n}", "A\nB", "AL") for n in (1, 2)],
+            location("36436", "DoÃ±a Ana", "AX", county_name="nan"),
+        ],
         population=[people("36436", 2020, None), people("3643", 2020, -1), {**people("", 2021, 1), "zip_code": None}],
         housing=[homes("36436", tot_home_available_2020=-1), homes("36436"), homes("99999")],
         aliases=[alias("36436", "Bedford", "AL", "tolerated"), {**alias("36436", "", "AL"), "city_name": None}],

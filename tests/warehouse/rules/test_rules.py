@@ -106,6 +106,44 @@ FAULTS = (
         "row 10 36437 has Jack\x1bson",
         with_locations(location("36437", "Jack\x1bson", "AL")),
     ),
+    *(
+        Fault(
+            "garbled-name",
+            "error",
+            "zip_locations.parquet",
+            "city_name",
+            f"row 10 36437 has {name}",
+            with_locations(location("36437", name, "AL")),
+        )
+        for name in (
+            "DoÃ±a Ana",
+            "Do\ufffda Ana",
+            "Do?a Ana",
+            "O&#39;Fallon",
+            "Do&ntilde;a Ana",
+            "O%20Fallon",
+            "Do\\u00f1a",
+        )
+    ),
+    *(
+        Fault(
+            "placeholder-name",
+            "error",
+            "zip_locations.parquet",
+            "county_name",
+            f"row 10 36437 has {name}",
+            with_locations(location("36437", "Jackson", "AL", county_name=name)),
+        )
+        for name in ("nan", "None", "N/A", "UNKNOWN", "01025", "---", "COUNTY_NAME")
+    ),
+    Fault(
+        "unknown-state",
+        "error",
+        "zip_locations.parquet",
+        "state_code",
+        "row 10 36437 has AX",
+        with_locations(location("36437", "Jackson", "AX")),
+    ),
     Fault(
         "out-of-range",
         "error",
@@ -235,6 +273,14 @@ FAULTS = (
         with_projects(project("A-2", start_date=date(2025, 3, 5), affordable_units=13)),
     ),
 )
+
+
+@pytest.mark.parametrize(
+    "name", ["True", "Doña Ana", "O'Fallon", "Mc Lean", "88", "Nathan", "Unknownville", "Coeur d'Alene"]
+)
+def test_odd_names_of_real_places_are_no_fault(tmp_path: Path, name: str) -> None:
+    report = examine(write_drop(tmp_path, aliases=[*ALIASES, alias(AT, name, "AL")])).report
+    assert report.findings == ()
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.rule}-{fault.column}-{fault.sample}")
