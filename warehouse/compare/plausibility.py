@@ -1,7 +1,8 @@
 """Checks the figures and places of a release for data that is well-formed and may be wrong (plausibility.sql)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from warehouse import sql
 from warehouse.compare.pairing import pair_figures, pair_places, place_figures, view_figures
 from warehouse.rules.all_rules import RuleLimits, make_finding, shown_limit
+from warehouse.rules.failures import FailureFile, write_failures
 from warehouse.rules.plausibility_rules import FIGURE_RULES, PLACE_RULES, SLOW_DRIFT, STATES_LOST, PlausibilityRule
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import ALIASES, HOUSING, LOCATIONS, POPULATION
@@ -22,8 +24,15 @@ _FEW_ZIP_CODES = 10
 _FEWEST_ZIP_CODES = 100
 
 
-class _Line(msgspec.Struct, frozen=True):
-    """A state and figure beyond a limit: one row of a rule on figures."""
+class Plausibility(msgspec.Struct, frozen=True):
+    """What is implausible about a release. Lives as long as the connection that was asked."""
+
+    findings: tuple[Finding, ...]
+    faults: dict[str, str]  # by rule: the statement that selects all figures or ZIP codes at fault
+
+
+class _Total(msgspec.Struct, frozen=True):
+    """A state and figure beyond a limit: one row of a rule on totals."""
 
     state: str | None  # None: the whole country
     figure: str
@@ -32,8 +41,24 @@ class _Line(msgspec.Struct, frozen=True):
     detail: str
 
 
-class _StateCount(msgspec.Struct, frozen=True):
-    """How many ZIP codes of a state are at fault: one row of a rule on places."""
+class _Cells(msgspec.Struct, frozen=True):
+    """The ZIP codes whose `figure` is at fault: one row of a rule on cells, summed up. The largest is an example."""
+
+    figure: str
+    is_open: bool
+    count: int
+    zip_code: str
+    old: int | None
+    new: int
+
+    def as_total(self) -> _Total:
+        moved = f"from {self.old:,} to {self.new:,}" if self.old is not None else f"with {self.new:,}"
+        detail = f"{self.figure}: {self.count:,} ZIP codes, such as {self.zip_code} {moved}"
+        return _Total(None, self.figure, self.count, self.count, detail)
+
+
+class _Places(msgspec.Struct, frozen=True):
+    """How many ZIP codes of a state are at fault: one row of a rule on places, summed up."""
 
     state: str
     count: int
@@ -45,43 +70,40 @@ class _StateCount(msgspec.Struct, frozen=True):
         return self.count / self.total
 
 
-def plausibility_findings(
+def judge_plausibility(
     connection: duckdb.DuckDBPyConnection,
     old: Path | None,
     new: Path,
     limits: RuleLimits,
     first_open_year: int,
     baseline: Path | None = None,
-) -> list[Finding]:
-    """Findings on the normalised tables in folder `new`, compared with those in `old` and in `baseline`, if given.
+) -> Plausibility:
+    """Judges the normalised tables in folder `new`, compared with those in `old` and in `baseline`, if given.
 
     Figures of `first_open_year` and later may still be revised. With `old`, `pair_figures` was called before.
     """
+    asking = _Asking(connection, limits)
     pair_places(connection, old, new)
-    findings = list(_ask_places(connection, STATES_LOST, limits)) if old is not None else []
+    if old is not None:
+        asking.ask(STATES_LOST)
     if _fewest_places(connection) < _FEWEST_ZIP_CODES:
-        return findings
+        return asking.answer()
     if old is None:
         pair_figures(connection, None, new)
     place_figures(connection, first_open_year)
-    for rule in FIGURE_RULES:
-        if old is not None or not rule.compares:
-            findings.extend(_ask_figures(connection, rule, limits))
-    for rule in PLACE_RULES:
+    for rule in (*FIGURE_RULES, *PLACE_RULES):
         if rule is not STATES_LOST and (old is not None or not rule.compares):
-            findings.extend(_ask_places(connection, rule, limits))
+            asking.ask(rule)
     if baseline is not None:
-        findings.extend(_slow_drift(connection, baseline, limits))
-    return findings
+        asking.ask_slow_drift(baseline)
+    return asking.answer()
 
 
-def _slow_drift(connection: duckdb.DuckDBPyConnection, baseline: Path, limits: RuleLimits) -> list[Finding]:
-    try:
-        view_figures(connection, "baseline_figures", baseline)
-        return list(_ask_figures(connection, SLOW_DRIFT, limits))
-    except duckdb.IOException as error:  # a release of long ago must not keep a new one from going live
-        message = f"{baseline.parent.name} cannot be read, so drift since then is not known: {sql.reason(error)}"
-        return [make_finding("unreadable-baseline", message)]
+def write_implausible(
+    connection: duckdb.DuckDBPyConnection, plausibility: Plausibility, folder: Path
+) -> list[FailureFile]:
+    """Writes all figures and ZIP codes at fault into `folder`. Raises duckdb.Error."""
+    return [write_failures(connection, folder, rule, select) for rule, select in plausibility.faults.items()]
 
 
 def _fewest_places(connection: duckdb.DuckDBPyConnection) -> int:
@@ -89,57 +111,89 @@ def _fewest_places(connection: duckdb.DuckDBPyConnection) -> int:
     return int(row[0]) if row else 0
 
 
-def _ask_figures(
-    connection: duckdb.DuckDBPyConnection, rule: PlausibilityRule, limits: RuleLimits
-) -> Iterator[Finding]:
-    limit = limits[rule.name]
-    text = sql.statement(rule.query, limit=repr(float(limit)))
-    lines = [_Line(*row) for row in connection.execute(text).fetchall()]
-    if not lines:
-        return
-    states = [line.state for line in lines if line.state is not None]
-    figures = list(dict.fromkeys(line.figure for line in lines))
+class _Asking:
+    """The rules asked so far of one release. Lives for one `judge_plausibility`."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, limits: RuleLimits) -> None:
+        self._connection = connection
+        self._limits = limits
+        self._findings: list[Finding] = []
+        self._faults: dict[str, str] = {}
+
+    def answer(self) -> Plausibility:
+        return Plausibility(tuple(self._findings), self._faults)
+
+    def ask(self, rule: PlausibilityRule) -> None:
+        limit = self._limits[rule.name]
+        text = sql.statement(rule.query, limit=repr(float(limit)))
+        if rule.asks == "places":
+            summed = self._rows("sum_up_places", faults=text, among=rule.among)
+            places = [_Places(state, count, total, tuple(samples or ())) for state, count, total, samples in summed]
+            found = _places_finding(rule, places, limit)
+            select = sql.statement("places_at_fault", faults=text)
+        else:
+            if rule.asks == "cells":
+                cells = [_Cells(*row) for row in self._rows("sum_up_cells", faults=text)]
+                totals = [one.as_total() for one in cells if one.count > limit * (1 + one.is_open)]
+                select = sql.statement("cells_at_fault", faults=text)
+            else:
+                totals = [_Total(*row) for row in self._connection.execute(text).fetchall()]
+                select = sql.statement("totals_at_fault", lines=text)
+            found = _figures_finding(rule, totals, limit) if totals else None
+        if found is not None:
+            self._findings.append(found)
+            self._faults[rule.name] = select
+
+    def ask_slow_drift(self, baseline: Path) -> None:
+        try:
+            view_figures(self._connection, "baseline_figures", baseline)
+            self.ask(SLOW_DRIFT)
+        except duckdb.IOException as error:  # a release of long ago must not keep a new one from going live
+            message = f"{baseline.parent.name} cannot be read, so drift since then is not known: {sql.reason(error)}"
+            self._findings.append(make_finding("unreadable-baseline", message))
+
+    def _rows(self, summary: str, **parts: str) -> list[Any]:
+        rows: list[Any] = self._connection.execute(sql.statement(summary, **parts)).fetchall()
+        return rows
+
+
+def _figures_finding(rule: PlausibilityRule, totals: list[_Total], limit: float) -> Finding:
+    states = [one.state for one in totals if one.state is not None]
+    figures = list(dict.fromkeys(one.figure for one in totals))
     tables = {POPULATION.name if figure.startswith("population ") else HOUSING.name for figure in figures}
     where = f" in {_listed(states)}" if states else ""
-    yield make_finding(
+    return make_finding(
         rule.name,
         f"{rule.told}{where}: {_listed(figures)} (limit {shown_limit(rule.unit, limit)}); {rule.cause}",
         table=tables.pop() if len(tables) == 1 else None,
         column=figures[0] if len(figures) == 1 else None,
-        count=max(line.count for line in lines),
-        measured=max(line.measured for line in lines),
-        samples=tuple(line.detail for line in lines[:_MOST_SAMPLES]),
+        count=max(one.count for one in totals),
+        measured=max(one.measured for one in totals),
+        samples=tuple(one.detail for one in totals[:_MOST_SAMPLES]),
     )
 
 
-def _ask_places(connection: duckdb.DuckDBPyConnection, rule: PlausibilityRule, limits: RuleLimits) -> Iterator[Finding]:
-    limit = limits[rule.name]
-    rows = connection.execute(sql.statement(rule.query)).fetchall()
-    counts = [_StateCount(state, count, total, tuple(samples or ())) for state, count, total, samples in rows]
-    count, total = sum(one.count for one in counts), sum(one.total for one in counts)
-    # few ZIP codes may always be at fault, unless they are all that a state had
-    many = [one for one in counts if one.count >= _FEW_ZIP_CODES or (rule is STATES_LOST and one.count == one.total)]
+def _places_finding(rule: PlausibilityRule, places: list[_Places], limit: float) -> Finding | None:
+    count, total = sum(one.count for one in places), sum(one.total for one in places)
+    # a few ZIP codes of a state may always be at fault, unless they are all that it had
+    many = [one for one in places if one.count >= _FEW_ZIP_CODES or (rule is STATES_LOST and one.count == one.total)]
     worst = max(many, key=lambda one: one.share, default=None)
     measured = max(count / total if total else 0, worst.share / _STATE_FACTOR if worst else 0)
     if measured <= limit:
-        return
+        return None
     in_states = [one for one in many if one.share > limit * _STATE_FACTOR]
-    shown = sorted(in_states or [one for one in counts if one.count], key=lambda one: -one.count)
+    shown = sorted(in_states or [one for one in places if one.count], key=lambda one: -one.count)
     share = f"{worst.share:.0%} in {worst.state}" if worst and in_states else f"{count / total:.1%} of the country"
-    yield make_finding(
+    in_a_state = shown_limit("share", min(1, limit * _STATE_FACTOR))
+    return make_finding(
         rule.name,
-        f"{count:,} of {total:,} ZIP codes {rule.told}, in {_listed(_counted(shown))} ({share}; "
-        f"limit {shown_limit('share', limit)}, in a state {shown_limit('share', min(1, limit * _STATE_FACTOR))}); "
-        f"{rule.cause}",
+        f"{count:,} of {total:,} ZIP codes {rule.told}, in {_listed(f'{one.state} {one.count:,}' for one in shown)} "
+        f"({share}; limit {shown_limit('share', limit)}, in a state {in_a_state}); {rule.cause}",
         table=ALIASES.name if "alias" in rule.name else LOCATIONS.name,
         count=count,
         measured=measured,
         samples=tuple(sample for one in shown for sample in one.samples)[:_MOST_SAMPLES],
     )
-
-
-def _counted(counts: Iterable[_StateCount]) -> list[str]:
-    return [f"{one.state} {one.count:,}" for one in counts]
 
 
 def _listed(names: Iterable[str]) -> str:

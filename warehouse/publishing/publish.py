@@ -12,7 +12,7 @@ import msgspec
 from config import resources
 from warehouse import sql
 from warehouse.compare.drift import drift_findings
-from warehouse.compare.plausibility import plausibility_findings
+from warehouse.compare.plausibility import judge_plausibility, write_implausible
 from warehouse.compare.release_comparison import compare
 from warehouse.drops.collection import check_paths
 from warehouse.drops.disk_budget import DiskBudget, disk_budget_for
@@ -283,7 +283,10 @@ class _Publication:
                 findings += drift_findings(comparison, self._limits, open_year)
             oldest = baseline_of(self._catalog, before) if before else None
             baseline = self._catalog.folder(oldest.id) / "tables" if oldest else None
-            findings += plausibility_findings(connection, old, self._tables, self._limits, open_year, baseline)
+            judged = judge_plausibility(connection, old, self._tables, self._limits, open_year, baseline)
+            findings += judged.findings
+            if self._options.failures is not None:
+                self.failures += write_implausible(connection, judged, Path(self._options.failures))
         except duckdb.Error as error:
             than = before.id if before else "itself"
             excess = budget.excess(error, self._staged)

@@ -141,7 +141,7 @@ def _explains(cause: Finding, finding: Finding) -> bool:
     if finding.rule in RULES[cause.rule].explains:
         return True
     # what cannot be read is missing from every comparison
-    unreadable = not RULES[cause.rule].override and cause.table is not None
+    unreadable = not RULES[cause.rule].override and cause.table is not None and 2 * cause.count >= finding.count
     return unreadable and finding.measured is not None and cause.table in (finding.table, LOCATIONS.name)
 
 

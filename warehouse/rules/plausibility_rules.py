@@ -12,14 +12,15 @@ from warehouse.schema.findings import Severity
 
 
 class PlausibilityRule(Rule, frozen=True, kw_only=True):
-    """A rule on figures or on places. Its statement has its name, with underscores for hyphens.
+    """A rule on totals, cells or places. Its statement has its name, with underscores for hyphens.
 
-    Of figures, the statement gives a row for each state (or NULL) and figure beyond the limit: state, figure, how far
-    it goes, how many ZIP codes, a line of text. Of places, it gives a row for each state: how many of how many ZIP
-    codes are at fault, and up to three of them.
+    Of totals, the statement gives a row for each state (or NULL) and figure beyond the limit: how far it goes, how many
+    ZIP codes, a line of text. Of cells, it gives the figures at fault of single ZIP codes. Of places, it gives the ZIP
+    codes at fault.
     """
 
-    asks: Literal["figures", "places"]
+    asks: Literal["totals", "cells", "places"]
+    among: str = "new_places"  # FROM expression for the ZIP codes that those at fault are a share of
     compares: bool = True  # with the release before
     told: str  # what was found: "`told` in TX", or "12 of 42,094 ZIP codes `told`"
     cause: str  # what it is likely to come from
@@ -49,7 +50,7 @@ _RATIOS = ("people-per-home", "demand-beside-homes", "homes-unlike-people")
 FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="figures-exchanged",
-        asks="figures",
+        asks="totals",
         limit=0.7,
         about="How much better a figure resembles the former values of another than its own; 100%: it has them.",
         told="figures have the former values of others",
@@ -58,7 +59,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="uniform-scale",
-        asks="figures",
+        asks="totals",
         limit=0.015,
         about="Share by which a counted figure moved alike in nearly every ZIP code of a state.",
         told="figures moved by the same share everywhere",
@@ -67,7 +68,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="figures-shuffled",
-        asks="figures",
+        asks="totals",
         limit=0.04,
         about="How little a figure resembles its former values in a state: 1 less the correlation of their logarithms.",
         told="figures hardly resemble their former values",
@@ -76,7 +77,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="figures-moved",
-        asks="figures",
+        asks="totals",
         limit=0.1,
         about="Share of the larger ZIP codes of a state whose figure moved by over a third.",
         told="figures moved by over a third in many ZIP codes",
@@ -85,7 +86,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="absurd-figure",
-        asks="figures",
+        asks="cells",
         limit=0,
         unit="ZIP codes",
         about="ZIP codes whose figure became more than twenty times as large, and 5,000 or more.",
@@ -95,7 +96,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="leaping-figure",
-        asks="figures",
+        asks="cells",
         limit=5,
         unit="ZIP codes",
         about="Larger ZIP codes whose figure became more than five times as large or as small.",
@@ -104,7 +105,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="zeroed-figure",
-        asks="figures",
+        asks="cells",
         limit=2,
         unit="ZIP codes",
         about="ZIP codes whose figure was 200 or more and became 0.",
@@ -114,7 +115,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="sentinel-figure",
-        asks="figures",
+        asks="cells",
         compares=False,
         limit=1,
         unit="ZIP codes",
@@ -125,7 +126,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="repeated-value",
-        asks="figures",
+        asks="cells",
         compares=False,
         limit=25,
         unit="ZIP codes",
@@ -136,7 +137,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="repeated-figure",
-        asks="figures",
+        asks="totals",
         compares=False,
         limit=0.5,
         about="Share of the larger ZIP codes in which two years or housing figures are equal.",
@@ -146,7 +147,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="state-drift",
-        asks="figures",
+        asks="totals",
         limit=0.06,
         about="Change of a state's total, up or down, as a share of the old total.",
         told="totals of states moved far",
@@ -155,7 +156,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="coverage-lost-in-state",
-        asks="figures",
+        asks="totals",
         limit=0.08,
         about="Share of a state's ZIP codes with a figure that lost it.",
         told="figures are gone in many ZIP codes",
@@ -164,7 +165,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="series-drift",
-        asks="figures",
+        asks="totals",
         compares=False,
         limit=0.06,
         about="Change of a state's total from one year to the next, as a share for each year between.",
@@ -173,7 +174,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="series-shuffled",
-        asks="figures",
+        asks="totals",
         compares=False,
         limit=0.1,
         about="How little a year resembles the year before in a state: 1 less the correlation of their logarithms.",
@@ -183,7 +184,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="series-leap",
-        asks="figures",
+        asks="totals",
         compares=False,
         limit=60,
         unit="ZIP codes",
@@ -193,7 +194,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="people-per-home",
-        asks="figures",
+        asks="totals",
         compares=False,
         limit=0.4,
         about="How far a state is from 2.25 people for each home, as a share of it.",
@@ -202,7 +203,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="demand-beside-homes",
-        asks="figures",
+        asks="totals",
         compares=False,
         limit=0.3,
         about="How far a state's demand for homes is from the homes it has, as a share of them.",
@@ -211,7 +212,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlausibilityRule(
         name="homes-unlike-people",
-        asks="figures",
+        asks="totals",
         compares=False,
         limit=0.35,
         about="How little homes go with people, or demand with homes: 1 less the correlation of their logarithms.",
@@ -223,7 +224,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
 
 SLOW_DRIFT = PlausibilityRule(
     name="slow-drift",
-    asks="figures",
+    asks="totals",
     limit=0.06,
     about="Change of a national total since the baseline, the oldest release kept; in a state twice as much.",
     told="totals moved far since the baseline release",
@@ -233,6 +234,7 @@ SLOW_DRIFT = PlausibilityRule(
 STATES_LOST = PlausibilityRule(
     name="zip-codes-lost",
     asks="places",
+    among="old_places",
     limit=0.005,
     about="Share of the current release's ZIP codes that the drop lacks.",
     told="are gone",
@@ -410,6 +412,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="alias-of-other-state",
         asks="places",
+        among="new_aliases",
         compares=False,
         limit=0.005,
         about="Share of the aliases that are in another state than their ZIP code.",
@@ -420,6 +423,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="primary-alias-differs",
         asks="places",
+        among="new_aliases WHERE status = 'primary'",
         compares=False,
         limit=0.05,
         about="Share of the primary aliases that are not the city of their ZIP code.",
@@ -429,6 +433,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="aliases-lost",
         asks="places",
+        among="old_aliases",
         limit=0.1,
         about="Share of the current release's aliases that the drop lacks.",
         told="have lost an alias",
