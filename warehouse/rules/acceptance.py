@@ -10,7 +10,9 @@ from warehouse.rules.all_rules import RULES
 from warehouse.rules.rule import Rule, Unit
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.findings import Acceptance, Finding, Severity
-from warehouse.schema.tables import LOCATIONS
+from warehouse.schema.tables import ALIASES, LOCATIONS
+
+_PLACES = (LOCATIONS.name, ALIASES.name)
 
 
 def parse_acceptance(words: Sequence[str], reason: str, by: str, at: datetime) -> Acceptance | None:
@@ -139,7 +141,8 @@ def _explains(cause: Finding, finding: Finding) -> bool:
     if cause.rule == finding.rule:
         return False
     if finding.rule in RULES[cause.rule].explains:
-        return True
+        # a few places at fault do not explain many
+        return finding.table not in _PLACES or 2 * cause.count >= finding.count
     # what cannot be read is missing from every comparison
     unreadable = not RULES[cause.rule].override and cause.table is not None and 2 * cause.count >= finding.count
     return unreadable and finding.measured is not None and cause.table in (finding.table, LOCATIONS.name)

@@ -254,6 +254,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="place-value-lost",
         asks="places",
+        among="old_places",
         limit=0.02,
         about="Share of the ZIP codes that lost their county or coordinates.",
         told="lost their county or coordinates",
@@ -301,6 +302,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="state-changed",
         asks="places",
+        among="old_places",
         limit=0.001,
         about="Share of the ZIP codes that are in another state than before.",
         told="are in another state than before",
@@ -339,6 +341,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="other-county",
         asks="places",
+        among="old_places",
         limit=0.02,
         about="Share of the ZIP codes that are now in a county that others were in before; new counties do not count.",
         told="are in another county of those known before",
@@ -347,6 +350,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="other-city",
         asks="places",
+        among="old_places",
         limit=0.01,
         about="Share of the ZIP codes that now have a city that others of the state had before; new names aside.",
         told="are in another city of those known before",
@@ -376,6 +380,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="name-cut",
         asks="places",
+        among="old_places",
         limit=0.002,
         about="Share of the ZIP codes whose city or county is only the beginning of its former name.",
         told="have a name that is only the beginning of the former one",
@@ -385,6 +390,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="renamed-city",
         asks="places",
+        among="old_places",
         limit=0.05,
         about="Share of the ZIP codes whose city has a new name, beyond case, accents and punctuation.",
         told="have another city name",
