@@ -9,9 +9,10 @@ CREATE OR REPLACE TEMP TABLE known_prefixes AS
 SELECT unnest(?::VARCHAR[]) AS code, unnest(?::VARCHAR[]) AS prefix
 
 -- name: places
--- The locations of one release, with names in a form that ignores case, accents, and punctuation.
+-- The locations of one release, with names in a form that ignores case, accents, and punctuation. One for each ZIP code:
+-- a repeated one is an error already, and would count twice in every join.
 CREATE OR REPLACE TEMP TABLE {table} AS
-SELECT zip_code, state_code AS state, city_name, county_name, county_fips_code AS county, latitude, longitude,
+SELECT DISTINCT ON (zip_code) zip_code, state_code AS state, city_name, county_name, county_fips_code AS county, latitude, longitude,
        regexp_replace(lower(strip_accents(city_name)), '[^a-z0-9]', '', 'g') AS city
 FROM {locations}
 
@@ -46,26 +47,27 @@ FROM (SELECT DISTINCT figure, right(figure, 4)::INTEGER AS year,
                   WHEN starts_with(figure, 'est_') THEN '2 demand' ELSE '1 homes' END AS kind FROM paired_figures)
 
 -- name: figures_with_states
--- The figures of both releases, side by side, with the state of each ZIP code.
+-- The figures of both releases, side by side, with the state of each ZIP code. Negative ones are an error already.
 CREATE OR REPLACE TEMP TABLE placed_figures AS
-SELECT p.zip_code, p.zip_code::INTEGER AS zip, p.figure, f.ordinal, f.open, p.old, p.new, coalesce(n.state, o.state) AS state
+SELECT p.zip_code, p.zip_code::INTEGER AS zip, p.figure, f.ordinal, f.open, p.old,
+       CASE WHEN p.new >= 0 THEN p.new END AS new, coalesce(n.state, o.state) AS state
 FROM paired_figures p JOIN known_figures f ON f.figure = p.figure
 LEFT JOIN new_places n ON n.zip_code = p.zip_code LEFT JOIN old_places o ON o.zip_code = p.zip_code
 
 -- name: figures_by_state
 -- For each state and figure, over ZIP codes that have it in both releases: totals, likeness (correlation of logarithms,
--- where there are 200 or more), how many of those of 500 or more moved by over a third, and by how much most moved.
+-- where there are 200 or more; 0 if all are the same), how many of those of 500 or more moved by over a third, and by how much most moved.
 -- `lost` counts ZIP codes that only the old release has a figure for.
 CREATE OR REPLACE TEMP TABLE state_figures AS
 SELECT state, any_value(figure) AS figure, any_value(open) AS open, count(old) AS old_count, count(new) AS new_count,
        count(*) FILTER (old IS NOT NULL AND new IS NULL) AS lost,
        sum(old) FILTER (new IS NOT NULL) AS old_total, sum(new) FILTER (old IS NOT NULL) AS new_total,
        count(*) FILTER (old <> new) AS changed,
-       count(*) FILTER (least(old, new) >= 200) AS pairs,
-       corr(ln(old), ln(new)) FILTER (least(old, new) >= 200) AS likeness,
+       count(*) FILTER (old >= 200 AND new >= 200) AS pairs,
+       coalesce(nullif(corr(ln(old), ln(new)) FILTER (old >= 200 AND new >= 200), 'NaN'), 0) AS likeness,
        count(*) FILTER (greatest(old, new) >= 500 AND old + new IS NOT NULL) AS large,
        count(*) FILTER (greatest(old, new) >= 500 AND abs(ln((new + 1) / (old + 1))) > 0.3) AS moved,
-       quantile_cont(ln(new / old), [0.1, 0.5, 0.9]) FILTER (least(old, new) >= 200) AS spread
+       quantile_cont(ln(new / old), [0.1, 0.5, 0.9]) FILTER (old >= 200 AND new >= 200) AS spread
 FROM placed_figures WHERE state IS NOT NULL GROUP BY state, ordinal
 
 -- name: series_by_state
@@ -74,15 +76,15 @@ FROM placed_figures WHERE state IS NOT NULL GROUP BY state, ordinal
 CREATE OR REPLACE TEMP TABLE state_series AS
 SELECT s.state, f.figure, b.figure AS before, f.year - b.year AS gap, s.* EXCLUDE (state, ordinal, ordinal_before)
 FROM (SELECT state, ordinal, ordinal_before, sum(before) AS old_total, sum(new) AS new_total,
-             count(*) FILTER (least(before, new) >= 200) AS pairs,
-             corr(ln(before), ln(new)) FILTER (least(before, new) >= 200) AS likeness,
+             count(*) FILTER (before >= 200 AND new >= 200) AS pairs,
+             coalesce(nullif(corr(ln(before), ln(new)) FILTER (before >= 200 AND new >= 200), 'NaN'), 0) AS likeness,
              count(*) FILTER (greatest(before, new) >= 500 AND abs(ln((new + 1) / (before + 1))) > ln(5)) AS leaps
       FROM (SELECT state, ordinal, new, lag(ordinal) OVER series AS ordinal_before, lag(new) OVER series AS before
             FROM placed_figures WHERE new IS NOT NULL AND state IS NOT NULL
             WINDOW series AS (PARTITION BY zip ORDER BY ordinal))
       WHERE before IS NOT NULL GROUP BY state, ordinal, ordinal_before) s
 JOIN known_figures f ON f.ordinal = s.ordinal JOIN known_figures b ON b.ordinal = s.ordinal_before
-WHERE f.kind = b.kind
+WHERE f.kind = b.kind AND f.ordinal > b.ordinal
 
 -- name: figure_sample
 -- The figures of every eighth ZIP code, for comparisons of each figure with each other.

@@ -33,7 +33,7 @@ ORDER BY measured DESC
 SELECT NULL AS state, y.figure, count(*) FILTER (x.new = y.new) / count(*) AS measured, count(*) AS count,
        format('{} is {} in {:.0f}% of ZIP codes', y.figure, x.figure, 100 * measured) AS detail
 FROM figure_sample x JOIN figure_sample y ON x.zip = y.zip AND x.ordinal < y.ordinal
-WHERE least(x.new, y.new) >= 1000
+WHERE x.new >= 1000 AND y.new >= 1000
 GROUP BY x.figure, y.figure HAVING count(*) >= 20 AND measured > {limit} ORDER BY measured DESC
 
 -- name: figures_exchanged
@@ -104,13 +104,13 @@ GROUP BY d.state, d.figure HAVING sum(h.new) >= 20000 AND measured > {limit} ORD
 
 -- name: homes_unlike_people
 -- States where homes hardly go with people, or demand with homes. In real drops, likeness is 0.83 or more.
-SELECT h.state, h.figure, 1 - corr(ln(o.new), ln(h.new)) AS measured, count(*) AS count,
+SELECT h.state, h.figure, 1 - coalesce(nullif(corr(ln(o.new), ln(h.new)), 'NaN'), 0) AS measured, count(*) AS count,
        format('{} in {}: likeness {:.2f} to {}', h.figure, h.state, 1 - measured, any_value(o.figure)) AS detail
 FROM known_figures one JOIN known_figures other
     ON one.kind = '1 homes' AND other.kind = '0 people' AND other.year = one.year
        OR one.kind = '2 demand' AND other.figure = 'tot_home_available_2023'
 JOIN placed_figures h ON h.ordinal = one.ordinal JOIN placed_figures o ON o.ordinal = other.ordinal AND o.zip = h.zip
-WHERE least(h.new, o.new) >= 200
+WHERE h.new >= 200 AND o.new >= 200
 GROUP BY h.state, h.figure HAVING count(*) >= 20 AND measured > {limit} ORDER BY measured DESC
 
 -- name: slow_drift
@@ -248,9 +248,9 @@ FROM (SELECT n.state, n.zip_code, n.city_name, 111.2 * sqrt(pow(n.latitude - m.l
 WHERE km > 100
 
 -- name: place_value_missing
--- ZIP codes without a county or coordinates, where the state has counties. Military ones have none.
+-- ZIP codes of states without a county or coordinates. In territories and military areas, many have none.
 SELECT n.state, n.zip_code, n.city_name AS value FROM new_places n JOIN known_states s ON s.code = n.state
-WHERE s.fips IS NOT NULL
+WHERE s.fips < '60'
     AND (n.county IS NULL OR n.county_name IS NULL OR n.latitude IS NULL OR n.longitude IS NULL)
 
 -- name: city_like_county

@@ -126,7 +126,7 @@ def test_a_command_like_no_other_is_told_where_all_are_listed(cli: Cli, path: tu
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "forecast")
 def test_a_mistyped_option_is_told_the_right_one(cli: Cli, path: tuple[str, ...]) -> None:
-    for parameter in COMMANDS[path].get_params(click.Context(COMMANDS[path])):
+    for parameter in COMMANDS[path].get_params(click.Context(COMMANDS[path], help_option_names=["-h", "--help"])):
         for name in (each for each in parameter.opts if each.startswith("--")):
             done = cli(*path, slipped(name))
             assert (done.code, done.out) == (2, "")
