@@ -145,7 +145,7 @@ def _explains(cause: Finding, finding: Finding) -> bool:
         return finding.table not in _PLACES or 2 * cause.count >= finding.count
     # what cannot be read is missing from every comparison
     unreadable = not RULES[cause.rule].override and cause.table is not None and 2 * cause.count >= finding.count
-    return unreadable and finding.measured is not None and cause.table in (finding.table, LOCATIONS.name)
+    return unreadable and finding.measured is not None and cause.table == finding.table
 
 
 def _unbounded(rule: Rule) -> WarehouseError:

@@ -112,6 +112,7 @@ COLUMN_RULES: tuple[Rule, ...] = (
         about="Every housing figure in the answers must be there. If accepted, a missing one is published as null.",
         remedy="export it",
         override=True,
+        explains=("vanished-figure",),
     ),
     Rule(
         name="ambiguous-column",
