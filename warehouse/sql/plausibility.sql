@@ -158,7 +158,7 @@ SEMI JOIN (SELECT ordinal, new FROM placed_figures WHERE new >= 1000 GROUP BY or
 SELECT state, coalesce(any_value(count), 0), any_value(total), any_value(samples)
 FROM (SELECT state, count(*) AS total FROM {among} GROUP BY state)
 LEFT JOIN (SELECT state, count(*) AS count, min_by(concat_ws(' ', zip_code, value), zip_code, 3) AS samples
-           FROM ({faults}) GROUP BY state) USING (state) GROUP BY state
+           FROM ({faults}) GROUP BY state) USING (state) GROUP BY state ORDER BY state
 
 -- name: zip_codes_lost
 -- ZIP codes that the release before has and the new one lacks.

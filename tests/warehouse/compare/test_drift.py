@@ -162,7 +162,7 @@ def test_drift_beyond_a_limit_refuses_the_drop(catalog: Catalog, drop: Path, tmp
     first = publish_unlimited(catalog, drop)
     outcome = publish(catalog, without_some_places(tmp_path / "less"), zip_codes_lost=0.3)
     assert errors(outcome) == ["zip-codes-lost"]
-    assert finding(outcome, "zip-codes-lost").samples == ("09001 APO", "58601 Dickinson", "63366 O Fallon")
+    assert finding(outcome, "zip-codes-lost").samples == ("09001 APO", "63366 O Fallon", "58601 Dickinson")
     assert outcome.manifest == first.manifest == catalog.current()
 
 

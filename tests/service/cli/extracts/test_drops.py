@@ -64,9 +64,9 @@ def test_a_refused_drop_is_exit_code_1_and_changes_nothing(cli: Cli, release: st
     text, as_json = cli("extracts", "publish", bad), cli("extracts", "publish", bad, "--json")
     assert (text.code, as_json.code) == (1, 1)
     assert text.out == ""
-    assert text.err.startswith("Refused: 2 errors")
+    assert text.err.startswith("Refused: 1 error")
     assert f"{release} stays current" in text.err
-    assert as_json.err.startswith("forecast: refused: 2 errors")
+    assert as_json.err.startswith("forecast: refused: 1 error")
     assert (as_json.json["result"], as_json.json["release"]) == ("refused", release)
     assert {finding["severity"] for finding in as_json.json["findings"]} >= {"error"}
     assert current(cli) == [release]
