@@ -36,6 +36,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
         about="Share of the ZIP codes with a figure that lost it, while others keep it; of open figures twice as much.",
         limit=0.02,
         override=True,
+        explains=("total-drift",),
     ),
     Rule(
         name="total-drift",
@@ -43,6 +44,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
         about="Change of a national total, up or down, as a share of the old total; of open figures twice as much.",
         limit=0.03,
         override=True,
+        explains=("slow-drift", "series-drift"),
     ),
     Rule(
         name="rows-lost",
@@ -64,7 +66,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
         about="A table of the drop must not be that of an older release, which newer ones replaced.",
         remedy="deliver the newest export; to go back to a release, use `forecast extracts rollback`",
         override=True,
-        explains=_STALE,
+        explains=("older-than-current", *_STALE),
     ),
     Rule(
         name="older-than-current",

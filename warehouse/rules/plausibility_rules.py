@@ -61,10 +61,10 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         name="uniform-scale",
         asks="totals",
         limit=0.015,
-        about="Share by which a counted figure moved alike in nearly every ZIP code of a state.",
+        about="Share by which figures moved alike nearly everywhere in a state; open ones may move ten times as far.",
         told="figures moved by the same share everywhere",
         cause="they may be in another unit, scaled, or added up twice",
-        explains=(*_MOVED, *_SERIES, *_RATIOS),
+        explains=("figures-exchanged", *_MOVED, *_SERIES, *_RATIOS),
     ),
     PlausibilityRule(
         name="figures-shuffled",
@@ -82,7 +82,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the larger ZIP codes of a state whose figure moved by over a third.",
         told="figures moved by over a third in many ZIP codes",
         cause="they may be shuffled, or joined to the wrong ZIP codes",
-        explains=("leaping-figure", "state-drift"),
+        explains=("leaping-figure", "state-drift", "total-drift", "slow-drift", *_SERIES, *_RATIOS),
     ),
     PlausibilityRule(
         name="absurd-figure",
@@ -92,7 +92,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="ZIP codes whose figure became more than twenty times as large, and 5,000 or more.",
         told="figures became absurdly large",
         cause="they may be in another unit, or stand for something else",
-        explains=("leaping-figure", "figures-moved", "state-drift", "total-drift", "series-leap", "slow-drift"),
+        explains=("leaping-figure", "figures-moved", "state-drift", "total-drift", "slow-drift", *_SERIES, *_RATIOS),
     ),
     PlausibilityRule(
         name="leaping-figure",
@@ -102,6 +102,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="Larger ZIP codes whose figure became more than five times as large or as small.",
         told="figures leapt in many ZIP codes",
         cause="a few may be shuffled, misplaced or in another unit",
+        explains=("series-leap",),
     ),
     PlausibilityRule(
         name="zeroed-figure",
@@ -111,7 +112,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="ZIP codes whose figure was 200 or more and became 0.",
         told="figures became 0",
         cause="0 may stand for an unknown figure, which must be empty",
-        explains=("leaping-figure", "figures-moved", "state-drift", "total-drift", "series-leap"),
+        explains=("leaping-figure", "figures-moved", "state-drift", "total-drift", "slow-drift", *_SERIES, *_RATIOS),
     ),
     PlausibilityRule(
         name="sentinel-figure",
@@ -122,7 +123,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="ZIP codes with a new figure of 9999, 99999 or 999999.",
         told="figures look like a mark for unknown",
         cause="a number may stand for an unknown figure, which must be empty",
-        explains=("leaping-figure", "absurd-figure", "repeated-value"),
+        explains=("repeated-value", "figures-shuffled", *_MOVED, *_SERIES, *_RATIOS),
     ),
     PlausibilityRule(
         name="repeated-value",
@@ -133,7 +134,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="ZIP codes that share one figure of 1,000 or more.",
         told="many ZIP codes have the same figure",
         cause="a default, or one total for all, may have been filled in",
-        explains=("figures-moved", "leaping-figure", "absurd-figure", "figures-shuffled"),
+        explains=("figures-shuffled", *_MOVED, *_SERIES, *_RATIOS),
     ),
     PlausibilityRule(
         name="repeated-figure",
@@ -152,7 +153,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="Change of a state's total, up or down, as a share of the old total.",
         told="totals of states moved far",
         cause="a part of the figures may be in another unit, stale, or from another source",
-        explains=("total-drift", "slow-drift"),
+        explains=("total-drift", "slow-drift", "series-drift", *_RATIOS),
     ),
     PlausibilityRule(
         name="coverage-lost-in-state",
@@ -191,6 +192,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="Larger ZIP codes whose figure changes by more than five times from one year to the next.",
         told="years leap in many ZIP codes",
         cause="a year may be shuffled, or in another unit in places",
+        explains=("series-drift",),
     ),
     PlausibilityRule(
         name="people-per-home",
@@ -346,6 +348,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the ZIP codes that are now in a county that others were in before; new counties do not count.",
         told="are in another county of those known before",
         cause="counties may be shuffled or exchanged",
+        explains=("scattered-place",),
     ),
     PlausibilityRule(
         name="other-city",
@@ -365,7 +368,14 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the ZIP codes whose city is called a county.",
         told="have a city that is called a county",
         cause="cities and counties may be exchanged",
-        explains=("renamed-city", "primary-alias-differs", "county-name-differs", "other-city", "name-cut"),
+        explains=(
+            "renamed-city",
+            "primary-alias-differs",
+            "county-name-differs",
+            "other-city",
+            "name-cut",
+            "cut-to-length",
+        ),
     ),
     PlausibilityRule(
         name="cut-to-length",
@@ -435,6 +445,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the primary aliases that are not the city of their ZIP code.",
         told="have a primary alias that is not their city",
         cause="aliases or cities may be shuffled, or from another month",
+        explains=("aliases-lost",),
     ),
     PlausibilityRule(
         name="aliases-lost",

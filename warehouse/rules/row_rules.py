@@ -64,6 +64,9 @@ def _once(*tables: str) -> Callable[[Table], Sequence[Column | None]]:
     return lambda table: [None] if not tables or table.name in tables else []
 
 
+# What compares names.
+_NAMES = ("renamed-city", "other-city", "county-name-differs", "name-cut", "primary-alias-differs", "aliases-lost")
+
 ROW_RULES: tuple[Rule, ...] = (
     Rule(
         name="empty-table",
@@ -109,6 +112,7 @@ ROW_RULES: tuple[Rule, ...] = (
         offends="offends_garbled_name",
         message="{count} value(s) of {table}.{column} were read in the wrong encoding, or are escaped",
         concerns=_place_names,
+        explains=_NAMES,
     ),
     Rule(
         name="placeholder-name",
@@ -121,6 +125,7 @@ ROW_RULES: tuple[Rule, ...] = (
         offends="offends_placeholder_name",
         message="{count} value(s) of {table}.{column} are words for a missing name, or numbers",
         concerns=_place_names,
+        explains=_NAMES,
     ),
     Rule(
         name="unknown-state",

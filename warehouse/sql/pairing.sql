@@ -56,19 +56,22 @@ LEFT JOIN new_places n ON n.zip_code = p.zip_code LEFT JOIN old_places o ON o.zi
 
 -- name: figures_by_state
 -- For each state and figure, over ZIP codes that have it in both releases: totals, likeness (correlation of logarithms,
--- where there are 200 or more; 0 if all are the same), how many of those of 500 or more moved by over a third, and by how much most moved.
+-- where there are 200 or more; 0 if all are the same), how many of those of 500 or more moved by over a third, and by how
+-- much most moved. What moved by more than 20 times says nothing on likeness: a few such figures are absurd, many are in
+-- another unit.
 -- `lost` counts ZIP codes that only the old release has a figure for.
 CREATE OR REPLACE TEMP TABLE state_figures AS
 SELECT state, any_value(figure) AS figure, any_value(open) AS open, count(old) AS old_count, count(new) AS new_count,
        count(*) FILTER (old IS NOT NULL AND new IS NULL) AS lost,
        sum(old) FILTER (new IS NOT NULL) AS old_total, sum(new) FILTER (old IS NOT NULL) AS new_total,
        count(*) FILTER (old <> new) AS changed,
-       count(*) FILTER (old >= 200 AND new >= 200) AS pairs,
-       coalesce(nullif(corr(ln(old), ln(new)) FILTER (old >= 200 AND new >= 200), 'NaN'), 0) AS likeness,
+       count(*) FILTER (is_pair) AS pairs,
+       coalesce(nullif(corr(ln(old), ln(new)) FILTER (is_pair), 'NaN'), 0) AS likeness,
        count(*) FILTER (greatest(old, new) >= 500 AND old + new IS NOT NULL) AS large,
        count(*) FILTER (greatest(old, new) >= 500 AND abs(ln((new + 1) / (old + 1))) > 0.3) AS moved,
-       quantile_cont(ln(new / old), [0.1, 0.5, 0.9]) FILTER (old >= 200 AND new >= 200) AS spread
-FROM placed_figures WHERE state IS NOT NULL GROUP BY state, ordinal
+       quantile_cont(ln(new / old), [0.1, 0.5, 0.9]) FILTER (greatest(old, new) >= 500 AND least(old, new) > 0) AS spread
+FROM (SELECT *, old >= 200 AND new >= 200 AND old <= 20 * new AND new <= 20 * old AS is_pair FROM placed_figures)
+WHERE state IS NOT NULL GROUP BY state, ordinal
 
 -- name: series_by_state
 -- For each state, and each year of the new release with the year before it: totals and likeness over ZIP codes that have
@@ -76,10 +79,11 @@ FROM placed_figures WHERE state IS NOT NULL GROUP BY state, ordinal
 CREATE OR REPLACE TEMP TABLE state_series AS
 SELECT s.state, f.figure, b.figure AS before, f.year - b.year AS gap, s.* EXCLUDE (state, ordinal, ordinal_before)
 FROM (SELECT state, ordinal, ordinal_before, sum(before) AS old_total, sum(new) AS new_total,
-             count(*) FILTER (before >= 200 AND new >= 200) AS pairs,
-             coalesce(nullif(corr(ln(before), ln(new)) FILTER (before >= 200 AND new >= 200), 'NaN'), 0) AS likeness,
+             count(*) FILTER (is_pair) AS pairs,
+             coalesce(nullif(corr(ln(before), ln(new)) FILTER (is_pair), 'NaN'), 0) AS likeness,
              count(*) FILTER (greatest(before, new) >= 500 AND abs(ln((new + 1) / (before + 1))) > ln(5)) AS leaps
-      FROM (SELECT state, ordinal, new, lag(ordinal) OVER series AS ordinal_before, lag(new) OVER series AS before
+      FROM (SELECT state, ordinal, new, lag(ordinal) OVER series AS ordinal_before, lag(new) OVER series AS before,
+                   before >= 200 AND new >= 200 AND before <= 20 * new AND new <= 20 * before AS is_pair
             FROM placed_figures WHERE new IS NOT NULL AND state IS NOT NULL
             WINDOW series AS (PARTITION BY zip ORDER BY ordinal))
       WHERE before IS NOT NULL GROUP BY state, ordinal, ordinal_before) s
@@ -87,6 +91,9 @@ JOIN known_figures f ON f.ordinal = s.ordinal JOIN known_figures b ON b.ordinal 
 WHERE f.kind = b.kind AND f.ordinal > b.ordinal
 
 -- name: figure_sample
--- The figures of every eighth ZIP code, for comparisons of each figure with each other.
+-- The figures of up to 60 ZIP codes of each state, small ones too, for comparisons of each figure with each other.
 CREATE OR REPLACE TEMP TABLE figure_sample AS
-SELECT * FROM placed_figures WHERE hash(zip) % 8 = 0 AND greatest(old, new) >= 500
+SELECT p.* FROM placed_figures p
+SEMI JOIN (SELECT zip FROM (SELECT DISTINCT state, zip FROM placed_figures WHERE greatest(old, new) >= 500)
+           QUALIFY row_number() OVER (PARTITION BY state ORDER BY hash(zip)) <= 60) s ON s.zip = p.zip
+WHERE greatest(p.old, p.new) >= 500

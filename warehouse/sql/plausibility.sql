@@ -3,14 +3,14 @@
 SELECT state, figure, 1 - likeness AS measured, pairs AS count,
        format('{} in {}: likeness {:.2f} over {} ZIP codes', figure, state, likeness, pairs) AS detail
 FROM state_figures WHERE pairs >= 20 AND measured > {limit} * (1 + open::INTEGER)
-ORDER BY measured DESC
+ORDER BY measured DESC, state, figure
 
 -- name: figures_moved
 -- States where many ZIP codes of 500 or more moved by over a third.
 SELECT state, figure, moved / large AS measured, moved AS count,
        format('{} in {}: {} of {} ZIP codes', figure, state, moved, large) AS detail
 FROM state_figures WHERE large >= 20 AND measured > {limit} * (1 + open::INTEGER)
-ORDER BY measured DESC
+ORDER BY measured DESC, state, figure
 
 -- name: state_drift
 -- States where the total of a figure moved far, over the ZIP codes that have it in both releases.
@@ -18,15 +18,15 @@ SELECT state, figure, abs(new_total / old_total - 1) AS measured, changed AS cou
        format('{} in {}: {:,} to {:,} ({:+.1f}%)', figure, state, old_total::BIGINT, new_total::BIGINT,
               100 * (new_total / old_total - 1)) AS detail
 FROM state_figures WHERE old_total >= 20000 AND measured > {limit} * (1 + open::INTEGER)
-ORDER BY measured DESC
+ORDER BY measured DESC, state, figure
 
 -- name: uniform_scale
--- Counted figures that moved by the same share almost everywhere: in a state, or in the whole country.
-SELECT state, figure, abs(share) AS measured, pairs AS count,
+-- Figures that moved by the same share almost everywhere in a state; those that may still be revised, ten times as far.
+SELECT state, figure, abs(share) AS measured, large AS count,
        format('{} in {}: {:+.1f}% in nearly every ZIP code', figure, state, 100 * share) AS detail
-FROM (SELECT *, exp(spread[2]) - 1 AS share, spread[3] - spread[1] AS width FROM state_figures WHERE pairs >= 20)
-WHERE NOT open AND measured > {limit} AND width < 0.25 * abs(spread[2])
-ORDER BY measured DESC
+FROM (SELECT *, exp(spread[2]) - 1 AS share, spread[3] - spread[1] AS width FROM state_figures WHERE large >= 20)
+WHERE measured > {limit} * CASE WHEN open THEN 10 ELSE 1 END AND width < 0.25 * abs(spread[2])
+ORDER BY measured DESC, state, figure
 
 -- name: repeated_figure
 -- Pairs of figures that are equal in many ZIP codes of 1,000 or more. In real drops, at most 2% are.
@@ -34,7 +34,7 @@ SELECT NULL AS state, y.figure, count(*) FILTER (x.new = y.new) / count(*) AS me
        format('{} is {} in {:.0f}% of ZIP codes', y.figure, x.figure, 100 * measured) AS detail
 FROM figure_sample x JOIN figure_sample y ON x.zip = y.zip AND x.ordinal < y.ordinal
 WHERE x.new >= 1000 AND y.new >= 1000
-GROUP BY x.figure, y.figure HAVING count(*) >= 20 AND measured > {limit} ORDER BY measured DESC
+GROUP BY x.figure, y.figure HAVING count(*) >= 20 AND measured > {limit} ORDER BY measured DESC, state, figure
 
 -- name: figures_exchanged
 -- Changed figures that resemble the former values of another figure better than their own, by states. What is measured is
@@ -53,7 +53,7 @@ SELECT state, figure, 1 - to_other / distance AS measured, number AS count,
        format('{} in {} looks like the former {}', figure, state, other) AS detail
 FROM others QUALIFY row_number() OVER (PARTITION BY state, figure ORDER BY to_other) = 1
     AND measured > CASE WHEN starts_with(figure, 'est_') <> starts_with(other, 'est_') THEN (1 + {limit}) / 2 ELSE {limit} END
-ORDER BY measured DESC
+ORDER BY measured DESC, state, figure
 
 -- name: coverage_lost_in_state
 -- States where many ZIP codes lost a figure that others keep.
@@ -63,27 +63,27 @@ FROM state_figures
 WHERE (lost >= 20 OR new_count = 0 AND lost >= 3) AND measured > {limit} * (1 + open::INTEGER)
       AND figure IN (SELECT figure FROM state_figures WHERE new_count > 0)
       AND state IN (SELECT state FROM new_places)
-ORDER BY measured DESC
+ORDER BY measured DESC, state, figure
 
 -- name: series_drift
 -- States whose total moves far from one year to the next, as a share per year. In real drops, at most 2.4%.
 SELECT state, figure, abs(new_total / old_total - 1) / gap AS measured, pairs AS count,
        format('{} in {}: {:,}, after {:,} in {}', figure, state, new_total::BIGINT, old_total::BIGINT, right(before, 4)) AS detail
 FROM state_series WHERE old_total >= 20000 AND measured > {limit}
-ORDER BY measured DESC
+ORDER BY measured DESC, state, figure
 
 -- name: series_shuffled
 -- States where a year hardly resembles the year before it. In real drops, likeness is 0.97 or more.
 SELECT state, figure, 1 - likeness AS measured, pairs AS count,
        format('{} in {}: likeness {:.2f} to {}', figure, state, likeness, before) AS detail
 FROM state_series WHERE pairs >= 20 AND measured > {limit}
-ORDER BY measured DESC
+ORDER BY measured DESC, state, figure
 
 -- name: series_leap
 -- Years in which many ZIP codes of 500 or more change by more than five times. In real drops, at most 24 do.
 SELECT NULL AS state, figure, sum(leaps) AS measured, sum(leaps) AS count,
        format('{} after {}: {} ZIP codes', figure, any_value(before), sum(leaps)::BIGINT) AS detail
-FROM state_series GROUP BY figure HAVING measured > {limit} ORDER BY measured DESC
+FROM state_series GROUP BY figure HAVING measured > {limit} ORDER BY measured DESC, state, figure
 
 -- name: people_per_home
 -- States with far more or fewer people for each home than 2.25, year by year. In real drops, 1.85 to 2.80.
@@ -92,7 +92,7 @@ SELECT h.state, h.figure, abs(sum(p.new) / sum(h.new) / 2.25 - 1) AS measured, c
 FROM known_figures homes JOIN known_figures people ON people.year = homes.year AND people.kind = '0 people'
 JOIN placed_figures h ON h.ordinal = homes.ordinal JOIN placed_figures p ON p.ordinal = people.ordinal AND p.zip = h.zip
 WHERE homes.kind = '1 homes' AND h.new IS NOT NULL AND p.new IS NOT NULL
-GROUP BY h.state, h.figure HAVING sum(h.new) >= 20000 AND measured > {limit} ORDER BY measured DESC
+GROUP BY h.state, h.figure HAVING sum(h.new) >= 20000 AND measured > {limit} ORDER BY measured DESC, state, figure
 
 -- name: demand_beside_homes
 -- States whose demand for homes is far from the homes they have. In real drops, 2% less to 10% more.
@@ -100,7 +100,7 @@ SELECT d.state, d.figure, abs(sum(d.new) / sum(h.new) - 1) AS measured, count(*)
        format('{} in {}: {:,}, with {:,} in {}', d.figure, d.state, sum(d.new)::BIGINT, sum(h.new)::BIGINT, any_value(h.figure)) AS detail
 FROM placed_figures d JOIN placed_figures h ON h.zip = d.zip AND h.figure = 'tot_home_available_2023'
 WHERE d.figure = 'est_total_home_demand_2030' AND d.new IS NOT NULL AND h.new IS NOT NULL
-GROUP BY d.state, d.figure HAVING sum(h.new) >= 20000 AND measured > {limit} ORDER BY measured DESC
+GROUP BY d.state, d.figure HAVING sum(h.new) >= 20000 AND measured > {limit} ORDER BY measured DESC, state, figure
 
 -- name: homes_unlike_people
 -- States where homes hardly go with people, or demand with homes. In real drops, likeness is 0.83 or more.
@@ -111,7 +111,7 @@ FROM known_figures one JOIN known_figures other
        OR one.kind = '2 demand' AND other.figure = 'tot_home_available_2023'
 JOIN placed_figures h ON h.ordinal = one.ordinal JOIN placed_figures o ON o.ordinal = other.ordinal AND o.zip = h.zip
 WHERE h.new >= 200 AND o.new >= 200
-GROUP BY h.state, h.figure HAVING count(*) >= 20 AND measured > {limit} ORDER BY measured DESC
+GROUP BY h.state, h.figure HAVING count(*) >= 20 AND measured > {limit} ORDER BY measured DESC, state, figure
 
 -- name: slow_drift
 -- Figures whose total moved far from that of the baseline release, in the country or, twice as far, in a state.
@@ -122,13 +122,13 @@ FROM placed_figures p JOIN baseline_figures b ON b.zip_code = p.zip_code AND b.f
 WHERE p.new IS NOT NULL
 GROUP BY GROUPING SETS ((p.figure), (p.figure, p.state))
 HAVING sum(b.value) >= 20000 AND measured > {limit} * (1 + any_value(p.open)::INTEGER) * (1 + (p.state IS NOT NULL)::INTEGER)
-ORDER BY measured DESC
+ORDER BY measured DESC, state, figure
 
 -- name: sum_up_cells
 -- Figures at fault: how many ZIP codes, whether they may still be revised, and the largest of them.
 SELECT figure, bool_or(open), count(*), max_by(zip_code, greatest(old, new)),
        max_by(old, greatest(old, new)), max_by(new, greatest(old, new))
-FROM ({faults}) GROUP BY figure ORDER BY count(*) DESC
+FROM ({faults}) GROUP BY figure ORDER BY count(*) DESC, figure
 
 -- name: leaping_figure
 -- Figures that became more than five times as large or as small, where one of both is 500 or more.

@@ -11,7 +11,7 @@ from warehouse.drops.file_kinds import is_unfinished, kind_of, may_hold_table, s
     ("head", "name", "kind", "table"),
     [
         (b"PARE", "a", "an encrypted Parquet file", True),
-        (gzip.compress(b"x"), "a.csv.gz", "a gzip file", True),
+        (gzip.compress(b"x", mtime=0), "a.csv.gz", "a gzip file", True),
         (bytes(257) + b"ustar", "a.tar", "a tar archive", True),
         (b"PK\x03\x04" + bytes(30) + b"xl/workbook.xml", "a.xlsx", "an Excel workbook", True),
         (b"PK\x03\x04" + bytes(30) + b"a.parquet", "a.zip", "a zip archive", True),
