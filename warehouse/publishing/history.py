@@ -1,6 +1,7 @@
 """What earlier releases say about a drop: whether it was delivered before, and what slow drift is measured against."""
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 
 from warehouse.releases.catalog import Catalog, Manifest, TableInfo
 from warehouse.rules.all_rules import make_finding
@@ -8,6 +9,7 @@ from warehouse.schema.findings import Finding
 
 # Somebody accepted what these rules found, so drift is measured from there on.
 _DRIFT = frozenset(("total-drift", "state-drift", "slow-drift", "uniform-scale"))
+_MOST_OF_A_MONTH = 20  # days
 _HALF_A_YEAR = 6  # months; a month's number does not say of which year it is
 
 
@@ -49,15 +51,22 @@ def older_than_current(current: Manifest, brought: Mapping[str, TableInfo]) -> l
         known = current.tables.get(name)
         if known is None:
             continue
-        if info.as_of is not None and known.as_of is not None:
-            if info.as_of < known.as_of:
-                older.append(f"{name}: {info.as_of}, after {known.as_of}")
-        elif info.month is not None and known.month is not None and 0 < (known.month - info.month) % 12 < _HALF_A_YEAR:
+        days = _days(known.as_of, info.as_of)
+        months = (known.month - info.month) % 12 if info.month and known.month else None
+        if days is not None and days < 0:
+            older.append(f"{name}: {info.as_of}, after {known.as_of}")
+        elif months and months < _HALF_A_YEAR:
             older.append(f"{name}: month {info.month}, after month {known.month}")
+        elif months == 0 and days is not None and days > _MOST_OF_A_MONTH:
+            older.append(f"{name}: month {info.month} again, updated {info.as_of}, after {known.as_of}")
     if not older:
         return []
     message = f"the drop carries an earlier date than {current.id}; it may be an old export"
     return [make_finding("older-than-current", message, count=len(older), samples=tuple(older[:5]))]
+
+
+def _days(before: str | None, after: str | None) -> int | None:
+    return (date.fromisoformat(after) - date.fromisoformat(before)).days if before and after else None
 
 
 def _has(manifest: Manifest, name: str, info: TableInfo) -> bool:

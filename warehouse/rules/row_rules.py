@@ -44,6 +44,10 @@ def _place_names(table: Table) -> Sequence[Column | None]:
     return _names(table) if table in (LOCATIONS, ALIASES) else []
 
 
+def _coordinates(table: Table) -> Sequence[Column | None]:
+    return [column for column in table.columns if column.name in ("latitude", "longitude")]
+
+
 def _states(table: Table) -> Sequence[Column | None]:
     return [column for column in table.columns if column.kind == "state"]
 
@@ -100,6 +104,19 @@ ROW_RULES: tuple[Rule, ...] = (
         offends="offends_odd_name",
         message="{count} value(s) of {table}.{column} are longer than 95 characters or have control characters",
         concerns=_names,
+    ),
+    Rule(
+        name="zero-coordinate",
+        severity="error",
+        about="A latitude or longitude of 0 is in no state: it stands for an unknown place.",
+        remedy="leave unknown coordinates empty (NULL)",
+        limit=0,
+        unit="rows",
+        override=True,
+        offends="offends_zero_coordinate",
+        message="{count} value(s) of {table}.{column} are 0",
+        concerns=_coordinates,
+        explains=("place-outside-state", "moved-place", "scattered-place", "same-place"),
     ),
     Rule(
         name="garbled-name",

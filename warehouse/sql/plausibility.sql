@@ -21,11 +21,11 @@ FROM state_figures WHERE old_total >= 20000 AND measured > {limit} * (1 + open::
 ORDER BY measured DESC, state, figure
 
 -- name: uniform_scale
--- Figures that moved by the same share almost everywhere in a state; those that may still be revised, ten times as far.
+-- Figures that moved by the same share almost everywhere in a state; those that may still be revised, five times as far.
 SELECT state, figure, abs(share) AS measured, large AS count,
        format('{} in {}: {:+.1f}% in nearly every ZIP code', figure, state, 100 * share) AS detail
 FROM (SELECT *, exp(spread[2]) - 1 AS share, spread[3] - spread[1] AS width FROM state_figures WHERE large >= 20)
-WHERE measured > {limit} * CASE WHEN open THEN 10 ELSE 1 END AND width < 0.25 * abs(spread[2])
+WHERE measured > {limit} * CASE WHEN open THEN 5 ELSE 1 END AND width < 0.25 * abs(spread[2])
 ORDER BY measured DESC, state, figure
 
 -- name: repeated_figure
@@ -38,22 +38,33 @@ GROUP BY x.figure, y.figure HAVING count(*) >= 20 AND measured > {limit} ORDER B
 
 -- name: figures_exchanged
 -- Changed figures that resemble the former values of another figure better than their own, by states. What is measured is
--- how much better: 1 if they are the other's exactly. Demand is always close to homes, so it must be closer still.
+-- how much better: 1 if they are the other's exactly. Demand is always close to homes, so it must be closer still. With
+-- slower growth, 2031 may look exactly like the former 2030; so figures that may still be revised must look like each other,
+-- or three of them be shifted by as many years.
 WITH own AS (
     SELECT state, figure, avg(abs(ln((new + 1) / (old + 1)))) AS distance FROM figure_sample
     WHERE old IS NOT NULL AND new IS NOT NULL GROUP BY state, figure HAVING count(*) >= 8 AND distance > 0.004
 ), others AS (
-    SELECT n.state, n.figure, o.figure AS other, any_value(own.distance) AS distance,
-           avg(abs(ln((n.new + 1) / (o.old + 1)))) AS to_other, count(*) AS number
+    SELECT n.state, n.figure, o.figure AS other, any_value(n.open AND o.open) AS both_open,
+           any_value(o.ordinal - n.ordinal) AS shift,
+           any_value(own.distance) AS distance, avg(abs(ln((n.new + 1) / (o.old + 1)))) AS to_other, count(*) AS number
     FROM own JOIN figure_sample n ON n.state = own.state AND n.figure = own.figure
     JOIN figure_sample o ON o.zip = n.zip AND o.ordinal <> n.ordinal
     WHERE n.new IS NOT NULL AND o.old IS NOT NULL GROUP BY n.state, n.figure, o.figure HAVING count(*) >= 8
+), nearest AS (
+    SELECT *, 1 - to_other / distance AS measured FROM others
+    QUALIFY row_number() OVER (PARTITION BY state, figure ORDER BY to_other) = 1
+), shifts AS (
+    SELECT state, shift FROM nearest WHERE both_open AND measured > 0.98 GROUP BY state, shift HAVING count(*) >= 3
 )
-SELECT state, figure, 1 - to_other / distance AS measured, number AS count,
-       format('{} in {} looks like the former {}', figure, state, other) AS detail
-FROM others QUALIFY row_number() OVER (PARTITION BY state, figure ORDER BY to_other) = 1
-    AND measured > CASE WHEN starts_with(figure, 'est_') <> starts_with(other, 'est_') THEN (1 + {limit}) / 2 ELSE {limit} END
-ORDER BY measured DESC, state, figure
+SELECT one.state, one.figure, one.measured, one.number AS count,
+       format('{} in {} looks like the former {}', one.figure, one.state, one.other) AS detail
+FROM nearest one LEFT JOIN nearest back
+    ON back.state = one.state AND back.figure = one.other AND back.other = one.figure
+WHERE one.measured > CASE WHEN starts_with(one.figure, 'est_') <> starts_with(one.other, 'est_')
+                          THEN (1 + {limit}) / 2 ELSE {limit} END
+    AND (NOT one.both_open OR back.figure IS NOT NULL OR (one.state, one.shift) IN (SELECT (state, shift) FROM shifts))
+ORDER BY one.measured DESC, one.state, one.figure
 
 -- name: coverage_lost_in_state
 -- States where many ZIP codes lost a figure that others keep.
@@ -64,6 +75,17 @@ WHERE (lost >= 20 OR new_count = 0 AND lost >= 3) AND measured > {limit} * (1 + 
       AND figure IN (SELECT figure FROM state_figures WHERE new_count > 0)
       AND state IN (SELECT state FROM new_places)
 ORDER BY measured DESC, state, figure
+
+-- name: coverage_lost_in_county
+-- Counties of ten or more ZIP codes with a figure, most of which lost it.
+SELECT any_value(p.state) AS state, p.figure, count(*) FILTER (p.new IS NULL) / count(*) AS measured,
+       count(*) FILTER (p.new IS NULL) AS count,
+       format('{} in {}, {}: {} of {} ZIP codes', p.figure, any_value(o.county_name), any_value(p.state),
+              count(*) FILTER (p.new IS NULL), count(*)) AS detail
+FROM placed_figures p JOIN old_places o ON o.zip_code = p.zip_code
+WHERE p.old IS NOT NULL AND o.county IS NOT NULL
+    AND p.figure IN (SELECT figure FROM state_figures GROUP BY figure HAVING sum(new_count) > 0 AND sum(lost) >= 10)
+GROUP BY o.county, p.figure HAVING count(*) >= 10 AND measured > {limit} ORDER BY measured DESC, count DESC, detail
 
 -- name: series_drift
 -- States whose total moves far from one year to the next, as a share per year. In real drops, at most 2.4%.
@@ -200,11 +222,14 @@ WHERE length(n.city_name) < length(o.city_name) AND starts_with(o.city_name, n.c
     OR length(n.county_name) < length(o.county_name) AND starts_with(o.county_name, n.county_name)
 
 -- name: other_county
--- ZIP codes whose county is now one that other ZIP codes had before. New codes are new counties, as Connecticut's.
-SELECT o.state, n.zip_code, 'county_fips_code' AS "column", format('in {}, was in {}', n.county, o.county) AS value
+-- ZIP codes whose county, by code or by name, is now one that other ZIP codes had before. New ones are new counties, as
+-- Connecticut's.
+SELECT o.state, n.zip_code, 'county_fips_code, county_name' AS "column",
+       format('in {} {}, was in {} {}', n.county_name, n.county, o.county_name, o.county) AS value
 FROM old_places o JOIN new_places n ON n.zip_code = o.zip_code
-JOIN (SELECT DISTINCT county FROM old_places) known ON known.county = n.county
-WHERE n.county <> o.county
+WHERE n.county <> o.county AND n.county IN (SELECT county FROM old_places)
+    OR n.county = o.county AND n.county_name <> o.county_name
+        AND (n.state, n.county_name) IN (SELECT (state, county_name) FROM old_places)
 
 -- name: county_name_differs
 -- ZIP codes whose county has another name than in most ZIP codes with its code.
@@ -288,6 +313,12 @@ FROM new_aliases a JOIN new_places n ON n.zip_code = a.zip_code WHERE a.status =
 SELECT o.state, o.zip_code, 'city_name' AS "column", o.city AS value
 FROM old_aliases o SEMI JOIN new_places n ON n.zip_code = o.zip_code
 ANTI JOIN new_aliases a ON a.zip_code = o.zip_code AND a.city = o.city
+
+-- name: aliases_gained
+-- Aliases that the release before lacks, of ZIP codes that had aliases.
+SELECT a.state, a.zip_code, 'city_name' AS "column", a.city AS value
+FROM new_aliases a SEMI JOIN old_aliases k ON k.zip_code = a.zip_code
+ANTI JOIN old_aliases o ON o.zip_code = a.zip_code AND o.city = a.city
 
 -- name: totals_at_fault
 -- The figures of ZIP codes in the states and figures that a rule of totals names.

@@ -42,10 +42,14 @@ _unreadable_{column} IS NOT NULL
 -- Whether a name is too long for a query, or has control characters that would break or reverse a line of output.
 length({column}) > 95 OR regexp_matches({column}, '[\x{00}-\x{1f}\x{7f}-\x{9f}\x{2028}-\x{202e}\x{2066}-\x{2069}]')
 
+-- name: offends_zero_coordinate
+-- Whether a coordinate is 0, or so close to it that it is no place in the country.
+abs({column}) < 0.5
+
 -- name: offends_garbled_name
 -- Whether a name has what remains of text in the wrong encoding (UTF-8 read as Latin-1, characters that were replaced),
 -- or of an escape (HTML, URL, JSON).
-regexp_matches({column}, '\x{FFFD}|[ÃÂ]|â€|[?]|&([a-zA-Z]+|#[0-9]+);|%[0-9A-F]{2}|\\[ux][0-9a-fA-F]{2}')
+regexp_matches({column}, '\x{FFFD}|[ÃÂ]|â€|[?]|&([a-zA-Z]+|#[0-9]+);|%[0-9A-F]{2}|\\[ux][0-9a-fA-F]{2}|^["“''].*["”'']$')
 
 -- name: offends_placeholder_name
 -- Whether a name is a word that programs write for none, or a number of three or more digits. (True, WV is a place.)
