@@ -41,7 +41,7 @@ SELECT NULL::VARCHAR AS zip_code, NULL::VARCHAR AS state, NULL::VARCHAR AS city,
 -- The figures of both releases: populations by year, then homes by year, then demand. A figure is open while it may still
 -- be revised: forecasts, and the latest years. Joins are on numbers, which are four times as fast as on names.
 CREATE OR REPLACE TEMP TABLE known_figures AS
-SELECT figure, row_number() OVER (ORDER BY kind, year)::USMALLINT AS ordinal, kind, year, kind = '2 demand' OR year >= ? AS open
+SELECT figure, row_number() OVER (ORDER BY kind, year)::SMALLINT AS ordinal, kind, year, kind = '2 demand' OR year >= ? AS open
 FROM (SELECT DISTINCT figure, right(figure, 4)::INTEGER AS year,
              CASE WHEN starts_with(figure, 'population ') THEN '0 people'
                   WHEN starts_with(figure, 'est_') THEN '2 demand' ELSE '1 homes' END AS kind FROM paired_figures)
