@@ -9,12 +9,24 @@ from warehouse.releases.table_files import table_file
 from warehouse.schema.states import STATES
 from warehouse.schema.tables import ALIASES, HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION
 
+# Housing figures are numbered from here on (compare.sql), populations by their year.
+_FIRST_HOUSING = 10_000
 
-def pair_figures(connection: duckdb.DuckDBPyConnection, old: Path | None, new: Path) -> None:
-    """Creates `paired_figures`: every figure of the releases in folders `old` and `new`, side by side."""
+
+def pair_releases(connection: duckdb.DuckDBPyConnection, old: Path | None, new: Path, first_open_year: int) -> None:
+    """Creates the tables of the releases in folders `old` and `new`. Without `old`, everything is new.
+
+    They are `placed_figures`, `known_figures`, `paired_places`, `old_places`, `new_places`, `old_aliases` and
+    `new_aliases`. Figures of `first_open_year` and later are open: they may still be revised.
+    """
+    _pair_places(connection, old, new)
     view_figures(connection, "old_figures", old)
     view_figures(connection, "new_figures", new)
-    connection.execute(sql.statement("paired_figures"))
+    ordinals = [row[0] for row in connection.execute(sql.statement("figure_ordinals")).fetchall()]
+    names = [_figure(ordinal) for ordinal in ordinals]
+    listed = ", ".join(f"'{name}'" for name in names or HOUSING_FIGURES)  # an empty ENUM is an error
+    connection.execute(sql.statement("known_figures", names=listed), [first_open_year, ordinals, names])
+    connection.execute(sql.statement("placed_figures"))
 
 
 def view_figures(connection: duckdb.DuckDBPyConnection, view: str, folder: Path | None) -> None:
@@ -22,35 +34,27 @@ def view_figures(connection: duckdb.DuckDBPyConnection, view: str, folder: Path 
     if folder is None:
         connection.execute(sql.statement("no_figures_view", view=view))
         return
+    rows = sql.rows_of(table_file(folder, HOUSING.name))
+    housing = [
+        sql.statement("housing_figure", ordinal=str(ordinal), figure=figure, housing=rows)
+        for ordinal, figure in enumerate(HOUSING_FIGURES, _FIRST_HOUSING)
+    ]
+    year = POPULATION.column("year")
     text = sql.statement(
         "figures_view",
         view=view,
         population=sql.rows_of(table_file(folder, POPULATION.name)),
-        housing=sql.rows_of(table_file(folder, HOUSING.name)),
-        figures=", ".join(HOUSING_FIGURES),
+        first=str(year.minimum),
+        last=str(year.maximum),
+        housing="\nUNION ALL\n".join(housing),
     )
     connection.execute(text)
 
 
-def pair_places(connection: duckdb.DuckDBPyConnection, old: Path | None, new: Path) -> None:
-    """Creates `old_places`, `new_places`, `old_aliases` and `new_aliases`."""
-    _view_places(connection, "new_places", new)
-    if old is None:
-        connection.execute(sql.statement("no_places", table="old_places", like="new_places"))
-    else:
-        _view_places(connection, "old_places", old)
-    for name, folder in (("old_aliases", old), ("new_aliases", new)):
-        _view_aliases(connection, name, folder)
-
-
-def place_figures(connection: duckdb.DuckDBPyConnection, first_open_year: int) -> None:
-    """Creates what else plausibility.sql asks, from `paired_figures` and the places.
-
-    Figures of `first_open_year` and later are open: they may still be revised.
-    """
+def total_figures(connection: duckdb.DuckDBPyConnection) -> None:
+    """Creates what else plausibility.sql asks, from the tables of `pair_releases`."""
     _name_states(connection)
-    connection.execute(sql.statement("known_figures"), [first_open_year])
-    for statement in ("figures_with_states", "figures_by_state", "series_by_state", "figure_sample"):
+    for statement in ("figures_by_state", "series_by_state", "figure_sample"):
         connection.execute(sql.statement(statement))
 
 
@@ -64,6 +68,21 @@ def _name_states(connection: duckdb.DuckDBPyConnection) -> None:
         for prefix in range(first, last + 1)
     ]
     connection.execute(sql.statement("known_prefixes"), [list(column) for column in zip(*prefixes, strict=True)])
+
+
+def _figure(ordinal: int) -> str:
+    return f"population {ordinal}" if ordinal < _FIRST_HOUSING else HOUSING_FIGURES[ordinal - _FIRST_HOUSING]
+
+
+def _pair_places(connection: duckdb.DuckDBPyConnection, old: Path | None, new: Path) -> None:
+    _view_places(connection, "new_places", new)
+    if old is None:
+        connection.execute(sql.statement("no_places", table="old_places", like="new_places"))
+    else:
+        _view_places(connection, "old_places", old)
+    connection.execute(sql.statement("paired_places"))
+    for name, folder in (("old_aliases", old), ("new_aliases", new)):
+        _view_aliases(connection, name, folder)
 
 
 def _view_places(connection: duckdb.DuckDBPyConnection, name: str, folder: Path) -> None:

@@ -8,7 +8,7 @@ import duckdb
 import msgspec
 
 from warehouse import sql
-from warehouse.compare.pairing import pair_figures, pair_places, place_figures, view_figures
+from warehouse.compare.pairing import pair_releases, total_figures, view_figures
 from warehouse.rules.all_rules import RuleLimits, make_finding, shown_limit
 from warehouse.rules.failures import FailureFile, write_failures
 from warehouse.rules.plausibility_rules import FIGURE_RULES, PLACE_RULES, SLOW_DRIFT, STATES_LOST, PlausibilityRule
@@ -80,17 +80,16 @@ def judge_plausibility(
 ) -> Plausibility:
     """Judges the normalised tables in folder `new`, compared with those in `old` and in `baseline`, if given.
 
-    Figures of `first_open_year` and later may still be revised. With `old`, `pair_figures` was called before.
+    Figures of `first_open_year` and later may still be revised. With `old`, `compare` was called before.
     """
+    if old is None:
+        pair_releases(connection, None, new, first_open_year)
     asking = _Asking(connection, limits)
-    pair_places(connection, old, new)
     if old is not None:
         asking.ask(STATES_LOST)
     if _fewest_places(connection) < _FEWEST_ZIP_CODES:
         return asking.answer()
-    if old is None:
-        pair_figures(connection, None, new)
-    place_figures(connection, first_open_year)
+    total_figures(connection)
     for rule in (*FIGURE_RULES, *PLACE_RULES):
         if rule is not STATES_LOST and (old is not None or not rule.compares):
             asking.ask(rule)

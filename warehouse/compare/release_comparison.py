@@ -3,51 +3,62 @@
 Publishing compares a drop with the current release and checks the result (drift.py); `diff` shows it.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
 
 from warehouse import sql
-from warehouse.compare.pairing import pair_figures
+from warehouse.compare.answer_comparison import compare_answers
+from warehouse.compare.pairing import pair_releases
+from warehouse.compare.state_comparison import compare_states, figure_change, key_figures
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.table_files import table_file
-from warehouse.schema.comparison import Comparison, FigureChange, Mover, PlaceChanges, RecordChanges
+from warehouse.schema.comparison import (
+    CHANGE_STEPS,
+    SIZE_STEPS,
+    Comparison,
+    Distribution,
+    FigureChange,
+    Mover,
+    PlaceChanges,
+    RecordChanges,
+)
 from warehouse.schema.errors import CatalogError
-from warehouse.schema.tables import TABLES
+from warehouse.schema.tables import TABLES, first_open_year
 from warehouse.sql import connections
 
 _MAX_MOVERS = 10
 _MAX_SAMPLES = 5
+_MAX_DISTRIBUTIONS = 3
 
 
-def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> Comparison:
-    """What changed from the normalised tables in folder `old` to those in `new`."""
-    pair_figures(connection, old, new)
-    figures = tuple(
-        FigureChange(
-            figure=figure,
-            old_total=old_total,
-            new_total=new_total,
-            old_count=old_count,
-            new_count=new_count,
-            changed=changed,
-            gained=gained,
-            lost=lost,
-        )
-        for figure, old_total, new_total, old_count, new_count, changed, gained, lost in connection.execute(
-            sql.statement("figure_totals")
-        ).fetchall()
-    )
+def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, first_open_year: int) -> Comparison:
+    """What changed from the normalised tables in folder `old` to those in `new`.
+
+    Figures of `first_open_year` and later may still be revised. Leaves the tables of `pair_releases`.
+    """
+    pair_releases(connection, old, new, first_open_year)
+    connection.execute(sql.statement("zip_changes"))
+    connection.execute(sql.statement("state_totals"))
+    figures = tuple(figure_change(row) for row in connection.execute(sql.statement("figure_totals")).fetchall())
     movers = connection.execute(sql.statement("largest_movers"), [_MAX_MOVERS]).fetchall()
+    key = key_figures(figures, first_open_year)
+    states = compare_states(connection, old, new, key)
     return Comparison(
         rows=_rows(connection, old, new),
-        places=_places(connection, old, new),
+        places=_places(connection),
         figures=figures,
         movers=tuple(Mover(*row) for row in movers),
         changed_zip_codes=_number(connection, sql.statement("changed_zip_codes")),
         records=_records(connection, old, new),
+        key_figures=key,
+        states=states,
+        distributions=_distributions(connection, figures),
+        answers=compare_answers(connection, states, figures),
     )
 
 
@@ -55,7 +66,7 @@ def compare_releases(catalog: Catalog, old: str, new: str) -> Comparison:
     """What changed from release `old` to release `new`. Raises CatalogError if either is unknown or damaged."""
     folders = _table_folders(catalog, old, new)
     with _reading(old, new) as connection:
-        return compare(connection, *folders)
+        return compare(connection, *folders, _open_year())
 
 
 def write_release_changes(catalog: Catalog, old: str, new: str, out: Path) -> int:
@@ -81,29 +92,53 @@ def _reading(old: str, new: str) -> Iterator[duckdb.DuckDBPyConnection]:
 
 def write_changes(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, out: Path) -> int:
     """Writes every figure that differs to `out`, as CSV or Parquet by its suffix; returns their number."""
-    pair_figures(connection, old, new)
+    pair_releases(connection, old, new, _open_year())
     form = "csv" if out.suffix.lower() == ".csv" else "parquet"
     text = sql.statement("write_changed_figures", path=sql.quoted(str(out)), form=form)
     return _number(connection, text)
 
 
-def _places(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> PlaceChanges:
-    before, after = (sql.rows_of(table_file(folder, "locations")) for folder in (old, new))
-    by_state = connection.execute(sql.statement("locations_gained_and_lost", old=before, new=after)).fetchall()
+def _open_year() -> int:
+    return first_open_year(datetime.now(UTC).date())
+
+
+def _places(connection: duckdb.DuckDBPyConnection) -> PlaceChanges:
+    by_state = connection.execute(sql.statement("locations_gained_and_lost")).fetchall()
+    ((old_count, new_count, changed),) = connection.execute(sql.statement("count_places")).fetchall()
     return PlaceChanges(
-        old_count=_number(connection, sql.statement("count_rows", rows=before)),
-        new_count=_number(connection, sql.statement("count_rows", rows=after)),
+        old_count=old_count,
+        new_count=new_count,
         gained={state: gained for state, gained, _ in by_state if gained},
         lost={state: lost for state, _, lost in by_state if lost},
-        gained_samples=_samples(connection, after, before),
-        lost_samples=_samples(connection, before, after),
-        changed=_number(connection, sql.statement("locations_changed", old=before, new=after)),
+        gained_samples=_samples(connection, "gained"),
+        lost_samples=_samples(connection, "lost"),
+        changed=changed,
     )
 
 
-def _samples(connection: duckdb.DuckDBPyConnection, one: str, other: str) -> tuple[str, ...]:
-    rows = connection.execute(sql.statement("location_samples", one=one, other=other), [_MAX_SAMPLES]).fetchall()
+def _samples(connection: duckdb.DuckDBPyConnection, fate: str) -> tuple[str, ...]:
+    rows = connection.execute(sql.statement("place_samples"), [fate, _MAX_SAMPLES]).fetchall()
     return tuple(row[0] for row in rows)
+
+
+def _distributions(
+    connection: duckdb.DuckDBPyConnection, figures: tuple[FigureChange, ...]
+) -> tuple[Distribution, ...]:
+    ranked = sorted((one for one in figures if one.changed), key=lambda one: -one.moved_share)
+    names = [one.figure for one in ranked[:_MAX_DISTRIBUTIONS]]
+    steps: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * len(SIZE_STEPS))
+    steps |= {(name, "changes"): [0] * len(CHANGE_STEPS) for name in names}
+    for figure, kind, step, count in connection.execute(sql.statement("figure_steps"), [names]).fetchall():
+        steps[figure, kind][step] = count
+    return tuple(
+        Distribution(
+            figure=name,
+            changes=tuple(steps[name, "changes"]),
+            old_sizes=tuple(steps[name, "old"]),
+            new_sizes=tuple(steps[name, "new"]),
+        )
+        for name in names
+    )
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dict[str, tuple[int | None, int | None]]:

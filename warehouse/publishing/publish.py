@@ -279,7 +279,7 @@ class _Publication:
         try:
             findings: list[Finding] = []
             if old is not None:
-                comparison = compare(connection, old, self._tables)
+                comparison = compare(connection, old, self._tables, open_year)
                 findings += drift_findings(comparison, self._limits, open_year)
             oldest = baseline_of(self._catalog, before) if before else None
             baseline = self._catalog.folder(oldest.id) / "tables" if oldest else None

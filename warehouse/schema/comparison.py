@@ -7,7 +7,7 @@ import msgspec
 
 
 class FigureChange(msgspec.Struct, frozen=True, kw_only=True):
-    """How one figure changed nationwide. Part of a `Comparison`."""
+    """How one figure changed, in the whole country or in a state. Part of a `Comparison`."""
 
     figure: str  # "population 2023" or the name of a housing figure
     old_total: int | None  # people or homes; None if no ZIP code has the figure
@@ -17,6 +17,7 @@ class FigureChange(msgspec.Struct, frozen=True, kw_only=True):
     changed: int  # ZIP codes with another value
     gained: int  # ZIP codes that only the new release has a value for
     lost: int  # ZIP codes that only the old release has a value for
+    moved: int = 0  # people or homes: by how much ZIP codes changed, up or down, added up; lost ones in full
 
     @property
     def drift(self) -> float | None:
@@ -25,14 +26,22 @@ class FigureChange(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return (self.new_total - self.old_total) / self.old_total
 
+    @property
+    def moved_share(self) -> float:
+        """`moved` as a share of the old total; 0 without one. Also tells shuffled figures, whose total stays."""
+        return self.moved / self.old_total if self.old_total else 0.0
+
 
 class Mover(msgspec.Struct, frozen=True):
-    """One of the figures that changed most, in people or homes. Part of a `Comparison`."""
+    """One of the ZIP codes with the largest changes, in people or homes. Part of a `Comparison`."""
 
     zip_code: str
-    figure: str
+    figure: str  # the one that changed most
     old: int
     new: int
+    others: int = 0  # how many other figures of the ZIP code changed
+    city_name: str | None = None
+    state: str | None = None
 
 
 class PlaceChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,12 +66,105 @@ class RecordChanges(msgspec.Struct, frozen=True, kw_only=True):
     lost_samples: tuple[str, ...] = ()
 
 
+class StateChange(msgspec.Struct, frozen=True, kw_only=True):
+    """How one state changed. Part of a `Comparison`."""
+
+    state: str  # its code; "" if rows name none
+    rows: dict[str, tuple[int, int]]  # by table: (old, new)
+    gained: int  # ZIP codes
+    lost: int
+    changed: int  # ZIP codes of both releases whose answer differs
+    without: int  # ZIP codes of both releases that lose a figure
+    figures: tuple[FigureChange, ...]  # the key figures of the comparison, and the one that moved most
+
+    @property
+    def most_moved(self) -> FigureChange | None:
+        """The figure that moved most as a share of its old total. None if none moved."""
+        moved = [figure for figure in self.figures if figure.moved_share]
+        return max(moved, key=lambda figure: figure.moved_share, default=None)
+
+    @property
+    def lost_share(self) -> float:
+        """The share of its ZIP codes that are gone or lose a figure."""
+        old = self.rows.get("locations", (0, 0))[0]
+        return (self.lost + self.without) / old if old else 0.0
+
+
+class Distribution(msgspec.Struct, frozen=True, kw_only=True):
+    """How one figure is distributed among ZIP codes, before and after. Part of a `Comparison`."""
+
+    figure: str
+    changes: tuple[int, ...]  # ZIP codes by relative change, see CHANGE_STEPS
+    old_sizes: tuple[int, ...]  # ZIP codes by the number of digits of their value; the first are those of 0
+    new_sizes: tuple[int, ...]
+
+
+# What the numbers of `Distribution.changes` stand for, smallest change first.
+CHANGE_STEPS = (
+    "below −50%",
+    "−50 to −20%",
+    "−20 to −5%",
+    "−5 to −1%",
+    "−1 to 0%",
+    "same",
+    "0 to +1%",
+    "+1 to +5%",
+    "+5 to +20%",
+    "+20 to +50%",
+    "above +50%",
+)
+# What the numbers of `Distribution.old_sizes` and `new_sizes` stand for.
+SIZE_STEPS = ("0", "1 to 9", "10 to 99", "100 to 999", "1,000 to 9,999", "10,000 to 99,999", "100,000 or more")
+
+
+class FieldChange(msgspec.Struct, frozen=True):
+    """A field of an answer that differs. None: the answer lacks it."""
+
+    name: str
+    old: str | float | None
+    new: str | float | None
+
+
+class AnswerExample(msgspec.Struct, frozen=True, kw_only=True):
+    """One ZIP code's answer, before and after. Part of `AnswerChanges`."""
+
+    zip_code: str
+    why: str  # it was chosen
+    fields: tuple[FieldChange, ...]  # that differ: figures, then those of the location
+    more: int  # fields that differ besides
+
+
+class AnswerChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """What changes for partners, who get one answer for each ZIP code and one for each city. Part of a `Comparison`.
+
+    Cities are those of locations, and acceptable aliases that no city hides.
+    """
+
+    gained: int  # ZIP codes
+    lost: int
+    changed: int
+    without: int  # of the changed ones, those that lose a figure
+    cities_gained: int
+    cities_lost: int
+    cities_changed: int  # whose ZIP codes or their answers differ
+    old_figures: int  # in the answers of all ZIP codes
+    new_figures: int
+    examples: tuple[AnswerExample, ...]
+
+
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that differs between two releases."""
+    """Everything that differs between two releases.
+
+    Members with defaults were added later: reports of earlier versions lack them.
+    """
 
     rows: dict[str, tuple[int | None, int | None]]  # by table: (old, new); None if a release lacks the table
     places: PlaceChanges
     figures: tuple[FigureChange, ...]
-    movers: tuple[Mover, ...]  # largest change first
+    movers: tuple[Mover, ...]  # largest change first, one for each ZIP code
     changed_zip_codes: int  # ZIP codes with any figure that differs
     records: dict[str, RecordChanges] = {}  # by table
+    key_figures: tuple[str, ...] = ()  # the latest counted population and homes, and demand: what states are shown by
+    states: tuple[StateChange, ...] = ()  # by code
+    distributions: tuple[Distribution, ...] = ()  # of the figures that moved most, largest first
+    answers: AnswerChanges | None = None

@@ -1,58 +1,138 @@
--- name: figures_view
--- Every figure of a release in long form: ZIP code, name of the figure, value.
-CREATE OR REPLACE TEMP VIEW {view} AS
-SELECT zip_code, 'population ' || year AS figure, tot_population AS value FROM {population}
-UNION ALL
-SELECT zip_code, name AS figure, value FROM (SELECT zip_code, {figures} FROM {housing})
-UNPIVOT (value FOR name IN ({figures}))
-
--- name: no_figures_view
--- The figures of a release that does not exist.
-CREATE OR REPLACE TEMP VIEW {view} AS
-SELECT NULL::VARCHAR AS zip_code, NULL::VARCHAR AS figure, NULL::BIGINT AS value WHERE false
-
--- name: paired_figures
--- The figures of two releases side by side. NULL means that a release lacks the figure.
-CREATE OR REPLACE TEMP TABLE paired_figures AS
-SELECT zip_code, figure, o.value AS old, n.value AS new
-FROM old_figures o FULL JOIN new_figures n USING (zip_code, figure)
-
--- name: figure_totals
--- For each figure, population first: both national totals, and how many ZIP codes have it, changed, gained and lost it.
-SELECT figure, sum(old)::BIGINT, sum(new)::BIGINT, count(old), count(new),
-       count(*) FILTER (old <> new), count(*) FILTER (old IS NULL), count(*) FILTER (new IS NULL)
-FROM paired_figures GROUP BY figure ORDER BY NOT starts_with(figure, 'population '), figure
+-- name: zip_changes
+-- For each ZIP code, what became of its location, how many of its figures changed, came and went, and which changed most:
+-- `largest` is that change times 65,536, and the number of the figure counted from the end.
+CREATE OR REPLACE TEMP TABLE zip_changes AS
+SELECT coalesce(p.zip, f.zip) AS zip, coalesce(p.zip_code, lpad(f.zip::VARCHAR, 5, '0')) AS zip_code, p.state, p.city_name,
+       p.fate, old_people, new_people, old_homes, new_homes, coalesce(changed, 0) AS changed, coalesce(gained, 0) AS gained, coalesce(lost, 0) AS lost, largest,
+       p.fate <> 'same' OR changed + gained + lost > 0 AS touched
+FROM paired_places p FULL JOIN (
+    SELECT zip, count(*) FILTER (old <> new) AS changed, count(*) FILTER (old IS NULL) AS gained,
+           count(*) FILTER (new IS NULL) AS lost, count(old) FILTER (ordinal < 10000) AS old_people,
+           count(new) FILTER (ordinal < 10000) AS new_people, count(old) FILTER (ordinal >= 10000) AS old_homes,
+           count(new) FILTER (ordinal >= 10000) AS new_homes, max(abs(new - old) * 65536 + 65535 - ordinal) FILTER (old <> new) AS largest
+    FROM placed_figures GROUP BY zip) f ON f.zip = p.zip
 
 -- name: largest_movers
--- The figures that changed most, in people or homes.
-SELECT zip_code, figure, old, new FROM paired_figures
-WHERE old <> new ORDER BY abs(new - old) DESC, zip_code, figure LIMIT ?
+-- The ZIP codes with the figures that changed most, in people or homes; one figure each, and how many others changed.
+SELECT m.zip_code, p.figure, p.old, p.new, m.changed - 1, m.city_name, m.state
+FROM (SELECT * FROM zip_changes WHERE largest IS NOT NULL ORDER BY largest // 65536 DESC, zip LIMIT ?) m
+JOIN placed_figures p ON p.zip = m.zip AND p.ordinal = 65535 - m.largest % 65536 ORDER BY m.largest // 65536 DESC, m.zip
+
+-- name: state_totals
+-- For each state and figure: totals, how many ZIP codes have it, changed, gained and lost it, and how far they moved.
+CREATE OR REPLACE TEMP TABLE state_totals AS
+SELECT state, ordinal, any_value(figure) AS figure, sum(old) AS old_total, sum(new) AS new_total,
+       count(old) AS old_count, count(new) AS new_count, count(*) FILTER (old <> new) AS changed,
+       count(*) FILTER (old IS NULL) AS gained, count(*) FILTER (new IS NULL) AS lost, sum(abs(coalesce(new, 0) - old)) AS moved
+FROM placed_figures GROUP BY state, ordinal
+
+-- name: figure_totals
+-- For each figure the same, in the whole country.
+SELECT any_value(figure), sum(old_total)::BIGINT, sum(new_total)::BIGINT, sum(old_count)::BIGINT, sum(new_count)::BIGINT,
+       sum(changed)::BIGINT, sum(gained)::BIGINT, sum(lost)::BIGINT, coalesce(sum(moved), 0)::BIGINT
+FROM state_totals GROUP BY ordinal ORDER BY ordinal
+
+-- name: figures_of_states
+-- For each state the same, with the key figures and the one that moved most as a share of its total: of at least 1,000
+-- people or homes, because less moves by large shares every month.
+SELECT coalesce(state, ''), figure::VARCHAR, old_total::BIGINT, new_total::BIGINT, old_count, new_count, changed, gained, lost,
+       coalesce(moved, 0)::BIGINT
+FROM state_totals
+QUALIFY figure::VARCHAR IN (SELECT unnest(?::VARCHAR[])) OR old_total >= 1000 AND moved > 0 AND row_number() OVER (
+    PARTITION BY state ORDER BY CASE WHEN old_total >= 1000 THEN moved / old_total ELSE 0 END DESC, ordinal) = 1
+ORDER BY state, ordinal
+
+-- name: answers_of_states
+-- For each state, the ZIP codes whose answers come, go, change, and lose a figure.
+SELECT coalesce(state, ''), count(*) FILTER (fate = 'gained'), count(*) FILTER (fate = 'lost'),
+       count(*) FILTER (touched AND fate IN ('same', 'changed')), count(*) FILTER (lost > 0 AND fate IN ('same', 'changed'))
+FROM zip_changes WHERE fate IS NOT NULL GROUP BY state ORDER BY state
+
+-- name: rows_of_states
+-- For each state, the rows of a table that names states.
+SELECT coalesce(state_code, ''), count(*) FROM {rows} GROUP BY state_code
+
+-- name: figure_rows_of_states
+-- For each state, the rows of population and of housing in both releases: of housing, the ZIP codes with any figure.
+SELECT coalesce(state, ''), sum(old_people)::BIGINT, sum(new_people)::BIGINT, count(*) FILTER (old_homes > 0), count(*) FILTER (new_homes > 0)
+FROM zip_changes GROUP BY state
+
+-- name: city_answers
+-- For each city of one release: which ZIP codes answer, and whether their answers change. Aliases count where no city is
+-- called so.
+CREATE OR REPLACE TEMP TABLE {release}_cities AS
+SELECT state, city, arg_max(zips, own) AS zips, arg_max(touched, own) AS touched
+FROM (SELECT m.state, m.city, m.own, bit_xor(hash(z.zip)) AS zips, bool_or(z.touched) AS touched
+      FROM (SELECT state, city, zip_code, 1 AS own FROM {release}_places
+            UNION ALL SELECT state, city, zip_code, 0 FROM {release}_aliases WHERE status = 'acceptable') m
+      JOIN zip_changes z ON z.zip_code = m.zip_code GROUP BY m.state, m.city, m.own)
+GROUP BY state, city
+
+-- name: city_changes
+-- The number of cities that only the new release has, that only the old one has, and whose answers differ.
+SELECT count(*) FILTER (o.city IS NULL), count(*) FILTER (n.city IS NULL),
+       count(*) FILTER (o.city IS NOT NULL AND n.city IS NOT NULL AND (n.touched OR o.zips <> n.zips))
+FROM old_cities o FULL JOIN new_cities n ON o.state = n.state AND o.city = n.city
+
+-- name: example_zip_codes
+-- A few ZIP codes whose answers change, each with what it is an example of.
+(SELECT zip, 'the largest change' FROM zip_changes WHERE changed > 0 ORDER BY largest // 65536 DESC, zip LIMIT 1)
+UNION ALL
+(SELECT zip, 'a typical change' FROM zip_changes WHERE changed > 0 ORDER BY largest // 65536, zip LIMIT 1
+ OFFSET (SELECT count(*) // 2 FROM zip_changes WHERE changed > 0))
+UNION ALL
+(SELECT zip, 'most figures gone' FROM zip_changes WHERE lost > 0 AND fate <> 'lost' ORDER BY lost DESC, zip LIMIT 1)
+UNION ALL
+(SELECT zip, 'most figures new' FROM zip_changes WHERE gained > 0 AND fate <> 'gained' ORDER BY gained DESC, zip LIMIT 1)
+UNION ALL
+(SELECT zip, 'another location' FROM zip_changes WHERE fate = 'changed' ORDER BY zip LIMIT 1)
+
+-- name: example_figures
+-- The figures of some ZIP codes that differ.
+SELECT zip, figure, old, new FROM placed_figures
+WHERE zip IN (SELECT unnest(?::INTEGER[])) AND old IS DISTINCT FROM new ORDER BY zip, ordinal
+
+-- name: example_places
+-- The locations of some ZIP codes, before and after.
+SELECT n.zip_code::INTEGER AS zip, o.city_name, o.state, o.county_name, o.county, o.latitude, o.longitude,
+       n.city_name, n.state, n.county_name, n.county, n.latitude, n.longitude
+FROM old_places o JOIN new_places n ON o.zip_code = n.zip_code WHERE zip IN (SELECT unnest(?::INTEGER[])) ORDER BY zip
+
+-- name: figure_steps
+-- Some figures by ZIP codes: how many are in each step of relative change, and in each step of size, old and new.
+WITH chosen AS (SELECT figure, old, new FROM placed_figures WHERE figure::VARCHAR IN (SELECT unnest(?::VARCHAR[])))
+SELECT figure, 'changes', (share >= -0.5)::TINYINT + (share >= -0.2)::TINYINT + (share >= -0.05)::TINYINT
+       + (share >= -0.01)::TINYINT + (share >= 0)::TINYINT + (share > 0)::TINYINT + (share > 0.01)::TINYINT
+       + (share > 0.05)::TINYINT + (share > 0.2)::TINYINT + (share > 0.5)::TINYINT AS step, count(*)
+FROM (SELECT figure, new / old - 1 AS share FROM chosen WHERE old > 0 AND new IS NOT NULL) GROUP BY figure, step
+UNION ALL
+SELECT figure, 'old', CASE WHEN old = 0 THEN 0 ELSE least(6, length(old::VARCHAR)) END AS step, count(*) FROM chosen
+WHERE old IS NOT NULL GROUP BY figure, step
+UNION ALL
+SELECT figure, 'new', CASE WHEN new = 0 THEN 0 ELSE least(6, length(new::VARCHAR)) END AS step, count(*) FROM chosen
+WHERE new IS NOT NULL GROUP BY figure, step
 
 -- name: write_changed_figures
 -- Writes every figure that differs to a file: ZIP code, figure, both values.
-COPY (SELECT zip_code, figure, old, new FROM paired_figures
-      WHERE old IS DISTINCT FROM new ORDER BY zip_code, figure) TO '{path}' (FORMAT {form})
+COPY (SELECT zip_code, figure, old, new FROM placed_figures
+      WHERE old IS DISTINCT FROM new ORDER BY zip_code, figure::VARCHAR) TO '{path}' (FORMAT {form})
 
 -- name: changed_zip_codes
 -- The number of ZIP codes with a figure that differs.
-SELECT count(DISTINCT zip_code) FROM paired_figures WHERE old IS DISTINCT FROM new
+SELECT count(*) FROM zip_changes WHERE changed + gained + lost > 0
+
+-- name: count_places
+-- The numbers of ZIP codes in both releases, and of those whose city, state, county or coordinates changed.
+SELECT count(*) FILTER (fate <> 'gained'), count(*) FILTER (fate <> 'lost'), count(*) FILTER (fate = 'changed') FROM paired_places
 
 -- name: locations_gained_and_lost
 -- For each state, the numbers of ZIP codes gained and lost.
-SELECT coalesce(o.state_code, n.state_code) AS state,
-       count(*) FILTER (o.zip_code IS NULL), count(*) FILTER (n.zip_code IS NULL)
-FROM {old} o FULL JOIN {new} n ON o.zip_code = n.zip_code
-WHERE o.zip_code IS NULL OR n.zip_code IS NULL GROUP BY 1 ORDER BY 1
+SELECT state, count(*) FILTER (fate = 'gained'), count(*) FILTER (fate = 'lost') FROM paired_places
+WHERE fate IN ('gained', 'lost') GROUP BY state ORDER BY state
 
--- name: location_samples
--- ZIP codes that the first release has and the second lacks.
-SELECT zip_code FROM {one} AS one ANTI JOIN {other} AS other USING (zip_code) ORDER BY zip_code LIMIT ?
-
--- name: locations_changed
--- The number of ZIP codes whose city, state, county or coordinates changed.
-SELECT count(*) FROM {old} o JOIN {new} n USING (zip_code)
-WHERE (o.city_name, o.state_code, o.county_name, o.county_fips_code, o.latitude, o.longitude)
-      IS DISTINCT FROM (n.city_name, n.state_code, n.county_name, n.county_fips_code, n.latitude, n.longitude)
+-- name: place_samples
+-- Some ZIP codes that came to the new release, or are gone from it.
+SELECT zip_code FROM paired_places WHERE fate = ? ORDER BY zip_code LIMIT ?
 
 -- name: count_rows
 -- The number of rows of a table.

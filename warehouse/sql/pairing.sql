@@ -37,22 +37,57 @@ FROM {aliases}
 CREATE OR REPLACE TEMP TABLE {table} AS
 SELECT NULL::VARCHAR AS zip_code, NULL::VARCHAR AS state, NULL::VARCHAR AS city, NULL::VARCHAR AS status WHERE false
 
+-- name: figures_view
+-- Every figure of a release in long form: ZIP code and figure as numbers, value. Populations are numbered by their year,
+-- housing figures from 10,000 on: joins on numbers are several times as fast as on names. Impossible years are errors, and
+-- are compared with nothing.
+CREATE OR REPLACE TEMP VIEW {view} AS
+SELECT zip_code::INTEGER AS zip, year::SMALLINT AS ordinal, tot_population AS value FROM {population}
+WHERE year BETWEEN {first} AND {last}
+UNION ALL
+{housing}
+
+-- name: housing_figure
+-- One housing figure in long form.
+SELECT zip_code::INTEGER, {ordinal}::SMALLINT, {figure} FROM {housing} WHERE {figure} IS NOT NULL
+
+-- name: no_figures_view
+-- The figures of a release that does not exist.
+CREATE OR REPLACE TEMP VIEW {view} AS
+SELECT NULL::INTEGER AS zip, NULL::SMALLINT AS ordinal, NULL::BIGINT AS value WHERE false
+
+-- name: figure_ordinals
+-- The numbers of the figures that either release has.
+SELECT ordinal FROM old_figures UNION SELECT ordinal FROM new_figures ORDER BY ordinal
+
 -- name: known_figures
 -- The figures of both releases: populations by year, then homes by year, then demand. A figure is open while it may still
--- be revised: forecasts, and the latest years. Joins are on numbers, which are four times as fast as on names.
+-- be revised: forecasts, and the latest years.
 CREATE OR REPLACE TEMP TABLE known_figures AS
-SELECT figure, row_number() OVER (ORDER BY kind, year)::SMALLINT AS ordinal, kind, year, kind = '2 demand' OR year >= ? AS open
-FROM (SELECT DISTINCT figure, right(figure, 4)::INTEGER AS year,
+SELECT ordinal, figure, kind, year, kind = '2 demand' OR year >= ? AS open
+FROM (SELECT unnest(?::SMALLINT[]) AS ordinal, unnest(?::ENUM({names})[]) AS figure, right(figure, 4)::INTEGER AS year,
              CASE WHEN starts_with(figure, 'population ') THEN '0 people'
-                  WHEN starts_with(figure, 'est_') THEN '2 demand' ELSE '1 homes' END AS kind FROM paired_figures)
+                  WHEN starts_with(figure, 'est_') THEN '2 demand' ELSE '1 homes' END AS kind)
 
--- name: figures_with_states
--- The figures of both releases, side by side, with the state of each ZIP code. Negative ones are an error already.
+-- name: paired_places
+-- The locations of two releases side by side: where a ZIP code is now, or was, and what became of it.
+CREATE OR REPLACE TEMP TABLE paired_places AS
+SELECT coalesce(n.zip_code, o.zip_code) AS zip_code, coalesce(n.zip_code, o.zip_code)::INTEGER AS zip, coalesce(n.state, o.state) AS state,
+       coalesce(n.city_name, o.city_name) AS city_name,
+       CASE WHEN o.zip_code IS NULL THEN 'gained' WHEN n.zip_code IS NULL THEN 'lost'
+            WHEN (o.city_name, o.state, o.county_name, o.county, o.latitude, o.longitude)
+                 IS DISTINCT FROM (n.city_name, n.state, n.county_name, n.county, n.latitude, n.longitude) THEN 'changed'
+            ELSE 'same' END AS fate
+FROM old_places o FULL JOIN new_places n ON o.zip_code = n.zip_code
+
+-- name: placed_figures
+-- The figures of two releases side by side, with the state of each ZIP code. NULL means that a release lacks the figure,
+-- or that it is negative, which is an error already.
 CREATE OR REPLACE TEMP TABLE placed_figures AS
-SELECT p.zip_code, p.zip_code::INTEGER AS zip, p.figure, f.ordinal, f.open, p.old,
-       CASE WHEN p.new >= 0 THEN p.new END AS new, coalesce(n.state, o.state) AS state
-FROM paired_figures p JOIN known_figures f ON f.figure = p.figure
-LEFT JOIN new_places n ON n.zip_code = p.zip_code LEFT JOIN old_places o ON o.zip_code = p.zip_code
+SELECT coalesce(p.zip_code, lpad(zip::VARCHAR, 5, '0')) AS zip_code, zip, f.figure, ordinal, f.open, o.value AS old,
+       CASE WHEN n.value >= 0 THEN n.value END AS new, p.state
+FROM old_figures o FULL JOIN new_figures n USING (zip, ordinal) JOIN known_figures f USING (ordinal)
+LEFT JOIN paired_places p USING (zip)
 
 -- name: figures_by_state
 -- For each state and figure, over ZIP codes that have it in both releases: totals, likeness (correlation of logarithms,

@@ -45,7 +45,7 @@ def tables_of(folder: Path, **tables: Any) -> Path:
 def differing(tmp_path: Path, **tables: Any) -> Comparison:
     """The usual drop against one that differs from it in `tables`."""
     with duckdb.connect() as connection:
-        return compare(connection, tables_of(tmp_path / "old"), tables_of(tmp_path / "new", **tables))
+        return compare(connection, tables_of(tmp_path / "old"), tables_of(tmp_path / "new", **tables), 2024)
 
 
 def change(comparison: Comparison, figure: str) -> FigureChange:
@@ -78,7 +78,7 @@ def test_projects_are_compared_by_their_ids(tmp_path: Path) -> None:
     new = [project("A-3"), project("A-1"), project("A-4")]
     with duckdb.connect() as connection:
         folders = tables_of(tmp_path / "old", projects=old), tables_of(tmp_path / "new", projects=new)
-        found = compare(connection, *folders).records
+        found = compare(connection, *folders, 2024).records
     assert found == {
         "development_projects": RecordChanges(old_count=3, gained=1, lost=1, changed=1, lost_samples=("A-2",))
     }
@@ -108,8 +108,10 @@ def test_a_figure_has_totals_and_counts_of_what_changed(tmp_path: Path) -> None:
 
 
 def test_people_stand_before_homes_and_years_in_their_order(tmp_path: Path) -> None:
+    """Then demand."""
     names = [one.figure for one in differing(tmp_path).figures]
-    assert names[:3] == ["population 2010", "population 2023", "est_total_home_demand_2030"]
+    assert names[:3] == ["population 2010", "population 2023", "tot_home_available_2020"]
+    assert names[-1] == "est_total_home_demand_2030"
 
 
 def test_a_missing_home_figure_is_none_and_not_zero(tmp_path: Path) -> None:
@@ -124,9 +126,9 @@ def test_the_largest_movers_come_first_in_either_direction(tmp_path: Path) -> No
     rows = [people("36436", 2023, 790), people("90028", 2023, 10000), people("63101", 2023, 5000)]
     found = differing(tmp_path, population=rows)
     assert found.movers == (
-        Mover("90028", "population 2023", 30000, 10000),
-        Mover("63101", "population 2023", 2620, 5000),
-        Mover("36436", "population 2023", 783, 790),
+        Mover("90028", "population 2023", 30000, 10000, 0, "Los Angeles", "CA"),
+        Mover("63101", "population 2023", 2620, 5000, 0, "Saint Louis", "MO"),
+        Mover("36436", "population 2023", 783, 790, 0, "Dickinson", "AL"),
     )
 
 
@@ -138,7 +140,8 @@ def test_at_most_ten_movers_are_named(tmp_path: Path) -> None:
         return {"locations": [*LOCATIONS, *places], "population": rows}
 
     with duckdb.connect() as connection:
-        found = compare(connection, tables_of(tmp_path / "old", **drop(1)), tables_of(tmp_path / "new", **drop(2)))
+        folders = tables_of(tmp_path / "old", **drop(1)), tables_of(tmp_path / "new", **drop(2))
+        found = compare(connection, *folders, 2024)
     assert [mover.new - mover.old for mover in found.movers] == list(range(12, 2, -1))
 
 
@@ -206,6 +209,6 @@ def test_projects_that_nothing_would_find_any_more_are_gone(tmp_path: Path) -> N
     places = [row for row in LOCATIONS if row["zip_code"] != "58601"]
     with duckdb.connect() as connection:
         before = tables_of(tmp_path / "old", projects=old)
-        found = compare(connection, before, tables_of(tmp_path / "new", projects=new, locations=places)).records
+        found = compare(connection, before, tables_of(tmp_path / "new", projects=new, locations=places), 2024).records
     assert found["development_projects"].lost_samples == ("A-2", "A-3", "A-4")
     assert (found["development_projects"].lost, found["development_projects"].gained) == (3, 0)
