@@ -18,13 +18,17 @@ class FigureChange(msgspec.Struct, frozen=True, kw_only=True):
     gained: int  # ZIP codes that only the new release has a value for
     lost: int  # ZIP codes that only the old release has a value for
     moved: int = 0  # people or homes: by how much ZIP codes changed, up or down, added up; lost ones in full
+    gained_total: int = 0  # people or homes of ZIP codes that only the new release has a value for
 
     @property
     def drift(self) -> float | None:
-        """Change of the total as a share of the old one. None if either total is missing, or the old one is 0."""
+        """Change of the total as a share of the old one. None if either total is missing, or the old one is 0.
+
+        ZIP codes that gain a figure do not count: filling gaps moves no figure.
+        """
         if not self.old_total or self.new_total is None:
             return None
-        return (self.new_total - self.old_total) / self.old_total
+        return (self.new_total - self.gained_total - self.old_total) / self.old_total
 
     @property
     def moved_share(self) -> float:

@@ -23,20 +23,22 @@ JOIN placed_figures p ON p.zip = m.zip AND p.ordinal = 65535 - m.largest % 65536
 CREATE OR REPLACE TEMP TABLE state_totals AS
 SELECT state, ordinal, any_value(figure) AS figure, sum(old) AS old_total, sum(new) AS new_total,
        count(old) AS old_count, count(new) AS new_count, count(*) FILTER (old <> new) AS changed,
-       count(*) FILTER (old IS NULL) AS gained, count(*) FILTER (new IS NULL) AS lost, sum(abs(coalesce(new, 0) - old)) AS moved
+       count(*) FILTER (old IS NULL) AS gained, count(*) FILTER (new IS NULL) AS lost, sum(abs(coalesce(new, 0) - old)) AS moved,
+       sum(new) FILTER (old IS NULL) AS gained_total
 FROM placed_figures GROUP BY state, ordinal
 
 -- name: figure_totals
 -- For each figure the same, in the whole country.
 SELECT any_value(figure), sum(old_total)::BIGINT, sum(new_total)::BIGINT, sum(old_count)::BIGINT, sum(new_count)::BIGINT,
-       sum(changed)::BIGINT, sum(gained)::BIGINT, sum(lost)::BIGINT, coalesce(sum(moved), 0)::BIGINT
+       sum(changed)::BIGINT, sum(gained)::BIGINT, sum(lost)::BIGINT, coalesce(sum(moved), 0)::BIGINT,
+       coalesce(sum(gained_total), 0)::BIGINT
 FROM state_totals GROUP BY ordinal ORDER BY ordinal
 
 -- name: figures_of_states
 -- For each state the same, with the key figures and the one that moved most as a share of its total: of at least 1,000
 -- people or homes, because less moves by large shares every month.
 SELECT coalesce(state, ''), figure::VARCHAR, old_total::BIGINT, new_total::BIGINT, old_count, new_count, changed, gained, lost,
-       coalesce(moved, 0)::BIGINT
+       coalesce(moved, 0)::BIGINT, coalesce(gained_total, 0)::BIGINT
 FROM state_totals
 QUALIFY figure::VARCHAR IN (SELECT unnest(?::VARCHAR[])) OR old_total >= 1000 AND moved > 0 AND row_number() OVER (
     PARTITION BY state ORDER BY CASE WHEN old_total >= 1000 THEN moved / old_total ELSE 0 END DESC, ordinal) = 1

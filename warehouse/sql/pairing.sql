@@ -82,10 +82,10 @@ FROM old_places o FULL JOIN new_places n ON o.zip_code = n.zip_code
 
 -- name: placed_figures
 -- The figures of two releases side by side, with the state of each ZIP code. NULL means that a release lacks the figure,
--- or that it is negative, which is an error already.
+-- or that it is negative or absurd, which is an error already and would overflow.
 CREATE OR REPLACE TEMP TABLE placed_figures AS
 SELECT coalesce(p.zip_code, lpad(zip::VARCHAR, 5, '0')) AS zip_code, zip, f.figure, ordinal, f.open, o.value AS old,
-       CASE WHEN n.value >= 0 THEN n.value END AS new, p.state
+       CASE WHEN n.value BETWEEN 0 AND 1000000000 THEN n.value END AS new, p.state
 FROM old_figures o FULL JOIN new_figures n USING (zip, ordinal) JOIN known_figures f USING (ordinal)
 LEFT JOIN paired_places p USING (zip)
 
