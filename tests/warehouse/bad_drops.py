@@ -279,6 +279,12 @@ VALUES = (
         "are longer than 95 characters",
         add("zip_locations", location("36437", "x" * 5000, "AL")),
     ),
+    Bad(
+        "null-island",
+        "zero-coordinate",
+        "locations.latitude are 0",
+        add("zip_locations", location("36437", "Jackson", "AL", latitude=0.0)),
+    ),
     Bad("mojibake", "garbled-name", "wrong encoding", add("zip_locations", location("36437", "DoÃ±a Ana", "AL"))),
     Bad(
         "no-name-as-a-word",

@@ -79,10 +79,6 @@ class _Found(msgspec.Struct):
     unread: dict[str, FileKind]
 
 
-# Where Hadoop and Spark write until the last task ends; then they move the files and remove the folder.
-_UNFINISHED_WRITE = "_temporary"
-
-
 def check_paths(paths: Sequence[str]) -> None:
     """Raises DropError if a path does not exist. Reads no file."""
     for given in paths:
@@ -129,10 +125,7 @@ def _walk(root: Path, found: _Found) -> Iterator[DropFile]:
         for name in [*folders, *sorted(names)]:
             path = Path(folder) / name
             label = _shown(path.relative_to(root))
-            if name == _UNFINISHED_WRITE and any(path.rglob("*.parquet")):
-                message = "holds Parquet files of a write that has not ended"
-                found.findings.append(_error("unfinished-file", label, message))
-            elif _is_ignored(name):
+            if _is_ignored(name):
                 found.ignored.append(label + "/" * (name in folders))
             elif not _is_inside(path, root):
                 found.findings.append(_error("link-out-of-drop", label, "is a link that leads out of the drop"))

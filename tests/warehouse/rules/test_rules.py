@@ -137,6 +137,14 @@ FAULTS = (
         for name in ("nan", "None", "N/A", "UNKNOWN", "01025", "---", "COUNTY_NAME")
     ),
     Fault(
+        "zero-coordinate",
+        "error",
+        "zip_locations.parquet",
+        "longitude",
+        "row 10 36437 has 0.0",
+        with_locations(location("36437", "Jackson", "AL", longitude=0.0)),
+    ),
+    Fault(
         "unknown-state",
         "error",
         "zip_locations.parquet",
