@@ -64,8 +64,9 @@ class Country(msgspec.Struct):
         return len(self.places["zip_code"])
 
     def copy(self) -> Self:
-        tables = ({name: list(values) for name, values in table.items()} for table in self._tables())
-        return type(self)(*tables, updated_at=self.updated_at, month_code=self.month_code)
+        tables = (self.places, self.figures, self.aliases)
+        places, figures, aliases = ({name: list(values) for name, values in table.items()} for table in tables)
+        return msgspec.structs.replace(self, places=places, figures=figures, aliases=aliases)
 
     def column(self, name: str) -> list[Any]:
         """The values of a figure, or else of a column of the locations."""
@@ -121,9 +122,6 @@ class Country(msgspec.Struct):
         ]
         zip_codes, years, figures = zip(*cells, strict=True)
         return {"zip_code": list(zip_codes), "year": list(years), "tot_population": list(figures)}
-
-    def _tables(self) -> Iterator[Columns]:
-        yield from (self.places, self.figures, self.aliases)
 
 
 def make_country() -> Country:
