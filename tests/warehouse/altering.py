@@ -54,11 +54,11 @@ def lose(names: Names, *states: str, share: float = 1) -> Alter:
     return fill(names, None, *states, share=share)
 
 
-def noise(names: Names, spread: float, *states: str, share: float = 1, mean: float = 1.0) -> Alter:
+def noise(names: Names, spread: float, *states: str, share: float = 1, mean: float = 1.0, seed: int = 5) -> Alter:
     """A revision: each figure moves by itself, and all of them by `mean`."""
 
     def alter(country: Country) -> None:
-        rng = random.Random(5)
+        rng = random.Random(seed)
         rows = chosen(country, states, share, ())
         for name in _listed(names):
             column = country.column(name)
