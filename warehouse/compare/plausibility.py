@@ -9,6 +9,7 @@ import msgspec
 
 from warehouse import sql
 from warehouse.compare.pairing import pair_releases, total_figures, view_figures
+from warehouse.files.full_disk import says_full
 from warehouse.rules.all_rules import RuleLimits, make_finding, shown_limit
 from warehouse.rules.failures import FailureFile, write_failures
 from warehouse.rules.plausibility_rules import FIGURE_RULES, PLACE_RULES, SLOW_DRIFT, STATES_LOST, PlausibilityRule
@@ -61,9 +62,9 @@ class _Places(msgspec.Struct, frozen=True):
     """How many ZIP codes of a state are at fault: one row of a rule on places, summed up."""
 
     state: str
-    count: int
     total: int
-    samples: tuple[str, ...]
+    count: int = 0
+    samples: tuple[str, ...] = ()
 
     @property
     def share(self) -> float:
@@ -126,9 +127,8 @@ class _Asking:
         limit = self._limits[rule.name]
         text = sql.statement(rule.query, limit=repr(float(limit)))
         if rule.asks == "places":
-            summed = self._rows("sum_up_places", faults=text, among=rule.among)
-            places = [_Places(state, count, total, tuple(samples or ())) for state, count, total, samples in summed]
-            found = _places_finding(rule, places, limit)
+            places = self._places(text, rule.among)
+            found = _places_finding(rule, places, limit) if places else None
             select = sql.statement("places_at_fault", faults=text)
         else:
             if rule.asks == "cells":
@@ -147,9 +147,18 @@ class _Asking:
         try:
             view_figures(self._connection, "baseline_figures", baseline)
             self.ask(SLOW_DRIFT)
-        except duckdb.IOException as error:  # a release of long ago must not keep a new one from going live
+        except duckdb.Error as error:  # a release of long ago must not keep a new one from going live
+            if isinstance(error, duckdb.OutOfMemoryException) or says_full(error):
+                raise
             message = f"{baseline.parent.name} cannot be read, so drift since then is not known: {sql.reason(error)}"
             self._findings.append(make_finding("unreadable-baseline", message))
+
+    def _places(self, faults: str, among: str) -> list[_Places]:
+        """Every state, also those without a fault. Empty if there is no fault at all, as usual."""
+        rows = self._rows("sum_up_places", faults=faults)
+        found: dict[str, Any] = {state: {"count": count, "samples": tuple(some)} for state, count, some in rows}
+        totals = self._rows("places_by_state", among=among) if found else []
+        return [_Places(state, total, **found.get(state, {})) for state, total in totals]
 
     def _rows(self, summary: str, **parts: str) -> list[Any]:
         rows: list[Any] = self._connection.execute(sql.statement(summary, **parts)).fetchall()

@@ -102,7 +102,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="Larger ZIP codes whose figure became more than five times as large or as small.",
         told="figures leapt in many ZIP codes",
         cause="a few may be shuffled, misplaced or in another unit",
-        explains=("series-leap",),
+        explains=("state-drift", "total-drift", "slow-drift", "series-leap", "series-drift"),
     ),
     PlausibilityRule(
         name="zeroed-figure",
@@ -162,7 +162,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of a state's ZIP codes with a figure that lost it.",
         told="figures are gone in many ZIP codes",
         cause="a part of the export may be missing, or a join lost rows",
-        explains=("coverage-lost", "total-drift"),
+        explains=("coverage-lost", "coverage-lost-in-county", "total-drift"),
     ),
     PlausibilityRule(
         name="coverage-lost-in-county",
@@ -253,6 +253,7 @@ STATES_LOST = PlausibilityRule(
     explains=(
         "coverage-lost",
         "coverage-lost-in-state",
+        "coverage-lost-in-county",
         "total-drift",
         "rows-lost",
         "aliases-lost",
@@ -443,7 +444,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the aliases that are in another state than their ZIP code.",
         told="have an alias in another state",
         cause="aliases may be shifted among ZIP codes",
-        explains=("aliases-lost", "primary-alias-differs"),
+        explains=("aliases-gained", "aliases-lost", "primary-alias-differs"),
     ),
     PlausibilityRule(
         name="primary-alias-differs",
@@ -454,7 +455,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the primary aliases that are not the city of their ZIP code.",
         told="have a primary alias that is not their city",
         cause="aliases or cities may be shuffled, or from another month",
-        explains=("aliases-lost",),
+        explains=("aliases-gained", "aliases-lost"),
     ),
     PlausibilityRule(
         name="aliases-gained",
@@ -473,7 +474,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the current release's aliases that the drop lacks.",
         told="have lost an alias",
         cause="aliases may be shuffled, or a part of them missing",
-        explains=("rows-lost",),
+        explains=("rows-lost", "aliases-gained"),
     ),
 )
 

@@ -177,11 +177,12 @@ SEMI JOIN (SELECT ordinal::BIGINT * 10000000 + new AS key FROM placed_figures WH
            GROUP BY key HAVING count(*) > {limit}) r ON r.key = p.ordinal::BIGINT * 10000000 + p.new
 
 -- name: sum_up_places
--- ZIP codes at fault, and ZIP codes in all, for each state; some of those at fault.
-SELECT state, coalesce(any_value(count), 0), any_value(total), any_value(samples)
-FROM (SELECT state, count(*) AS total FROM {among} GROUP BY state)
-LEFT JOIN (SELECT state, count(*) AS count, min_by(concat_ws(' ', zip_code, value), zip_code, 3) AS samples
-           FROM ({faults}) GROUP BY state) USING (state) GROUP BY state ORDER BY state
+-- ZIP codes at fault for each state, and some of them.
+SELECT state, count(*), min_by(concat_ws(' ', zip_code, value), zip_code, 3) FROM ({faults}) GROUP BY state
+
+-- name: places_by_state
+-- ZIP codes in all, for each state.
+SELECT state, count(*) FROM {among} GROUP BY state ORDER BY state
 
 -- name: zip_codes_lost
 -- ZIP codes that the release before has and the new one lacks.

@@ -52,7 +52,7 @@ abs({column}) < 0.5
 regexp_matches({column}, '\x{FFFD}|[ÃÂ]|â€|[?]|&([a-zA-Z]+|#[0-9]+);|%[0-9A-F]{2}|\\[ux][0-9a-fA-F]{2}|^["“''].*["”'']$')
 
 -- name: offends_placeholder_name
--- Whether a name is a word that programs write for none, or a number of three or more digits. (True, WV is a place.)
+-- Whether a name is a word that programs write for none, or a number of three or more digits. True is a place in West Virginia.
 regexp_full_match({column}, '(?i)nan|none|null|nil|n/?a|#n/a|undefined|unknown|missing|not available|tbd|x{3,}|-+|[.]+|'
                   || '[0-9.,]{3,}|(city|county)[ _]name')
 

@@ -1,0 +1,228 @@
+"""Data that is well-formed and wrong is refused with its cause; what really changes from month to month is not."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.country import COUNTED, FORECAST, PEOPLE, Country, census, make_country
+from tests.warehouse.altering import Alter, each, fill, noise, scale, shuffle, without
+from tests.warehouse.helpers import ATTRIBUTION, errors, finding
+from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS, Implausible, last_month
+from tests.warehouse.real_changes import REAL_CHANGES, RealChange
+from warehouse.drops.pipeline import read_drop
+from warehouse.publishing import publish as publisher
+from warehouse.publishing.publish import PublishOptions, PublishOutcome
+from warehouse.releases.catalog import Catalog
+from warehouse.releases.table_files import table_file
+from warehouse.rules.acceptance import parse_acceptance
+from warehouse.schema.findings import Acceptance, Finding
+
+OPEN = 2024  # the first year whose figures may still be revised
+Made = Callable[[Alter], Path]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def autumn_of_2026() -> Iterator[None]:
+    """The country is of that time; which figures may still be revised depends on the day."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(publisher, "first_open_year", lambda _: OPEN)
+        yield
+
+
+@pytest.fixture(scope="module")
+def country() -> Country:
+    return make_country()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, country: Country) -> Catalog:
+    """A data folder with the releases of September and October, which no test may change."""
+    folder = tmp_path_factory.mktemp("served")
+    catalog = Catalog(folder / "data")
+    september = country.copy()
+    last_month(september)
+    for drop in (september.write(folder / "september"), country.write(folder / "october")):
+        assert errors(published(catalog, drop)) == []
+    return catalog
+
+
+@pytest.fixture
+def made(tmp_path: Path, country: Country) -> Made:
+    """Writes a drop of the country with a change."""
+
+    def write(alter: Alter) -> Path:
+        changed = country.copy()
+        alter(changed)
+        return changed.write(tmp_path / f"drop-{len(list(tmp_path.iterdir()))}")
+
+    return write
+
+
+def published(catalog: Catalog, drop: Path, acceptance: Acceptance | None = None, **limits: float) -> PublishOutcome:
+    options = PublishOptions(attribution=ATTRIBUTION, acceptance=acceptance, limits=limits)
+    return publisher.publish(catalog, [str(drop)], options, reader=read_drop)
+
+
+def checked(catalog: Catalog, drop: Path, **options: object) -> PublishOutcome:
+    return publisher.dry_run(catalog, [str(drop)], PublishOptions(**options), reader=read_drop)  # type: ignore[arg-type]
+
+
+def causes(outcome: PublishOutcome) -> dict[str, Finding]:
+    return {one.rule: one for one in outcome.report.findings if one.severity == "error" and one.follows is None}
+
+
+def accepted(catalog: Catalog, *words: str) -> Acceptance:
+    acceptance = parse_acceptance(words, "a new base", "ann@here", catalog.current().published_at)
+    assert acceptance is not None
+    return acceptance
+
+
+@pytest.mark.parametrize("implausible", IMPLAUSIBLE_DROPS, ids=lambda one: one.kind)
+def test_an_implausible_drop_is_refused_and_its_cause_named(
+    served: Catalog, country: Country, tmp_path: Path, implausible: Implausible
+) -> None:
+    changed = country.copy()
+    implausible.alter(changed)
+    outcome = checked(served, changed.write(tmp_path, implausible.shape), compared=not implausible.first)
+    assert outcome.result == "refused"
+    found = [one for one in outcome.report.findings if one.rule == implausible.rule and one.follows is None]
+    assert implausible.says in " ".join(" ".join((one.message, *one.samples)) for one in found)
+    assert all(one.severity == "error" and one.remedy for one in found)
+
+
+@pytest.mark.parametrize("change", REAL_CHANGES, ids=lambda one: one.kind)
+def test_a_real_change_is_published(served: Catalog, country: Country, tmp_path: Path, change: RealChange) -> None:
+    changed = country.copy()
+    change.alter(changed)
+    drop = changed.write(tmp_path, change.shape)
+    change.finish(drop)
+    assert errors(checked(served, drop)) == []
+
+
+def test_there_are_sixty_implausible_drops_and_twenty_five_real_changes_each_named_once() -> None:
+    for table, fewest in ((IMPLAUSIBLE_DROPS, 60), (REAL_CHANGES, 25)):
+        kinds = [one.kind for one in table]
+        assert len(kinds) >= fewest
+        assert len(set(kinds)) == len(kinds)
+
+
+def test_the_country_is_plausible_by_itself(catalog: Catalog, made: Made) -> None:
+    """Not a warning, with nothing to compare it with."""
+    outcome = checked(catalog, made(lambda _: None))
+    assert (outcome.result, outcome.report.findings) == ("passed", ())
+
+
+def test_what_follows_from_a_cause_is_folded_below_it(served: Catalog, made: Made) -> None:
+    """Whoever mends the cause mends all of it, so nothing else is suggested."""
+    outcome = checked(served, made(shuffle(PEOPLE, "TX")))
+    assert set(causes(outcome)) == {"figures-shuffled"}
+    cause, *followers = [one for one in outcome.report.findings if one.severity == "error"]
+    assert cause.rule == "figures-shuffled"
+    assert {"figures-moved", "leaping-figure"} <= {one.rule for one in followers}
+    assert {(one.follows, one.remedy) for one in followers} == {("figures-shuffled", None)}
+
+
+def test_two_mistakes_have_two_causes(served: Catalog, made: Made) -> None:
+    outcome = checked(served, made(each(shuffle(PEOPLE, "TX"), fill("longitude", -60.0, "CT"))))
+    assert set(causes(outcome)) == {"figures-shuffled", "place-outside-state"}
+
+
+def test_if_the_cause_is_accepted_what_follows_stands_for_itself(served: Catalog, made: Made) -> None:
+    drop = made(scale(PEOPLE, 2, "OH"))
+    outcome = checked(served, drop, acceptance=accepted(served, "uniform-scale=101%"))
+    assert finding(outcome, "uniform-scale").accepted == "a new base"
+    stands = causes(outcome)
+    assert "uniform-scale" not in stands
+    assert "--accept" in (stands["figures-moved"].remedy or "")
+
+
+@pytest.mark.parametrize(("factor", "refused"), [(1.028, False), (1.032, True)])
+def test_a_uniform_change_is_told_from_its_limit_on(served: Catalog, made: Made, factor: float, refused: bool) -> None:
+    assert ("uniform-scale" in errors(checked(served, made(scale(COUNTED[:6], factor, "OH"))))) is refused
+
+
+@pytest.mark.parametrize(
+    ("year", "share", "refused"),
+    [(OPEN - 1, 1.05, False), (OPEN - 1, 1.07, True), (OPEN, 1.07, False), (OPEN, 1.11, False), (OPEN, 1.13, True)],
+)
+def test_figures_that_are_still_open_may_move_twice_as_far(
+    served: Catalog, made: Made, year: int, share: float, refused: bool
+) -> None:
+    """Open from the first open year on."""
+    outcome = checked(served, made(noise(census(year), 0.02, "CT", mean=share)))
+    assert ("state-drift" in errors(outcome)) is refused
+
+
+@pytest.mark.parametrize(("share", "refused"), [(0.1, False), (0.38, False), (0.42, True)])
+def test_in_a_state_ten_times_the_share_may_be_at_fault(
+    served: Catalog, made: Made, share: float, refused: bool
+) -> None:
+    """Of points outside their state here, with a limit that the country as a whole keeps."""
+    outcome = checked(served, made(fill("longitude", -60.0, "NM", share=share)), limits={"place-outside-state": 0.04})
+    assert ("place-outside-state" in errors(outcome)) is refused
+
+
+def test_a_setting_moves_a_limit(served: Catalog, made: Made) -> None:
+    drop = made(noise(PEOPLE, 0.02, "CT", mean=1.07))
+    for limit, found in ((None, ["state-drift"]), (0.1, []), (0.065, ["state-drift"])):
+        limits = {} if limit is None else {"state-drift": limit}
+        assert errors(checked(served, drop, limits=limits)) == found
+
+
+def test_a_setting_moves_a_severity(served: Catalog, made: Made) -> None:
+    outcome = checked(served, made(noise(PEOPLE, 0.02, "CT", mean=1.07)), severities={"state-drift": "warning"})
+    assert (outcome.result, finding(outcome, "state-drift").severity) == ("passed", "warning")
+
+
+def test_a_country_of_fewer_than_a_hundred_zip_codes_is_not_judged(catalog: Catalog, made: Made) -> None:
+    """Shares and likenesses of so few say nothing."""
+    small = without("TX", "CA", "OH", "FL", "CT", "NM", "AE")
+    assert errors(published(catalog, made(small))) == []
+    assert errors(checked(catalog, made(each(small, shuffle(PEOPLE))))) == []
+
+
+def test_an_acceptance_lets_through_what_it_is_bounded_to(catalog: Catalog, made: Made) -> None:
+    """Up to the bound that the remedy names, and not what goes further."""
+    assert errors(published(catalog, made(lambda _: None))) == []
+    drop = made(noise(PEOPLE, 0.02, "CT", mean=1.08))
+    refused = published(catalog, drop)
+    assert (refused.result, set(causes(refused))) == ("refused", {"state-drift"})
+    word = (finding(refused, "state-drift").remedy or "").split("--accept ")[1].split()[0]
+    acceptance = accepted(catalog, word)
+    further = made(noise(PEOPLE, 0.02, "CT", mean=1.1))
+    assert published(catalog, further, acceptance).result == "refused"
+    assert published(catalog, drop, acceptance).result == "published"
+    assert catalog.current().acceptance == acceptance
+    (kept,) = [one for one in catalog.findings(catalog.current().id).findings if one.rule == "state-drift"]
+    assert (kept.severity, kept.accepted) == ("warning", "a new base")
+
+
+def lost(months: int) -> Alter:
+    """2.4% less each month, with noise of the month's own."""
+    return noise(PEOPLE, 0.01, mean=0.976**months, seed=months)
+
+
+def test_losses_of_each_month_add_up_to_slow_drift(catalog: Catalog, made: Made) -> None:
+    """No month's loss is told; that since the oldest release is. If it is accepted, it is measured from there on."""
+    for months in range(3):
+        assert errors(published(catalog, made(lost(months)))) == [], months
+    drop = made(lost(3))
+    refused = published(catalog, drop)
+    assert set(causes(refused)) == {"slow-drift"}
+    assert "population 2020 in the country" in " ".join(finding(refused, "slow-drift").samples)
+    assert published(catalog, drop, accepted(catalog, "slow-drift=8%")).result == "published"
+    assert errors(published(catalog, made(lost(4)))) == []
+
+
+def test_a_damaged_baseline_is_told_and_stops_nothing(catalog: Catalog, made: Made) -> None:
+    """Drift of long ago is not known then; the current release is still compared."""
+    for month in range(2):
+        assert errors(published(catalog, made(noise(COUNTED, 0.002, mean=1 - month / 1000)))) == []
+    *_, oldest = catalog.all()
+    table_file(catalog.folder(oldest.id) / "tables", "population").write_bytes(b"PAR1")
+    outcome = published(catalog, made(noise(FORECAST, 0.002)))
+    assert outcome.result == "published"
+    told = finding(outcome, "unreadable-baseline")
+    assert told.severity == "warning"
+    assert oldest.id in told.message

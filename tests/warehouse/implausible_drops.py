@@ -1,0 +1,325 @@
+"""Drops that are well-formed and wrong: each is the made-up country with one mistake, and what must be said of it."""
+
+import msgspec
+
+from tests.support.country import COUNTED, DEMAND, FORECAST, HOMES, PEOPLE, Country, Shape, census
+from tests.warehouse.altering import (
+    COUNTY,
+    FIGURES,
+    POINT,
+    Alter,
+    added,
+    backwards,
+    columns_late,
+    copy,
+    each,
+    edit,
+    edit_aliases,
+    exchange,
+    fill,
+    lose,
+    noise,
+    scale,
+    shift,
+    shuffle,
+    without,
+    without_column,
+)
+
+
+class Implausible(msgspec.Struct, frozen=True):
+    """`alter` makes one mistake; `says` is part of what the finding of `rule`, which is its cause, says."""
+
+    kind: str
+    rule: str
+    says: str
+    alter: Alter
+    first: bool = False  # there is no release to compare it with
+    shape: Shape = "long"
+
+
+def last_month(country: Country) -> None:
+    """The drop of September, which October replaced: a part of the figures was revised since, two places are new."""
+    noise(COUNTED, 0.004, share=0.3, mean=0.999)(country)
+    noise((*FORECAST, DEMAND), 0.01, mean=0.998)(country)
+    country.keep([row for row in range(len(country)) if row not in (10, 400)])
+    country.updated_at, country.month_code = "2026-09-04", 9
+
+
+def _earlier(country: Country) -> None:
+    """An export of a few days before, which was not published."""
+    noise(FIGURES, 0.001)(country)
+    country.updated_at, country.month_code = "2026-10-01", 9
+
+
+def _of_last_month(*names: str) -> Alter:
+    def alter(country: Country) -> None:
+        old = country.copy()
+        last_month(old)
+        by_zip_code = {zip_code: row for row, zip_code in enumerate(old.places["zip_code"])}
+        rows = [by_zip_code.get(zip_code) for zip_code in country.places["zip_code"]]
+        for name in names:
+            country.figures[name] = [None if row is None else old.figures[name][row] for row in rows]
+
+    return alter
+
+
+def _aliases_like(states: tuple[str, str]) -> Alter:
+    """The ZIP codes of the aliases of two states are exchanged."""
+
+    def alter(country: Country) -> None:
+        one, other = ([country.places["zip_code"][row] for row in country.rows_in(state)] for state in states)
+        pairs = list(zip(one, other, strict=False))
+        swapped = dict(pairs) | {to: source for source, to in pairs}
+        country.aliases["zip_code"] = [swapped.get(zip_code, zip_code) for zip_code in country.aliases["zip_code"]]
+
+    return alter
+
+
+def _aliases_shifted(country: Country) -> None:
+    """Each ZIP code has the names of the next one."""
+    after = dict(zip(country.places["zip_code"], country.places["zip_code"][1:], strict=False))
+    country.keep_aliases(after.__contains__)
+    country.aliases["zip_code"] = [after[zip_code] for zip_code in country.aliases["zip_code"]]
+
+
+def _aliases_shuffled(country: Country) -> None:
+    shuffled = country.copy()
+    shuffle("city_name")(shuffled)
+    city = dict(zip(country.places["zip_code"], shuffled.places["city_name"], strict=True))
+    names, status = country.aliases["city_name"], country.aliases["usps_status"]
+    for at, zip_code in enumerate(country.aliases["zip_code"]):
+        names[at] = city[zip_code] if status[at] == "primary" else names[at]
+
+
+def _aliases_multiplied(country: Country) -> None:
+    """Each ZIP code has the names of the next one of its state as well, as a join by state may leave it."""
+    following = dict(zip(country.places["zip_code"], country.places["zip_code"][1:], strict=False))
+    columns = country.aliases.values()
+    for zip_code, state, city, status in list(zip(*columns, strict=True)):
+        if status != "primary" and zip_code in following:
+            for values, value in zip(columns, (following[zip_code], state, f"{city} Place", status), strict=True):
+                values.append(value)
+
+
+def _homes_of_a_county_gone(country: Country) -> None:
+    for row, county in enumerate(country.places["county_fips_code"]):
+        if county == "48005":
+            for name in (*HOMES, DEMAND):
+                country.figures[name][row] = None
+
+
+def _states_exchanged(country: Country) -> None:
+    swapped = {"TX": "CA", "CA": "TX"}
+    edit("state_code", lambda state: swapped.get(state, state))(country)
+
+
+def _primary_only(country: Country) -> None:
+    rows = [at for at, status in enumerate(country.aliases["usps_status"]) if status == "primary"]
+    country.aliases = {name: [values[at] for at in rows] for name, values in country.aliases.items()}
+
+
+def _total_everywhere(country: Country) -> None:
+    total = sum(country.figures["tot_census_pop_2020"][row] or 0 for row in country.rows_in("DE"))
+    fill("tot_census_pop_2020", total, "DE")(country)
+
+
+def _mojibake(name: str) -> str:
+    return f"{name[:3]}ñ{name[3:]}".encode().decode("latin-1")
+
+
+ORDER = (
+    Implausible("rows-shuffled-in-a-state", "figures-shuffled", "in TX: population 20", shuffle(PEOPLE, "TX")),
+    Implausible("rows-shuffled", "figures-shuffled", "and 5 more", shuffle(FIGURES)),
+    Implausible("all-rows-shifted-by-one", "figures-shuffled", "tot_home_available_2021", shift((*HOMES, DEMAND))),
+    Implausible("a-year-shuffled", "figures-shuffled", "in TX: population 2017", shuffle(census(2017), "TX")),
+    Implausible("forecasts-shuffled", "figures-shuffled", "in OH: population 20", shuffle(FORECAST, "OH")),
+    Implausible("demand-shuffled", "figures-shuffled", "in CA: est_total_home_demand_2030", shuffle(DEMAND, "CA")),
+    Implausible("a-few-shuffled", "figures-shuffled", "in NM: likeness 0.9", shuffle(PEOPLE, share=0.04)),
+    Implausible(
+        "years-exchanged", "figures-exchanged", "like the former population 2020", exchange(census(2015), census(2020))
+    ),
+    Implausible(
+        "neighbouring-years-exchanged",
+        "figures-exchanged",
+        "like the former population 2019",
+        exchange(census(2019), census(2020)),
+    ),
+    Implausible(
+        "years-exchanged-in-a-state",
+        "figures-exchanged",
+        "in CA looks like the former population 2023",
+        exchange(census(2020), census(2023), "CA"),
+    ),
+    Implausible(
+        "homes-of-other-years", "figures-exchanged", "former tot_home_available_2023", exchange(HOMES[0], HOMES[3])
+    ),
+    Implausible(
+        "demand-exchanged-with-homes",
+        "figures-exchanged",
+        "est_total_home_demand_2030 in CA looks like the former tot_home",
+        exchange(DEMAND, HOMES[1]),
+    ),
+    Implausible(
+        "people-exchanged-with-homes",
+        "figures-exchanged",
+        "tot_home_available_2022 in CA looks like the former population 2022",
+        exchange(census(2022), HOMES[2]),
+    ),
+    Implausible(
+        "forecasts-late-by-one", "figures-exchanged", "looks like the former population 20", columns_late(FORECAST)
+    ),
+    Implausible("years-backwards", "figures-exchanged", "looks like the former population 20", backwards(COUNTED)),
+    Implausible(
+        "a-year-exported-twice",
+        "repeated-figure",
+        "population 2016 is population 2015",
+        copy(census(2015), census(2016)),
+        first=True,
+    ),
+    Implausible("a-year-shuffled-at-first", "series-shuffled", "likeness", shuffle(census(2017), "TX"), first=True),
+    Implausible("homes-shuffled-at-first", "homes-unlike-people", "FL", shuffle((*HOMES, DEMAND), "FL"), first=True),
+    Implausible("cities-shifted", "other-city", "are in another city", shift("city_name", "TX")),
+    Implausible("states-exchanged", "zip-of-other-state", "TX", _states_exchanged),
+    Implausible("states-shuffled", "zip-of-other-state", "first three digits", shuffle("state_code", share=0.1)),
+    Implausible("counties-shuffled-in-a-state", "other-county", "FL", shuffle(COUNTY, "FL")),
+    Implausible("county-names-shuffled", "county-name-differs", "CA", shuffle("county_name", "CA")),
+    Implausible("counties-shuffled", "county-of-other-state", "county code of another state", shuffle(COUNTY)),
+    Implausible("points-shuffled-in-a-state", "moved-place", "CA", shuffle(POINT, "CA")),
+    Implausible("points-shuffled-at-first", "scattered-place", "TX", shuffle(POINT, "TX"), first=True),
+    Implausible("aliases-shifted", "primary-alias-differs", "aliases or cities may be shuffled", _aliases_shifted),
+    Implausible(
+        "aliases-of-another-state", "alias-of-other-state", "alias in another state", _aliases_like(("FL", "OH"))
+    ),
+    Implausible("primary-aliases-shuffled", "primary-alias-differs", "not their city", _aliases_shuffled, first=True),
+)
+
+SCALE = (
+    Implausible("a-state-in-thousands", "uniform-scale", "-99.9% in nearly every", scale(PEOPLE, 0.001, "TX")),
+    Implausible("a-state-doubled", "uniform-scale", "in OH: population 20", scale(PEOPLE, 2, "OH")),
+    Implausible(
+        "homes-of-a-state-doubled",
+        "uniform-scale",
+        "in CT: est_total_home_demand_2030, tot_home",
+        scale((*HOMES, DEMAND), 2, "CT"),
+    ),
+    Implausible("everything-less", "uniform-scale", "-4.0% in nearly every ZIP code", scale(FIGURES, 0.96)),
+    Implausible("a-year-in-thousands", "uniform-scale", "population 2020", scale(census(2020), 0.01)),
+    Implausible("a-year-doubled-at-first", "series-drift", "in OH", scale(census(2018), 2, "OH"), first=True),
+    Implausible("forecasts-doubled", "uniform-scale", "+100.0% in nearly every", scale(FORECAST, 2)),
+    Implausible("demand-of-a-state-doubled", "uniform-scale", "in CA: est_total", scale(DEMAND, 2, "CA")),
+    Implausible("less-in-every-place", "total-drift", "-4.", noise(COUNTED, 0.03, mean=0.96)),
+    Implausible("a-state-of-another-source", "state-drift", "in CA", noise(COUNTED, 0.1, "CA", mean=1.09)),
+    Implausible("another-source", "figures-moved", "moved by over a third", noise(COUNTED, 0.2, "TX")),
+    Implausible(
+        "some-a-hundred-times",
+        "absurd-figure",
+        "population 2021",
+        edit(census(2021), lambda one: one * 100 if one < 9_000 else one, share=0.01),
+    ),
+    Implausible("some-in-thousands", "leaping-figure", "such as", scale(census(2016), 0.001, share=0.02)),
+    Implausible(
+        "people-for-homes", "figures-exchanged", "looks like the former population 2023", copy(census(2023), HOMES[3])
+    ),
+    Implausible(
+        "homes-of-people-at-first", "people-per-home", "people for each home", scale((*HOMES, DEMAND), 2.25), first=True
+    ),
+    Implausible(
+        "demand-of-people-at-first",
+        "demand-beside-homes",
+        "est_total_home_demand_2030 in CA",
+        scale(DEMAND, 2.25),
+        first=True,
+    ),
+    Implausible("unknown-as-99999", "sentinel-figure", "to 99,999", fill(census(2019), 99_999, share=0.006)),
+    Implausible("unknown-as-9999", "sentinel-figure", "to 9,999", fill(HOMES[1], 9_999, share=0.02)),
+    Implausible("unknown-as-0", "zeroed-figure", "population 2018", fill(census(2018), 0, share=0.015)),
+    Implausible("a-default-at-first", "repeated-value", "2,500", fill(census(2020), 2_500, "CT"), first=True),
+    Implausible("a-total-for-many", "repeated-value", "such as 19", _total_everywhere),
+    Implausible(
+        "some-in-another-unit-at-first", "series-leap", "ZIP codes", scale(census(2016), 0.001, share=0.12), first=True
+    ),
+)
+
+ABSENCE = (
+    Implausible("a-state-gone", "zip-codes-lost", "VT 50", without("VT")),
+    Implausible("a-small-state-gone", "zip-codes-lost", "AE 8", without("AE")),
+    Implausible("a-part-file-gone", "zip-codes-lost", "are gone", without(share=0.12)),
+    Implausible("places-made-up", "zip-codes-gained", "40 ZIP codes are new", added(40, "TX")),
+    Implausible("people-of-a-state-gone", "coverage-lost-in-state", "in NM: population 20", lose(PEOPLE, "NM")),
+    Implausible(
+        "homes-of-a-state-gone",
+        "coverage-lost-in-state",
+        "in VT: est_total_home_demand_2030, tot_home",
+        lose((*HOMES, DEMAND), "VT"),
+    ),
+    Implausible("a-year-gone-in-places", "coverage-lost", "population 2018", lose(census(2018), share=0.04)),
+    Implausible("homes-of-a-county-gone", "coverage-lost-in-county", "County, TX: 1", _homes_of_a_county_gone),
+    Implausible("forecasts-gone", "vanished-figure", "population 2025", without_column(*FORECAST)),
+    Implausible("a-year-gone", "vanished-figure", "population 2017", without_column(census(2017))),
+    Implausible("last-month-again", "delivered-before", "was delivered before", last_month),
+    Implausible("people-of-last-month", "delivered-before", "population is that of", _of_last_month(*PEOPLE)),
+    Implausible("an-old-export", "older-than-current", "housing: 2026-10-01, after 2026-10-05", _earlier),
+    Implausible("counties-gone", "place-value-lost", "lost their county", lose(COUNTY, share=0.5)),
+    Implausible("points-of-a-state-gone", "place-value-lost", "DE 40", lose(POINT, "DE")),
+    Implausible("counties-gone-at-first", "place-value-missing", "no county", lose(COUNTY, share=0.5), first=True),
+    Implausible("aliases-of-a-status-gone", "aliases-lost", "lost an alias", _primary_only),
+    Implausible(
+        "aliases-of-a-state-gone",
+        "aliases-lost",
+        "TX",
+        lambda country: country.keep_aliases(lambda zip_code: not zip_code.startswith("7")),
+    ),
+)
+
+NONSENSE = (
+    Implausible("longitude-without-sign", "place-outside-state", "without a sign", edit("longitude", abs)),
+    Implausible("longitude-without-sign-in-a-state", "place-outside-state", "DE 40", edit("longitude", abs, "DE")),
+    Implausible("points-at-0", "zero-coordinate", "locations.latitude are 0", fill(POINT, 0.0, share=0.03)),
+    Implausible("points-exchanged", "place-outside-state", "VT", exchange(*POINT, "VT", "CT")),
+    Implausible(
+        "points-of-the-middle", "place-outside-state", "CA", each(fill("latitude", 39.8), fill("longitude", -98.6))
+    ),
+    Implausible(
+        "one-county-for-all", "county-of-other-state", "one may have been filled in", fill("county_fips_code", "48201")
+    ),
+    Implausible(
+        "one-county-for-a-state",
+        "other-county",
+        "TX",
+        each(fill("county_fips_code", "48001", "TX"), fill("county_name", "Ashton County", "TX")),
+    ),
+    Implausible(
+        "county-codes-of-another-state",
+        "county-of-other-state",
+        "VT",
+        edit("county_fips_code", lambda code: "33" + code[2:], "VT"),
+    ),
+    Implausible("one-point-for-many", "same-place", "one point", added(520, "CA"), first=True),
+    Implausible("aliases-multiplied", "aliases-gained", "", _aliases_multiplied),
+    Implausible("unknown-territory", "unknown-state", "locations.state_code", fill("state_code", "ZZ", share=0.02)),
+    Implausible("another-state-nearby", "zip-of-other-state", "in RI", fill("state_code", "RI", "CT", share=0.1)),
+    Implausible("names-cut-off", "cut-to-length", "may have been cut off", edit("city_name", lambda name: name[:6])),
+    Implausible("counties-cut-off", "name-cut", "only the beginning", edit("county_name", lambda name: name[:8])),
+    Implausible(
+        "counties-without-their-last-word", "name-cut", "lost a word", edit("county_name", lambda name: name.split()[0])
+    ),
+    Implausible(
+        "city-and-county-exchanged", "city-like-county", "called a county", exchange("city_name", "county_name")
+    ),
+    Implausible("codes-for-cities", "renamed-city", "another city name", edit("city_name", lambda name: f"{name} CDP")),
+    Implausible("mojibake", "garbled-name", "locations.city_name", edit("city_name", _mojibake, share=0.02)),
+    Implausible(
+        "replacement-character",
+        "garbled-name",
+        "wrong encoding",
+        edit("city_name", lambda name: f"{name[:3]}\ufffd{name[4:]}", share=0.02),
+    ),
+    Implausible("nan-as-a-name", "placeholder-name", "locations.county_name", fill("county_name", "nan", share=0.02)),
+    Implausible("none-as-a-name", "placeholder-name", "locations.city_name", fill("city_name", "None", share=0.02)),
+    Implausible(
+        "aliases-garbled", "garbled-name", "aliases.city_name", edit_aliases("city_name", _mojibake, share=0.05)
+    ),
+)
+
+IMPLAUSIBLE_DROPS = (*ORDER, *SCALE, *ABSENCE, *NONSENSE)
