@@ -114,6 +114,14 @@ def _states_exchanged(country: Country) -> None:
     edit("state_code", lambda state: swapped.get(state, state))(country)
 
 
+def _border_moved(country: Country) -> None:
+    """ZIP codes of Connecticut are in New York, which shares their first digits."""
+    states = country.places["state_code"]
+    states[:] = [
+        "NY" if one[:3] == "063" else state for one, state in zip(country.places["zip_code"], states, strict=True)
+    ]
+
+
 def _primary_only(country: Country) -> None:
     rows = [at for at, status in enumerate(country.aliases["usps_status"]) if status == "primary"]
     country.aliases = {name: [values[at] for at in rows] for name, values in country.aliases.items()}
@@ -181,6 +189,7 @@ ORDER = (
     Implausible("homes-shuffled-at-first", "homes-unlike-people", "FL", shuffle((*HOMES, DEMAND), "FL"), first=True),
     Implausible("cities-shifted", "other-city", "are in another city", shift("city_name", "TX")),
     Implausible("states-exchanged", "zip-of-other-state", "TX", _states_exchanged),
+    Implausible("places-given-to-a-neighbour", "state-changed", "in NY, was in CT", _border_moved),
     Implausible("states-shuffled", "zip-of-other-state", "first three digits", shuffle("state_code", share=0.1)),
     Implausible("counties-shuffled-in-a-state", "other-county", "FL", shuffle(COUNTY, "FL")),
     Implausible("county-names-shuffled", "county-name-differs", "CA", shuffle("county_name", "CA")),
@@ -200,7 +209,7 @@ SCALE = (
     Implausible(
         "homes-of-a-state-doubled",
         "uniform-scale",
-        "in CT: est_total_home_demand_2030, tot_home",
+        "in CT: tot_home_available_2020",
         scale((*HOMES, DEMAND), 2, "CT"),
     ),
     Implausible("everything-less", "uniform-scale", "-4.0% in nearly every ZIP code", scale(FIGURES, 0.96)),
@@ -250,7 +259,7 @@ ABSENCE = (
     Implausible(
         "homes-of-a-state-gone",
         "coverage-lost-in-state",
-        "in VT: est_total_home_demand_2030, tot_home",
+        "in VT: tot_home_available_2020",
         lose((*HOMES, DEMAND), "VT"),
     ),
     Implausible("a-year-gone-in-places", "coverage-lost", "population 2018", lose(census(2018), share=0.04)),

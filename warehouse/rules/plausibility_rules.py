@@ -319,6 +319,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the ZIP codes that are in another state than before.",
         told="are in another state than before",
         cause="states may be exchanged or shuffled",
+        explains=("county-of-other-state", "place-outside-state", "alias-of-other-state"),
     ),
     PlausibilityRule(
         name="county-of-other-state",

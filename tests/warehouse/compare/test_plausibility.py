@@ -1,6 +1,7 @@
 """Data that is well-formed and wrong is refused with its cause; what really changes from month to month is not."""
 
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.warehouse.helpers import ATTRIBUTION, errors, finding
 from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS, Implausible, last_month
 from tests.warehouse.real_changes import REAL_CHANGES, RealChange
 from warehouse.drops.pipeline import read_drop
+from warehouse.publishing import build
 from warehouse.publishing import publish as publisher
 from warehouse.publishing.publish import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog
@@ -24,9 +26,19 @@ Made = Callable[[Alter], Path]
 
 @pytest.fixture(scope="module", autouse=True)
 def autumn_of_2026() -> Iterator[None]:
-    """The country is of that time; which figures may still be revised depends on the day."""
+    """Which figures may still be revised depends on the day, and releases of one second have no order."""
+
+    class Months:
+        published = 0
+
+        @classmethod
+        def now(cls, tz: tzinfo) -> datetime:
+            cls.published += 1
+            return datetime(2026, 9, 5, 8, tzinfo=tz) + timedelta(days=30 * cls.published)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(publisher, "first_open_year", lambda _: OPEN)
+        patch.setattr(build, "datetime", Months)
         yield
 
 
@@ -210,16 +222,16 @@ def test_losses_of_each_month_add_up_to_slow_drift(catalog: Catalog, made: Made)
     drop = made(lost(3))
     refused = published(catalog, drop)
     assert set(causes(refused)) == {"slow-drift"}
-    assert "population 2020 in the country" in " ".join(finding(refused, "slow-drift").samples)
+    assert "in the country: " in finding(refused, "slow-drift").samples[0]
     assert published(catalog, drop, accepted(catalog, "slow-drift=8%")).result == "published"
     assert errors(published(catalog, made(lost(4)))) == []
 
 
 def test_a_damaged_baseline_is_told_and_stops_nothing(catalog: Catalog, made: Made) -> None:
     """Drift of long ago is not known then; the current release is still compared."""
-    for month in range(2):
-        assert errors(published(catalog, made(noise(COUNTED, 0.002, mean=1 - month / 1000)))) == []
-    *_, oldest = catalog.all()
+    oldest = published(catalog, made(lambda _: None)).manifest
+    assert oldest is not None
+    assert errors(published(catalog, made(noise(COUNTED, 0.002)))) == []
     table_file(catalog.folder(oldest.id) / "tables", "population").write_bytes(b"PAR1")
     outcome = published(catalog, made(noise(FORECAST, 0.002)))
     assert outcome.result == "published"
