@@ -5,12 +5,32 @@ They are built as XML trees, so that every name is escaped. Their colours come f
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 Pair = tuple[int | None, int | None]  # before and now; None if there is none
 
 _WIDTH = 560  # of a chart, in SVG units
 _STATES = 24  # rows of a chart; the rest is summed up
+
+_LEVELS = (0.001, 0.01, 0.05, 0.2)  # of a tile's share, where its colour deepens
+_DEEP = 2  # above this level, a colour is dark enough for pale text
+_MAP_COLUMNS = 12
+# Where the tiles of the states are; territories and the military below.
+_MAP = tuple(
+    tuple(line[at : at + 3].strip() for at in range(0, 3 * _MAP_COLUMNS, 3))
+    for line in (
+        "AK                               ME ",
+        "                  WI          VT NH ",
+        "   WA ID MT ND MN IL MI    NY MA    ",
+        "   OR NV WY SD IA IN OH PA NJ CT RI ",
+        "   CA UT CO NE MO KY WV VA MD DE    ",
+        "      AZ NM KS AR TN NC SC DC       ",
+        "            OK LA MS AL GA          ",
+        "HI          TX             FL       ",
+        "AS GU MP PW FM MH AA AE AP    PR VI ",
+    )
+)
 
 
 def population_lines(years: Mapping[int, Pair]) -> str:
@@ -37,10 +57,10 @@ def population_lines(years: Mapping[int, Pair]) -> str:
     return tostring(svg, encoding="unicode")
 
 
-def housing_bars(figures: Mapping[str, Pair]) -> str:
-    """National totals of homes: for each figure, the old bar (hatched) above the new one (solid)."""
+def pair_bars(title: str, figures: Mapping[str, Pair]) -> str:
+    """For each name, the old bar (hatched) above the new one (solid)."""
     row, label = 52, 205
-    svg = _svg(row * len(figures) + 8, "Homes by figure", _ends(figures))
+    svg = _svg(row * len(figures) + 8, title, _ends(figures))
     _hatching(svg)
     most = max((value for pair in figures.values() for value in pair if value), default=1)
     for at, (name, pair) in enumerate(figures.items()):
@@ -50,6 +70,50 @@ def housing_bars(figures: Mapping[str, Pair]) -> str:
             _bar(svg, label, at * row + below, width, 16, kind)
             said = "none" if value is None else f"{value:,}"
             _text(svg, label + width + 6, at * row + below + 13, said, "start", "" if value else "quiet")
+    return tostring(svg, encoding="unicode")
+
+
+def step_bars(title: str, steps: Mapping[str, int]) -> str:
+    """A histogram: a bar for each step, with its number."""
+    row, label = 22, 130
+    svg = _svg(row * len(steps) + 8, title, "; ".join(f"{step}: {number:,}" for step, number in steps.items()))
+    most = max(1, *steps.values())
+    for at, (step, number) in enumerate(steps.items()):
+        top = 4 + at * row
+        width = (_WIDTH - label - 80) * number / most
+        _text(svg, label - 10, top + 13, step, "end")
+        _bar(svg, label, top, width, 16, "new")
+        _text(svg, label + width + 6, top + 13, f"{number:,}", "start", "" if number else "quiet")
+    return tostring(svg, encoding="unicode")
+
+
+class Tile(NamedTuple):
+    """What a map shows of one state."""
+
+    share: float  # how much changed, which gives the colour
+    label: str  # the same in a few characters
+    title: str  # everything worth knowing
+
+
+def state_tiles(title: str, tiles: Mapping[str, Tile]) -> str:
+    """A map with a tile for each state: its code and its label, on a colour that deepens with what changed."""
+    places = {state: (column, line) for line, states in enumerate(_MAP) for column, state in enumerate(states) if state}
+    others = sorted(set(tiles) - set(places))[:_MAP_COLUMNS]
+    places |= {state: (column, len(_MAP)) for column, state in enumerate(others)}
+    width, height = _WIDTH / _MAP_COLUMNS, 42
+    said = "; ".join(f"{state or 'none'} {tiles[state].label}" for state in sorted(tiles))
+    svg = _svg(height * (len(_MAP) + bool(others)), title, said)
+    for state, (column, line) in places.items():
+        tile = tiles.get(state)
+        group = SubElement(svg, "g")
+        SubElement(group, "title").text = f"{state or '(none)'}: {tile.title if tile else 'not in either release'}"
+        level = sum(tile.share >= step for step in _LEVELS) if tile else 0
+        left, top = column * width, line * height
+        place = {"x": f"{left + 1:.1f}", "y": f"{top + 1}", "width": f"{width - 2:.1f}", "height": f"{height - 2}"}
+        SubElement(group, "rect", {**place, "rx": "3", "class": f"tile level{level}" if tile else "tile absent"})
+        kind = "deep" if level > _DEEP else "" if tile else "quiet"
+        _text(group, left + width / 2, top + 17, state or "–", "middle", kind)
+        _text(group, left + width / 2, top + 33, tile.label if tile else "", "middle", f"small {kind}".strip())
     return tostring(svg, encoding="unicode")
 
 

@@ -1,6 +1,6 @@
 """Prints findings, comparisons and releases for a data engineer: summary first, details below."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,22 +11,20 @@ from rich.table import Table
 from rich.text import Text
 
 from service.reports import html_page, wording
-from service.reports.text_table import text_table
+from service.reports.terminal_comparison import print_comparison
+from service.reports.text_table import NARROW, text_table
 from service.reports.wording import visible
 from warehouse.files.atomic import write_atomically
 from warehouse.publishing.publish import PublishOutcome
 from warehouse.releases.catalog import Manifest, Origin, Pointer
 from warehouse.rules.failures import FailureFile
-from warehouse.schema.comparison import Comparison
 from warehouse.schema.errors import CatalogError
 from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport
 from warehouse.schema.progress import ProgressCallback
 
-_NARROW = 84  # columns of text; below, tables leave out details, and findings stand under their rule
 _FILES = 3  # names of a table's files that are shown
-_STATES = 12  # states that are named in a line
 _COLOURS = {"error": "bold red", "warning": "yellow", "info": "dim"}
-_TONES = {"good": "bold green", "bad": "bold red"}
+_TONES = {"good": "bold green", "doubtful": "bold yellow", "bad": "bold red"}
 
 
 def headline(outcome: PublishOutcome) -> str:
@@ -64,19 +62,24 @@ def print_report(console: Console, report: ValidationReport) -> None:
     """
     if not report.findings:
         return
-    if console.width < _NARROW:
-        for finding in report.findings:
-            indent = 2 if finding.follows else 0
-            console.print(Padding(_severity(finding) + Text(" ") + _rule(finding), (0, 0, 0, indent)))
-            console.print(Padding(_body(finding), (0, 0, 0, indent + 2)))
-    else:
-        rows = Table.grid(padding=(0, 2, 0, 0))
-        rows.add_column(no_wrap=True)
-        rows.add_column(no_wrap=True)
-        rows.add_column(overflow="fold")
-        for finding in report.findings:
-            below = Text("└ ", "dim") if finding.follows else Text()
-            rows.add_row(_severity(finding), below + _rule(finding), _body(finding))
+    narrow = console.width < NARROW
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    rows.add_column(no_wrap=True)
+    rows.add_column(no_wrap=True)
+    rows.add_column(overflow="fold")
+    for group in wording.by_cause(report.findings):
+        if group.name is not None:
+            cause = Text(f"{group.name}:", "dim")
+            console.print(cause) if narrow else rows.add_row("", "", cause)
+        for finding in group.findings:
+            if narrow:
+                indent = 2 if finding.follows else 0
+                console.print(Padding(_severity(finding) + Text(" ") + _rule(finding), (0, 0, 0, indent)))
+                console.print(Padding(_body(finding), (0, 0, 0, indent + 2)))
+            else:
+                below = Text("└ ", "dim") if finding.follows else Text()
+                rows.add_row(_severity(finding), below + _rule(finding), _body(finding))
+    if not narrow:
         console.print(rows)
     console.print()
 
@@ -100,36 +103,13 @@ def print_failures(console: Console, files: Sequence[FailureFile]) -> None:
     console.print()
 
 
-def print_comparison(console: Console, comparison: Comparison, title: str) -> None:
-    """Prints places, then the changes of tables and national totals, then the largest movers."""
-    console.print(f"[bold]{escape(title)}[/bold]")
-    heads = Table.grid(padding=(0, 2, 0, 0))
-    heads.add_row("ZIP codes", wording.places_line(comparison))
-    for label, by_state in (("  new in", comparison.places.gained), ("  gone from", comparison.places.lost)):
-        if by_state:
-            heads.add_row(label, _by_state(by_state))
-    heads.add_row("figures", wording.figures_line(comparison))
-    for name, line in wording.records_lines(comparison):
-        heads.add_row(name, line)
-    console.print(heads)
-    console.print()
-    for shown in (_table_rows(comparison), _totals(comparison, console.width), _movers(comparison)):
-        if shown.row_count:
-            shown.collapse_padding = console.width < _NARROW
-            console.print(shown)
-            console.print()
-    same = wording.unchanged_line(comparison)
-    if same:
-        console.print(f"[dim]{same}[/dim]\n")
-
-
 def print_releases(console: Console, data: Path, releases: Sequence[Manifest], pointer: Pointer | None) -> None:
     """Prints which release is current, then one line for each, newest first, then who published them."""
     current, previous = (pointer.release, pointer.previous) if pointer else (None, None)
     many = f"{len(releases)} release{'s' if len(releases) > 1 else ''}"
     console.print(f"{many}; " + (f"current is [bold]{current}[/bold]" if current else "none is current"))
     console.print(f"[dim]data folder {escape(visible(str(data.absolute())))}[/dim]\n", soft_wrap=True)
-    wide = console.width >= _NARROW
+    wide = console.width >= NARROW
     sizes = ("ZIP codes", "cities") if wide else ("ZIP codes",)
     moment = ("published (UTC)",) if wide else ()  # the id says it too
     shown = text_table("release", *moment, *sizes, "warnings", "", numeric=("ZIP codes", "cities", "warnings"))
@@ -170,7 +150,7 @@ def print_manifest(console: Console, data: Path, manifest: Manifest, pointer: Po
     facts.add_row("sources", Group(*(Text(visible(line), overflow="fold") for line in manifest.attribution)))
     console.print(facts)
     console.print()
-    wide = console.width >= _NARROW
+    wide = console.width >= NARROW
     tables = text_table("table", "rows", *(("checksum",) if wide else ()), "from", numeric=("rows",))
     tables.collapse_padding = not wide
     for name, info in sorted(manifest.tables.items()):
@@ -208,44 +188,6 @@ def _hanging(sign: str, text: Text) -> Table:
     made = Table.grid(padding=(0, 1, 0, 0))
     made.add_row(sign, text)
     return made
-
-
-def _by_state(numbers: Mapping[str, int]) -> str:
-    ranked = sorted(numbers.items(), key=lambda entry: (-entry[1], entry[0]))
-    more = len(ranked) - _STATES
-    listed = ", ".join(f"{state} {number:,}" for state, number in ranked[:_STATES])
-    return f"{listed} and {more} more states" if more > 0 else listed
-
-
-def _table_rows(comparison: Comparison) -> Table:
-    shown = text_table("table", "rows before", "now", "change", numeric=("rows before", "now", "change"))
-    for name, (old, new) in comparison.rows.items():
-        if old != new:
-            shown.add_row(name, wording.number(old), wording.number(new), wording.relative_change(old, new))
-    return shown
-
-
-def _totals(comparison: Comparison, width: int) -> Table:
-    counts = ("changed", "new", "gone") if width >= _NARROW else ()
-    shown = text_table(
-        "national total", "before", "now", "change", *counts, numeric=("before", "now", "change", *counts)
-    )
-    for figure in wording.changed_figures(comparison):
-        totals = (wording.number(figure.old_total), wording.number(figure.new_total))
-        change = wording.relative_change(figure.old_total, figure.new_total)
-        zip_codes = (
-            f"{number:,}" if number else "" for number in (figure.changed, figure.gained, figure.lost)[: len(counts)]
-        )
-        shown.add_row(figure.figure, *totals, change, *zip_codes)
-    return shown
-
-
-def _movers(comparison: Comparison) -> Table:
-    numeric = ("before", "now", "by")
-    shown = text_table("largest movers", "figure", *numeric, numeric=numeric)
-    for mover in comparison.movers:
-        shown.add_row(mover.zip_code, mover.figure, f"{mover.old:,}", f"{mover.new:,}", f"{mover.new - mover.old:+,}")
-    return shown
 
 
 def _marks(manifest: Manifest, current: str | None, previous: str | None) -> str:

@@ -4,6 +4,8 @@ from rich.table import Table
 
 # Columns of text: the width of reports, and of output into a pipe.
 WIDTH = 100
+# Below this width, tables leave out details, and findings stand under their rule.
+NARROW = 84
 
 
 def text_table(*columns: str, numeric: tuple[str, ...] = ()) -> Table:

@@ -1,20 +1,20 @@
 """The words and numbers of a report, the same in the terminal and on the page."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
 from warehouse.publishing.publish import PublishOutcome
 from warehouse.releases.catalog import Manifest
-from warehouse.schema.comparison import Comparison, FigureChange
-from warehouse.schema.findings import Finding
-from warehouse.schema.tables import TABLES
+from warehouse.schema.comparison import Comparison, FigureChange, Mover, StateChange
+from warehouse.schema.findings import Finding, ValidationReport
+from warehouse.schema.tables import LOCATIONS, TABLES
 
 SAMPLES_IN_A_ROW = 16  # characters; longer samples get a line each
 NOT_COMPARED = "Not compared: there is no comparable release, or a required table is missing."
 
-Tone = Literal["good", "bad"]
+Tone = Literal["good", "doubtful", "bad"]
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -32,12 +32,45 @@ def verdict(outcome: PublishOutcome) -> Verdict:
         if outcome.result == "held":
             return Verdict("bad", "Held for approval", f"{summary}; {kept}.")
         return Verdict("bad", "Refused", f"{summary}; {kept}.")
+    doubt = _doubt(outcome.report)
+    tone: Tone = "doubtful" if doubt else "good"
     if outcome.result == "already_current":
-        return Verdict("good", "Already current", f"{summary}.")
+        return Verdict(tone, f"Already current{doubt}", f"{summary}.")
     if outcome.result == "passed":
-        return Verdict("good", "Good", f"it can be published; {summary}.")
+        return Verdict(tone, f"Passed{doubt}" if doubt else "Good", f"it can be published; {summary}.")
     size = f"{contents(manifest)}; " if manifest else ""
-    return Verdict("good", "Published", f"{size}{summary}.")
+    return Verdict(tone, f"Published{doubt}", f"{size}{summary}.")
+
+
+def _doubt(report: ValidationReport) -> str:
+    """Why a drop that is not refused needs a look, the gravest reason alone; empty if there is none."""
+    gone = len(vanished_figures(report.comparison)) if report.comparison else 0
+    if gone:
+        return f", but {gone} figure{'s vanish' if gone > 1 else ' vanishes'}"
+    if any(finding.accepted is not None for finding in report.findings):
+        return ", with accepted errors"
+    return ", with warnings" if report.count("warning") else ""
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """Findings that are likely to have one cause."""
+
+    name: str | None  # None unless several findings share it
+    findings: tuple[Finding, ...]  # each followed by those that follow from it
+
+
+def by_cause(findings: Sequence[Finding]) -> list[Cause]:
+    """The findings in their order, except that those with a common cause stand together where the first of them was."""
+    groups: dict[object, list[Finding]] = {}
+    key: object = None
+    for number, finding in enumerate(findings):
+        if finding.follows is None:
+            key = number if finding.cause is None else (finding.severity, finding.cause)
+        groups.setdefault(key, []).append(finding)
+    return [
+        Cause(found[0].cause if sum(one.follows is None for one in found) > 1 else None, tuple(found))
+        for found in groups.values()
+    ]
 
 
 def contents(manifest: Manifest) -> str:
@@ -59,6 +92,11 @@ def number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
+def share(value: float) -> str:
+    """A share as a percentage; a tiny one is `<0.1%`, never 0%."""
+    return "0%" if not value else f"{value:.1%}" if value >= 0.0005 else "<0.1%"
+
+
 def relative_change(old: int | None, new: int | None) -> str:
     """The relative change; a tiny one is `<0.01%`, never 0%."""
     if not old or new is None:
@@ -69,6 +107,28 @@ def relative_change(old: int | None, new: int | None) -> str:
 
 def changed_figures(comparison: Comparison) -> list[FigureChange]:
     return [figure for figure in comparison.figures if figure.changed or figure.gained or figure.lost]
+
+
+def vanished_figures(comparison: Comparison) -> list[str]:
+    """The figures that no ZIP code has any more."""
+    return [figure.figure for figure in comparison.figures if figure.old_count and not figure.new_count]
+
+
+def new_figures(comparison: Comparison) -> list[str]:
+    """The figures that no ZIP code had before."""
+    return [figure.figure for figure in comparison.figures if figure.new_count and not figure.old_count]
+
+
+def listed_figures(figures: Sequence[str]) -> str:
+    """The names of figures, years in a row as one: population 2024 to 2035."""
+    runs: list[list[str]] = []
+    for name in figures:
+        stem, year = name[:-4], int(name[-4:])
+        if runs and runs[-1][-1] == f"{stem}{year - 1}":
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]} to {run[-1][-4:]}" for run in runs)
 
 
 def unchanged_line(comparison: Comparison) -> str:
@@ -89,6 +149,47 @@ def places_line(comparison: Comparison) -> str:
 def figures_line(comparison: Comparison) -> str:
     many = comparison.changed_zip_codes
     return f"{many:,} ZIP code{'' if many == 1 else 's'} with other figures"
+
+
+def answers_lines(comparison: Comparison) -> list[tuple[str, str]]:
+    """What changes for partners, each line with its name. Empty if the comparison is of an earlier version."""
+    answers = comparison.answers
+    if answers is None:
+        return []
+    lost = f"; {answers.without:,} lose figures" if answers.without else ""
+    return [
+        ("answers", _fates(answers.changed, "ZIP codes", answers.gained, answers.lost) + lost),
+        ("", _fates(answers.cities_changed, "cities", answers.cities_gained, answers.cities_lost)),
+        ("", f"{answers.old_figures:,} → {answers.new_figures:,} figures in all answers of ZIP codes"),
+    ]
+
+
+def _fates(changed: int, things: str, gained: int, lost: int) -> str:
+    return f"{changed:,} {things} change, {gained:,} appear, {lost:,} vanish"
+
+
+def extent(state: StateChange) -> float:
+    """How much of a state changed, as a share: of the total of its figure that moved most, or of its ZIP codes."""
+    most = state.most_moved
+    old = state.rows.get(LOCATIONS.name, (0, 0))[0]
+    gained = state.gained / old if old else 1.0
+    return max(most.moved_share if most else 0.0, state.lost_share, gained)
+
+
+def is_changed(state: StateChange) -> bool:
+    return bool(extent(state) or state.changed or any(old != new for old, new in state.rows.values()))
+
+
+def worst_first(states: Iterable[StateChange]) -> list[StateChange]:
+    return sorted(states, key=lambda state: (-extent(state), state.state))
+
+
+def place_of(mover: Mover) -> str:
+    return ", ".join(part for part in (mover.city_name, mover.state) if part)
+
+
+def state_name(state: StateChange) -> str:
+    return state.state or "(none)"
 
 
 def records_lines(comparison: Comparison) -> list[tuple[str, str]]:

@@ -4,7 +4,15 @@ from typing import Any
 
 import msgspec
 
-from warehouse.schema.comparison import Comparison, FigureChange, PlaceChanges
+from warehouse.schema.comparison import (
+    AnswerChanges,
+    AnswerExample,
+    Comparison,
+    FieldChange,
+    FigureChange,
+    PlaceChanges,
+    StateChange,
+)
 
 UNCHANGED = Comparison(
     rows={"aliases": (100, 100), "housing": (50, 50), "locations": (100, 100), "population": (100, 100)},
@@ -37,3 +45,40 @@ def figure(name: str = "population 2023", **over: Any) -> FigureChange:
         "lost": 0,
     }
     return FigureChange(figure=name, **{**same, **over})
+
+
+ANSWERS = AnswerChanges(
+    gained=2,
+    lost=1,
+    changed=7,
+    without=3,
+    cities_gained=1,
+    cities_lost=0,
+    cities_changed=5,
+    old_figures=1000,
+    new_figures=1200,
+    examples=(
+        AnswerExample(
+            zip_code="36436",
+            why="the largest change",
+            fields=(
+                FieldChange("population 2023", 783, 1800),
+                FieldChange("city_name", "Dickinson", "Dickinson Mills"),
+            ),
+            more=4,
+        ),
+    ),
+)
+
+
+def state(code: str, *, moved: int = 0, lost: int = 0, **over: Any) -> StateChange:
+    """A state of a hundred ZIP codes and a thousand people, of whom `moved` moved."""
+    same: dict[str, Any] = {
+        "rows": {"locations": (100, 100 - lost), "population": (100, 100 - lost)},
+        "gained": 0,
+        "lost": lost,
+        "changed": 0,
+        "without": 0,
+        "figures": (figure(moved=moved),),
+    }
+    return StateChange(state=code, **{**same, **over})

@@ -7,7 +7,7 @@ import duckdb
 from warehouse import sql
 from warehouse.schema.comparison import AnswerChanges, AnswerExample, FieldChange, FigureChange, StateChange
 
-_MAX_FIELDS = 12  # of an example
+_MAX_FIELDS = 8  # of an example
 _PLACE_FIELDS = ("city_name", "state_code", "county_name", "county_fips_code", "latitude", "longitude")
 
 

@@ -26,14 +26,16 @@ from warehouse.schema.comparison import (
     Mover,
     PlaceChanges,
     RecordChanges,
+    StateChange,
 )
 from warehouse.schema.errors import CatalogError
-from warehouse.schema.tables import TABLES, first_open_year
+from warehouse.schema.tables import LOCATIONS, TABLES, first_open_year
 from warehouse.sql import connections
 
 _MAX_MOVERS = 10
 _MAX_SAMPLES = 5
 _MAX_DISTRIBUTIONS = 3
+_MAX_STATES = 100
 
 
 def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, first_open_year: int) -> Comparison:
@@ -56,7 +58,7 @@ def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, first_o
         changed_zip_codes=_number(connection, sql.statement("changed_zip_codes")),
         records=_records(connection, old, new),
         key_figures=key,
-        states=states,
+        states=_largest(states),
         distributions=_distributions(connection, figures),
         answers=compare_answers(connection, states, figures),
     )
@@ -96,6 +98,12 @@ def write_changes(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, o
     form = "csv" if out.suffix.lower() == ".csv" else "parquet"
     text = sql.statement("write_changed_figures", path=sql.quoted(str(out)), form=form)
     return _number(connection, text)
+
+
+def _largest(states: tuple[StateChange, ...]) -> tuple[StateChange, ...]:
+    """The states with the most ZIP codes: codes that a drop made up must not fill a report."""
+    ranked = sorted(states, key=lambda state: -sum(state.rows.get(LOCATIONS.name, (0, 0))))
+    return tuple(sorted(ranked[:_MAX_STATES], key=lambda state: state.state))
 
 
 def _open_year() -> int:

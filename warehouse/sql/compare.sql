@@ -90,9 +90,9 @@ UNION ALL
 (SELECT zip, 'another location' FROM zip_changes WHERE fate = 'changed' ORDER BY zip LIMIT 1)
 
 -- name: example_figures
--- The figures of some ZIP codes that differ.
+-- The figures of some ZIP codes that differ: changed ones first, then those that are gone, then new ones.
 SELECT zip, figure, old, new FROM placed_figures
-WHERE zip IN (SELECT unnest(?::INTEGER[])) AND old IS DISTINCT FROM new ORDER BY zip, ordinal
+WHERE zip IN (SELECT unnest(?::INTEGER[])) AND old IS DISTINCT FROM new ORDER BY zip, old IS NULL, new IS NULL, ordinal
 
 -- name: example_places
 -- The locations of some ZIP codes, before and after.

@@ -22,6 +22,7 @@ from service.cli.output import (
 )
 from service.publishing.rollback import SERVED_WITHIN_SECONDS, roll_back_and_wait
 from service.reports import terminal
+from service.reports.terminal_comparison import print_comparison
 from warehouse.compare.release_comparison import compare_releases, write_release_changes
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.instances import InstanceRecord
@@ -156,7 +157,7 @@ def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"old": names[0], "new": names[1], "comparison": comparison, "written": written})
         return
-    terminal.print_comparison(stdout(), comparison, f"{names[0]} → {names[1]}")
+    print_comparison(stdout(), comparison, f"{names[0]} → {names[1]}")
     if written is not None:
         stdout().print(f"{written:,} changed figures written to {escape(str(to))}")
 

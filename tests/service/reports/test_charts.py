@@ -5,6 +5,7 @@ from xml.etree.ElementTree import Element, fromstring
 import pytest
 
 from service.reports import charts
+from warehouse.schema.states import STATES
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -21,10 +22,12 @@ def of_class(svg: Element, kind: str) -> list[Element]:
     "chart",
     [
         charts.population_lines({2010: (5, 6), 2011: (None, 7)}),
-        charts.housing_bars({"homes": (5, None)}),
+        charts.pair_bars("Homes", {"homes": (5, None)}),
         charts.state_bars({"AL": 1}, {"NY": 2}),
+        charts.step_bars("Changes", {"same": 5}),
+        charts.state_tiles("States", {"AL": charts.Tile(0.5, "50%", "half of it")}),
     ],
-    ids=["lines", "bars", "states"],
+    ids=["lines", "bars", "states", "steps", "tiles"],
 )
 def test_a_chart_is_a_picture_with_title_and_description(chart: str) -> None:
     svg = fromstring(chart)
@@ -56,7 +59,7 @@ def test_every_dot_lies_inside_the_picture(years: dict[int, charts.Pair]) -> Non
 
 
 def test_old_bars_are_hatched_and_bars_are_as_long_as_their_figures() -> None:
-    svg = fromstring(charts.housing_bars({"homes": (100, 50), "demand": (None, 100)}))
+    svg = fromstring(charts.pair_bars("Homes", {"homes": (100, 50), "demand": (None, 100)}))
     (old,), new = of_class(svg, "bar old"), of_class(svg, "bar new")
     assert "url(#hatched)" in (old.get("style") or "")
     assert [one.get("style") for one in new] == [None, None]
@@ -79,6 +82,32 @@ def test_states_beyond_the_height_of_a_chart_are_added_up() -> None:
 
 
 def test_a_name_is_text_whatever_it_holds() -> None:
-    svg = fromstring(charts.housing_bars({"<script>&\"'": (1, 2)}))
+    svg = fromstring(charts.pair_bars("Homes", {"<script>&\"'": (1, 2)}))
     assert texts(svg)[0] == "<script>&\"'"
     assert "script" not in {one.tag for one in svg.iter()}
+
+
+def test_every_state_has_a_tile_of_its_own_on_the_map() -> None:
+    svg = fromstring(charts.state_tiles("States", {one.code: charts.Tile(0, "0%", "") for one in STATES}))
+    places = [(tile.get("x"), tile.get("y")) for tile in svg.iter(f"{SVG}rect")]
+    assert len(places) == len(set(places)) == len(STATES)
+    assert of_class(svg, "tile absent") == []
+
+
+def test_the_more_changed_the_deeper_the_colour() -> None:
+    shares = {"AL": 0.0, "GA": 0.005, "FL": 0.03, "TX": 0.1, "NV": 1.0}
+    svg = fromstring(charts.state_tiles("States", {code: charts.Tile(share, "", "") for code, share in shares.items()}))
+    levels = {
+        (group.findtext(f"{SVG}title") or "")[:2]: tile.get("class")
+        for group in svg.iter(f"{SVG}g")
+        for tile in group.iter(f"{SVG}rect")
+    }
+    assert [levels[code] for code in shares] == [f"tile level{level}" for level in range(5)]
+
+
+def test_states_that_do_not_exist_stand_below_the_map_and_do_not_fill_it() -> None:
+    codes = [f"X{letter}" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
+    svg = fromstring(charts.state_tiles("States", {code: charts.Tile(0.5, "50%", "") for code in ["", *codes]}))
+    assert len(of_class(svg, "tile level4")) == 12
+    _, _, _, height = (float(part) for part in (svg.get("viewBox") or "").split())
+    assert max(float(tile.get("y") or 0) for tile in of_class(svg, "tile level4")) < height

@@ -6,17 +6,20 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
 
+import msgspec
 import pytest
 
 from service.reports import html_page
 from tests.service.conftest import Cli
 from tests.support.drops import location, people, write_drop
-from tests.warehouse.comparisons import compared, figure, places
+from tests.warehouse.comparisons import ANSWERS, compared, figure, places, state
 from warehouse.publishing.publish import PublishOutcome
-from warehouse.schema.comparison import Comparison, Mover
+from warehouse.schema.comparison import Comparison, Distribution, Mover
 from warehouse.schema.findings import Finding, make_report
+from warehouse.schema.tables import TABLES
 
 AT = datetime(2026, 10, 5, 9, 30, tzinfo=UTC)
+SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "<script>alert('x')</script>&\"'"
 ERROR = Finding(
     severity="error",
@@ -36,7 +39,7 @@ DRIFTED = compared(
         figure("population 2010"),
         figure("tot_home_available_2021", new_total=None, new_count=0, lost=100),
     ),
-    movers=(Mover("36436", "population 2023", 100, 310),),
+    movers=(Mover("36436", "population 2023", 100, 310, 3, "Dickinson", "AL"),),
     changed_zip_codes=77,
 )
 VOID = {"meta", "br", "wbr", "img", "input", "link", "hr"}
@@ -93,6 +96,111 @@ def test_the_headline_says_whether_the_drop_is_good() -> None:
         assert "2026-10-05 09:30 UTC" in text
 
 
+WARNED = Finding(severity="warning", rule="total-drift", message="more")
+GONE = compared(figures=(figure("population 2035", new_total=None, new_count=0, lost=100),))
+
+
+@pytest.mark.parametrize(
+    ("findings", "comparison", "word"),
+    [
+        ((WARNED,), None, "Passed, with warnings"),
+        ((WARNED, msgspec.structs.replace(WARNED, accepted="new census")), None, "Passed, with accepted errors"),
+        ((WARNED,), GONE, "Passed, but 1 figure vanishes"),
+        ((), GONE, "Passed, but 1 figure vanishes"),
+    ],
+    ids=["warnings", "accepted", "vanished", "vanished-without-a-finding"],
+)
+def test_the_banner_is_green_only_if_nothing_needs_a_look(
+    findings: tuple[Finding, ...], comparison: Comparison | None, word: str
+) -> None:
+    """The gravest reason is in the headline, in words."""
+    read = Page(page(*findings, comparison=comparison))
+    assert ("class", "verdict doubtful") in read.attributes
+    assert f"{word}: it can be published" in read.text
+    assert ("class", "verdict good") in Page(page(msgspec.structs.replace(WARNED, severity="info"))).attributes
+
+
+def test_findings_with_one_cause_stand_together_below_it() -> None:
+    findings = [
+        msgspec.structs.replace(ERROR, message=name, cause=cause)
+        for name, cause in (("first", "leading zero lost"), ("second", "was a float"), ("third", "leading zero lost"))
+    ]
+    follow_on = Finding(severity="error", rule="zip-codes-lost", message="fourth", follows="duplicate-key")
+    rows = rows_of(page(*findings, follow_on))
+    said = ("Cause: leading zero lost", "first", "third", "fourth", "second")
+    order = [next(number for number, row in enumerate(rows) if part in row) for part in said]
+    assert order == sorted(order)
+    assert not any("Cause: was a float" in row for row in rows)
+    assert "└ zip-codes-lost" in rows[order[3]]
+
+
+STATES = compared(
+    states=(
+        state("NV", lost=60),
+        state("TX", moved=123, changed=40),
+        state("WY"),
+        state("GA", rows={"locations": (0, 3)}),
+    ),
+    distributions=(
+        Distribution(figure="population 2023", changes=tuple(range(11)), old_sizes=(0,) * 7, new_sizes=tuple(range(7))),
+    ),
+    answers=ANSWERS,
+)
+
+
+def test_a_map_has_a_number_and_all_details_for_each_state() -> None:
+    """Readable without colours."""
+    text = page(comparison=STATES)
+    chart = next(one for one in re.findall(r"<svg.*?</svg>", text, re.DOTALL) if "What changed by state" in one)
+    tiles = {
+        (group.findtext(f"{SVG}title") or "")[:2]: [one.text for one in group.iter(f"{SVG}text")]
+        for group in fromstring(chart).iter(f"{SVG}g")
+    }
+    assert (tiles["NV"], tiles["TX"], tiles["WY"]) == (["NV", "60.0%"], ["TX", "12.3%"], ["WY", "0%"])
+    assert tiles["GA"] == ["GA", "new"]
+    assert tiles["CA"] == ["CA", None]
+    assert "TX: 100 ZIP codes before, 100 now" in chart
+    assert "population 2023 moved most: 12.3%, its total 0%" in chart
+
+
+def test_states_have_a_row_for_each_table_if_anything_changed() -> None:
+    rows = rows_of(page(comparison=STATES))
+    assert "NV locations 100 40" in rows
+    assert "NV population population 2023 100 40 100 1,000 0% 0%" in rows
+    assert "TX population population 2023 100 100 1,000 0% 12.3%" in rows
+    assert not any(row.startswith("WY locations") for row in rows)
+    heads = [row[:2] for row in rows if "ZIP codes before" in row]
+    assert heads == ["GA", "NV", "TX", "WY"]
+
+
+def test_what_changes_for_partners_has_numbers_and_examples() -> None:
+    text = page(comparison=STATES)
+    assert "7 ZIP codes change, 2 appear, 1 vanish; 3 lose figures" in text
+    assert "5 cities change, 1 appear, 0 vanish" in text
+    assert "36436: the largest change" in text
+    assert {"population 2023 783 1,800", "city_name Dickinson Dickinson Mills"} <= set(rows_of(text))
+    assert "and 4 more fields" in text
+
+
+def test_distributions_are_charted() -> None:
+    text = Page(page(comparison=STATES)).text
+    assert "How population 2023 changed" in text
+    assert "above +50%: 10" in text
+    assert "100,000 or more: 0 before, 6 now" in text
+
+
+def test_a_page_stays_small_whatever_changed() -> None:
+    """Every state with all its tables, and every figure."""
+    codes = [f"{first}{second}" for first in "ABCDEFGHIJ" for second in "ABCDEFGHIJ"]
+    tables = {table.name: (1_000_000, 2_000_000) for table in TABLES}
+    figures = tuple(figure(f"tot_home_available_{year}", moved=10**6, changed=1) for year in range(2020, 2024))
+    comparison = compared(
+        states=tuple(state(code, rows=tables, figures=figures) for code in codes),
+        figures=tuple(figure(f"population {year}", changed=1) for year in range(2000, 2040)),
+    )
+    assert len(page(comparison=comparison)) < 500_000
+
+
 def test_a_finding_is_shown_whole() -> None:
     """Severity in words, rule, message, samples, what to do, where, and how many."""
     (row,) = [row for row in rows_of(page(ERROR)) if "duplicate-key" in row]
@@ -113,7 +221,7 @@ def test_what_drifted_is_charted_and_in_tables() -> None:
     rows = rows_of(text)
     assert "population 2023 1,000 1,100 +10.00% 3" in rows
     assert "tot_home_available_2021 1,000 - 100" in rows
-    assert "36436 population 2023 100 310 +210" in rows
+    assert "36436 Dickinson, AL population 2023 100 310 +210 3" in rows
     assert "aliases - 7" in rows
     assert "population 1,234 5,678 +360.13%" in rows
     assert not any(row.startswith("population 2010") for row in rows)
@@ -158,7 +266,9 @@ def test_names_from_a_drop_are_text_wherever_they_stand(member: str) -> None:
 
 
 def test_names_of_drop_states_tables_and_figures_are_text() -> None:
-    comparison = compared(rows={EVIL: (1, 2)}, figures=(figure(EVIL, changed=1),), movers=(Mover(EVIL, EVIL, 1, 2),))
+    comparison = compared(
+        rows={EVIL: (1, 2)}, figures=(figure(EVIL, changed=1),), movers=(Mover(EVIL, EVIL, 1, 2, 0, EVIL, EVIL),)
+    )
     for text in (page(comparison=comparison, drop=EVIL), page(comparison=places(lost={EVIL: 3}, lost_samples=(EVIL,)))):
         read = Page(text)
         assert "script" not in read.tags

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 
@@ -19,11 +20,12 @@ from tests.support.drops import (
     write_drop,
     write_wide_drop,
 )
+from tests.warehouse.comparisons import UNCHANGED, figure
 from tests.warehouse.helpers import publish
 from warehouse.compare.release_comparison import compare, compare_releases, write_release_changes
 from warehouse.drops.pipeline import ReadRequest, read_drop
 from warehouse.releases.catalog import Catalog
-from warehouse.schema.comparison import Comparison, FigureChange, Mover, RecordChanges
+from warehouse.schema.comparison import CHANGE_STEPS, SIZE_STEPS, Comparison, FigureChange, Mover, RecordChanges
 from warehouse.schema.errors import CatalogError
 
 
@@ -44,8 +46,12 @@ def tables_of(folder: Path, **tables: Any) -> Path:
 
 def differing(tmp_path: Path, **tables: Any) -> Comparison:
     """The usual drop against one that differs from it in `tables`."""
+    return differing_drops(tmp_path, {}, tables)
+
+
+def differing_drops(tmp_path: Path, old: dict[str, Any], new: dict[str, Any]) -> Comparison:
     with duckdb.connect() as connection:
-        return compare(connection, tables_of(tmp_path / "old"), tables_of(tmp_path / "new", **tables), 2024)
+        return compare(connection, tables_of(tmp_path / "old", **old), tables_of(tmp_path / "new", **new), 2024)
 
 
 def change(comparison: Comparison, figure: str) -> FigureChange:
@@ -130,6 +136,59 @@ def test_the_largest_movers_come_first_in_either_direction(tmp_path: Path) -> No
         Mover("63101", "population 2023", 2620, 5000, 0, "Saint Louis", "MO"),
         Mover("36436", "population 2023", 783, 790, 0, "Dickinson", "AL"),
     )
+
+
+def test_a_zip_code_is_one_mover_however_many_of_its_figures_moved(tmp_path: Path) -> None:
+    """With its largest change, and the number of the others; of equal changes, the first figure counts."""
+    rows = [people("36436", 2023, 793), people("36436", 2010, 541), people("90028", 2023, 29999)]
+    housing = [homes("36436", tot_home_available_2023=282), HOUSING[1]]
+    found = differing(tmp_path, population=rows, housing=housing)
+    assert found.movers == (
+        Mover("36436", "population 2010", 531, 541, 2, "Dickinson", "AL"),
+        Mover("90028", "population 2023", 30000, 29999, 0, "Los Angeles", "CA"),
+    )
+
+
+def test_figures_that_moved_most_are_distributed_among_steps(tmp_path: Path) -> None:
+    """Of change: one by half, one not at all, one by a little. Of size: hundreds, thousands, tens of thousands."""
+    rows = [
+        people("36436", 2023, 391),
+        people("90028", 2023, 30000),
+        people("63101", 2023, 2621),
+        people("36436", 2010, 531),
+    ]
+    (found,) = differing(tmp_path, population=rows).distributions
+    assert found.figure == "population 2023"
+    assert dict(zip(CHANGE_STEPS, found.changes, strict=True)) == {
+        **dict.fromkeys(CHANGE_STEPS, 0),
+        "below −50%": 1,
+        "same": 1,
+        "0 to +1%": 1,
+    }
+    sizes = dict(zip(SIZE_STEPS, found.old_sizes, strict=True))
+    assert (sizes["100 to 999"], sizes["1,000 to 9,999"], sizes["10,000 to 99,999"], sum(sizes.values())) == (
+        1,
+        1,
+        1,
+        3,
+    )
+    assert found.new_sizes == found.old_sizes
+
+
+def test_a_year_that_cannot_be_is_compared_with_nothing(tmp_path: Path) -> None:
+    rows = [*POPULATION, people("36436", 20223, 5), people("36436", -1, 5)]
+    assert differing(tmp_path, population=rows).changed_zip_codes == 0
+
+
+def test_reports_of_earlier_versions_can_still_be_read() -> None:
+    """They have movers without a place, and neither states nor answers."""
+    kept = msgspec.to_builtins(UNCHANGED)
+    for member in ("key_figures", "states", "distributions", "answers"):
+        del kept[member]
+    kept["movers"] = [{"zip_code": "36436", "figure": "population 2023", "old": 1, "new": 2}]
+    kept["figures"] = [{name: value for name, value in msgspec.to_builtins(figure()).items() if name != "moved"}]
+    read = msgspec.convert(kept, Comparison)
+    assert (read.states, read.answers, read.movers[0].others) == ((), None, 0)
 
 
 def test_at_most_ten_movers_are_named(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ import pytest
 from rich.console import Console
 
 from service.reports import terminal
+from service.reports.terminal_comparison import print_comparison
 from tests.service.conftest import Cli
 from tests.support.drops import LOCATIONS, homes, people, write_drop, write_table
-from tests.warehouse.comparisons import compared, figure, places
+from tests.warehouse.comparisons import ANSWERS, compared, figure, places, state
 from tests.warehouse.helpers import contents
 from warehouse.schema.comparison import Mover
 from warehouse.schema.findings import Finding, ValidationReport, make_report
@@ -33,7 +34,7 @@ def printed(width: int, finding: Finding) -> list[str]:
 
 def shown(width: int, comparison: object) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False, emoji=False)
-    terminal.print_comparison(console, comparison, "Against it")  # type: ignore[arg-type]
+    print_comparison(console, comparison, "Against it")  # type: ignore[arg-type]
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -76,8 +77,12 @@ def test_check_as_json_has_findings_and_comparison(cli: Cli, drop: Path, tmp_pat
     assert (done.code, done.err) == (0, "")
     assert set(done.json) == {"result", "release", "findings", "comparison", "data_folder"}
     assert (done.json["result"], done.json["release"]) == ("passed", release)
-    movers = done.json["comparison"]["movers"]
-    assert movers == [{"zip_code": "36436", "figure": "population 2023", "old": 783, "new": 784}]
+    comparison = done.json["comparison"]
+    (mover,) = comparison["movers"]
+    place = {"city_name": "Dickinson", "state": "AL"}
+    assert mover == {"zip_code": "36436", "figure": "population 2023", "old": 783, "new": 784, "others": 0, **place}
+    assert {one["state"] for one in comparison["states"]} == {"AE", "AL", "CA", "MO", "ND", "NY"}
+    assert comparison["answers"]["examples"][0]["zip_code"] == "36436"
     assert [one["rule"] for one in done.json["findings"]] == ["changed-figures"]
 
 
@@ -155,6 +160,58 @@ def test_only_figures_that_changed_are_listed(width: int) -> None:
 def test_a_change_that_rounds_to_nothing_is_not_called_none() -> None:
     moved = figure(old_total=100_000_000, new_total=100_000_001, changed=1)
     assert "+<0.01%" in shown(100, compared(figures=(moved,)))
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_the_states_that_changed_most_are_listed_and_the_others_counted(width: int) -> None:
+    """Worst first: by the share of a figure that moved, or of the ZIP codes that are gone or lose figures."""
+    states = [state(f"A{letter}", moved=100 + number) for number, letter in enumerate("ABCDEFGHIJ")]
+    text = shown(width, compared(states=(*states, state("NV", lost=60), state("TX", moved=10))))
+    rows = [line.split() for line in text.splitlines()]
+    codes = [row[0] for row in rows if row and len(row[0]) == 2]
+    assert codes == ["NV", "AJ", "AI", "AH", "AG", "AF", "AE", "AD"]
+    assert "and 3 more" in text
+    assert "TX" not in text
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_figures_that_come_or_vanish_are_named_in_runs_of_years() -> None:
+    gone = [figure(f"population {year}", new_total=None, new_count=0, lost=100) for year in (2024, 2025, 2026, 2030)]
+    new = figure("tot_home_available_2020", old_total=None, old_count=0, gained=100)
+    text = " ".join(shown(100, compared(figures=(*gone, new))).split())
+    assert "vanished population 2024 to 2026, population 2030" in text
+    assert "new figures tot_home_available_2020" in text
+    assert "national total" not in text
+
+
+def test_of_many_figures_those_that_moved_most_are_listed() -> None:
+    figures = tuple(figure(f"population {2000 + number}", changed=1, moved=number) for number in range(20))
+    text = shown(100, compared(figures=figures))
+    assert "population 2007" not in text
+    assert "population 2008" in text
+    assert "and 8 more" in text
+
+
+def test_the_summary_says_what_changes_for_partners() -> None:
+    text = " ".join(shown(100, compared(answers=ANSWERS)).split())
+    assert "answers 7 ZIP codes change, 2 appear, 1 vanish; 3 lose figures 5 cities change, 1 appear, 0 vanish" in text
+    assert "1,000 → 1,200 figures in all answers" in text
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_findings_with_one_cause_stand_together_below_it(width: int) -> None:
+    causes = (("a", "leading zero lost"), ("b", "was a float"), ("c", "leading zero lost"))
+    findings = [
+        Finding(severity="error", rule="unreadable-value", message=f"{name} is wrong", cause=cause)
+        for name, cause in causes
+    ]
+    console = Console(file=io.StringIO(), width=width, highlight=False, emoji=False)
+    terminal.print_report(console, make_report(findings))
+    assert isinstance(console.file, io.StringIO)
+    text = " ".join(console.file.getvalue().split())
+    places = [text.index(part) for part in ("leading zero lost:", "a is wrong", "c is wrong", "b is wrong")]
+    assert places == sorted(places)
+    assert "was a float:" not in text
 
 
 def test_tables_are_listed_only_where_their_rows_changed() -> None:

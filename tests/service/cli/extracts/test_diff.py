@@ -28,7 +28,7 @@ def test_diff_is_summary_first(cli: Cli, two: tuple[str, str]) -> None:
     assert lines[3] == "figures    1 ZIP code with other figures"
     rows = [line.split() for line in lines]
     assert ["population", "2023", "33,403", "33,404", "+<0.01%", "1"] in rows
-    assert ["36436", "population", "2023", "783", "784", "+1"] in rows
+    assert ["36436", "Dickinson,", "AL", "population", "2023", "783", "784", "+1"] in rows
     assert "6 figures are the same in every ZIP code." in lines
 
 

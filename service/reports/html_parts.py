@@ -1,0 +1,48 @@
+"""Parts of pages: tables, charts with captions, and text from elsewhere, which is always escaped."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from service.reports import wording
+from service.reports.wording import visible
+
+
+def key(kind: str) -> str:
+    swatch = '<span class="swatch {} {}"></span>'.format
+    return f'<p class="key">{swatch(kind, "old")}current release {swatch(kind, "new")}this drop</p>'
+
+
+def text(value: str) -> str:
+    """`value`, which may come from a drop, as text of a page."""
+    return escape(visible(value))
+
+
+def name(value: str) -> str:
+    """A long name, with places where a line may break."""
+    return text(value).replace("_", "_<wbr>").replace("/", "/<wbr>")
+
+
+def pair(old: int | None, new: int | None) -> tuple[str, str, str]:
+    return wording.number(old), wording.number(new), wording.relative_change(old, new)
+
+
+def row(head: str, *cells: str) -> str:
+    """Cells that hold a number, or nothing, stand on the right."""
+    made = [
+        f"<td>{text(cell)}</td>" if cell[:1].isalpha() else f'<td class="number">{text(cell)}</td>' for cell in cells
+    ]
+    return f'<tr><th scope="row">{text(head)}</th>{"".join(made)}</tr>'
+
+
+def table(caption: str, heads: Sequence[str], rows: Iterable[str], *, numeric: Sequence[str] = ()) -> str:
+    kinds = [' class="number"' if head in numeric else "" for head in heads]
+    columns = "".join(f'<th scope="col"{kind}>{head}</th>' for head, kind in zip(heads, kinds, strict=True))
+    return (
+        f'<div class="wide"><table><caption>{caption}</caption><thead><tr>{columns}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def figure(title: str, caption: str, chart: str, *more: str) -> str:
+    below = "".join(more)
+    return f"<section><h3>{title}</h3><figure><figcaption>{caption}</figcaption>{chart}{below}</figure></section>"
