@@ -19,7 +19,7 @@ from warehouse.schema.tables import HOUSING_FIGURES
 
 SEED = 1836
 # ZIP codes by state: two large ones, small ones with a few counties, and military ones without a place.
-SIZES = {"TX": 150, "CA": 120, "OH": 100, "FL": 90, "CT": 80, "NM": 60, "VT": 50, "DE": 40, "AE": 8}
+SIZES = {"TX": 100, "CA": 80, "OH": 65, "FL": 60, "CT": 50, "NM": 40, "VT": 30, "DE": 25, "AE": 8}
 ZIP_CODES_OF_A_COUNTY = 12
 PO_BOX = 0.08  # share of the ZIP codes without figures
 PEOPLE_OF_A_HOME = 2.25

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from config import resources
 from tests.support.country import COUNTED, FORECAST, PEOPLE, Country, census, make_country
 from tests.warehouse.altering import Alter, each, fill, noise, scale, shuffle, without
 from tests.warehouse.helpers import ATTRIBUTION, errors, finding
@@ -39,6 +40,7 @@ def autumn_of_2026() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(publisher, "first_open_year", lambda _: OPEN)
         patch.setattr(build, "datetime", Months)
+        patch.setattr(resources, "processors", lambda: 1)  # more threads take longer on so few figures
         yield
 
 
