@@ -157,7 +157,10 @@ def publish_drop(
 )
 @strict_option
 @click.option(
-    "--html", "html", type=click.Path(dir_okay=False, path_type=Path), help="Also write a report with charts to FILE."
+    "--html",
+    "html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write a page with map and charts to FILE.",
 )
 @failures_option
 @click.option(
