@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.service.conftest import servers_of
-from tests.support.drops import homes, location, people, write_drop
+from tests.support.country import make_country
 from tests.support.instance import children_of, environment, forecast, is_alive
 from tests.support.waiting import PATIENCE, until
+from tests.warehouse.altering import FIGURES, edit
 from tests.warehouse.helpers import publish
 from warehouse.releases.catalog import Catalog
 
@@ -35,15 +36,11 @@ run()
 """
 
 
-def drop_of(folder: Path, figure: int) -> Path:
-    zips = [f"{10000 + number}" for number in range(300)]
-    return write_drop(
-        folder,
-        locations=[location(zip_code, f"City {zip_code}", "NY") for zip_code in zips],
-        population=[people(zip_code, year, figure) for zip_code in zips for year in range(2010, 2025)],
-        housing=[homes(zip_code) for zip_code in zips],
-        aliases=None,
-    )
+def drop_of(folder: Path, more: int) -> Path:
+    """With so many more people and homes everywhere."""
+    country = make_country()
+    edit(FIGURES, lambda figure: figure + more)(country)
+    return country.write(folder)
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +48,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two releases, a key, its backup, and a drop."""
     folder = tmp_path_factory.mktemp("made")
     catalog = Catalog(folder / "data")
-    for figure in (1, 2):
-        assert publish(catalog, drop_of(folder / f"drop-{figure}", figure)).result == "published"
+    for more in (1, 2):
+        assert publish(catalog, drop_of(folder / f"drop-{more}", more)).result == "published"
     env = environment(folder / "data")
     assert forecast(env, "keys", "issue", "--partner", "acme").returncode == 0
     assert forecast(env, "keys", "export", str(folder / "keys.jsonl")).returncode == 0
@@ -78,7 +75,8 @@ def nothing_outlives_its_test() -> Iterator[None]:
 
 
 def start(folder: Path, *command: str) -> "subprocess.Popen[str]":
-    env = environment(folder / "data")
+    # the drop that is published is that of the first release
+    env = environment(folder / "data", severities="delivered-before=info")
     _started.append(subprocess.Popen(command, env=env, stdout=-1, stderr=-1, text=True, cwd=folder))
     return _started[-1]
 
