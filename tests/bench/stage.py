@@ -26,8 +26,9 @@ from tests.support.instance import Instance, environment, forecast, serving
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import until
 from warehouse.publishing.illustrative import make_drops
-from warehouse.publishing.publish import publish
+from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.rules.plausibility_rules import PLAUSIBILITY_RULES
 
 SERVER_CORE, CLIENT_CORE = 0, 1
 FORECAST = "/v1/population-housing-forecast"
@@ -37,6 +38,10 @@ _STOP_SECONDS = 5.0
 
 # In a log, tables are as wide as they need.
 console = Console(stderr=True, width=None if sys.stderr.isatty() else 130)
+
+
+# Drops of any size have figures and places of any kind.
+_OPTIONS = PublishOptions(severities={rule.name: "info" for rule in PLAUSIBILITY_RULES})
 
 
 class BenchError(Exception):
@@ -75,7 +80,7 @@ class Stage:
             make_drops(self.folder / "drops")
             drop = self.folder / "drops" / "first"
         began = time.monotonic()
-        outcome = publish(Catalog(self.data), [str(drop)])
+        outcome = publish(Catalog(self.data), [str(drop)], _OPTIONS)
         if outcome.manifest is None:
             raise BenchError(f"{drop} was refused: {'; '.join(one.message for one in outcome.report.findings)}")
         taken = time.monotonic() - began

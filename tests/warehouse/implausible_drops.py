@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tests.support.country import COUNTED, DEMAND, FORECAST, HOMES, PEOPLE, Country, Shape, census
+from tests.support.country import COUNTED, DEMAND, FORECAST, HOMES, PEOPLE, Country, census
 from tests.warehouse.altering import (
     COUNTY,
     FIGURES,
@@ -33,7 +33,6 @@ class Implausible(msgspec.Struct, frozen=True):
     says: str
     alter: Alter
     first: bool = False  # there is no release to compare it with
-    shape: Shape = "long"
 
 
 def last_month(country: Country) -> None:

@@ -98,7 +98,7 @@ def test_an_implausible_drop_is_refused_and_its_cause_named(
 ) -> None:
     changed = country.copy()
     implausible.alter(changed)
-    outcome = checked(served, changed.write(tmp_path, implausible.shape), compared=not implausible.first)
+    outcome = checked(served, changed.write(tmp_path), compared=not implausible.first)
     assert outcome.result == "refused"
     found = [one for one in outcome.report.findings if one.rule == implausible.rule and one.follows is None]
     assert implausible.says in " ".join(" ".join((one.message, *one.samples)) for one in found)
