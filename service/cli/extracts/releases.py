@@ -137,7 +137,7 @@ def rollback(release: str | None, as_json: bool) -> None:
 @json_option
 @reports_errors
 def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
-    """Compare two releases: places, answers, totals, states, largest movers.
+    """Compare two releases: places, answers, totals, movers.
 
     OLD and NEW are ids from `forecast extracts list`. Default of NEW: the current release.
 
