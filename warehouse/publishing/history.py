@@ -1,6 +1,6 @@
 """What earlier releases say about a drop: whether it was delivered before, and what slow drift is measured against."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from warehouse.releases.catalog import Catalog, Manifest, TableInfo
@@ -13,23 +13,37 @@ _MOST_OF_A_MONTH = 20  # days
 _HALF_A_YEAR = 6  # months; a month's number does not say of which year it is
 
 
-def baseline_of(catalog: Catalog, current: Manifest) -> Manifest | None:
-    """The oldest release kept before `current`, or the last one whose drift was accepted. None: there is none."""
+def kept_releases(catalog: Catalog, current: Manifest) -> list[Manifest]:
+    """`current` and the releases kept before it that can be compared with it, newest first."""
+    return [
+        current,
+        *(
+            manifest
+            for manifest in catalog.all()
+            if manifest.id != current.id
+            and manifest.published_at <= current.published_at
+            and manifest.illustrative == current.illustrative
+        ),
+    ]
+
+
+def baseline_of(kept: Sequence[Manifest]) -> Manifest | None:
+    """The oldest of the `kept_releases`, or the last one whose drift was accepted. None: it is the current one."""
     baseline = None
-    for manifest in _until(catalog, current):
+    for manifest in kept:
         baseline = manifest
         if manifest.acceptance is not None and _DRIFT & set(manifest.acceptance.rules):
             break
-    return baseline if baseline is not None and baseline.id != current.id else None
+    return baseline if baseline is not kept[0] else None
 
 
-def delivered_before(catalog: Catalog, current: Manifest, brought: Mapping[str, TableInfo]) -> list[Finding]:
-    """A finding if tables of the drop are those of an older release, and not those of `current`."""
+def delivered_before(kept: Sequence[Manifest], brought: Mapping[str, TableInfo]) -> list[Finding]:
+    """A finding if tables of the drop are those of an older one of the `kept_releases`, and not of the current."""
     found: dict[str, list[str]] = {}
     for name, info in brought.items():
-        if _has(current, name, info):
+        if _has(kept[0], name, info):
             continue
-        owner = next((one for one in _until(catalog, current) if _has(one, name, info)), None)
+        owner = next((one for one in kept if _has(one, name, info)), None)
         if owner is not None:
             found.setdefault(owner.id, []).append(name)
     return [
@@ -72,10 +86,3 @@ def _days(before: str | None, after: str | None) -> int | None:
 def _has(manifest: Manifest, name: str, info: TableInfo) -> bool:
     kept = manifest.tables.get(name)
     return kept is not None and (kept.rows, kept.checksum) == (info.rows, info.checksum)
-
-
-def _until(catalog: Catalog, current: Manifest) -> Iterator[Manifest]:
-    """`current` and the releases before it that can be compared with it, newest first."""
-    for manifest in catalog.all():
-        if manifest.published_at <= current.published_at and manifest.illustrative == current.illustrative:
-            yield manifest

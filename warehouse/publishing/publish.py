@@ -21,7 +21,7 @@ from warehouse.drops.reader import DropReader, read_in_subprocess
 from warehouse.files.full_disk import with_remedy
 from warehouse.publishing import build
 from warehouse.publishing.approval import SeenWhenHeld, approval_findings
-from warehouse.publishing.history import baseline_of, delivered_before, older_than_current
+from warehouse.publishing.history import baseline_of, delivered_before, kept_releases, older_than_current
 from warehouse.releases.catalog import Catalog, Manifest, Origin, TableInfo
 from warehouse.releases.table_files import content_of, table_file
 from warehouse.rules.acceptance import check_acceptance, check_hold, check_severities, fold, judge
@@ -176,16 +176,17 @@ class _Publication:
         read = self._read(paths, current)
         before = current if current and current.illustrative == read.illustrative else None
         attribution = read.attribution or self._options.attribution
+        kept = kept_releases(self._catalog, before) if before else []
         budget = disk_budget_for(self._tables.iterdir(), self._staged)
         with self._connection(budget) as connection:
             tables = read.tables | self._carry(connection, before, read.kept)
             contents = build.ReleaseContents(tables, attribution, read.illustrative)
-            comparison, compared = self._compare(connection, before, tables, budget)
+            comparison, compared = self._compare(connection, kept, tables, budget)
         options = self._options
+        findings = [*read.findings]
         if before is not None:
-            findings = [*delivered_before(self._catalog, before, read.tables), *older_than_current(before, read.tables)]
-            compared = [*findings, *compared]
-        findings = [*read.findings, *compared]
+            findings += [*delivered_before(kept, read.tables), *older_than_current(before, read.tables)]
+        findings += compared
         known = before is not None and before.id.endswith(f"-{contents.digest}")
         if options.seen is not None and not known:
             findings += approval_findings(options.seen, read.tables, current)
@@ -261,34 +262,34 @@ class _Publication:
     def _compare(
         self,
         connection: duckdb.DuckDBPyConnection,
-        before: Manifest | None,
+        kept: Sequence[Manifest],
         tables: dict[str, TableInfo],
         budget: DiskBudget,
     ) -> tuple[Comparison | None, list[Finding]]:
         """The comparison with the current release, and findings on what is implausible, if the needed tables are there.
 
-        A finding says so if comparing takes too much.
+        `kept` are the `kept_releases`, none: nothing to compare with. A finding says so if comparing takes too much.
         """
         needed = {one.name for one in TABLES if one.needed}
         if not needed <= set(tables):
             return None, []
         self._progress("comparing")
         open_year = first_open_year(datetime.now(UTC).date())
-        old = self._catalog.folder(before.id) / "tables" if before else None
+        old = self._catalog.folder(kept[0].id) / "tables" if kept else None
         comparison = None
         try:
             findings: list[Finding] = []
             if old is not None:
                 comparison = compare(connection, old, self._tables, open_year)
                 findings += drift_findings(comparison, self._limits, open_year)
-            oldest = baseline_of(self._catalog, before) if before else None
+            oldest = baseline_of(kept) if kept else None
             baseline = self._catalog.folder(oldest.id) / "tables" if oldest else None
             judged = judge_plausibility(connection, old, self._tables, self._limits, open_year, baseline)
             findings += judged.findings
             if self._options.failures is not None:
                 self.failures += write_implausible(connection, judged, Path(self._options.failures))
         except duckdb.Error as error:
-            than = before.id if before else "itself"
+            than = kept[0].id if kept else "itself"
             excess = budget.excess(error, self._staged)
             if excess is not None:
                 return None, [make_finding("reader-failed", f"comparing the drop with {than} {excess}")]

@@ -1,10 +1,9 @@
-"""forecast extracts: the commands for drops, rules and statuses. Those for releases are in releases.py."""
+"""forecast extracts: the commands for drops. Those for releases and for rules are in modules of their own."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import get_args
 
 import click
 import msgspec
@@ -23,6 +22,7 @@ from service.cli.extracts.releases import (
     show,
     warn_behind,
 )
+from service.cli.extracts.rules import rules, statuses
 from service.cli.extracts.watch import watch
 from service.cli.output import (
     FAILED,
@@ -33,20 +33,13 @@ from service.cli.output import (
     reports_errors,
     shown,
     stderr,
-    stdout,
     tell_data_folder,
 )
 from service.publishing.publisher import options_of, origin_of, publish_and_wait
 from service.reports import terminal
-from service.reports.text_table import text_table
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, dry_run
 from warehouse.releases.catalog import Catalog
-from warehouse.rules.acceptance import check_severities
-from warehouse.rules.all_rules import RULES, RuleLimits, shown_limit
-from warehouse.rules.rule import Rule
 from warehouse.schema.errors import WarehouseError
-from warehouse.schema.findings import Severity
-from warehouse.schema.vocabulary import PROJECT_STATUSES, ProjectStatus
 from warehouse.sql import connections
 
 
@@ -67,8 +60,10 @@ def extracts() -> None:
     interruption.ends_by(connections.interrupt)
 
 
-for _command in (list_releases, show, rollback, diff, retire_releases, contract, watch, held, approve, discard):
+for _command in (list_releases, show, rollback, diff, retire_releases, watch, held, approve, discard):
     extracts.add_command(_command)
+for _listing in (rules, statuses, contract):
+    extracts.add_command(_listing)
 
 
 drop_table_option = click.option(
@@ -222,63 +217,6 @@ def check_drop(
     _end(outcome, as_json=as_json)
 
 
-@extracts.command()
-@json_option
-@reports_errors
-def rules(as_json: bool) -> None:
-    """List the rules for drops and the limits in force.
-
-    Errors of rules marked --accept can be overridden: `forecast extracts publish --accept RULE=LIMIT`, without =LIMIT
-    for rules that have no limit. FORECAST_LIMITS changes a limit for good, FORECAST_SEVERITIES a severity.
-
-    Exit codes: 0 listed, 1 a setting is invalid, 2 wrong usage.
-
-    \b
-    Examples:
-      forecast extracts rules
-      FORECAST_LIMITS='total-drift=10%, zip-codes-lost=0.05' forecast extracts rules
-    """
-    settings = load_settings().settings
-    limits = RuleLimits(settings.limits)
-    check_severities(settings.severities)
-    if as_json:
-        print_json([_rule_as_json(rule, limits, settings.severities) for rule in RULES.values()])
-        return
-    shown = text_table("rule", "severity", "limit", "what it says", numeric=("limit",))
-    for rule in RULES.values():
-        accepted = " [dim](--accept)[/dim]" if rule.override else ""
-        severity = terminal.severity_markup(settings.severities.get(rule.name, rule.severity))
-        shown.add_row(rule.name, severity, _limit_text(rule, limits), rule.about + accepted)
-    stdout().print(shown)
-
-
-@extracts.command()
-@json_option
-@reports_errors
-def statuses(as_json: bool) -> None:
-    """List which source words mean which project status.
-
-    The left column is what partners read in `status`; the right one is what sources of development projects write.
-
-    Exit codes: 0 listed, 2 wrong usage.
-
-    \b
-    Examples:
-      forecast extracts statuses
-      forecast extracts statuses --json
-    """
-    words: dict[str, list[str]] = {status: [] for status in get_args(ProjectStatus)}
-    for word, meaning in PROJECT_STATUSES.items():
-        words[meaning].append(word)
-    if as_json:
-        print_json(words)
-        return
-    shown = text_table("status", "source words, in any case")
-    for status, understood in words.items():
-        shown.add_row(status, ", ".join(understood))
-    stdout().print(shown)
-
-
 def _options(
     settings: Settings,
     paths: tuple[str, ...],
@@ -320,21 +258,3 @@ def _end(outcome: PublishOutcome, *, as_json: bool) -> None:
     if as_json:
         click.echo(f"forecast: refused: {outcome.report.summary()}", err=True)
     sys.exit(FAILED)
-
-
-def _rule_as_json(rule: Rule, limits: RuleLimits, severities: Mapping[str, Severity]) -> dict[str, object]:
-    return {
-        "name": rule.name,
-        "severity": severities.get(rule.name, rule.severity),
-        "about": rule.about,
-        "remedy": rule.remedy,
-        "limit": limits[rule.name] if rule.limit is not None else None,
-        "unit": rule.unit if rule.limit is not None else None,
-        "accept": rule.override,
-    }
-
-
-def _limit_text(rule: Rule, limits: RuleLimits) -> str:
-    if rule.limit is None:
-        return ""
-    return shown_limit(rule.unit, limits[rule.name])
