@@ -14,7 +14,9 @@ from config.settings import Settings
 from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, location, write_drop
 from tests.support.served import Served, served
 from tests.support.valkey import ValkeyProcess
-from warehouse.publishing.publish import PublishOptions, publish
+from warehouse.drops import working_connection
+from warehouse.drops.pipeline import read_drop
+from warehouse.publishing.publish import PublishOptions, dry_run, publish
 from warehouse.releases.catalog import Catalog
 
 # Hundreds of processes are started here: whatever this one was told, let them compile our modules once.
@@ -33,6 +35,20 @@ SPRINGFIELD = tuple(
     location(str(zip_code), "Springfield", "IL", county_name="Sangamon County", county_fips_code="17167")
     for zip_code in range(62701, 62709)
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _small_drops() -> Iterator[None]:
+    """Drops of tests are small: a reader process and threads, which serve real ones, would take most of the time.
+
+    The tests of the reader and of faults, and whatever starts the program, have both.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(working_connection, "processors", lambda: 1)
+        for call in (publish, dry_run):
+            assert call.__kwdefaults__ is not None
+            patched.setitem(call.__kwdefaults__, "reader", read_drop)
+        yield
 
 
 @pytest.fixture

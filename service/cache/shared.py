@@ -13,7 +13,8 @@ from service.cache.entry import CacheEntry
 from service.cache.key import TRIAL_NAME, CacheKey
 from service.redis.batch import BatchedGet
 from service.redis.batched_set import BatchedSet
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
 
 log = logging.getLogger("forecast.cache")
 

@@ -17,8 +17,8 @@ from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError
 from service.base import interruption
 from service.base.masking import masked
 from service.embedded.runtime import EmbeddedError
-from service.keys.store import KeyStoreError
-from service.redis.client import StoreUnavailable
+from service.keys.errors import KeyStoreError
+from service.redis.errors import StoreUnavailable
 from service.reports.text_table import WIDTH
 from warehouse.schema.errors import BusyError, WarehouseError
 

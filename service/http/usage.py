@@ -21,7 +21,7 @@ from service.keys.record import ApiKey
 from service.quota.names import day_of
 from service.quota.report import UsageReport, UsageRow
 from service.quota.usage_store import UsageStore
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 
 PATH = "/v1/usage"
 # As many as a leap year has: one request reads at most 13 records.

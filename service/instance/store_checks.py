@@ -4,7 +4,8 @@ import logging
 
 from service.base.messages import Endpoints
 from service.base.tasks import end_task, keep_running
-from service.redis.client import RedisStore, StoreUnavailable, open_client
+from service.redis.client import RedisStore, open_client
+from service.redis.errors import StoreUnavailable
 from service.redis.server import ServerFacts, ask_server, wrong_for_cache, wrong_for_keys
 
 log = logging.getLogger("forecast.stores")

@@ -6,8 +6,9 @@ from service.base.whoami import whoami
 from service.keys import audit
 from service.keys.audit import Change, Edit
 from service.keys.durable import make_durable
+from service.keys.errors import KeyStoreError
 from service.keys.names import CONTROL
-from service.keys.store import KeyStore, KeyStoreError, now
+from service.keys.store import KeyStore, now
 
 
 async def adopt(store: KeyStore) -> None:

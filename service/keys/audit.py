@@ -14,7 +14,8 @@ from redis.asyncio import Redis
 from redis.exceptions import OutOfMemoryError
 
 from service.keys.record import State
-from service.redis.client import RedisStore, StoreRefused, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.script import Script
 
 AUDIT = "a:audit"

@@ -16,9 +16,10 @@ import msgspec
 
 from service.keys import audit, pepper
 from service.keys.audit import Line
+from service.keys.errors import KeyStoreError
 from service.keys.listing import every_key, readable
 from service.keys.record import ApiKey, Control, DamagedKey
-from service.keys.store import KeyStore, KeyStoreError, now
+from service.keys.store import KeyStore, now
 
 VERSION = 2
 # Versions that can be read; the first had no usage.

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 import msgspec
 
 from service.base.terms import Terms
+from service.keys.errors import KeyStoreError
 from service.keys.record import ApiKey, Control, KeyExpiry
-from service.keys.store import KeyStore, KeyStoreError, edit_of, now
+from service.keys.store import KeyStore, edit_of, now
 
 
 async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> tuple[ApiKey, ApiKey]:

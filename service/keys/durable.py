@@ -3,7 +3,8 @@
 from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, ResponseError
 
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
 
 _WAIT_MILLISECONDS = 2000
 

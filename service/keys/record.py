@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from service.base.terms import MOST, Terms
 from service.keys.names import record_name
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 
 KeyStatus = Literal["active", "expired", "revoked"]
 ShownStatus = Literal["active", "expired", "revoked", "void"]

@@ -15,11 +15,12 @@ from service.keys import audit, backup
 from service.keys.audit import AUDIT, LINE, Change, Edit, Line
 from service.keys.backup import BackupHead, KeyItem, LineItem
 from service.keys.durable import make_durable
+from service.keys.errors import KeyStoreError
 from service.keys.listing import readable
 from service.keys.names import CONTROL, record_name
 from service.keys.record import ApiKey, DamagedKey, State
 from service.keys.replay import Replay, merged
-from service.keys.store import KeyStore, KeyStoreError
+from service.keys.store import KeyStore
 
 # Records or lines; few enough that the server serves others in between.
 _BATCH = 200

@@ -16,25 +16,15 @@ from service.base.whoami import whoami
 from service.keys import audit, form, pepper
 from service.keys.audit import Change, Edit
 from service.keys.durable import make_durable
+from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
 from service.keys.names import CONTROL, record_name
 from service.keys.record import NO_TERMS, ApiKey, Control, DamagedRecordError, State, decode_record, decoded_key
 from service.keys.sentinel import MEND, Memory
-from service.redis.client import RedisStore, StoreRefused, StoreUnavailable, raise_errors
+from service.redis.client import RedisStore, raise_errors
+from service.redis.errors import StoreRefused, StoreUnavailable
 
 # A try fails if somebody else changed the key meanwhile.
 _TRIES = 10
-
-
-class KeyStoreError(Exception):
-    """What the operator asked for cannot be done. The message is one line that says what to do."""
-
-
-class NoSuchKeyError(KeyStoreError):
-    """The store has no key with this id."""
-
-
-class ForeignStoreError(KeyStoreError):
-    """The store is not the one that our keys are in, or its sentinel is damaged, so that nobody knows (Decision 10)."""
 
 
 class FoundKey(msgspec.Struct, frozen=True):

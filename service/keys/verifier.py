@@ -18,11 +18,12 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 
 from service.keys import form
+from service.keys.errors import ForeignStoreError
 from service.keys.names import key_id_of
 from service.keys.record import ApiKey, Control, DamagedRecordError
-from service.keys.store import ForeignStoreError, KeyStore
+from service.keys.store import KeyStore
 from service.keys.verdict import INVALID, Accepted, KeyVerdict, Rejected, Unknown
-from service.redis.client import StoreRefused, StoreUnavailable
+from service.redis.errors import StoreRefused, StoreUnavailable
 
 log = logging.getLogger("forecast.keys")
 

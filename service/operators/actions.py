@@ -10,11 +10,12 @@ from msgspec import Meta
 
 from service.http.errors import ApiError
 from service.keys import form
+from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
 from service.keys.opening import open_key_store
 from service.keys.record import KeyView
-from service.keys.store import ForeignStoreError, KeyStore, KeyStoreError, NoSuchKeyError
+from service.keys.store import KeyStore
 from service.publishing.rollback import RolledBack, roll_back_and_wait
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from warehouse.files.file_access import FileAccess
 from warehouse.schema.errors import BusyError, CatalogError, FilesHang, NoSuchReleaseError
 

@@ -13,7 +13,6 @@ import msgspec
 from config.settings import Settings
 from service.base.whoami import whoami
 from service.publishing.rollback import SERVED_WITHIN_SECONDS
-from service.publishing.warming import warm_release
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
 from warehouse.releases.catalog import Catalog, Manifest, Origin
 from warehouse.releases.deliveries import note_delivery
@@ -83,6 +82,9 @@ def publish_and_wait(
     catalog = Catalog(settings.data_path)
 
     def warmed(folder: Path, manifest: Manifest, tell: ProgressCallback) -> list[Finding]:
+        # here, because checks need no client of Redis, which takes a tenth of a second to import
+        from service.publishing.warming import warm_release
+
         return warm_release(settings, folder, manifest, tell)
 
     outcome = publish(catalog, paths, options, progress, warm=warmed)

@@ -17,7 +17,8 @@ from redis.exceptions import ResponseError
 from service.base.batched import batched
 from service.quota.names import GENERATION, counts_name, imported_name, parse_field, parse_imported, sequences_name
 from service.quota.report import WHOLE, DamagedUsage, counts_names
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
 
 # Few enough that the server serves others in between.
 _RECORDS_AT_ONCE = 50

@@ -19,7 +19,7 @@ from service.quota.spool import Spool
 from service.quota.take_over import TakeOver
 from service.quota.usage import Batch, UsageCounters
 from service.quota.usage_store import Refused, UsageStore
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from warehouse.files.file_access import FileAccess
 from warehouse.schema.errors import FilesHang
 

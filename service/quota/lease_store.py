@@ -14,7 +14,8 @@ from service.base.batched import batched
 from service.base.tasks import hold_until_done
 from service.base.terms import Rate
 from service.quota.gcra import pace_of
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
 from service.redis.script import Script
 
 SCRIPT = Script("service.quota", "lease.lua")

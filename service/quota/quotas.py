@@ -23,7 +23,7 @@ from service.quota.known import Known, QuotaState
 from service.quota.names import DAY_SECONDS
 from service.quota.usage import NO_BATCH, Batch, UsageCounters
 from service.quota.usage_store import Refused, Totals, UsageStore
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 
 log = logging.getLogger("forecast.quota")
 

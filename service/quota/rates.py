@@ -28,7 +28,7 @@ from service.quota.decision import Decision, allowed, refused
 from service.quota.holding import Holding
 from service.quota.lease_store import Lease
 from service.quota.recent import Recent
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 
 log = logging.getLogger("forecast.quota")
 

@@ -12,7 +12,8 @@ from redis.exceptions import ResponseError
 from service.base.batched import batched
 from service.quota.names import COUNTS_PREFIX, CountsName, counts_name, month_of, parse_counts_name, parse_field
 from service.quota.usage import BILLABLE, OUTCOMES
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
 from service.redis.scan import scan
 
 _RECORDS_AT_ONCE = 50

@@ -11,7 +11,7 @@ from service.base.tasks import keep_running
 from service.quota.names import DAY_SECONDS
 from service.quota.spool import Spool, Spooled
 from service.quota.usage_store import Refused, UsageStore
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from warehouse.files.file_access import FileAccess
 from warehouse.schema.errors import FilesHang
 

@@ -9,7 +9,8 @@ from redis.exceptions import ResponseError
 from service.base.batched import batched
 from service.quota.names import MONTH_TOTAL, counts_name, date_of, day_total, field_name, month_of, sequences_name
 from service.quota.usage import BILLABLE, NO_BATCH, Batch
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
 from service.redis.script import Script
 
 # Batches in one command: about two milliseconds of the worker's time and of the server's, for which requests wait.

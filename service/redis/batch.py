@@ -9,7 +9,8 @@ from redis.exceptions import RedisError
 
 from config.once_per_turn import OncePerTurn
 from service.base.tasks import end_task, hold_until_done
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
 from service.redis.mget import MgetConnection, MgetError, Values, open_mget
 
 log = logging.getLogger("forecast.redis")

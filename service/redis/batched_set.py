@@ -12,7 +12,8 @@ from itertools import zip_longest
 import msgspec
 from redis.asyncio import Redis
 
-from service.redis.client import RedisStore, StoreRefused, StoreUnavailable, server_refusal, told
+from service.redis.client import RedisStore, server_refusal, told
+from service.redis.errors import StoreRefused, StoreUnavailable
 
 log = logging.getLogger("forecast.redis")
 

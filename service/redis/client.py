@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
@@ -16,6 +16,7 @@ from config.first_line import first_line
 from config.urls import mask_url
 from service.base.tasks import end_task, keep_running
 from service.redis.breaker import CircuitBreaker
+from service.redis.errors import Refusal, StoreRefused, StoreUnavailable
 
 log = logging.getLogger("forecast.redis")
 
@@ -26,25 +27,12 @@ _POOL_EXHAUSTED = "No connection available."
 # How Redis' error begins where a record is not of the command's type.
 WRONG_TYPE = "WRONGTYPE"
 
-Refusal = Literal["full", "read_only", "other"]
 _REFUSALS: dict[Refusal, str] = {
     "full": "it is full (maxmemory), and refuses to store anything",
     "read_only": "it is a read-only replica, and refuses to store anything",
 }
 
 T = TypeVar("T")
-
-
-class StoreUnavailable(Exception):  # noqa: N818 - a state of the store, and named so in logs
-    """The store did not answer within its budget, or answered with an error. The data is unknown."""
-
-
-class StoreRefused(StoreUnavailable):
-    """The store answered with an error; the command did nothing. `why` is a label of metrics."""
-
-    def __init__(self, message: str, why: Refusal) -> None:
-        super().__init__(message)
-        self.why = why
 
 
 def server_refusal(error: Exception) -> Refusal:

@@ -8,7 +8,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 
 # Number of keys, keys, arguments.
 ScriptCall = Sequence[str | int]

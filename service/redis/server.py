@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 from redis.asyncio import Redis
 
-from service.redis.client import RedisStore, StoreRefused
+from service.redis.client import RedisStore
+from service.redis.errors import StoreRefused
 
 # From this version on, WAITAOF confirms that a change is on disk, however often the server writes by itself.
 _CONFIRMS_SINCE = (7, 2)

@@ -31,7 +31,8 @@ from service.quota.lease_store import LeaseStore
 from service.quota.names import DAY_SECONDS
 from service.quota.report import UsageReport
 from service.quota.restore import restore_usage
-from service.redis.client import RedisStore, StoreUnavailable, open_client
+from service.redis.client import RedisStore, open_client
+from service.redis.errors import StoreUnavailable
 from service.redis.invalidation import InvalidationListener
 from tests.support.documented import rights
 from tests.support.key_store import PEPPER

@@ -14,12 +14,14 @@ from service.keys import audit, backup, changes, form
 from service.keys import store as key_store
 from service.keys.adopting import adopt
 from service.keys.backup import Dump
+from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.listing import every_key
 from service.keys.names import CONTROL, record_name
 from service.keys.record import ApiKey, State
 from service.keys.restore import Restore
-from service.keys.store import ForeignStoreError, KeyStore, KeyStoreError
-from service.redis.client import RedisStore, StoreUnavailable, open_client
+from service.keys.store import KeyStore
+from service.redis.client import RedisStore, open_client
+from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
 from tests.support.key_store import PEPPER
 from tests.support.valkey import ValkeyProcess

@@ -12,7 +12,8 @@ from redis import Redis as BlockingRedis
 from service.base.terms import Rate
 from service.quota.gcra import Bucket, decide, pace_of
 from service.quota.lease_store import SCRIPT, LeaseStore, lease_name
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
 from tests.support.waiting import eventually
 

@@ -16,7 +16,8 @@ from redis.exceptions import RedisError
 
 from service.redis.batch import BatchedGet
 from service.redis.breaker import FAILURES_TO_OPEN
-from service.redis.client import RedisStore, StoreUnavailable, open_client
+from service.redis.client import RedisStore, open_client
+from service.redis.errors import StoreUnavailable
 from service.redis.mget import MgetConnection, MgetError, Values, open_mget
 from tests.contract.conftest import program
 from tests.support.documented import rights

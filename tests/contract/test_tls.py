@@ -11,7 +11,8 @@ import pytest
 
 from service.cache.warm import Plan, WarmError, warm
 from service.embedded.probe import check_answers_redis
-from service.redis.client import RedisStore, StoreUnavailable, open_client
+from service.redis.client import RedisStore, open_client
+from service.redis.errors import StoreUnavailable
 from service.redis.invalidation import InvalidationListener
 from tests.support.tls import Authority, TlsServer
 from tests.support.waiting import eventually

@@ -13,7 +13,8 @@ from service.quota.names import DAY_SECONDS
 from service.quota.report import UsageReport
 from service.quota.usage import NO_BATCH, Batch, UsageOutcome
 from service.quota.usage_store import SEQUENCE_SECONDS, Refused, Totals, UsageStore
-from service.redis.client import RedisStore, StoreUnavailable, open_client
+from service.redis.client import RedisStore, open_client
+from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
 from tests.support.usage import UsageWorker, count
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from fakeredis import FakeAsyncRedis
 
 from service.keys.store import FoundKey, KeyStore
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
 
 PEPPER = b"pepper of the tests"
 

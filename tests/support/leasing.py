@@ -7,7 +7,7 @@ from service.base.terms import Rate
 from service.quota.gcra import Bucket, decide
 from service.quota.lease_store import Lease
 from service.quota.rates import RateLimiter
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from tests.support.key_store import Clock
 
 

@@ -16,7 +16,8 @@ from service.quota.report import UsageReport, UsageRow
 from service.quota.spool import FOLDER, Spool
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import UsageStore
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
 from tests.support.key_store import Clock
 
 Fate = Literal["ok", "reply lost", "not run", "hangs"]

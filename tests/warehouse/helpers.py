@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 from warehouse.areas import forecast
 from warehouse.areas.data_area import DataArea
 from warehouse.drops.collection import collect
-from warehouse.drops.pipeline import read_drop
 from warehouse.drops.recognition import recognise
 from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate
@@ -32,7 +31,7 @@ NO_LIMITS = {rule.name: 1e9 for rule in RULES.values() if rule.limit is not None
 def publish(catalog: Catalog, *paths: Path | str) -> PublishOutcome:
     """Publishes in this process, with limits that small drops cannot exceed; the limits have tests of their own."""
     options = PublishOptions(attribution=ATTRIBUTION, limits=NO_LIMITS, severities={"delivered-before": "info"})
-    return publisher.publish(catalog, [str(path) for path in paths], options, reader=read_drop)
+    return publisher.publish(catalog, [str(path) for path in paths], options)
 
 
 class Examined:

@@ -21,7 +21,8 @@ from tests.support.drops import (
     write_table,
 )
 from tests.warehouse.helpers import shorten
-from warehouse.drops.pipeline import ReadRequest, ReadResult, read_drop
+from warehouse.drops.messages import ReadRequest, ReadResult
+from warehouse.drops.pipeline import read_drop
 from warehouse.drops.reader import read_in_subprocess
 from warehouse.schema.progress import ProgressCallback
 

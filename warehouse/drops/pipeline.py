@@ -8,18 +8,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import duckdb
-import msgspec
 
-from config import resources
 from warehouse import sql
 from warehouse.drops.collection import Drop, DropFile, collect
 from warehouse.drops.disk_budget import DiskBudget, disk_budget_for
+from warehouse.drops.messages import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.months import month_findings, read_dates, with_dates
 from warehouse.drops.recognition import recognise
 from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate, write_faults
+from warehouse.drops.working_connection import connect_within
 from warehouse.drops.writing import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK, footer_marks, write_tables
-from warehouse.releases.catalog import TableInfo
 from warehouse.releases.table_files import table_file
 from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.rules.failures import FailureFile
@@ -28,46 +27,6 @@ from warehouse.schema.findings import Finding
 from warehouse.schema.printable import MAX_LINES, printable_struct
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import LOCATIONS, TABLES, Table
-
-_MEMORY_BYTES = 512 << 20  # DuckDB's own limit
-
-
-class BaseRelease(msgspec.Struct, frozen=True):
-    """What reading a drop needs to know about the current release. Part of a `ReadRequest`."""
-
-    release: str  # its id
-    illustrative: bool
-    folder: str  # where its tables are
-    tables: tuple[str, ...]
-
-
-class ReadRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the publisher sends to the reader process. Made for one drop."""
-
-    paths: tuple[str, ...]
-    out: str  # an empty folder for the tables
-    before: BaseRelease | None  # the current release
-    withdrawn: tuple[str, ...] = ()  # tables not to keep from `before`
-    required: tuple[str, ...] = ()  # tables that the drop must bring
-    limits: dict[str, float] = {}  # by rule
-    partial: bool = False  # needed tables may be missing
-    failures: str | None = None  # a folder for the rows at fault
-
-
-class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a drop holds: the answer of the reader process to one `ReadRequest`.
-
-    If `no_drop` or `failure` is set, nothing else is.
-    """
-
-    findings: tuple[Finding, ...] = ()
-    tables: dict[str, TableInfo] = {}  # written to `ReadRequest.out`, by name
-    kept: tuple[str, ...] = ()  # tables that stay as they are in the current release
-    illustrative: bool = False
-    attribution: tuple[str, ...] = ()
-    failures: tuple[FailureFile, ...] = ()  # written to `ReadRequest.failures`
-    no_drop: str | None = None  # why there was nothing to read
-    failure: str | None = None  # why the drop could not be read, if that is not its fault
 
 
 def read_drop(request: ReadRequest, progress: ProgressCallback = lambda _: None) -> ReadResult:
@@ -86,9 +45,8 @@ def _read_or_fail(request: ReadRequest, progress: ProgressCallback) -> ReadResul
         budget = disk_budget_for((file.path for file in drop.files), out)
     except OSError as error:
         return ReadResult(failure=f"{out} cannot be read: {error.strerror}")
-    with duckdb.connect() as connection:
+    with connect_within(budget, out.parent) as connection:
         try:
-            _limit(connection, out, budget)
             return _read(connection, request, drop, budget, progress)
         except duckdb.Error as error:
             excess = budget.excess(error, out.parent)
@@ -150,17 +108,6 @@ def _read(
         attribution=tuple(dict.fromkeys(lines))[:MAX_LINES],
         failures=failures,
     )
-
-
-def _limit(connection: duckdb.DuckDBPyConnection, out: Path, budget: DiskBudget) -> None:
-    text = sql.statement(
-        "limit_publisher",
-        memory=str(_MEMORY_BYTES),
-        spill=str(budget.spill_limit),
-        threads=str(resources.processors()),
-        folder=sql.quoted(str(out.parent)),
-    )
-    connection.execute(text)
 
 
 def _too_many_rows(connection: duckdb.DuckDBPyConnection, drop: Drop, limit: float) -> Finding | None:

@@ -12,11 +12,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO
 
 import msgspec
 
-from warehouse.drops.pipeline import ReadRequest, ReadResult, read_drop
+from warehouse.drops.messages import ReaderLine, ReadRequest, ReadResult
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.printable import printable, printable_struct
 from warehouse.schema.progress import ProgressCallback
@@ -47,13 +47,6 @@ DropReader = Callable[[ReadRequest, ProgressCallback], ReadResult]
 _Process = subprocess.Popen[bytes]
 
 
-class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line from the reader process: either the current step or the outcome."""
-
-    step: str | None = None
-    outcome: ReadResult | None = None
-
-
 def read_in_subprocess(
     request: ReadRequest,
     progress: ProgressCallback,
@@ -61,7 +54,7 @@ def read_in_subprocess(
     memory: int = MAX_MEMORY_BYTES,
     seconds: float = MAX_READING_SECONDS,
 ) -> ReadResult:
-    """The result of `read_drop`, run in a process with at most `memory` bytes and `seconds`.
+    """The result of `read_drop` (pipeline.py), run in a process with at most `memory` bytes and `seconds`.
 
     If the process does not finish, the result has a finding, or a `failure`, that says how it ended.
     """
@@ -144,7 +137,7 @@ def _listen(process: _Process, request: ReadRequest, progress: ProgressCallback)
     last = ""
     while raw := process.stdout.readline(_MAX_LINE_BYTES):
         try:
-            line = msgspec.json.decode(raw, type=_Line)
+            line = msgspec.json.decode(raw, type=ReaderLine)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # it died in the middle of a line, or it no longer runs our program
             return None if process.stdout.read(1) == b"" and not raw.endswith(b"\n") else _NONSENSE
@@ -178,14 +171,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:  # some real-time signals have no name
         return f"signal {number}"
-
-
-def serve_request(request: BinaryIO, said: BinaryIO) -> None:
-    """Runs in the reader process: reads one request, writes steps and the outcome as lines of JSON."""
-
-    def tell(line: _Line) -> None:
-        said.write(msgspec.json.encode(line) + b"\n")
-        said.flush()
-
-    asked = msgspec.msgpack.decode(request.read(), type=ReadRequest)
-    tell(_Line(outcome=read_drop(asked, lambda step: tell(_Line(step=printable(step))))))

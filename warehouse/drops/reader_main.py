@@ -7,6 +7,7 @@ to standard output, one line of JSON each.
 import resource
 import signal
 import sys
+from typing import BinaryIO
 
 from config.processes import belong_to
 
@@ -32,10 +33,23 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # sent to all processes, but meant for the parent
         signal.signal(number, signal.SIG_IGN)
     limit(memory)
-    # imported last: it takes a third of a second, in which the parent may end
-    from warehouse.drops.reader import serve_request
+    _serve(sys.stdin.buffer, sys.stdout.buffer)
 
-    serve_request(sys.stdin.buffer, sys.stdout.buffer)
+
+def _serve(request: BinaryIO, said: BinaryIO) -> None:
+    # imported last: it takes a third of a second, in which the parent may end
+    import msgspec
+
+    from warehouse.drops.messages import ReaderLine, ReadRequest
+    from warehouse.drops.pipeline import read_drop
+    from warehouse.schema.printable import printable
+
+    def tell(line: ReaderLine) -> None:
+        said.write(msgspec.json.encode(line) + b"\n")
+        said.flush()
+
+    asked = msgspec.msgpack.decode(request.read(), type=ReadRequest)
+    tell(ReaderLine(outcome=read_drop(asked, lambda step: tell(ReaderLine(step=printable(step))))))
 
 
 if __name__ == "__main__":

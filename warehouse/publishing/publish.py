@@ -9,15 +9,15 @@ from typing import Literal
 import duckdb
 import msgspec
 
-from config import resources
 from warehouse import sql
 from warehouse.compare.drift import drift_findings
 from warehouse.compare.plausibility import judge_plausibility, write_implausible
 from warehouse.compare.release_comparison import compare
 from warehouse.drops.collection import check_paths
 from warehouse.drops.disk_budget import DiskBudget, disk_budget_for
-from warehouse.drops.pipeline import BaseRelease, ReadRequest, ReadResult
+from warehouse.drops.messages import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.reader import DropReader, read_in_subprocess
+from warehouse.drops.working_connection import connect_within
 from warehouse.files.full_disk import with_remedy
 from warehouse.publishing import build
 from warehouse.publishing.approval import SeenWhenHeld, approval_findings
@@ -32,9 +32,6 @@ from warehouse.schema.errors import CatalogError, DropError, NoReleaseError
 from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport, make_report
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import TABLES, first_open_year, table_named
-from warehouse.sql import connections
-
-_MEMORY_BYTES = 512 << 20  # DuckDB's own limit
 
 # folder and manifest of the next release; its findings are added to the report
 WarmCallback = Callable[[Path, Manifest, ProgressCallback], Sequence[Finding]]
@@ -147,7 +144,7 @@ class _Publication:
         self._progress("encoding entries")
         budget = disk_budget_for(self._tables.iterdir(), self._staged)
         try:
-            with self._connection(budget) as connection:
+            with connect_within(budget, self._staged.parent) as connection:
                 options = self._options
                 manifest = build.build_release(
                     connection, self._tables, self._staged, contents, outcome.report, options.acceptance, options.origin
@@ -178,7 +175,7 @@ class _Publication:
         attribution = read.attribution or self._options.attribution
         kept = kept_releases(self._catalog, before) if before else []
         budget = disk_budget_for(self._tables.iterdir(), self._staged)
-        with self._connection(budget) as connection:
+        with connect_within(budget, self._staged.parent) as connection:
             tables = read.tables | self._carry(connection, before, read.kept)
             contents = build.ReleaseContents(tables, attribution, read.illustrative)
             comparison, compared = self._compare(connection, kept, tables, budget)
@@ -295,19 +292,6 @@ class _Publication:
                 return None, [make_finding("reader-failed", f"comparing the drop with {than} {excess}")]
             raise CatalogError(with_remedy(f"cannot compare the drop with {than}: {sql.reason(error)}")) from None
         return comparison, findings
-
-    def _connection(self, budget: DiskBudget) -> duckdb.DuckDBPyConnection:
-        connection = connections.connect()
-        connection.execute(
-            sql.statement(
-                "limit_publisher",
-                memory=str(_MEMORY_BYTES),
-                spill=str(budget.spill_limit),
-                threads=str(resources.processors()),
-                folder=sql.quoted(str(self._staged.parent)),
-            )
-        )
-        return connection
 
 
 def _prepare(folder: Path) -> None:

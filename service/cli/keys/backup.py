@@ -18,9 +18,10 @@ from service.cli.keys.opened import ROWS, changing, minute, print_done, with_sto
 from service.cli.output import FAILED, json_option, print_json, reports_errors, stderr, stdout
 from service.keys import backup
 from service.keys.backup import BackupHead, Dump
+from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.record import Control, DamagedKey
 from service.keys.restore import Restore, Restored
-from service.keys.store import ForeignStoreError, KeyStore, KeyStoreError
+from service.keys.store import KeyStore
 from service.quota.backup import UsageDump, UsageRecord
 from service.quota.report import DamagedUsage
 from service.quota.restore import RestoredUsage, restore_usage

@@ -19,7 +19,7 @@ from service.cli.output import FAILED, fail, load_settings, print_json
 from service.cli.stores import with_key_store
 from service.keys import audit, form
 from service.keys.store import KeyStore
-from service.redis.client import StoreRefused, StoreUnavailable
+from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.server import ask_server, wrong_for_keys
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from service.base.terms import Quota, Rate, Terms, parse_quota, parse_rate
-from service.keys.store import KeyStoreError
+from service.keys.errors import KeyStoreError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ import redis
 
 from service.cache.key import cache_key
 from service.cache.purging import purge_shared
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from tests.support.valkey import ValkeyProcess
 
 OTHERS = {"k:{abc}": "a key", "u:2026-11": "usage", "cache": "somebody else's"}

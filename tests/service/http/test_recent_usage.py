@@ -11,7 +11,7 @@ from service.base.terms import Terms, parse_quota
 from service.http.errors import ApiError
 from service.http.recent_usage import BURST_RECORDS, RECORDS_A_SECOND, REUSE_SECONDS, RecentUsage
 from service.keys.record import ApiKey
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from tests.support.key_store import Clock
 
 KEY = ApiKey(key_id="a", partner="acme", digest="", created_at=datetime(2026, 1, 1, tzinfo=UTC))

@@ -13,9 +13,9 @@ from service.base.terms import Terms
 from service.keys import audit, changes, form
 from service.keys.adopting import adopt
 from service.keys.audit import AUDIT, Line
+from service.keys.errors import KeyStoreError
 from service.keys.names import CONTROL, record_name
-from service.keys.store import KeyStoreError
-from service.redis.client import StoreRefused
+from service.redis.errors import StoreRefused
 from tests.support.key_store import HeldKeyStore
 
 TOMORROW = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from service.keys import audit, backup, form, pepper
 from service.keys.audit import AUDIT
 from service.keys.backup import BackupError, Dump
+from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.names import CONTROL, record_name
 from service.keys.record import Control
 from service.keys.restore import Restore
-from service.keys.store import ForeignStoreError, KeyStoreError
 from tests.support.key_store import PEPPER, HeldKeyStore
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from service.base.terms import Terms, parse_rate
 from service.keys import changes, form
+from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.names import CONTROL, record_name
 from service.keys.record import ApiKey
-from service.keys.store import ForeignStoreError, KeyStoreError
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from tests.support.key_store import PEPPER, HeldKeyStore
 
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -8,7 +8,7 @@ import pytest
 from service.keys.listing import every_key
 from service.keys.names import record_name
 from service.keys.record import DamagedKey
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from service.base.terms import Terms
 from service.keys.record import ApiKey, Control, KeyView, decoded_key
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 
 NOW = datetime(2026, 11, 5, 12, tzinfo=UTC)
 KEY = ApiKey(key_id="0B1zQmX4ktLw", partner="acme", digest="d" * 64, created_at=NOW)

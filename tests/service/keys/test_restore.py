@@ -12,11 +12,11 @@ from service.keys import audit, backup, changes, restore
 from service.keys.adopting import adopt
 from service.keys.audit import AUDIT, Line
 from service.keys.backup import Dump
+from service.keys.errors import ForeignStoreError
 from service.keys.names import CONTROL, record_name
 from service.keys.record import ApiKey
 from service.keys.restore import Restore, Restored
-from service.keys.store import ForeignStoreError
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from tests.support.key_store import PEPPER, HeldKeyStore
 
 TERMS = Terms(areas=("forecast",))

@@ -9,11 +9,11 @@ import pytest
 from service.keys import backup
 from service.keys.adopting import adopt
 from service.keys.backup import Dump
+from service.keys.errors import ForeignStoreError
 from service.keys.names import CONTROL
 from service.keys.record import Control
 from service.keys.restore import Restore
 from service.keys.sentinel import SEEN
-from service.keys.store import ForeignStoreError
 from tests.support.key_store import PEPPER, HeldKeyStore
 
 

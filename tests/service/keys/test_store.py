@@ -8,10 +8,10 @@ import pytest
 from service.keys import form
 from service.keys.adopting import adopt
 from service.keys.audit import AUDIT
+from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.names import CONTROL, key_id_of, record_name
 from service.keys.sentinel import SEEN
-from service.keys.store import ForeignStoreError, KeyStoreError
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
 
 

@@ -18,7 +18,7 @@ from service.quota.backup import UsageDump, UsageRecord
 from service.quota.names import DAY_SECONDS, counts_name
 from service.quota.restore import RestoredUsage, restore_usage
 from service.quota.usage import BILLABLE, OUTCOMES, UsageOutcome
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from tests.support.usage import NOON, UsageWorker, count, double, noon, stored
 
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)

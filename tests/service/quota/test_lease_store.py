@@ -12,7 +12,8 @@ from redis.exceptions import ResponseError
 
 from service.base.terms import Rate
 from service.quota.lease_store import Lease, LeaseStore
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
 
 RATE = Rate(10, 1, 5)
 

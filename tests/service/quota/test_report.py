@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from service.quota.report import DamagedUsage, UsageReport, UsageRow
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from tests.support.usage import UsageWorker
 
 Damage = Callable[[UsageWorker], Awaitable[object]]

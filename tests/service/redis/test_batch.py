@@ -10,7 +10,7 @@ from fakeredis import FakeAsyncRedis
 from redis.asyncio import Redis
 
 from service.redis.batch import BatchedGet
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from tests.support.redis_double import DoubledStore
 
 

@@ -15,7 +15,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from service.redis.batch import BatchedGet
 from service.redis.breaker import FAILURES_TO_OPEN
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
 from tests.support.mget import Wire, reply_to_mget
 from tests.support.waiting import eventually
 

@@ -11,7 +11,8 @@ from redis.asyncio import Redis
 
 from service.redis import batched_set
 from service.redis.batched_set import BatchedSet
-from service.redis.client import RedisStore, StoreUnavailable
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
 
 
 class Watched(RedisStore):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fakeredis import FakeAsyncRedis
 
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from service.redis.script import Script
 
 # Of tokens of one key, whose burst is 5.

@@ -12,7 +12,6 @@ from tests.warehouse.helpers import ATTRIBUTION, NO_LIMITS, errors, finding
 from tests.warehouse.helpers import publish as publish_unlimited
 from tests.warehouse.publishing.test_publish_partial import illustrative
 from warehouse.compare.drift import drift_findings
-from warehouse.drops.pipeline import read_drop
 from warehouse.publishing import publish as publisher
 from warehouse.publishing.publish import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog
@@ -61,7 +60,7 @@ def publish(catalog: Catalog, drop: Path, acceptance: Acceptance | None = None, 
     """With no limit but the given ones; underscores stand for the hyphens of rules."""
     named = {name.replace("_", "-"): limit for name, limit in limits.items()}
     options = PublishOptions(attribution=ATTRIBUTION, limits=NO_LIMITS | named, acceptance=acceptance)
-    return publisher.publish(catalog, [str(drop)], options, reader=read_drop)
+    return publisher.publish(catalog, [str(drop)], options)
 
 
 def without_some_places(folder: Path) -> Path:
@@ -218,7 +217,6 @@ def test_vanished_years_are_the_first_warning_where_a_setting_makes_them_one(
             severities={"vanished-figure": "warning"},
             attribution=ATTRIBUTION,
         ),
-        reader=read_drop,
     )
     assert outcome.result == "published"
     rules = [one.rule for one in outcome.report.findings if one.severity == "warning"]
@@ -230,7 +228,7 @@ def test_illustrative_releases_are_never_compared_with(catalog: Catalog, tmp_pat
     """Neither a real drop with made-up figures, nor the other way round."""
     other = write_drop(tmp_path / "real", locations=[location("36436", "Dickinson", "AL")])
     for drop in (illustrative(tmp_path / "demo"), other, illustrative(tmp_path / "demo2")):
-        outcome = publisher.publish(catalog, [str(drop)], PublishOptions(attribution=ATTRIBUTION), reader=read_drop)
+        outcome = publisher.publish(catalog, [str(drop)], PublishOptions(attribution=ATTRIBUTION))
         assert outcome.result == "published"
         assert outcome.report.comparison is None
 

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from config import resources
 from tests.support.country import COUNTED, FORECAST, PEOPLE, Country, census, make_country
 from tests.warehouse.altering import Alter, each, fill, noise, scale, shuffle, without
 from tests.warehouse.helpers import ATTRIBUTION, errors, finding
 from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS, Implausible, last_month
 from tests.warehouse.real_changes import REAL_CHANGES, RealChange
-from warehouse.drops.pipeline import read_drop
 from warehouse.publishing import build
 from warehouse.publishing import publish as publisher
 from warehouse.publishing.publish import PublishOptions, PublishOutcome
@@ -40,7 +38,6 @@ def autumn_of_2026() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(publisher, "first_open_year", lambda _: OPEN)
         patch.setattr(build, "datetime", Months)
-        patch.setattr(resources, "processors", lambda: 1)  # more threads take longer on so few figures
         yield
 
 
@@ -75,11 +72,11 @@ def made(tmp_path: Path, country: Country) -> Made:
 
 def published(catalog: Catalog, drop: Path, acceptance: Acceptance | None = None, **limits: float) -> PublishOutcome:
     options = PublishOptions(attribution=ATTRIBUTION, acceptance=acceptance, limits=limits)
-    return publisher.publish(catalog, [str(drop)], options, reader=read_drop)
+    return publisher.publish(catalog, [str(drop)], options)
 
 
 def checked(catalog: Catalog, drop: Path, **options: object) -> PublishOutcome:
-    return publisher.dry_run(catalog, [str(drop)], PublishOptions(**options), reader=read_drop)  # type: ignore[arg-type]
+    return publisher.dry_run(catalog, [str(drop)], PublishOptions(**options))  # type: ignore[arg-type]
 
 
 def causes(outcome: PublishOutcome) -> dict[str, Finding]:

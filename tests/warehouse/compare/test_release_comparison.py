@@ -23,7 +23,8 @@ from tests.support.drops import (
 from tests.warehouse.comparisons import UNCHANGED, figure
 from tests.warehouse.helpers import publish
 from warehouse.compare.release_comparison import compare, compare_releases, write_release_changes
-from warehouse.drops.pipeline import ReadRequest, read_drop
+from warehouse.drops.messages import ReadRequest
+from warehouse.drops.pipeline import read_drop
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.comparison import CHANGE_STEPS, SIZE_STEPS, Comparison, FigureChange, Mover, RecordChanges
 from warehouse.schema.errors import CatalogError

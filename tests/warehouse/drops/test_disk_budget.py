@@ -8,9 +8,10 @@ import pytest
 
 from tests.support.drops import people, write_drop, write_swelling
 from tests.warehouse.helpers import NO_LIMITS
-from warehouse.drops import pipeline
+from warehouse.drops import working_connection
 from warehouse.drops.disk_budget import disk_budget_for
-from warehouse.drops.pipeline import ReadRequest, ReadResult, read_drop
+from warehouse.drops.messages import ReadRequest, ReadResult
+from warehouse.drops.pipeline import read_drop
 from warehouse.files.full_disk import with_remedy
 from warehouse.publishing.publish import PublishOptions, dry_run, publish
 from warehouse.releases.catalog import Catalog
@@ -22,7 +23,7 @@ MB = 1_000_000
 @pytest.fixture
 def swelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A drop that decodes to 380 MB, where reading has 160 MB of memory."""
-    monkeypatch.setattr(pipeline, "_MEMORY_BYTES", 160 * MB)
+    monkeypatch.setattr(working_connection, "_MEMORY_BYTES", 160 * MB)
     drop = write_drop(tmp_path / "drop")
     write_swelling(drop / "projects.parquet", 14_000)
     return drop

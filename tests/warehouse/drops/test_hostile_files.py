@@ -29,7 +29,7 @@ from tests.warehouse.helpers import NO_LIMITS, examine
 from tests.warehouse.helpers import errors as refusals
 from warehouse.drops import pipeline
 from warehouse.drops.collection import collect
-from warehouse.drops.pipeline import ReadRequest, ReadResult
+from warehouse.drops.messages import ReadRequest, ReadResult
 from warehouse.drops.reader import read_in_subprocess
 from warehouse.schema.findings import Finding
 from warehouse.schema.printable import printable

@@ -9,7 +9,8 @@ import pytest
 
 from tests.support.drops import HOUSING, LOCATIONS, Rows, homes, location, people, wide_people, write_drop, write_table
 from tests.warehouse.helpers import finding, publish
-from warehouse.drops.pipeline import ReadRequest, ReadResult, read_drop
+from warehouse.drops.messages import ReadRequest, ReadResult
+from warehouse.drops.pipeline import read_drop
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.findings import make_report
 

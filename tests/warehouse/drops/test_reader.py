@@ -17,7 +17,7 @@ from tests.support.instance import children_of, is_alive
 from tests.support.waiting import PATIENCE, until
 from tests.warehouse.helpers import NO_LIMITS
 from warehouse.drops import reader, reader_main
-from warehouse.drops.pipeline import ReadRequest, ReadResult
+from warehouse.drops.messages import ReadRequest, ReadResult
 from warehouse.drops.reader import read_in_subprocess
 
 
@@ -192,7 +192,7 @@ def test_a_progress_display_that_breaks_leaves_no_reader(request_: ReadRequest) 
 
 _PUBLISHER = """
 import sys
-from warehouse.drops.pipeline import ReadRequest
+from warehouse.drops.messages import ReadRequest
 from warehouse.drops.reader import read_in_subprocess
 request = ReadRequest(paths=(sys.argv[1],), out=sys.argv[2], before=None)
 read_in_subprocess(request, lambda step: print(step, flush=True))

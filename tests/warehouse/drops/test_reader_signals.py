@@ -1,30 +1,48 @@
 """Whoever stops everything says nothing about the drop that was being read."""
 
 import os
+import re
 import signal
 from pathlib import Path
 
+import msgspec
+import pytest
+
 from tests.support.instance import children_of, is_alive
 from tests.support.waiting import until
-from warehouse.drops.pipeline import ReadRequest, ReadResult
+from warehouse.drops.messages import ReadRequest, ReadResult
 from warehouse.drops.reader import read_in_subprocess
 
 
 def read_with_a_signal(drop: Path, out: Path, number: int) -> ReadResult:
-    """Reads `drop`; the reader gets the signal at its first step."""
+    """Reads `drop`; the reader gets the signal while it waits for its request."""
     out.mkdir()
     sent: list[int] = []
+    encode = msgspec.msgpack.encode
 
-    def progress(_: str) -> None:
-        if not sent:
-            sent.extend(pid for pid in children_of(os.getpid()) if b"warehouse.drops.reader" in _command(pid))
-            for pid in sent:
-                os.kill(pid, number)
+    def signal_and_encode(request: object) -> bytes:
+        until(lambda: bool(_listening_readers()))
+        sent.extend(_listening_readers())
+        os.kill(sent[0], number)
+        return encode(request)
 
-    read = read_in_subprocess(ReadRequest(paths=(str(drop),), out=str(out), before=None), progress)
-    assert len(sent) == 1
-    until(lambda: not is_alive(sent[0]))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(msgspec.msgpack, "encode", signal_and_encode)
+        read = read_in_subprocess(ReadRequest(paths=(str(drop),), out=str(out), before=None), lambda _: None)
+    (reader,) = sent
+    until(lambda: not is_alive(reader))
     return read
+
+
+def _listening_readers() -> list[int]:
+    """Reader processes that have set what they do on signals."""
+    readers = (pid for pid in children_of(os.getpid()) if b"warehouse.drops.reader" in _command(pid))
+    return [pid for pid in readers if _ignores(pid, signal.SIGINT)]
+
+
+def _ignores(pid: int, number: int) -> bool:
+    (mask,) = re.findall(r"SigIgn:\s*([0-9a-f]+)", Path(f"/proc/{pid}/status").read_text())
+    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 def _command(pid: int) -> bytes:

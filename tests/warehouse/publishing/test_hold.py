@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.drops import POPULATION, people, write_drop
 from tests.warehouse.helpers import NO_LIMITS, finding
-from warehouse.drops.pipeline import read_drop
 from warehouse.publishing.approval import SeenWhenHeld
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
 from warehouse.releases.catalog import Catalog, Origin
@@ -37,7 +36,7 @@ def published(
         seen=seen,
         origin=Origin(by="a", host="b", paths=(), via="inbox", delivered=delivered),
     )
-    return publish(catalog, [str(drop)], options, reader=read_drop)
+    return publish(catalog, [str(drop)], options)
 
 
 def newer(tmp_path: Path, figure: int, name: str = "newer") -> Path:

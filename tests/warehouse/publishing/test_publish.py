@@ -24,7 +24,6 @@ from tests.support.drops import (
     write_wide_drop,
 )
 from tests.warehouse.helpers import contents, entries, figures, publish
-from warehouse.drops.pipeline import read_drop
 from warehouse.publishing import publish as publisher
 from warehouse.releases.catalog import Catalog
 
@@ -154,7 +153,7 @@ def test_an_instant_is_the_same_day_wherever_it_is_published(catalog: Catalog, t
 
 def test_steps_are_told_as_they_begin(catalog: Catalog, drop: Path) -> None:
     told: list[str] = []
-    publisher.publish(catalog, [str(drop)], progress=told.append, reader=read_drop)
+    publisher.publish(catalog, [str(drop)], progress=told.append)
     assert told[0] == "reading zip_city_aliases.parquet"
     assert told[-1] == "switching"
     assert {"validating", "writing population", "encoding entries"} <= set(told)

@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.drops import HOUSING, alias, homes, location, people, project, wide_people, write_drop, write_table
-from warehouse.drops.pipeline import ReadRequest, ReadResult, read_drop
+from warehouse.drops.messages import ReadRequest, ReadResult
+from warehouse.drops.pipeline import read_drop
 from warehouse.rules import failures
 from warehouse.rules.failures import prepare_folder, write_failures
 from warehouse.rules.row_rules import ROW_RULES

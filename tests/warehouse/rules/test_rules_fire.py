@@ -24,7 +24,6 @@ from tests.warehouse.helpers import NO_LIMITS, finding
 from tests.warehouse.helpers import publish as publish_good
 from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS
 from tests.warehouse.spoiling import add, file, good_drop, only
-from warehouse.drops.pipeline import read_drop
 from warehouse.drops.reader import read_in_subprocess
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, dry_run, publish
 from warehouse.releases.catalog import Catalog
@@ -86,7 +85,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
 
 
 def checked(catalog: Catalog, drop: Path, *withdrawn: str) -> PublishOutcome:
-    return dry_run(catalog, [str(drop)], PublishOptions(limits=NO_LIMITS, withdrawn=withdrawn), reader=read_drop)
+    return dry_run(catalog, [str(drop)], PublishOptions(limits=NO_LIMITS, withdrawn=withdrawn))
 
 
 @pytest.mark.parametrize("rule", NOTED)
@@ -129,7 +128,7 @@ def test_a_withdrawn_table_is_told(served: Catalog, tmp_path: Path) -> None:
 
 def test_a_cache_that_could_not_be_warmed_is_a_warning_and_the_release_live(catalog: Catalog, drop: Path) -> None:
     told = [fired("not-warmed", "the cache is away")]
-    outcome = publish(catalog, [str(drop)], PublishOptions(limits=NO_LIMITS), warm=lambda *_: told, reader=read_drop)
+    outcome = publish(catalog, [str(drop)], PublishOptions(limits=NO_LIMITS), warm=lambda *_: told)
     assert outcome.result == "published"
     found = finding(outcome, "not-warmed")
     assert (found.severity, found.message) == ("warning", "the cache is away")

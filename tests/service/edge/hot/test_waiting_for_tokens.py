@@ -13,7 +13,7 @@ from service.keys.store import KeyStore
 from service.quota.decision import allowed
 from service.quota.holding import Holding
 from service.quota.local_share import LocalShare
-from service.redis.client import StoreUnavailable
+from service.redis.errors import StoreUnavailable
 from tests.service.edge.hot.test_answers import TARGETS, Both, request
 from tests.support.connection import Connection
 from tests.support.served import served, with_keys

@@ -1,0 +1,13 @@
+"""Why the key store cannot do what somebody asked for."""
+
+
+class KeyStoreError(Exception):
+    """What the operator asked for cannot be done. The message is one line that says what to do."""
+
+
+class NoSuchKeyError(KeyStoreError):
+    """The store has no key with this id."""
+
+
+class ForeignStoreError(KeyStoreError):
+    """The store is not the one that our keys are in, or its sentinel is damaged, so that nobody knows (Decision 10)."""

@@ -1,0 +1,52 @@
+"""What the publisher and the process that reads a drop send each other (reader.py, reader_main.py)."""
+
+import msgspec
+
+from warehouse.releases.catalog import TableInfo
+from warehouse.rules.failures import FailureFile
+from warehouse.schema.findings import Finding
+
+
+class BaseRelease(msgspec.Struct, frozen=True):
+    """What reading a drop needs to know about the current release. Part of a `ReadRequest`."""
+
+    release: str  # its id
+    illustrative: bool
+    folder: str  # where its tables are
+    tables: tuple[str, ...]
+
+
+class ReadRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the publisher sends to the reader process. Made for one drop."""
+
+    paths: tuple[str, ...]
+    out: str  # an empty folder for the tables
+    before: BaseRelease | None  # the current release
+    withdrawn: tuple[str, ...] = ()  # tables not to keep from `before`
+    required: tuple[str, ...] = ()  # tables that the drop must bring
+    limits: dict[str, float] = {}  # by rule
+    partial: bool = False  # needed tables may be missing
+    failures: str | None = None  # a folder for the rows at fault
+
+
+class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a drop holds: the answer of the reader process to one `ReadRequest`.
+
+    If `no_drop` or `failure` is set, nothing else is.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    tables: dict[str, TableInfo] = {}  # written to `ReadRequest.out`, by name
+    kept: tuple[str, ...] = ()  # tables that stay as they are in the current release
+    illustrative: bool = False
+    attribution: tuple[str, ...] = ()
+    failures: tuple[FailureFile, ...] = ()  # written to `ReadRequest.failures`
+    no_drop: str | None = None  # why there was nothing to read
+    failure: str | None = None  # why the drop could not be read, if that is not its fault
+
+
+class ReaderLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line from the reader process: either the current step or the outcome."""
+
+    step: str | None = None
+    outcome: ReadResult | None = None
