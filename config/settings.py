@@ -138,7 +138,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Severities of publishing rules, like `carried-table=error, vanished-figure=warning`."),
     ] = {}
     keep_releases: Annotated[
-        int, Meta(ge=2, le=10_000, description="Releases kept by publishing; one in use is never retired.")
+        int,
+        Meta(
+            ge=2,
+            le=10_000,
+            description="Releases, and versions of the figures, kept by publishing; one in use is never retired.",
+        ),
     ] = 10
     warm: Annotated[
         Literal["all", "off"],

@@ -1,5 +1,6 @@
 """What tests of the warehouse ask of drops, reports and releases."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from warehouse.schema.findings import Finding, ValidationReport, make_report
 from warehouse.schema.tables import LOCATIONS
 
 ATTRIBUTION = ("Figures: somebody",)
-NO_LIMITS = {rule.name: 1e9 for rule in RULES.values() if rule.limit is not None and rule.name != "too-many-rows"}
+NO_LIMITS = {rule.name: math.inf for rule in RULES.values() if rule.limit is not None and rule.name != "too-many-rows"}
 
 
 def publish(catalog: Catalog, *paths: Path | str) -> PublishOutcome:

@@ -13,6 +13,7 @@ from tests.warehouse.altering import (
     copy,
     each,
     edit,
+    edit_aliases,
     exchange,
     fill,
     lose,
@@ -129,6 +130,10 @@ def _total_everywhere(country: Country) -> None:
     fill("tot_census_pop_2020", total, "NM")(country)
 
 
+def _nothing_if_small(figure: int) -> int:
+    return 0 if figure < 2_000 else figure
+
+
 def _mojibake(name: str) -> str:
     return f"{name[:3]}ñ{name[3:]}".encode().decode("latin-1")
 
@@ -188,9 +193,11 @@ ORDER = (
     Implausible("points-shuffled-at-first", "scattered-place", "TX", shuffle(POINT, "TX"), first=True),
     Implausible("aliases-shifted", "primary-alias-differs", "aliases or cities may be shuffled", _aliases_shifted),
     Implausible(
-        "aliases-of-another-state", "alias-of-other-state", "alias in another state", _aliases_like(("FL", "OH"))
+        "aliases-of-another-state", "alias-of-other-state", "aliases are in another state", _aliases_like(("FL", "OH"))
     ),
-    Implausible("primary-aliases-shuffled", "primary-alias-differs", "not their city", _aliases_shuffled, first=True),
+    Implausible(
+        "primary-aliases-shuffled", "primary-alias-differs", "not the city of their", _aliases_shuffled, first=True
+    ),
 )
 
 SCALE = (
@@ -232,6 +239,7 @@ SCALE = (
     Implausible("unknown-as-99999", "sentinel-figure", "to 99,999", fill(census(2019), 99_999, share=0.006)),
     Implausible("unknown-as-9999", "sentinel-figure", "to 9,999", fill(HOMES[1], 9_999, share=0.02)),
     Implausible("unknown-as-0", "zeroed-figure", "population 2018", fill(census(2018), 0, share=0.015)),
+    Implausible("small-figures-as-0", "zeros-gained", "became 0 in many", edit(HOMES[1], _nothing_if_small, "TX")),
     Implausible("a-default-at-first", "repeated-value", "2,500", fill(census(2020), 2_500, "CT"), first=True),
     Implausible("a-total-for-many", "repeated-value", "such as 87", _total_everywhere),
     Implausible(
@@ -255,12 +263,18 @@ ABSENCE = (
     Implausible("counties-gone", "place-value-lost", "lost their county", lose(COUNTY, share=0.5)),
     Implausible("points-of-a-state-gone", "place-value-lost", "DE 25", lose(POINT, "DE")),
     Implausible("counties-gone-at-first", "place-value-missing", "no county", lose(COUNTY, share=0.5), first=True),
-    Implausible("aliases-of-a-status-gone", "aliases-lost", "lost an alias", _primary_only),
+    Implausible("aliases-of-a-status-gone", "aliases-lost", "aliases are gone", _primary_only),
     Implausible(
         "aliases-of-a-state-gone",
         "aliases-lost",
         "TX",
         lambda country: country.keep_aliases(lambda zip_code: not zip_code.startswith("7")),
+    ),
+    Implausible(
+        "statuses-exchanged",
+        "alias-status-changed",
+        "is unacceptable, was acceptable",
+        edit_aliases("usps_status", {"acceptable": "unacceptable", "unacceptable": "acceptable"}.__getitem__),
     ),
 )
 

@@ -10,6 +10,8 @@ from warehouse.schema.tables import TABLES
 
 # Tables without figures or ids: only their number of rows tells whether many were lost.
 _COUNTED = tuple(table.name for table in TABLES if not table.needed and not table.has_ids)
+# Of fewer records, many may change in a month.
+_FEWEST_RECORDS = 20
 
 
 def drift_findings(comparison: Comparison, limits: RuleLimits, first_open_year: int) -> list[Finding]:
@@ -23,7 +25,8 @@ def drift_findings(comparison: Comparison, limits: RuleLimits, first_open_year: 
         *_coverage(comparison, limits, first_open_year),
         *_totals(comparison, limits, first_open_year),
         *_rows(comparison, limits),
-        *_records(comparison, limits),
+        *_records_lost(comparison, limits),
+        *_records_changed(comparison, limits),
         _summary(comparison),
     ]
 
@@ -146,7 +149,7 @@ def _rows(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
             )
 
 
-def _records(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
+def _records_lost(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
     limit = limits["records-lost"]
     for name, records in comparison.records.items():
         share = records.lost / records.old_count if records.old_count else 0
@@ -159,6 +162,26 @@ def _records(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
                 count=records.lost,
                 measured=share,
                 samples=records.lost_samples,
+            )
+
+
+def _records_changed(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
+    limit = limits["records-changed"]
+    for name, records in comparison.records.items():
+        many = {column: number for column, number in records.columns.items() if number >= _FEWEST_RECORDS}
+        shares = {column: number / records.common for column, number in many.items()}
+        beyond = sorted((column for column in shares if shares[column] > limit), key=lambda column: -shares[column])
+        if beyond:
+            share = f"{shares[beyond[0]]:.0%} of {records.common:,}, limit {limit:.0%}"
+            yield make_finding(
+                "records-changed",
+                f"many records of {name} have another {', '.join(beyond)} ({share}); "
+                "columns may be exchanged, shuffled, emptied or in another unit",
+                table=name,
+                column=beyond[0] if len(beyond) == 1 else None,
+                count=many[beyond[0]],
+                measured=shares[beyond[0]],
+                samples=tuple(f"{column}: {many[column]:,} of {records.common:,}" for column in beyond[:5]),
             )
 
 

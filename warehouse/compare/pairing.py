@@ -58,6 +58,13 @@ def total_figures(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(sql.statement(statement))
 
 
+def pair_baseline(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """Creates `since_baseline` from the release in `folder` and the tables of `pair_releases`."""
+    view_figures(connection, "baseline_figures", folder)
+    rows = sql.rows_of(table_file(folder, LOCATIONS.name))
+    connection.execute(sql.statement("since_baseline", locations=rows))
+
+
 def _name_states(connection: duckdb.DuckDBPyConnection) -> None:
     columns = [[state.code for state in STATES], [state.fips for state in STATES], [state.box for state in STATES]]
     connection.execute(sql.statement("known_states"), columns)

@@ -1,5 +1,6 @@
 """Checks the figures and places of a release for data that is well-formed and may be wrong (plausibility.sql)."""
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -8,18 +9,16 @@ import duckdb
 import msgspec
 
 from warehouse import sql
-from warehouse.compare.pairing import pair_releases, total_figures, view_figures
+from warehouse.compare.pairing import pair_baseline, pair_releases, total_figures
 from warehouse.files.full_disk import says_full
 from warehouse.rules.all_rules import RuleLimits, make_finding, shown_limit
 from warehouse.rules.failures import FailureFile, write_failures
-from warehouse.rules.plausibility_rules import FIGURE_RULES, PLACE_RULES, SLOW_DRIFT, STATES_LOST, PlausibilityRule
-from warehouse.schema.findings import Finding
-from warehouse.schema.tables import ALIASES, HOUSING, LOCATIONS, POPULATION
+from warehouse.rules.plausibility_rules import BASELINE_RULES, FIGURE_RULES, PLACE_RULES, STATES_LOST, PlausibilityRule
+from warehouse.schema.findings import COUNTRY, Finding
+from warehouse.schema.tables import ALIASES, HOUSING, POPULATION
 
 _MOST_SAMPLES = 5
 _MOST_NAMES = 3
-# In a single state, this many times the share may be at fault that may be in the country.
-_STATE_FACTOR = 10
 _FEW_ZIP_CODES = 10
 # Of fewer, no shares and likenesses are taken.
 _FEWEST_ZIP_CODES = 100
@@ -95,7 +94,7 @@ def judge_plausibility(
         if rule is not STATES_LOST and (old is not None or not rule.compares):
             asking.ask(rule)
     if baseline is not None:
-        asking.ask_slow_drift(baseline)
+        asking.ask_baseline(baseline)
     return asking.answer()
 
 
@@ -123,13 +122,15 @@ class _Asking:
     def answer(self) -> Plausibility:
         return Plausibility(tuple(self._findings), self._faults)
 
-    def ask(self, rule: PlausibilityRule) -> None:
+    def ask(self, rule: PlausibilityRule, since: str = "") -> None:
         limit = self._limits[rule.name]
+        if math.isinf(limit):
+            return
         text = sql.statement(rule.query, limit=repr(float(limit)))
         if rule.asks == "places":
             places = self._places(text, rule.among)
             found = _places_finding(rule, places, limit) if places else None
-            select = sql.statement("places_at_fault", faults=text)
+            select = sql.statement("places_at_fault", faults=text, table=rule.table)
         else:
             if rule.asks == "cells":
                 cells = [_Cells(*row) for row in self._rows("sum_up_cells", faults=text)]
@@ -138,19 +139,22 @@ class _Asking:
             else:
                 totals = [_Total(*row) for row in self._connection.execute(text).fetchall()]
                 select = sql.statement("totals_at_fault", lines=text)
-            found = _figures_finding(rule, totals, limit) if totals else None
+            found = _figures_finding(rule, totals, limit, since) if totals else None
         if found is not None:
             self._findings.append(found)
             self._faults[rule.name] = select
 
-    def ask_slow_drift(self, baseline: Path) -> None:
+    def ask_baseline(self, baseline: Path) -> None:
         try:
-            view_figures(self._connection, "baseline_figures", baseline)
-            self.ask(SLOW_DRIFT)
+            pair_baseline(self._connection, baseline)
+            for rule in BASELINE_RULES:
+                self.ask(rule, f" since {baseline.parent.name}")
         except duckdb.Error as error:  # a release of long ago must not keep a new one from going live
             if isinstance(error, duckdb.OutOfMemoryException) or says_full(error):
                 raise
-            message = f"{baseline.parent.name} cannot be read, so drift since then is not known: {sql.reason(error)}"
+            message = (
+                f"{baseline.parent.name} cannot be read, so what changed since then is not known: {sql.reason(error)}"
+            )
             self._findings.append(make_finding("unreadable-baseline", message))
 
     def _places(self, faults: str, among: str) -> list[_Places]:
@@ -165,41 +169,55 @@ class _Asking:
         return rows
 
 
-def _figures_finding(rule: PlausibilityRule, totals: list[_Total], limit: float) -> Finding:
+def _figures_finding(rule: PlausibilityRule, totals: list[_Total], limit: float, since: str) -> Finding:
     states = [one.state for one in totals if one.state is not None]
     figures = list(dict.fromkeys(one.figure for one in totals))
     tables = {POPULATION.name if figure.startswith("population ") else HOUSING.name for figure in figures}
     where = f" in {_listed(states)}" if states else ""
     return make_finding(
         rule.name,
-        f"{rule.told}{where}: {_listed(figures)} (limit {shown_limit(rule.unit, limit)}); {rule.cause}",
+        f"{rule.told}{since}{where}: {_listed(figures)} (limit {shown_limit(rule.unit, limit)}); {rule.cause}",
         table=tables.pop() if len(tables) == 1 else None,
         column=figures[0] if len(figures) == 1 else None,
         count=max(one.count for one in totals),
         measured=max(one.measured for one in totals),
+        measured_in=_worst_of_states(totals) if rule.by_state else {},
         samples=tuple(one.detail for one in totals[:_MOST_SAMPLES]),
     )
+
+
+def _worst_of_states(totals: Iterable[_Total]) -> dict[str, float]:
+    worst: dict[str, float] = {}
+    for one in totals:
+        where = one.state or COUNTRY
+        worst[where] = max(worst.get(where, 0), one.measured)
+    return worst
 
 
 def _places_finding(rule: PlausibilityRule, places: list[_Places], limit: float) -> Finding | None:
     count, total = sum(one.count for one in places), sum(one.total for one in places)
     # a few ZIP codes of a state may always be at fault, unless they are all that it had
     many = [one for one in places if one.count >= _FEW_ZIP_CODES or (rule is STATES_LOST and one.count == one.total)]
-    worst = max(many, key=lambda one: one.share, default=None)
-    measured = max(count / total if total else 0, worst.share / _STATE_FACTOR if worst else 0)
-    if measured <= limit:
+    in_states = [one for one in many if one.share > limit * rule.state_factor]
+    measured_in = {one.state: one.share for one in in_states}
+    national = count / total if total else 0
+    if national > limit:
+        measured_in[COUNTRY] = national
+    if not measured_in:
         return None
-    in_states = [one for one in many if one.share > limit * _STATE_FACTOR]
+    worst = max(in_states, key=lambda one: one.share, default=None)
     shown = sorted(in_states or [one for one in places if one.count], key=lambda one: -one.count)
-    share = f"{worst.share:.0%} in {worst.state}" if worst and in_states else f"{count / total:.1%} of the country"
-    in_a_state = shown_limit("share", min(1, limit * _STATE_FACTOR))
+    noun = "aliases" if rule.table == ALIASES.name else "ZIP codes"
+    share = f"{worst.share:.0%} in {worst.state}" if worst else f"{national:.1%} of the country"
+    in_a_state = shown_limit("share", min(1, limit * rule.state_factor))
     return make_finding(
         rule.name,
-        f"{count:,} of {total:,} ZIP codes {rule.told}, in {_listed(f'{one.state} {one.count:,}' for one in shown)} "
+        f"{count:,} of {total:,} {noun} {rule.told}, in {_listed(f'{one.state} {one.count:,}' for one in shown)} "
         f"({share}; limit {shown_limit('share', limit)}, in a state {in_a_state}); {rule.cause}",
-        table=ALIASES.name if "alias" in rule.name else LOCATIONS.name,
+        table=rule.table,
         count=count,
-        measured=measured,
+        measured=max(national, worst.share / rule.state_factor if worst else 0),
+        measured_in=measured_in,
         samples=tuple(sample for one in shown for sample in one.samples)[:_MOST_SAMPLES],
     )
 

@@ -164,15 +164,17 @@ def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dic
             "records_changed",
             id=table.key[0],
             columns=", ".join(table.column_names),
+            changes=", ".join(sql.statement("column_changes", column=name) for name in table.column_names),
             old=_servable(table.name, old),
             new=_servable(table.name, new),
         )
-        ((count, gained, lost, changed, samples),) = connection.execute(text).fetchall()
+        ((count, gained, lost, changed, samples, columns),) = connection.execute(text).fetchall()
         found[table.name] = RecordChanges(
             old_count=count,
             gained=gained,
             lost=lost,
             changed=changed,
+            columns={name: number for name, number in zip(table.column_names, columns, strict=True) if number},
             lost_samples=tuple(samples),
         )
     return found

@@ -7,8 +7,20 @@ from warehouse.releases.catalog import Catalog, Manifest, TableInfo
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
 
-# Somebody accepted what these rules found, so drift is measured from there on.
-_DRIFT = frozenset(("total-drift", "state-drift", "slow-drift", "uniform-scale"))
+# Somebody accepted what these rules found, so slow changes are measured from there on.
+_REBASED_BY = frozenset(
+    (
+        "total-drift",
+        "state-drift",
+        "slow-drift",
+        "uniform-scale",
+        "slow-loss",
+        "coverage-lost",
+        "coverage-lost-in-state",
+        "coverage-lost-in-county",
+        "zip-codes-lost",
+    )
+)
 _MOST_OF_A_MONTH = 20  # days
 _HALF_A_YEAR = 6  # months; a month's number does not say of which year it is
 
@@ -28,11 +40,11 @@ def kept_releases(catalog: Catalog, current: Manifest) -> list[Manifest]:
 
 
 def baseline_of(kept: Sequence[Manifest]) -> Manifest | None:
-    """The oldest of the `kept_releases`, or the last one whose drift was accepted. None: it is the current one."""
+    """The oldest of the `kept_releases`, or the last whose changes somebody accepted. None: it is the current one."""
     baseline = None
     for manifest in kept:
         baseline = manifest
-        if manifest.acceptance is not None and _DRIFT & set(manifest.acceptance.rules):
+        if manifest.acceptance is not None and _REBASED_BY & set(manifest.acceptance.rules):
             break
     return baseline if baseline is not kept[0] else None
 

@@ -24,7 +24,7 @@ from warehouse.publishing.approval import SeenWhenHeld, approval_findings
 from warehouse.publishing.history import baseline_of, delivered_before, kept_releases, older_than_current
 from warehouse.releases.catalog import Catalog, Manifest, Origin, TableInfo
 from warehouse.releases.table_files import content_of, table_file
-from warehouse.rules.acceptance import check_acceptance, check_hold, check_severities, fold, judge
+from warehouse.rules.acceptance import check_acceptance, check_hold, check_severities, fold, judge, used
 from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.rules.failures import FailureFile, prepare_folder
 from warehouse.schema.comparison import Comparison
@@ -146,8 +146,9 @@ class _Publication:
         try:
             with connect_within(budget, self._staged.parent) as connection:
                 options = self._options
+                accepted = used(options.acceptance, outcome.report.findings)
                 manifest = build.build_release(
-                    connection, self._tables, self._staged, contents, outcome.report, options.acceptance, options.origin
+                    connection, self._tables, self._staged, contents, outcome.report, accepted, options.origin
                 )
         except (duckdb.Error, OSError) as error:
             excess = budget.excess(error, self._staged)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.instances import live_instances
 from warehouse.schema.errors import CatalogError
+from warehouse.schema.tables import HOUSING, POPULATION
 
 
 def in_use(catalog: Catalog) -> set[str]:
@@ -39,15 +40,27 @@ def retire(catalog: Catalog, releases: Sequence[str]) -> list[str]:
 
 
 def retire_all_but(catalog: Catalog, keep: int) -> list[str]:
-    """Removes all releases except the `keep` newest and those in use; returns the ids of those it removed.
+    """Removes surplus releases; returns their ids.
+
+    Those in use stay, the `keep` newest, and the newest of each of the `keep` last versions of the figures: a table of
+    something else that comes every day must not push out the months that slow drift is measured against.
 
     Raises:
         BusyError: if a publisher is at work.
     """
     with catalog.changing():
-        used = in_use(catalog)
+        kept = in_use(catalog) | set(_last_figures(catalog, keep))
         surplus = catalog.names()[keep:]
-        return _remove(catalog, [release for release in surplus if release not in used])
+        return _remove(catalog, [release for release in surplus if release not in kept])
+
+
+def _last_figures(catalog: Catalog, versions: int) -> list[str]:
+    """The newest release of each of the last `versions` of the figures."""
+    newest: dict[tuple[str, ...], str] = {}
+    for manifest in catalog.all():
+        tables = (manifest.tables.get(table.name) for table in (POPULATION, HOUSING))
+        newest.setdefault(tuple(info.checksum if info else "" for info in tables), manifest.id)
+    return list(newest.values())[:versions]
 
 
 def _remove(catalog: Catalog, releases: Sequence[str]) -> list[str]:

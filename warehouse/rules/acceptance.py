@@ -9,14 +9,16 @@ import msgspec
 from warehouse.rules.all_rules import RULES
 from warehouse.rules.rule import Rule, Unit
 from warehouse.schema.errors import WarehouseError
-from warehouse.schema.findings import Acceptance, Finding, Severity
+from warehouse.schema.findings import COUNTRY, Acceptance, Finding, Severity
+from warehouse.schema.states import STATES
 from warehouse.schema.tables import ALIASES, LOCATIONS
 
 _PLACES = (LOCATIONS.name, ALIASES.name)
+_STATES = {state.code for state in STATES}
 
 
 def parse_acceptance(words: Sequence[str], reason: str, by: str, at: datetime) -> Acceptance | None:
-    """The acceptance that `words` ask for, such as ``total-drift=8%`` or ``missing-figure``. None without words.
+    """The acceptance that `words` ask for: ``total-drift=8%``, ``state-drift:TX=8%``, ``missing-figure``. None without.
 
     Raises:
         WarehouseError: if a rule cannot be accepted, needs a bound and has none, or has none and is given one.
@@ -24,8 +26,11 @@ def parse_acceptance(words: Sequence[str], reason: str, by: str, at: datetime) -
     limits: dict[str, float] = {}
     names: list[str] = []
     for word in words:
-        name, bounded, bound = (part.strip() for part in word.partition("="))
+        what, bounded, bound = (part.strip() for part in word.partition("="))
+        name, _, state = what.partition(":")
         rule = _acceptable(name)
+        if state and not (rule.by_state and (state in _STATES or state == COUNTRY)):
+            raise WarehouseError(f"--accept {word}: {_misplaced(rule, state)}")
         names.append(name)
         if rule.limit is None:
             if bounded:
@@ -33,12 +38,12 @@ def parse_acceptance(words: Sequence[str], reason: str, by: str, at: datetime) -
             continue
         if not bound:
             raise _unbounded(rule)
-        limits[name] = _number(name, rule.unit, bound)
+        limits[what] = _number(what, rule.unit, bound)
     return Acceptance(rules=tuple(dict.fromkeys(names)), limits=limits, reason=reason, by=by, at=at) if names else None
 
 
 def accept_found(findings: Iterable[Finding], reason: str, by: str, at: datetime) -> Acceptance:
-    """The acceptance of the errors among `findings`, each as far as it goes and no further.
+    """The acceptance of the errors among `findings`, each as far as it goes, in the states where it does.
 
     Raises:
         WarehouseError: if one of them cannot be accepted.
@@ -47,8 +52,11 @@ def accept_found(findings: Iterable[Finding], reason: str, by: str, at: datetime
     rules = {finding.rule: _acceptable(finding.rule) for finding in errors}
     limits: dict[str, float] = {}
     for finding in errors:
-        if rules[finding.rule].limit is not None and finding.measured is not None:
-            limits[finding.rule] = max(limits.get(finding.rule, 0), finding.measured)
+        if rules[finding.rule].limit is None or finding.measured is None:
+            continue
+        places = {f"{finding.rule}:{where}": measured for where, measured in finding.measured_in.items()}
+        for what, measured in (places or {finding.rule: finding.measured}).items():
+            limits[what] = max(limits.get(what, 0), measured)
     return Acceptance(rules=tuple(rules), limits=limits, reason=reason, by=by, at=at)
 
 
@@ -116,7 +124,8 @@ def check_acceptance(acceptance: Acceptance | None) -> None:
     """Raises WarehouseError if it names a rule that cannot be accepted, or lacks a bound where one is needed."""
     for name in acceptance.rules if acceptance else ():
         rule = _acceptable(name)
-        if rule.limit is not None and acceptance is not None and name not in acceptance.limits:
+        bounded = {what.partition(":")[0] for what in acceptance.limits} if acceptance else ()
+        if rule.limit is not None and name not in bounded:
             raise _unbounded(rule)
 
 
@@ -157,8 +166,33 @@ def _unbounded(rule: Rule) -> WarehouseError:
 def _covers(acceptance: Acceptance, finding: Finding) -> bool:
     if finding.rule not in acceptance.rules:
         return False
-    bound = acceptance.limits.get(finding.rule, math.inf)
-    return finding.measured is None or finding.measured <= bound
+    rule = RULES[finding.rule]
+    if rule.limit is None or finding.measured is None:
+        return True
+    whole = acceptance.limits.get(rule.name, -1.0)
+    if not finding.measured_in:
+        return finding.measured <= whole
+    return all(
+        measured
+        <= acceptance.limits.get(f"{rule.name}:{where}", whole if where == COUNTRY else whole * rule.state_factor)
+        for where, measured in finding.measured_in.items()
+    )
+
+
+def used(acceptance: Acceptance | None, judged: Iterable[Finding]) -> Acceptance | None:
+    """What of `acceptance` let a finding through; None if nothing did. Only this is worth remembering."""
+    accepted = {finding.rule for finding in judged if finding.accepted is not None}
+    rules = tuple(name for name in acceptance.rules if name in accepted) if acceptance else ()
+    if acceptance is None or not rules:
+        return None
+    limits = {what: bound for what, bound in acceptance.limits.items() if what.partition(":")[0] in accepted}
+    return msgspec.structs.replace(acceptance, rules=rules, limits=limits)
+
+
+def _misplaced(rule: Rule, state: str) -> str:
+    if not rule.by_state:
+        return f"{rule.name} does not judge states by themselves"
+    return f"no state has the code {state}; for the country as a whole, write {rule.name}:{COUNTRY}=LIMIT"
 
 
 def _number(name: str, unit: Unit, text: str) -> float:
@@ -170,4 +204,6 @@ def _number(name: str, unit: Unit, text: str) -> float:
     if not (0 <= number < math.inf) or (percent and unit != "share"):
         wanted = "a share such as 8%" if unit == "share" else f"a number of {unit}"
         raise WarehouseError(f"--accept {name}={text}: expected {wanted}")
+    if unit == "share" and number > 1 and not percent:
+        raise WarehouseError(f"--accept {name}={text} would be {number:.0%}: write it as a percentage, such as 8%")
     return number

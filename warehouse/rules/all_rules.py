@@ -10,7 +10,9 @@ from warehouse.rules.plausibility_rules import PLAUSIBILITY_RULES
 from warehouse.rules.row_rules import ROW_RULES
 from warehouse.rules.rule import Rule, Unit
 from warehouse.schema.errors import WarehouseError
-from warehouse.schema.findings import Finding
+from warehouse.schema.findings import COUNTRY, Finding
+
+_FEW_STATES = 3
 
 RULES: dict[str, Rule] = {
     rule.name: rule for rule in (*FILE_RULES, *COLUMN_RULES, *ROW_RULES, *DRIFT_RULES, *PLAUSIBILITY_RULES)
@@ -22,7 +24,7 @@ def make_finding(name: str, message: str, **members: Any) -> Finding:
     rule = RULES[name]
     remedy = members.pop("remedy", rule.remedy)
     if rule.override:
-        accept = f"if it is right, publish with --accept {name}{_bound(rule, members.get('measured'))} --reason TEXT"
+        accept = f"if it is right, publish with {_accept(rule, members)} --reason TEXT"
         remedy = f"{remedy}; {accept}" if remedy else accept
     return Finding(severity=rule.severity, rule=name, message=message, remedy=remedy, **members)
 
@@ -32,13 +34,18 @@ def shown_limit(unit: Unit, limit: float) -> str:
     return f"{limit * 100:,.4g}%" if unit == "share" else f"{limit:,.0f} {unit}"
 
 
-def _bound(rule: Rule, measured: float | None) -> str:
-    """The bound to accept, just above what was measured: ``=7.4%``."""
+def _accept(rule: Rule, members: Mapping[str, Any]) -> str:
+    """The options that accept a finding, bounded just above what was measured, in a few states if it is only there."""
     if rule.limit is None:
-        return ""
-    if measured is None:
-        return "=LIMIT"
-    return f"={math.ceil(measured * 1000) / 10:g}%" if rule.unit == "share" else f"={math.ceil(measured)}"
+        return f"--accept {rule.name}"
+    measured, states = members.get("measured"), members.get("measured_in", {})
+    if states and COUNTRY not in states and len(states) <= _FEW_STATES:
+        return " ".join(f"--accept {rule.name}:{state}={_bound(rule, states[state])}" for state in sorted(states))
+    return f"--accept {rule.name}={'LIMIT' if measured is None else _bound(rule, measured)}"
+
+
+def _bound(rule: Rule, measured: float) -> str:
+    return f"{math.ceil(round(measured * 1000, 6)) / 10:g}%" if rule.unit == "share" else f"{math.ceil(measured)}"
 
 
 class RuleLimits:
@@ -51,9 +58,19 @@ class RuleLimits:
         if unknown:
             raise WarehouseError(f"no limit is called {unknown[0]}; the limits are {', '.join(limited)}")
         self._set = dict(settings or {})
+        for name, limit in self._set.items():
+            _check_unit(RULES[name], limit)
 
     def __getitem__(self, name: str) -> float:
         limit = self._set.get(name, RULES[name].limit)
         if limit is None:
             raise KeyError(name)
         return limit
+
+
+def _check_unit(rule: Rule, limit: float) -> None:
+    """Raises WarehouseError if a limit is hardly meant as it stands: 8 for 8%, or 5% of a count."""
+    if rule.unit == "share" and 1 < limit < math.inf:
+        raise WarehouseError(f"the limit of {rule.name} is {limit:.0%}: a share is at most 100%, or inf for no limit")
+    if rule.unit != "share" and 0 < limit < 1:
+        raise WarehouseError(f"the limit of {rule.name} is a number of {rule.unit}, not {limit:g}")

@@ -8,9 +8,11 @@ _STALE = (
     "total-drift",
     "state-drift",
     "slow-drift",
+    "slow-loss",
     "uniform-scale",
     "coverage-lost",
     "figures-moved",
+    "records-changed",
 )
 
 DRIFT_RULES: tuple[Rule, ...] = (
@@ -36,7 +38,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
         about="Share of the ZIP codes with a figure that lost it, while others keep it; of open figures twice as much.",
         limit=0.02,
         override=True,
-        explains=("total-drift",),
+        explains=("total-drift", "slow-loss"),
     ),
     Rule(
         name="total-drift",
@@ -58,6 +60,14 @@ DRIFT_RULES: tuple[Rule, ...] = (
         severity="error",
         about="Share of the current release's records (projects) that no query would find any more.",
         limit=0.2,
+        override=True,
+    ),
+    Rule(
+        name="records-changed",
+        severity="error",
+        about="Share of the records (projects) of both releases whose value in a column changed, if 20 or more did.",
+        remedy="check the export against its source",
+        limit=0.25,
         override=True,
     ),
     Rule(

@@ -35,7 +35,8 @@ def write_failures(
     """Writes the rows of `select` to ``<folder>/<rule>.parquet``. Several statements go into one file.
 
     The file has the text columns rule, table, file, key, column, value and cause, and the whole number row. A statement
-    need not have all of them; columns of its own come after these. `folder` must exist (`prepare_folder`).
+    need not have all of them; columns of its own come after these: of plausibility, state, old and new.
+    `folder` must exist (`prepare_folder`).
 
     Raises:
         duckdb.Error: if the rows cannot be read or written.

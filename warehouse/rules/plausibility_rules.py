@@ -9,6 +9,7 @@ from typing import Literal
 
 from warehouse.rules.rule import Rule, Unit
 from warehouse.schema.findings import Severity
+from warehouse.schema.tables import ALIASES, LOCATIONS
 
 
 class PlausibilityRule(Rule, frozen=True, kw_only=True):
@@ -27,7 +28,13 @@ class PlausibilityRule(Rule, frozen=True, kw_only=True):
     severity: Severity = "error"
     override: bool = True
     unit: Unit = "share"
+    by_state: bool = True
     remedy: str | None = "check the export against its source"
+
+    @property
+    def table(self) -> str:
+        """The table of the places that it judges."""
+        return ALIASES.name if "alias" in self.name else LOCATIONS.name
 
     @property
     def query(self) -> str:
@@ -87,6 +94,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="absurd-figure",
         asks="cells",
+        by_state=False,
         limit=0,
         unit="ZIP codes",
         about="ZIP codes whose figure became more than twenty times as large, and 5,000 or more.",
@@ -97,6 +105,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="leaping-figure",
         asks="cells",
+        by_state=False,
         limit=5,
         unit="ZIP codes",
         about="Larger ZIP codes whose figure became more than five times as large or as small.",
@@ -107,6 +116,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="zeroed-figure",
         asks="cells",
+        by_state=False,
         limit=2,
         unit="ZIP codes",
         about="ZIP codes whose figure was 200 or more and became 0.",
@@ -115,8 +125,18 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         explains=("leaping-figure", "figures-moved", "state-drift", "total-drift", "slow-drift", *_SERIES, *_RATIOS),
     ),
     PlausibilityRule(
+        name="zeros-gained",
+        asks="totals",
+        limit=0.03,
+        about="Share of a state's ZIP codes whose figure became 0, however small it was.",
+        told="figures became 0 in many ZIP codes",
+        cause="0 may stand for an unknown figure, which must be empty",
+        explains=("zeroed-figure", "leaping-figure", "figures-moved", "state-drift", "total-drift", "slow-drift"),
+    ),
+    PlausibilityRule(
         name="sentinel-figure",
         asks="cells",
+        by_state=False,
         compares=False,
         limit=1,
         unit="ZIP codes",
@@ -128,6 +148,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="repeated-value",
         asks="cells",
+        by_state=False,
         compares=False,
         limit=25,
         unit="ZIP codes",
@@ -139,6 +160,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="repeated-figure",
         asks="totals",
+        by_state=False,
         compares=False,
         limit=0.5,
         about="Share of the larger ZIP codes in which two years or housing figures are equal.",
@@ -162,7 +184,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of a state's ZIP codes with a figure that lost it.",
         told="figures are gone in many ZIP codes",
         cause="a part of the export may be missing, or a join lost rows",
-        explains=("coverage-lost", "coverage-lost-in-county", "total-drift"),
+        explains=("coverage-lost", "coverage-lost-in-county", "total-drift", "slow-loss"),
     ),
     PlausibilityRule(
         name="coverage-lost-in-county",
@@ -171,7 +193,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the ZIP codes of a county, ten or more, that lost a figure.",
         told="figures are gone in most ZIP codes of a county",
         cause="a part of the export may be missing, or a join lost rows",
-        explains=("coverage-lost", "total-drift"),
+        explains=("coverage-lost", "total-drift", "slow-loss"),
     ),
     PlausibilityRule(
         name="series-drift",
@@ -195,6 +217,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="series-leap",
         asks="totals",
+        by_state=False,
         compares=False,
         limit=60,
         unit="ZIP codes",
@@ -233,18 +256,32 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
 )
 
-SLOW_DRIFT = PlausibilityRule(
-    name="slow-drift",
-    asks="totals",
-    limit=0.06,
-    about="Change of a national total since the baseline, the oldest release kept; in a state twice as much.",
-    told="totals moved far since the baseline release",
-    cause="small losses of each month may add up",
+# Compared with the baseline: the oldest release kept, or the last one of which somebody accepted a change.
+BASELINE_RULES = (
+    PlausibilityRule(
+        name="slow-drift",
+        asks="totals",
+        state_factor=2,
+        limit=0.06,
+        about="Change of a national total since the baseline, the oldest release kept; in a state twice as much.",
+        told="totals moved far",
+        cause="small changes of each month may add up",
+    ),
+    PlausibilityRule(
+        name="slow-loss",
+        asks="totals",
+        state_factor=5,
+        limit=0.02,
+        about="Share of the ZIP codes with a figure in the baseline that lack it now; in a state five times as many.",
+        told="figures were lost",
+        cause="small losses of each month may add up",
+    ),
 )
 
 STATES_LOST = PlausibilityRule(
     name="zip-codes-lost",
     asks="places",
+    state_factor=10,
     among="old_places",
     limit=0.005,
     about="Share of the current release's ZIP codes that the drop lacks.",
@@ -254,6 +291,7 @@ STATES_LOST = PlausibilityRule(
         "coverage-lost",
         "coverage-lost-in-state",
         "coverage-lost-in-county",
+        "slow-loss",
         "total-drift",
         "rows-lost",
         "aliases-lost",
@@ -266,6 +304,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="place-value-lost",
         asks="places",
+        state_factor=10,
         among="old_places",
         limit=0.02,
         about="Share of the ZIP codes that lost their county or coordinates.",
@@ -276,6 +315,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="place-value-missing",
         asks="places",
+        state_factor=10,
         compares=False,
         limit=0.02,
         about="Share of the ZIP codes without a county or coordinates, military ones aside.",
@@ -285,6 +325,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="place-outside-state",
         asks="places",
+        state_factor=10,
         compares=False,
         limit=0.005,
         about="Share of the ZIP codes whose coordinates are outside their state.",
@@ -295,6 +336,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="zip-of-other-state",
         asks="places",
+        state_factor=10,
         compares=False,
         limit=0.001,
         about="Share of the ZIP codes whose first three digits belong to another state.",
@@ -314,6 +356,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="state-changed",
         asks="places",
+        state_factor=10,
         among="old_places",
         limit=0.001,
         about="Share of the ZIP codes that are in another state than before.",
@@ -324,6 +367,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="county-of-other-state",
         asks="places",
+        state_factor=10,
         compares=False,
         limit=0.01,
         about="Share of the ZIP codes whose county code begins with the number of another state.",
@@ -334,6 +378,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="same-place",
         asks="places",
+        state_factor=10,
         compares=False,
         limit=0.001,
         about="Share of the ZIP codes in one county of over 1,500, or at one point with over 500 others.",
@@ -344,6 +389,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="county-name-differs",
         asks="places",
+        state_factor=10,
         compares=False,
         limit=0.005,
         about="Share of the ZIP codes whose county has another name in most ZIP codes with its code.",
@@ -354,6 +400,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="other-county",
         asks="places",
+        state_factor=10,
         among="old_places",
         limit=0.02,
         about="Share of the ZIP codes now in a county, by code or name, that others were in before; new ones aside.",
@@ -364,6 +411,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="other-city",
         asks="places",
+        state_factor=10,
         among="old_places",
         limit=0.01,
         about="Share of the ZIP codes that now have a city that others of the state had before; new names aside.",
@@ -374,6 +422,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="city-like-county",
         asks="places",
+        state_factor=10,
         compares=False,
         limit=0.01,
         about="Share of the ZIP codes whose city is called a county.",
@@ -391,6 +440,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="cut-to-length",
         asks="places",
+        state_factor=10,
         compares=False,
         limit=0.005,
         about="Share of the ZIP codes whose city is as long as the longest one.",
@@ -401,6 +451,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="name-cut",
         asks="places",
+        state_factor=10,
         among="old_places",
         limit=0.002,
         about="Share of the ZIP codes whose city or county is only the beginning of its former name.",
@@ -411,6 +462,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="renamed-city",
         asks="places",
+        state_factor=10,
         among="old_places",
         limit=0.05,
         about="Share of the ZIP codes whose city has a new name, beyond case, accents and punctuation.",
@@ -421,6 +473,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="moved-place",
         asks="places",
+        state_factor=10,
         limit=0.01,
         about="Share of the ZIP codes whose coordinates moved by more than 25 km.",
         told="moved by more than 25 km",
@@ -430,6 +483,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="scattered-place",
         asks="places",
+        state_factor=10,
         compares=False,
         limit=0.05,
         about="Share of the ZIP codes that are more than 100 km from the middle of their county.",
@@ -439,44 +493,58 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlausibilityRule(
         name="alias-of-other-state",
         asks="places",
+        state_factor=10,
         among="new_aliases",
         compares=False,
         limit=0.005,
         about="Share of the aliases that are in another state than their ZIP code.",
-        told="have an alias in another state",
+        told="are in another state than their ZIP code",
         cause="aliases may be shifted among ZIP codes",
         explains=("aliases-gained", "aliases-lost", "primary-alias-differs"),
     ),
     PlausibilityRule(
         name="primary-alias-differs",
         asks="places",
+        state_factor=10,
         among="new_aliases WHERE status = 'primary'",
         compares=False,
         limit=0.05,
         about="Share of the primary aliases that are not the city of their ZIP code.",
-        told="have a primary alias that is not their city",
+        told="are primary and not the city of their ZIP code",
         cause="aliases or cities may be shuffled, or from another month",
         explains=("aliases-gained", "aliases-lost"),
     ),
     PlausibilityRule(
+        name="alias-status-changed",
+        asks="places",
+        state_factor=10,
+        among="old_aliases",
+        limit=0.05,
+        about="Share of the aliases that have another status than before.",
+        told="have another status",
+        cause="acceptable and unacceptable names may be exchanged",
+    ),
+    PlausibilityRule(
         name="aliases-gained",
         asks="places",
+        state_factor=10,
         among="new_aliases",
         limit=0.2,
         about="Share of the aliases that the current release lacks, of ZIP codes that have aliases in it.",
-        told="have a new alias",
+        told="are new",
         cause="a join may have multiplied aliases, or they may be shuffled",
     ),
     PlausibilityRule(
         name="aliases-lost",
         asks="places",
+        state_factor=10,
         among="old_aliases",
         limit=0.1,
         about="Share of the current release's aliases that the drop lacks.",
-        told="have lost an alias",
+        told="are gone",
         cause="aliases may be shuffled, or a part of them missing",
         explains=("rows-lost", "aliases-gained"),
     ),
 )
 
-PLAUSIBILITY_RULES = (*FIGURE_RULES, SLOW_DRIFT, *PLACE_RULES)
+PLAUSIBILITY_RULES = (*FIGURE_RULES, *BASELINE_RULES, *PLACE_RULES)

@@ -28,6 +28,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str | None = None  # what to do about a finding
     limit: float | None = None  # default; FORECAST_LIMITS can set another. Larger always means laxer
     unit: Unit = "share"  # of the limit
+    by_state: bool = False  # each state is judged by itself
+    state_factor: int = 1  # in a state, a finding may go this many times as far as in the country
     override: bool = False  # --accept can let its findings through; if there is a limit, up to another limit
     explains: tuple[str, ...] = ()  # rules whose findings are likely to follow from one of this rule
     # of rules on rows, which name SQL in rules.sql:

@@ -67,7 +67,13 @@ class RecordChanges(msgspec.Struct, frozen=True, kw_only=True):
     gained: int
     lost: int
     changed: int
+    columns: dict[str, int] = {}  # rows whose value in a column changed, of columns where any did
     lost_samples: tuple[str, ...] = ()
+
+    @property
+    def common(self) -> int:
+        """Rows of both releases."""
+        return self.old_count - self.lost
 
 
 class StateChange(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from warehouse.schema.comparison import Comparison
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+COUNTRY = "country"  # beside the codes of states
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +30,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     cause: str | None = None  # the likely cause, such as "leading zero lost", if values tell it
     remedy: str | None = None
     measured: float | None = None  # how far it goes, in the unit of the rule's limit
+    measured_in: dict[str, float] = {}  # by state, or COUNTRY: the same, of rules that judge each state by itself
     accepted: str | None = None  # the reason given for accepting an error, which makes it a warning
     follows: str | None = None  # the rule whose finding causes this one; correcting that one corrects this one too
 
@@ -37,7 +39,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
     """A person's decision to publish in spite of errors. Made for one publish, kept in the manifest of its release."""
 
     rules: tuple[str, ...]  # errors of these rules become warnings
-    limits: dict[str, float] = {}  # by rule: findings that go further stay errors
+    limits: dict[str, float] = {}  # by rule, or RULE:STATE: findings that go further, or elsewhere, stay errors
     reason: str
     by: str
     at: datetime

@@ -100,6 +100,7 @@ SELECT state, any_value(figure) AS figure, any_value(open) AS open, count(old) A
        count(*) FILTER (old IS NOT NULL AND new IS NULL) AS lost,
        sum(old) FILTER (new IS NOT NULL) AS old_total, sum(new) FILTER (old IS NOT NULL) AS new_total,
        count(*) FILTER (old <> new) AS changed,
+       count(*) FILTER (old > 0 AND new = 0) AS zeroed,
        count(*) FILTER (is_pair) AS pairs,
        coalesce(nullif(corr(ln(old), ln(new)) FILTER (is_pair), 'NaN'), 0) AS likeness,
        count(*) FILTER (greatest(old, new) >= 500 AND old + new IS NOT NULL) AS large,
@@ -132,3 +133,15 @@ SELECT p.* FROM placed_figures p
 SEMI JOIN (SELECT zip FROM (SELECT DISTINCT state, zip FROM placed_figures WHERE greatest(old, new) >= 500)
            QUALIFY row_number() OVER (PARTITION BY state ORDER BY hash(zip)) <= 60) s ON s.zip = p.zip
 WHERE greatest(p.old, p.new) >= 500
+
+-- name: since_baseline
+-- For each figure, in the country (state NULL) and in each state of the baseline release: the ZIP codes that had it then,
+-- those that lack it now, and the totals over the others.
+CREATE OR REPLACE TEMP TABLE since_baseline AS
+SELECT b.state, any_value(f.figure) AS figure, any_value(f.open) AS open, count(*) AS total, count(p.new) AS pairs,
+       count(*) - count(p.new) AS lost, sum(b.value) FILTER (p.new IS NOT NULL) AS old_total, sum(p.new) AS new_total
+FROM (SELECT zip, ordinal, value, state FROM baseline_figures
+      JOIN (SELECT zip_code::INTEGER AS zip, any_value(state_code) AS state FROM {locations} GROUP BY zip_code) USING (zip)) b
+JOIN known_figures f ON f.ordinal = b.ordinal
+LEFT JOIN placed_figures p ON p.zip = b.zip AND p.ordinal = b.ordinal
+GROUP BY GROUPING SETS ((b.ordinal), (b.ordinal, b.state))

@@ -76,6 +76,13 @@ WHERE (lost >= 20 OR new_count = 0 AND lost >= 3) AND measured > {limit} * (1 + 
       AND state IN (SELECT state FROM new_places)
 ORDER BY measured DESC, state, figure
 
+-- name: zeros_gained
+-- States where a figure of many ZIP codes, small ones as well, became 0. In real drops, at most 5 do, 1.4% of a state.
+SELECT state, figure, zeroed / (old_count - lost) AS measured, zeroed AS count,
+       format('{} in {}: {} of {} ZIP codes', figure, state, zeroed, old_count - lost) AS detail
+FROM state_figures WHERE zeroed >= 20 AND measured > {limit} * (1 + open::INTEGER)
+ORDER BY measured DESC, state, figure
+
 -- name: coverage_lost_in_county
 -- Counties of ten or more ZIP codes with a figure, most of which lost it.
 SELECT any_value(p.state) AS state, p.figure, count(*) FILTER (p.new IS NULL) / count(*) AS measured,
@@ -137,13 +144,19 @@ GROUP BY h.state, h.figure HAVING count(*) >= 20 AND measured > {limit} ORDER BY
 
 -- name: slow_drift
 -- Figures whose total moved far from that of the baseline release, in the country or, twice as far, in a state.
-SELECT p.state, p.figure, abs(sum(p.new) / sum(b.value) - 1) AS measured,
-       count(*) AS count, format('{} in {}: {:,} to {:,} ({:+.1f}%)', p.figure, coalesce(p.state, 'the country'),
-           sum(b.value)::BIGINT, sum(p.new)::BIGINT, 100 * (sum(p.new) / sum(b.value) - 1)) AS detail
-FROM placed_figures p JOIN baseline_figures b ON b.zip = p.zip AND b.ordinal = p.ordinal
-WHERE p.new IS NOT NULL
-GROUP BY GROUPING SETS ((p.figure), (p.figure, p.state))
-HAVING sum(b.value) >= 20000 AND measured > {limit} * (1 + any_value(p.open)::INTEGER) * (1 + (p.state IS NOT NULL)::INTEGER)
+SELECT state, figure, abs(new_total / old_total - 1) AS measured, pairs AS count,
+       format('{} in {}: {:,} to {:,} ({:+.1f}%)', figure, coalesce(state, 'the country'),
+              old_total::BIGINT, new_total::BIGINT, 100 * (new_total / old_total - 1)) AS detail
+FROM since_baseline
+WHERE old_total >= 20000 AND measured > {limit} * (1 + open::INTEGER) * CASE WHEN state IS NULL THEN 1 ELSE 2 END
+ORDER BY measured DESC, state, figure
+
+-- name: slow_loss
+-- Figures that many ZIP codes of the baseline release lack now, in the country or, five times as many, in a state.
+SELECT state, figure, lost / total AS measured, lost AS count,
+       format('{} in {}: {:,} of {:,} ZIP codes', figure, coalesce(state, 'the country'), lost, total) AS detail
+FROM since_baseline
+WHERE lost >= 20 AND pairs > 0 AND measured > {limit} * (1 + open::INTEGER) * CASE WHEN state IS NULL THEN 1 ELSE 5 END
 ORDER BY measured DESC, state, figure
 
 -- name: sum_up_cells
@@ -310,6 +323,11 @@ FROM new_aliases a JOIN new_places n ON n.zip_code = a.zip_code WHERE a.state <>
 SELECT a.state, n.zip_code, 'city_name' AS "column", format('{}, its primary alias is {}', n.city_name, a.city) AS value
 FROM new_aliases a JOIN new_places n ON n.zip_code = a.zip_code WHERE a.status = 'primary' AND a.city <> n.city
 
+-- name: alias_status_changed
+-- Aliases that are acceptable now and were not before, or the other way round.
+SELECT n.state, n.zip_code, 'usps_status' AS "column", format('{} is {}, was {}', n.city, n.status, o.status) AS value
+FROM old_aliases o JOIN new_aliases n ON n.zip_code = o.zip_code AND n.city = o.city WHERE n.status <> o.status
+
 -- name: aliases_lost
 -- Aliases that the release before has and the new one lacks, of ZIP codes that both have.
 SELECT o.state, o.zip_code, 'city_name' AS "column", o.city AS value
@@ -324,15 +342,18 @@ ANTI JOIN old_aliases o ON o.zip_code = a.zip_code AND o.city = a.city
 
 -- name: totals_at_fault
 -- The figures of ZIP codes in the states and figures that a rule of totals names.
-SELECT p.zip_code AS key, p.figure AS "column", p.new::VARCHAR AS value, p.state, p.old, p.new
+SELECT CASE WHEN p.ordinal < 10000 THEN 'population' ELSE 'housing' END AS "table",
+       p.zip_code AS key, p.figure AS "column", p.new::VARCHAR AS value, p.state, p.old, p.new
 FROM placed_figures p SEMI JOIN (SELECT state, figure FROM ({lines})) l
     ON l.figure = p.figure AND coalesce(l.state, p.state) = p.state
 WHERE p.new IS DISTINCT FROM p.old
 
 -- name: cells_at_fault
 -- The figures at fault, as a file for the data engineer has them.
-SELECT zip_code AS key, figure AS "column", new::VARCHAR AS value, state, old, new FROM ({faults})
+SELECT CASE WHEN ordinal < 10000 THEN 'population' ELSE 'housing' END AS "table",
+       zip_code AS key, figure AS "column", new::VARCHAR AS value, state, old, new
+FROM ({faults})
 
 -- name: places_at_fault
 -- The ZIP codes at fault, as a file for the data engineer has them.
-SELECT zip_code AS key, * EXCLUDE (zip_code) FROM ({faults})
+SELECT '{table}' AS "table", zip_code AS key, * EXCLUDE (zip_code) FROM ({faults})

@@ -164,14 +164,19 @@ def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
 
 @click.command(name="retire")
 @click.argument("releases", nargs=-1)
-@click.option("--keep", type=click.IntRange(min=1), help="Keep this many of the newest and remove the others.")
+@click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    help="Keep this many of the newest, and of the last versions of the figures; remove the others.",
+)
 @json_option
 @reports_errors
 def retire_releases(releases: tuple[str, ...], keep: int | None, as_json: bool) -> None:
     """Remove old releases for good.
 
     Name RELEASES, or give --keep. The current release, the one that a rollback returns to, and every release that an
-    instance serves always stay. Publishing retires by itself and keeps FORECAST_KEEP_RELEASES.
+    instance serves always stay. Publishing retires by itself and keeps FORECAST_KEEP_RELEASES. What brings no figures
+    pushes no figures out: of each of the last N versions of the figures, the newest release stays as well.
 
     Exit codes: 0 done, 1 a named release cannot be removed, 2 wrong usage, 3 a publisher is at work.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.country import COUNTED, FORECAST, PEOPLE, Country, census, make_country
-from tests.warehouse.altering import Alter, each, fill, noise, scale, shuffle, without
+from tests.warehouse.altering import Alter, each, fill, lose, noise, scale, shuffle, without
 from tests.warehouse.helpers import ATTRIBUTION, errors, finding
 from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS, Implausible, last_month
 from tests.warehouse.real_changes import REAL_CHANGES, RealChange
@@ -215,15 +215,31 @@ def lost(months: int) -> Alter:
 
 
 def test_losses_of_each_month_add_up_to_slow_drift(catalog: Catalog, made: Made) -> None:
-    """No month's loss is told; that since the oldest release is. If it is accepted, it is measured from there on."""
-    for months in range(3):
-        assert errors(published(catalog, made(lost(months)))) == [], months
+    """No month's loss is told; that since the oldest release is. If it is accepted, it is measured from there on.
+
+    To accept drift each month, although there is none beyond its limit, changes nothing.
+    """
+    assert errors(published(catalog, made(lost(0)))) == []
+    for months in (1, 2):
+        assert errors(published(catalog, made(lost(months)), accepted(catalog, "slow-drift=0%"))) == [], months
     drop = made(lost(3))
     refused = published(catalog, drop)
     assert set(causes(refused)) == {"slow-drift"}
     assert "in the country: " in finding(refused, "slow-drift").samples[0]
     assert published(catalog, drop, accepted(catalog, "slow-drift=8%")).result == "published"
     assert errors(published(catalog, made(lost(4)))) == []
+
+
+def test_zip_codes_that_lose_a_figure_each_month_add_up_to_slow_loss(catalog: Catalog, made: Made) -> None:
+    """It says since which release."""
+    oldest = published(catalog, made(lambda _: None)).manifest
+    assert oldest is not None
+    for months in (1, 2):
+        drop = made(lose(COUNTED[3], share=0.018 * months))
+        assert errors(published(catalog, drop)) == [], months
+    refused = published(catalog, made(lose(COUNTED[3], share=0.018 * 3)))
+    assert set(causes(refused)) == {"slow-loss"}
+    assert f"since {oldest.id}" in finding(refused, "slow-loss").message
 
 
 def test_a_damaged_baseline_is_told_and_stops_nothing(catalog: Catalog, made: Made) -> None:

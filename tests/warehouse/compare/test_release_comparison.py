@@ -87,7 +87,9 @@ def test_projects_are_compared_by_their_ids(tmp_path: Path) -> None:
         folders = tables_of(tmp_path / "old", projects=old), tables_of(tmp_path / "new", projects=new)
         found = compare(connection, *folders, 2024).records
     assert found == {
-        "development_projects": RecordChanges(old_count=3, gained=1, lost=1, changed=1, lost_samples=("A-2",))
+        "development_projects": RecordChanges(
+            old_count=3, gained=1, lost=1, changed=1, columns={"status": 1}, lost_samples=("A-2",)
+        )
     }
 
 

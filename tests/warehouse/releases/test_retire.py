@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.drops import people, write_drop
+from tests.support.drops import alias, people, write_drop
 from tests.warehouse.helpers import contents, publish
 from warehouse.files.atomic import exclusive
 from warehouse.releases.catalog import Catalog
@@ -105,6 +105,25 @@ def test_keep_leaves_that_many_of_the_newest(catalog: Catalog, releases: list[st
     gone = retire_all_but(catalog, 3)
     assert set(gone) == set(newest[3:]) - in_use(catalog)
     assert len(catalog.names()) == 4 - len(gone)
+
+
+def test_what_brings_no_figures_pushes_no_figures_out(catalog: Catalog, tmp_path: Path) -> None:
+    """The newest release of each of the last versions of the figures stays, beside the newest releases."""
+    ids = []
+    for number in range(5):
+        figure = 700 + min(number, 1)  # two versions of the figures, then three of the aliases
+        drop = write_drop(
+            tmp_path / f"drop-{number}",
+            population=[people("36436", 2023, figure)],
+            aliases=[alias("36436", f"Dixon {number}", "AL")],
+        )
+        manifest = publish(catalog, drop).manifest
+        assert manifest is not None
+        ids.append(manifest.id)
+    retire_all_but(catalog, 2)
+    assert set(catalog.names()) == {ids[0], *catalog.names()[:2], *in_use(catalog)}
+    retire_all_but(catalog, 1)
+    assert ids[0] not in catalog.names()
 
 
 def test_keep_never_takes_one_in_use(catalog: Catalog, releases: list[str], serving: InstanceFile) -> None:

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from warehouse.rules.acceptance import accept_found, check_acceptance, check_severities, judge, parse_acceptance
+from warehouse.rules.acceptance import accept_found, check_acceptance, check_severities, judge, parse_acceptance, used
 from warehouse.rules.all_rules import RULES, make_finding
 from warehouse.schema.errors import WarehouseError
-from warehouse.schema.findings import Acceptance, Finding
+from warehouse.schema.findings import COUNTRY, Acceptance, Finding
 
 NOW = datetime(2026, 11, 5, 9, tzinfo=UTC)
 
@@ -45,6 +45,9 @@ def test_a_rule_without_a_limit_is_accepted_by_name() -> None:
         ("total-drift=much", "expected a share such as 8%"),
         ("total-drift=-1%", "expected a share such as 8%"),
         ("total-drift=nan", "expected a share such as 8%"),
+        ("total-drift=8", "would be 800%: write it as a percentage"),
+        ("total-drift:TX=8%", "total-drift does not judge states by themselves"),
+        ("state-drift:TEX=8%", "no state has the code TEX; .* write state-drift:country=LIMIT"),
         ("total-drift=inf", "expected a share such as 8%"),
         ("vanished-figure=8%", "expected a number of figures"),
         ("missing-figure=3", "missing-figure has no limit: --accept missing-figure"),
@@ -86,6 +89,50 @@ def test_what_was_found_is_accepted_as_far_as_it_goes() -> None:
     assert (accepted.rules, accepted.limits) == (("total-drift", "missing-figure"), {"total-drift": 0.09})
     assert {one.severity for one in judge(found, accepted)} == {"warning"}
     assert judge([drift(0.091)], accepted)[0].severity == "error"
+
+
+def lost(country: float | None = None, **states: float) -> Finding:
+    places = states | ({} if country is None else {COUNTRY: country})
+    return make_finding("zip-codes-lost", "they are gone", measured=0.1, measured_in=places)
+
+
+@pytest.mark.parametrize(
+    ("words", "covered"),
+    [
+        (["zip-codes-lost:RI=100%"], [lost(RI=1)]),
+        (["zip-codes-lost:RI=90%"], []),
+        (["zip-codes-lost:RI=100%", "zip-codes-lost:TX=100%"], [lost(RI=1), lost(RI=1, TX=1)]),
+        (["zip-codes-lost:country=2%"], [lost(0.02)]),
+        (["zip-codes-lost=2%"], [lost(0.02), lost(0.01, RI=0.2)]),
+    ],
+)
+def test_an_acceptance_for_a_state_covers_that_state_alone(words: list[str], covered: list[Finding]) -> None:
+    """One without a state covers the country, and in a state as many times more as the rule's limit does."""
+    for found in (lost(RI=1), lost(RI=1, TX=1), lost(0.02), lost(0.01, RI=0.2)):
+        (judged,) = judge([found], acceptance(*words))
+        assert (judged.severity == "warning") is (found in covered)
+
+
+def test_what_was_found_in_a_state_is_accepted_in_that_state() -> None:
+    accepted = accept_found([lost(RI=1)], "r", "b", NOW)
+    assert accepted.limits == {"zip-codes-lost:RI": 1}
+    check_acceptance(accepted)
+
+
+def test_the_remedy_names_the_states_if_they_are_few() -> None:
+    assert "--accept zip-codes-lost:DC=41% --accept zip-codes-lost:RI=100% --reason" in (
+        lost(RI=1, DC=0.41).remedy or ""
+    )
+    assert "--accept zip-codes-lost=10% --reason" in (lost(0.1, RI=1).remedy or "")
+    assert "--accept zip-codes-lost=10% --reason" in (lost(RI=1, DC=1, TX=1, CA=1).remedy or "")
+
+
+def test_what_let_nothing_through_is_not_remembered() -> None:
+    """Whoever accepts every month, whether needed or not, has not looked at anything."""
+    asked = acceptance("zip-codes-lost:RI=100%", "total-drift=8%", "missing-figure")
+    assert used(asked, judge([lost(RI=1)], asked)) == acceptance("zip-codes-lost:RI=100%")
+    assert used(asked, judge([drift(0.09)], asked)) is None
+    assert used(None, []) is None
 
 
 def test_what_was_found_cannot_be_accepted_if_one_error_cannot() -> None:
