@@ -4,7 +4,7 @@ Each file is converted by its own types, so files of one table may disagree: an 
 still gives ``00501``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -108,9 +108,17 @@ def stage(
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, extract: Extract) -> None:
+    # in one statement, so that DuckDB reads several year columns at once
+    rows = "\nUNION ALL\n".join(_rows(extract))
+    if rows:
+        text = sql.statement("stage_extract", staged=staged_name(extract.table), rows=rows)
+        connection.execute(text, {"file": extract.file.label, "path": sql.pattern(extract.file.path)})
+
+
+def _rows(extract: Extract) -> Iterator[str]:
+    """The SELECTs of the rows of a file: one, or one for each year column of a wide file."""
     if not extract.years:
-        sources = {name: source_of(extract, name) for name in extract.table.column_names}
-        _insert_part(connection, extract, sources, "true")
+        yield _rows_of(extract, {name: source_of(extract, name) for name in extract.table.column_names}, "true")
         return
     for year, column in _possible(extract.years).items():
         figure = source_of(extract, column)
@@ -120,36 +128,25 @@ def _insert(connection: duckdb.DuckDBPyConnection, extract: Extract) -> None:
             "tot_population": figure,
         }
         # an empty cell of a wide table means no figure for the year, so it gives no row
-        _insert_part(connection, extract, sources, _present(*figure), source=f"'{column}'")
+        yield _rows_of(extract, sources, _present(*figure), source=f"'{column}'")
 
 
-def _insert_part(
-    connection: duckdb.DuckDBPyConnection,
-    extract: Extract,
-    sources: dict[str, tuple[str, str]],
-    condition: str,
-    source: str = "NULL",
-) -> None:
-    """Stages the rows where `condition` holds. `source` is SQL for the column that the figure comes from."""
-    table = extract.table
+def _rows_of(extract: Extract, sources: dict[str, tuple[str, str]], condition: str, source: str = "NULL") -> str:
+    """The SELECT of the rows where `condition` holds. `source` is SQL for the column that the figure comes from."""
     numbered = "file_row_number" not in extract.columns  # DuckDB cannot add its own if the file has one
-    values = {column.name: converted(column.kind, *sources[column.name]) for column in table.columns}
+    values = {column.name: converted(column.kind, *sources[column.name]) for column in extract.table.columns}
     unreadable = [
         f"CASE WHEN {_present(*sources[name])} AND {value} IS NULL THEN left({sources[name][0]}::VARCHAR, 60) END"
         for name, value in values.items()
     ]
-    connection.execute(
-        sql.statement(
-            "stage_extract",
-            staged=staged_name(table),
-            values=", ".join(values.values()),
-            unreadable=", ".join(unreadable),
-            source=source,
-            condition=condition,
-            row="file_row_number + 1" if numbered else "row_number() OVER ()",
-            numbered=str(numbered).lower(),
-        ),
-        [extract.file.label, sql.pattern(extract.file.path)],
+    return sql.statement(
+        "extract_rows",
+        values=", ".join(values.values()),
+        unreadable=", ".join(unreadable),
+        source=source,
+        condition=condition,
+        row="file_row_number + 1" if numbered else "row_number() OVER ()",
+        numbered=str(numbered).lower(),
     )
 
 

@@ -67,8 +67,12 @@ FROM (SELECT CASE WHEN {day} BETWEEN DATE '2000-01-01' AND DATE '2100-01-01' THE
 CREATE OR REPLACE TEMP TABLE {staged} ({columns})
 
 -- name: stage_extract
--- Adds one file, or one year column of a wide file, to the staged form of its table.
+-- Adds one file to the staged form of its table.
 INSERT INTO {staged}
-SELECT {values}, {unreadable}, {source} AS _source, ? AS _file, {row} AS _row
-FROM read_parquet(?, hive_partitioning = false, binary_as_string = true, file_row_number = {numbered})
+{rows}
+
+-- name: extract_rows
+-- The rows of one file, or of one year column of a wide file, as they are staged.
+SELECT {values}, {unreadable}, {source} AS _source, $file AS _file, {row} AS _row
+FROM read_parquet($path, hive_partitioning = false, binary_as_string = true, file_row_number = {numbered})
 WHERE {condition}
