@@ -23,6 +23,7 @@ import msgspec
 
 from service.publishing.arrivals import Arrivals
 from warehouse.files.atomic import clear_aside, exclusive, sync, write_atomically
+from warehouse.files.reading import read_struct
 from warehouse.schema.errors import InboxError
 
 SettledPlace = Literal["published", "held", "quarantine"]
@@ -32,6 +33,12 @@ REPORTS = ("report.json", "report.txt")
 _PARQUET = (".parquet", ".parq", ".pq")
 _HIDDEN = ("_", ".")
 _LONGEST_NAME = 200  # bytes; file systems allow 255, and the time has to fit as well
+
+
+class _Named(msgspec.Struct):
+    """The part of report.json that every look reads."""
+
+    drop: str
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -194,9 +201,17 @@ class Inbox:
 
 
 def drop_in(folder: Path) -> Path | None:
-    """The drop in a folder that holds one, perhaps with its reports; None if it is gone. Raises OSError."""
-    inside = (path for path in folder.iterdir() if path.name not in REPORTS and not path.name.startswith(_HIDDEN))
-    return min(inside, default=None)
+    """The drop in a folder that holds one, perhaps with its reports; None if it is gone. Raises OSError.
+
+    Somebody may have put other files beside it. The report knows its name; without one, the first name is taken.
+    """
+    inside = {
+        path.name: path for path in folder.iterdir() if path.name not in REPORTS and not path.name.startswith(_HIDDEN)
+    }
+    try:
+        return inside.get(read_struct(folder / "report.json", _Named).drop)
+    except (OSError, ValueError):
+        return min(inside.values(), default=None)
 
 
 def free_path(wanted: Path) -> Path:
