@@ -106,7 +106,7 @@ class InboxDrops:
         look, before = self._inbox.look(), self._look
         for name in look.arriving:
             if name not in before.arriving:
-                self._telling.tell("arriving", f"{name} is arriving", drop=name)
+                self._telling.tell("arriving", f"{name} is arriving{self._inbox.awaited(name)}", drop=name)
         for name, why in look.foreign.items():
             if name not in before.foreign:
                 self._telling.tell("foreign", f"{name!r} in the inbox is ignored: {why}")

@@ -89,6 +89,7 @@ class Inbox:
         self._claimed = folder / ".claimed"
         self._lock = self._claimed / ".lock"
         self._now = now
+        self._marker = marker
         self._marker_only = math.isinf(quiet)
         self._arrivals = Arrivals(
             marker=marker, quiet=quiet, by_age=by_age, clock=clock, file_clock=self._time_of_files
@@ -137,6 +138,10 @@ class Inbox:
         except OSError as error:
             raise self._unusable(error) from None
         return Look(tuple(complete), tuple(arriving), foreign)
+
+    def awaited(self, name: str) -> str:
+        """What completes an arriving drop, to be added to a message; empty if time alone does."""
+        return f": it is complete once {self.folder / name / self._marker} exists" if self._marker_only else ""
 
     def claim(self, name: str) -> Claim | None:
         """Moves a drop to .claimed, where nobody else writes to it; None if it is gone. Raises InboxError."""

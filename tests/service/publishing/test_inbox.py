@@ -1,5 +1,6 @@
 """What a watcher does with the drops of an inbox; publishing itself is a double here."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -36,6 +37,17 @@ def test_complete_drops_are_published_and_others_wait(site: Site) -> None:
     assert site.kinds() == ["arriving", "publishing", "published"]
     status = read_status(site.data)
     assert (status.published, status.refused, status.waiting) == (1, 0, 1)
+
+
+def test_where_only_the_marker_completes_a_drop_it_is_told_where_it_must_lie(site: Site) -> None:
+    """A marker in a folder of the drop completes nothing, however long it lies there."""
+    site.quiet = math.inf
+    drop = site.put("2026-09", complete=False)
+    (drop / "year=2026").mkdir()
+    (drop / "year=2026" / "_SUCCESS").touch()
+    assert site.watcher().once()
+    (event,) = site.events
+    assert event.message == f"2026-09 is arriving: it is complete once {drop}/_SUCCESS exists"
 
 
 def test_a_refused_drop_is_quarantined_with_its_report(site: Site) -> None:
