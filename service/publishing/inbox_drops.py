@@ -17,7 +17,7 @@ from service.publishing.inbox_events import Telling, outcome_event
 from service.publishing.inbox_folders import Claim, Inbox, Look, SettledPlace
 from service.publishing.inbox_held import held_drops
 from service.publishing.inbox_held_watch import HeldWatch
-from service.publishing.inbox_report import TextOf, make_drop_report, report_files
+from service.publishing.inbox_report import TextOf, make_drop_report, nothing_new, report_files
 from service.publishing.inbox_retries import Retries, refusal, set_aside
 from service.publishing.inbox_status import StatusFile
 from service.publishing.publisher import Published, inbox_options_of, origin_of, publish_and_wait
@@ -186,6 +186,8 @@ class InboxDrops:
 
     def _settle(self, claim: Claim, published: Published) -> None:
         outcome = self._unless_held_already(published.outcome)
+        if outcome.result == "already_current":
+            outcome = nothing_new(outcome)
         place: SettledPlace = _PLACES.get(outcome.result, "published")
         folder = self._inbox.destination(claim, place)
         # counted first, so that a crash between the two does not lose it

@@ -9,7 +9,7 @@ import msgspec
 
 from warehouse.publishing.publish import PublishOutcome
 from warehouse.schema.comparison import Comparison
-from warehouse.schema.findings import Finding
+from warehouse.schema.findings import Finding, make_report
 
 TextOf = Callable[[PublishOutcome], str]
 
@@ -55,11 +55,23 @@ def make_drop_report(
     )
 
 
-def report_files(report: DropReport, text: str) -> dict[str, bytes]:
-    """The files by name, for programs and for people, who read `text`."""
+def nothing_new(outcome: PublishOutcome) -> PublishOutcome:
+    """The outcome for a drop whose contents are live: nothing is left to decide, so its errors are warnings."""
+    findings = (
+        msgspec.structs.replace(one, severity="warning") if one.severity == "error" else one
+        for one in outcome.report.findings
+    )
+    report = make_report(findings, outcome.report.comparison)
+    return msgspec.structs.replace(outcome, result="already_current", report=report)
+
+
+def report_files(report: DropReport, text: str, to_do: str | None = None) -> dict[str, bytes]:
+    """The files by name, for programs and for people, who read `text`; `to_do` says what they can do."""
     lines = [f"{report.drop}, {_time(report.at)}"]
     said = report.decision
-    if said is None and report.result == "held":
+    if to_do is not None:
+        lines.append(f"to decide: {to_do}")
+    elif said is None and report.result == "held":
         lines.append("to decide: `forecast extracts approve`, or `discard`, with this name and --reason TEXT")
     elif said is not None:
         lines.append(f"{said.what} by {said.by}, {_time(said.at)}: {said.reason}")

@@ -16,7 +16,9 @@ from service.publishing.inbox_status import StatusFile, read_status, shown_statu
 from service.publishing.publisher import Published
 from tests.support.inbox import BAD, BUSY, CURRENT, FULL, GOOD, Site, stop
 from warehouse.publishing.publish import PublishOptions
+from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import BusyError, CatalogError, DropError, InboxError, WarehouseError
+from warehouse.schema.findings import make_report
 from warehouse.schema.progress import ProgressCallback
 
 
@@ -85,6 +87,17 @@ def test_a_drop_that_brings_nothing_new_counts_as_published(site: Site) -> None:
     assert site.watcher().once()
     assert site.kinds()[-1] == "already_current"
     assert (site.placed("published"), read_status(site.data).published) == (["again"], 1)
+
+
+def test_a_drop_that_brings_nothing_new_has_no_error(site: Site) -> None:
+    """What would hold it, such as a required table that it lacks, is a warning: nothing is left to decide."""
+    report = make_report([make_finding("required-table", "the drop does not bring housing")])
+    site.put("again")
+    site.answers = [Published(outcome=msgspec.structs.replace(CURRENT.outcome, report=report))]
+    assert site.watcher().once()
+    assert site.events[-1].message.endswith("; 1 warning")
+    (text,) = site.inbox.glob("published/*/report.txt")
+    assert text.read_text().endswith("in words: 1 warning")
 
 
 def test_while_another_publishes_a_drop_waits(site: Site) -> None:
