@@ -197,7 +197,8 @@ class InboxDrops:
             self._status.tell((claim.name, str(folder)))
         else:
             self._status.count_published(claim.stamp)
-        report = make_drop_report(claim.name, outcome, self._settings.data_path, claim.delivered)
+        hold = self._settings.inbox_hold
+        report = make_drop_report(claim.name, outcome, self._settings.data_path, claim.delivered, hold)
         self._inbox.settle(claim, folder, report_files(report, self._text_of(outcome)))
         self._status.waiting(max(0, self._status.now.waiting - 1))
         self._telling.tell_event(outcome_event(claim.name, folder, outcome))

@@ -1,9 +1,9 @@
 """The reports that are kept beside a drop once it went through the inbox."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -32,14 +32,37 @@ class DropReport(msgspec.Struct, frozen=True, kw_only=True):
     release: str | None  # current when the report was written
     findings: tuple[Finding, ...]
     comparison: Comparison | None
-    delivered: datetime | None = None  # when the inbox took the drop
+    delivered: Annotated[datetime, msgspec.Meta(tz=True)] | None = None  # when the inbox took the drop
     data_folder: str | None = None  # that the drop is for
     tables: dict[str, str] = {}  # that the drop brings: checksums of their contents
+    hold: tuple[str, ...] = ()  # rules that hold a drop, as it was judged
     decision: Decision | None = None  # None unless the drop was held
+
+    def for_approval(self) -> list[Finding]:
+        """The errors that an approval accepts: of the rules to hold, or following from one of them."""
+        return [one for one in self._errors() if one.rule in self.hold or one.follows in self.hold]
+
+    def beyond_approval(self) -> list[str]:
+        """The rules of the other errors, but for `overtaken`, which has an option of its own."""
+        covered = self.for_approval()
+        others = (one.rule for one in self._errors() if one not in covered and one.rule != "overtaken")
+        return list(dict.fromkeys(others))
+
+    def rules(self) -> list[str]:
+        """The rules of all errors."""
+        return list(dict.fromkeys(one.rule for one in self._errors()))
+
+    def _errors(self) -> list[Finding]:
+        return [one for one in self.findings if one.severity == "error"]
 
 
 def make_drop_report(
-    drop: str, outcome: PublishOutcome, data: Path, delivered: datetime | None, decision: Decision | None = None
+    drop: str,
+    outcome: PublishOutcome,
+    data: Path,
+    delivered: datetime | None,
+    hold: Sequence[str],
+    decision: Decision | None = None,
 ) -> DropReport:
     return DropReport(
         drop=drop,
@@ -51,6 +74,7 @@ def make_drop_report(
         delivered=delivered,
         data_folder=str(data.absolute()),
         tables=outcome.tables,
+        hold=tuple(hold),
         decision=decision,
     )
 

@@ -65,7 +65,9 @@ class Site:
 
     @property
     def settings(self) -> Settings:
-        return Settings(data_dir=str(self.data), inbox=str(self.inbox), inbox_on_refusal=self.command)
+        return Settings(
+            data_dir=str(self.data), inbox=str(self.inbox), inbox_on_refusal=self.command, inbox_hold=self.rules
+        )
 
     def watcher(self, publish: Publish | None = None) -> Watcher:
         means = Means(
