@@ -17,14 +17,14 @@ from config.settings import Settings
 from service.base.whoami import whoami
 from service.publishing.inbox_drops import Publish
 from service.publishing.inbox_folders import SettledPlace, free_path, move, write_reports
-from service.publishing.inbox_held import HeldDrop, deciding, find_held, held_since
-from service.publishing.inbox_report import Decision, DropReport, TextOf, make_drop_report, report_files
+from service.publishing.inbox_held import HeldDrop, current_release, deciding, find_held, held_since
+from service.publishing.inbox_report import Decision, DropReport, TextOf, make_drop_report, nothing_new, report_files
 from service.publishing.inbox_status import StatusFile
 from service.publishing.publisher import Published, inbox_options_of, origin_of, publish_and_wait
 from warehouse.files.reading import read_regular
 from warehouse.publishing.approval import SeenWhenHeld
-from warehouse.publishing.publish import PublishOutcome
-from warehouse.rules.acceptance import accept_found
+from warehouse.publishing.publish import PublishOutcome, Result
+from warehouse.rules.acceptance import accept_found, fold
 from warehouse.schema.errors import InboxError
 from warehouse.schema.findings import ValidationReport, make_report
 from warehouse.schema.printable import printable
@@ -39,6 +39,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
     drop: str
     place: Path  # its folder now; in held/ if it was not published
     published: Published | None = None  # None if it was discarded
+    to_do: str | None = None  # what a person can do; None unless it stays held
 
 
 def approve(
@@ -54,8 +55,8 @@ def approve(
 ) -> Decided:
     """Publishes the held drop `name`, accepting what its report found and no more.
 
-    It is validated again, and compared with what is current now. If that finds more, the drop stays held. `over_newer`
-    lets it replace the release of a newer drop.
+    It is validated again, and compared with what is current now; the rules that held it hold it here as well. If that
+    finds more, the drop stays held, with a new report. `over_newer` lets it replace the release of a newer drop.
 
     Raises:
         InboxError: if there is no such drop, or it cannot be approved here.
@@ -70,30 +71,35 @@ def approve(
         origin = origin_of([str(inbox / held.name)], "inbox", held.delivered)
         options = msgspec.structs.replace(
             inbox_options_of(settings, origin),
-            acceptance=accept_found(report.findings, decision.reason, decision.by, decision.at),
+            hold=report.hold,
+            acceptance=accept_found(report.for_approval(), decision.reason, decision.by, decision.at),
             seen=SeenWhenHeld(report.tables, None if over_newer else held.delivered),
         )
         published = publish(settings, [str(held.path)], options, progress)
-        outcome = published.outcome
-        if outcome.result == "refused":
-            return Decided(drop=held.name, place=held.path.parent, published=published)
-        if outcome.result == "held":
-            published = msgspec.structs.replace(published, outcome=_unaccepted(outcome))
-            _hold_again(settings, held, published.outcome, text_of)
-            return Decided(drop=held.name, place=held.path.parent, published=published)
-        written = make_drop_report(held.name, outcome, settings.data_path, held.delivered, decision)
+        outcome = _judged(held, report, published.outcome)
+        published = msgspec.structs.replace(published, outcome=outcome)
+        if outcome.result in ("held", "refused"):
+            to_do = _hold_again(settings, held, report, outcome, text_of)
+            return Decided(drop=held.name, place=held.path.parent, published=published, to_do=to_do)
+        written = make_drop_report(held.name, outcome, settings.data_path, held.delivered, report.hold, decision)
         place = _settle(inbox, held, "published", report_files(written, text_of(outcome)))
         _count(settings, inbox, StatusFile.count_approved)
         return Decided(drop=held.name, place=place, published=published)
 
 
 def discard(settings: Settings, inbox: Path, name: str, reason: str) -> Decided:
-    """Moves the held drop `name` to quarantine. Raises InboxError and BusyError as `approve`."""
+    """Moves the held drop `name` to quarantine. Raises InboxError and BusyError as `approve`, also if it is live."""
     find_held(inbox, name)
     with deciding(inbox):
         held = find_held(inbox, name)
         _check_data_folder(held, settings)
-        report = held.report or make_drop_report(held.name, _NOTHING_KNOWN, settings.data_path, held.delivered)
+        current = current_release(settings.data_path)
+        if current is not None and held.is_live_in(current):
+            raise InboxError(
+                f"{held.id} is live as {current.id}: `forecast extracts approve` completes that; to take it back, use "
+                "`forecast extracts rollback`, then discard it"
+            )
+        report = held.report or make_drop_report(held.name, _NOTHING_KNOWN, settings.data_path, held.delivered, ())
         report = msgspec.structs.replace(report, decision=_decision("discarded", reason))
         place = _settle(inbox, held, "quarantine", report_files(report, _text_of_report(held)))
         _count(settings, inbox, lambda status: status.count_discarded(time.time()))
@@ -105,14 +111,15 @@ def _decision(what: Literal["approved", "discarded"], reason: str) -> Decision:
 
 
 def _approvable(held: HeldDrop, settings: Settings) -> DropReport:
-    """What was found in the drop. Raises InboxError if nobody can say."""
+    """What was found in the drop, with all rules to hold of then and now. Raises InboxError if nobody can say."""
     _check_data_folder(held, settings)
     if held.report is None:
         raise InboxError(
             f"the report of {held.id} is lost or damaged, so nobody knows what an approval would accept: move the drop "
             "back into the inbox, or discard it"
         )
-    return held.report
+    hold = dict.fromkeys((*held.report.hold, *settings.inbox_hold))  # the watcher may have other settings
+    return msgspec.structs.replace(held.report, hold=tuple(hold))
 
 
 def _check_data_folder(held: HeldDrop, settings: Settings) -> None:
@@ -124,22 +131,36 @@ def _check_data_folder(held: HeldDrop, settings: Settings) -> None:
         )
 
 
-def _unaccepted(outcome: PublishOutcome) -> PublishOutcome:
-    """The outcome as if nothing had been accepted, so that the next approval covers all of it."""
-    findings = (
+def _judged(held: HeldDrop, report: DropReport, outcome: PublishOutcome) -> PublishOutcome:
+    """The outcome; of a drop that stays held, as if nothing had been accepted: the next approval covers all of it."""
+    if outcome.result not in ("held", "refused") or outcome.tables != report.tables:  # other contents are not covered
+        return outcome
+    if held.is_live_in(outcome.manifest):  # published by hand, accepting what no approval does
+        return nothing_new(outcome)
+    findings = [
         msgspec.structs.replace(finding, severity="error", accepted=None) if finding.accepted is not None else finding
         for finding in outcome.report.findings
-    )
-    return msgspec.structs.replace(outcome, report=make_report(findings, outcome.report.comparison))
+    ]
+    found = make_report(fold(findings), outcome.report.comparison)
+    result: Result = "held" if found.refused_only_by(report.hold) else "refused"
+    return msgspec.structs.replace(outcome, result=result, report=found)
 
 
-def _hold_again(settings: Settings, held: HeldDrop, outcome: PublishOutcome, text_of: TextOf) -> None:
-    """Replaces the reports of a drop that stays held."""
-    report = make_drop_report(held.name, outcome, settings.data_path, held.delivered)
+def _hold_again(
+    settings: Settings, held: HeldDrop, before: DropReport, outcome: PublishOutcome, text_of: TextOf
+) -> str:
+    """Replaces the reports of a drop that stays held, unless its contents changed; returns what can be done."""
+    report = make_drop_report(held.name, outcome, settings.data_path, held.delivered, before.hold)
+    over = " with --over-newer" if "overtaken" in report.rules() else ""
+    again = f"approve it again{over} to accept what its new report says"
+    to_do = msgspec.structs.replace(held, report=report).way_out(before.hold) or again
+    if outcome.tables != before.tables:
+        return to_do
     try:
-        write_reports(held.path.parent, report_files(report, text_of(outcome)))
+        write_reports(held.path.parent, report_files(report, text_of(outcome), to_do))
     except OSError as error:
         raise InboxError(f"the reports of {held.id} cannot be written: {error.strerror or error}") from None
+    return to_do
 
 
 def _settle(inbox: Path, held: HeldDrop, place: SettledPlace, reports: Mapping[str, bytes]) -> Path:

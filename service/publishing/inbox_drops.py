@@ -17,7 +17,7 @@ from service.publishing.inbox_events import Telling, outcome_event
 from service.publishing.inbox_folders import Claim, Inbox, Look, SettledPlace
 from service.publishing.inbox_held import held_drops
 from service.publishing.inbox_held_watch import HeldWatch
-from service.publishing.inbox_report import TextOf, make_drop_report, report_files
+from service.publishing.inbox_report import TextOf, make_drop_report, nothing_new, report_files
 from service.publishing.inbox_retries import Retries, refusal, set_aside
 from service.publishing.inbox_status import StatusFile
 from service.publishing.publisher import Published, inbox_options_of, origin_of, publish_and_wait
@@ -106,7 +106,7 @@ class InboxDrops:
         look, before = self._inbox.look(), self._look
         for name in look.arriving:
             if name not in before.arriving:
-                self._telling.tell("arriving", f"{name} is arriving", drop=name)
+                self._telling.tell("arriving", f"{name} is arriving{self._inbox.awaited(name)}", drop=name)
         for name, why in look.foreign.items():
             if name not in before.foreign:
                 self._telling.tell("foreign", f"{name!r} in the inbox is ignored: {why}")
@@ -186,6 +186,8 @@ class InboxDrops:
 
     def _settle(self, claim: Claim, published: Published) -> None:
         outcome = self._unless_held_already(published.outcome)
+        if outcome.result == "already_current":
+            outcome = nothing_new(outcome)
         place: SettledPlace = _PLACES.get(outcome.result, "published")
         folder = self._inbox.destination(claim, place)
         # counted first, so that a crash between the two does not lose it
@@ -195,7 +197,8 @@ class InboxDrops:
             self._status.tell((claim.name, str(folder)))
         else:
             self._status.count_published(claim.stamp)
-        report = make_drop_report(claim.name, outcome, self._settings.data_path, claim.delivered)
+        hold = self._settings.inbox_hold
+        report = make_drop_report(claim.name, outcome, self._settings.data_path, claim.delivered, hold)
         self._inbox.settle(claim, folder, report_files(report, self._text_of(outcome)))
         self._status.waiting(max(0, self._status.now.waiting - 1))
         self._telling.tell_event(outcome_event(claim.name, folder, outcome))

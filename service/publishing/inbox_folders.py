@@ -23,6 +23,7 @@ import msgspec
 
 from service.publishing.arrivals import Arrivals
 from warehouse.files.atomic import clear_aside, exclusive, sync, write_atomically
+from warehouse.files.reading import read_struct
 from warehouse.schema.errors import InboxError
 
 SettledPlace = Literal["published", "held", "quarantine"]
@@ -32,6 +33,12 @@ REPORTS = ("report.json", "report.txt")
 _PARQUET = (".parquet", ".parq", ".pq")
 _HIDDEN = ("_", ".")
 _LONGEST_NAME = 200  # bytes; file systems allow 255, and the time has to fit as well
+
+
+class _Named(msgspec.Struct):
+    """The part of report.json that every look reads."""
+
+    drop: str
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -82,6 +89,7 @@ class Inbox:
         self._claimed = folder / ".claimed"
         self._lock = self._claimed / ".lock"
         self._now = now
+        self._marker = marker
         self._marker_only = math.isinf(quiet)
         self._arrivals = Arrivals(
             marker=marker, quiet=quiet, by_age=by_age, clock=clock, file_clock=self._time_of_files
@@ -130,6 +138,10 @@ class Inbox:
         except OSError as error:
             raise self._unusable(error) from None
         return Look(tuple(complete), tuple(arriving), foreign)
+
+    def awaited(self, name: str) -> str:
+        """What completes an arriving drop, to be added to a message; empty if time alone does."""
+        return f": it is complete once {self.folder / name / self._marker} exists" if self._marker_only else ""
 
     def claim(self, name: str) -> Claim | None:
         """Moves a drop to .claimed, where nobody else writes to it; None if it is gone. Raises InboxError."""
@@ -194,9 +206,17 @@ class Inbox:
 
 
 def drop_in(folder: Path) -> Path | None:
-    """The drop in a folder that holds one, perhaps with its reports; None if it is gone. Raises OSError."""
-    inside = (path for path in folder.iterdir() if path.name not in REPORTS and not path.name.startswith(_HIDDEN))
-    return min(inside, default=None)
+    """The drop in a folder that holds one, perhaps with its reports; None if it is gone. Raises OSError.
+
+    Somebody may have put other files beside it. The report knows its name; without one, the first name is taken.
+    """
+    inside = {
+        path.name: path for path in folder.iterdir() if path.name not in REPORTS and not path.name.startswith(_HIDDEN)
+    }
+    try:
+        return inside.get(read_struct(folder / "report.json", _Named).drop)
+    except (OSError, ValueError):
+        return min(inside.values(), default=None)
 
 
 def free_path(wanted: Path) -> Path:

@@ -4,7 +4,8 @@ Only a person's decision moves a drop out of held/, in one rename; newer drops g
 """
 
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from service.publishing.inbox_report import DropReport
 from warehouse.files.atomic import exclusive
 from warehouse.files.reading import read_struct
 from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.rules.all_rules import RULES
 from warehouse.schema.errors import BusyError, CatalogError, InboxError, NoReleaseError
 from warehouse.schema.printable import printable
 
@@ -47,14 +49,34 @@ class HeldDrop(msgspec.Struct, frozen=True):
         """Whether it brings exactly these tables; the values are checksums of their contents."""
         return self.report is not None and bool(tables) and self.report.tables == tables
 
+    def is_live_in(self, release: Manifest | None) -> bool:
+        """Whether `release` has what it brings: its approval was interrupted, say, or it was published by hand."""
+        if release is None or self.report is None or not self.report.tables:
+            return False
+        return self.report.tables.items() <= {name: info.checksum for name, info in release.tables.items()}.items()
+
+    def is_overtaken_by(self, release: Manifest | None) -> bool:
+        """Whether `release` has a drop that was delivered later."""
+        return release is not None and release.delivered > self.delivered and not self.is_live_in(release)
+
     def rules(self) -> list[str]:
         """The rules that hold it."""
-        findings = self.report.findings if self.report else ()
-        return list(dict.fromkeys(finding.rule for finding in findings if finding.severity == "error"))
+        return self.report.rules() if self.report else []
+
+    def way_out(self, hold: Collection[str]) -> str | None:
+        """What can be done if it has errors that no approval accepts; None if it has none. `hold`: the rules of now."""
+        beyond = [rule for rule in self.report.beyond_approval() if rule not in hold] if self.report else []
+        if not beyond:
+            return None
+        path = shlex.quote(str(self.path.absolute()))
+        way = f"publish it by hand: `forecast extracts publish {path} --accept ... --reason TEXT`"
+        if any(RULES[rule].severity == "error" and not RULES[rule].override for rule in beyond if rule in RULES):
+            way = "take it out, correct it and move it back into the inbox"
+        return f"no approval covers {', '.join(beyond)}: discard it, or {way}"
 
 
 def held_since(inbox: Path) -> dict[str, datetime]:
-    """Since when each held drop waits, by id. Reads no report. Raises InboxError."""
+    """Since when each held drop waits, by id. Raises InboxError."""
     return {drop.parent.name: _since(drop.parent) for drop in _drops(inbox)}
 
 
@@ -106,11 +128,10 @@ def read_report(folder: Path) -> DropReport | None:
         return None
 
 
-def newer_release(data: Path, held: HeldDrop) -> Manifest | None:
-    """The current release, if its drop is newer than the held one; None if it is not, or cannot be read."""
+def current_release(data: Path) -> Manifest | None:
+    """None if there is none, or it cannot be read."""
     with suppress(NoReleaseError, CatalogError):
-        current = Catalog(data).current()
-        return current if current.delivered > held.delivered else None
+        return Catalog(data).current()
     return None
 
 

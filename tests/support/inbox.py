@@ -52,6 +52,8 @@ class Site:
         self.slept: list[float] = []
         self.on_sleep: Callable[[int], None] = lambda _: None
         self.command: str | None = None
+        self.quiet = 30.0  # seconds
+        self.rules: tuple[str, ...] = ("total-drift", "zip-codes-lost")  # to hold
 
     def put(self, name: str, *, complete: bool = True) -> Path:
         drop = self.inbox / name
@@ -63,7 +65,9 @@ class Site:
 
     @property
     def settings(self) -> Settings:
-        return Settings(data_dir=str(self.data), inbox=str(self.inbox), inbox_on_refusal=self.command)
+        return Settings(
+            data_dir=str(self.data), inbox=str(self.inbox), inbox_on_refusal=self.command, inbox_hold=self.rules
+        )
 
     def watcher(self, publish: Publish | None = None) -> Watcher:
         means = Means(
@@ -73,7 +77,7 @@ class Site:
             publish=publish or self.publish,
             sleep=self._sleep,
         )
-        return Watcher(self.settings, Inbox(self.inbox, marker="_SUCCESS", quiet=30), means)
+        return Watcher(self.settings, Inbox(self.inbox, marker="_SUCCESS", quiet=self.quiet), means)
 
     def hold(self, name: str, answer: Published = HELD) -> None:
         """Puts a drop that a watcher holds."""

@@ -29,7 +29,7 @@ class FileKind(msgspec.Struct, frozen=True):
 
 ENCRYPTED = FileKind("an encrypted Parquet file", "export it without encryption")
 EMPTY = FileKind("empty", _AS_PARQUET, holds_table=False)
-_ZEROS = FileKind("a file of zero bytes only, as an unfinished copy leaves", "copy it again", holds_table=False)
+_ZEROS = FileKind("a file of zero bytes only", "an unfinished copy leaves that: copy it again", holds_table=False)
 _EXCEL = FileKind("an Excel workbook", _AS_PARQUET)
 _CSV = FileKind("a CSV file", _AS_PARQUET)
 _TEXT = FileKind("a text file", _AS_PARQUET, holds_table=False)
@@ -91,7 +91,7 @@ def may_hold_table(kind: FileKind, name: str) -> bool:
 def _kind_of_text(text: bytes, name: str) -> FileKind:
     start = text[:15].lower()
     if start.startswith((b"<!doctype html", b"<html")):
-        return FileKind("a web page, as a failed download leaves", "download it again", holds_table=False)
+        return FileKind("a web page", "a failed download leaves that: download it again", holds_table=False)
     if start.startswith(b"<"):
         return FileKind("an XML file", _AS_PARQUET, holds_table=False)
     first, _, rest = text.partition(b"\n")

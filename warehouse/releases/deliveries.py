@@ -1,8 +1,12 @@
 """When the last drop was delivered: it went live, or brought what was current already. A rollback delivers nothing."""
 
+import logging
+from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -10,13 +14,16 @@ from warehouse.files.atomic import write_atomically
 from warehouse.files.reading import read_struct
 from warehouse.releases.catalog import Catalog
 
+log = logging.getLogger("forecast.warehouse")
+
 _FILE = "delivered.json"
+_CLOCKS_APART = timedelta(minutes=10)  # of hosts on one data folder, at most
 
 
 class Delivery(msgspec.Struct, frozen=True):
     """The content of the file. Each delivery replaces it."""
 
-    at: datetime
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
     release: str  # current since then, or already
 
 
@@ -28,11 +35,33 @@ def note_delivery(data: Path, release: str) -> None:
 def last_delivery(data: Path) -> datetime | None:
     """When the last drop was delivered; None before the first. Raises OSError if the data folder cannot be read.
 
-    The newest release tells as well: the file may be missing after a crash, on a full disk, or before an upgrade.
+    The newest release tells as well: the file may be missing after a crash, on a full disk, or before an upgrade. Times
+    in the future say nothing: somebody's clock was wrong.
     """
+    latest = datetime.now(UTC) + _CLOCKS_APART
     times: list[datetime] = []
-    with suppress(OSError, ValueError):
-        times.append(read_struct(data / _FILE, Delivery).at)
-    with suppress(ValueError):  # somebody's folder that is named almost like a release
-        times += [datetime.strptime(name[:16], "%Y%m%dT%H%M%S%z") for name in Catalog(data).names()[:1]]
+    for source, at in _times(data):
+        if at <= latest:
+            times.append(at)
+        else:
+            _tell_once(f"{source} says that a drop was delivered at {at}, in the future: it is ignored")
     return max(times, default=None)
+
+
+def _times(data: Path) -> Iterator[tuple[Path, datetime]]:
+    """When drops were delivered, with the file or folder that says so."""
+    try:
+        yield data / _FILE, read_struct(data / _FILE, Delivery).at
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        _tell_once(f"{data / _FILE} cannot be read: {error}; the newest release says when the last drop was delivered")
+    catalog = Catalog(data)
+    for name in catalog.names():
+        with suppress(ValueError):  # somebody's folder that is named almost like a release
+            yield catalog.folder(name), datetime.strptime(name[:16], "%Y%m%dT%H%M%S%z")
+
+
+@lru_cache(maxsize=100)  # every scrape of the metrics asks
+def _tell_once(message: str) -> None:
+    log.warning("%s", message)

@@ -26,11 +26,11 @@ from service.cli.output import (
 )
 from service.publishing import inbox_decisions
 from service.publishing.inbox_decisions import Decided
-from service.publishing.inbox_held import HeldDrop, held_drops, newer_release
+from service.publishing.inbox_held import HeldDrop, current_release, held_drops
 from service.publishing.watching import report_text
 from service.reports import terminal
 from service.reports.wording import visible
-from warehouse.releases.catalog import Catalog
+from warehouse.releases.catalog import Catalog, Manifest
 
 inbox_option = click.option(
     "--inbox", "folder", metavar="FOLDER", help="The inbox, if it is not the one in FORECAST_INBOX."
@@ -45,8 +45,8 @@ reason_option = click.option("--reason", required=True, metavar="TEXT", help="Wh
 def held(folder: str | None, as_json: bool) -> None:
     """List the drops of the inbox that wait for approval.
 
-    Shows for each since when it is held, which rules hold it, and whether a newer drop went live meanwhile. Its report
-    lies beside it. FORECAST_INBOX_HOLD says which rules hold a drop. Whoever can write to the inbox and to the data
+    Shows for each since when it is held, which rules hold it, and whether it or a newer drop is live. Its report lies
+    beside it. FORECAST_INBOX_HOLD says which rules hold a drop. Whoever can write to the inbox and to the data
     folder can approve or discard it.
 
     Exit codes: 0 listed, 1 the inbox cannot be read, 2 wrong usage.
@@ -57,14 +57,14 @@ def held(folder: str | None, as_json: bool) -> None:
       forecast extracts held --inbox /drops/inbox --json
     """
     settings, inbox = _inbox(folder)
-    drops = held_drops(inbox)
+    drops, current = held_drops(inbox), current_release(settings.data_path)
     if as_json:
-        print_json([_as_json(drop, settings) for drop in drops])
+        print_json([_as_json(drop, current) | data_folder_member(settings) for drop in drops])
         return
     if not drops:
         click.echo(f"No drop is held in {shown(str(inbox))}.")
     for drop in drops:
-        _print(drop, settings)
+        _print(drop, current, settings.inbox_hold)
 
 
 @click.command()
@@ -79,7 +79,8 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None, as_jso
 
     NAME is a name or id from `forecast extracts held`. The drop is validated again and compared with what is current
     now. Only what its report found is accepted, as far as it went; if more is found, the drop stays held with a new
-    report. The manifest of the release and the drop's report record who approved it, when and why.
+    report. Errors of rules that do not hold a drop are never accepted here; the output says what can be done then. The
+    manifest of the release and the drop's report record who approved it, when and why.
 
     Exit codes: 0 published or already current, 1 not published, 2 wrong usage, 3 another publisher or another decision
     is at work, 130 interrupted.
@@ -104,9 +105,9 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None, as_jso
         print_published(published)
         tell_data_folder(settings)
     warn_behind(list(published.behind))
-    if outcome.result in ("held", "refused"):
-        again = "; approve it again to accept what its new report says" if outcome.result == "held" else ""
-        click.echo(f"forecast: {shown(decided.drop)} stays held: {outcome.report.summary()}{again}", err=True)
+    if decided.to_do is not None:
+        summary = outcome.report.summary()
+        click.echo(f"forecast: {shown(decided.drop)} stays held: {summary}; {shown(decided.to_do)}", err=True)
         sys.exit(FAILED)
 
 
@@ -119,7 +120,8 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None, as_jso
 def discard(name: str, reason: str, folder: str | None, as_json: bool) -> None:
     """Move a drop that the inbox holds to quarantine.
 
-    NAME is a name or id from `forecast extracts held`. The drop's report records who discarded it, when and why.
+    NAME is a name or id from `forecast extracts held`. The drop's report records who discarded it, when and why. A drop
+    that is live is not discarded: roll back first.
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 another decision is being made.
 
@@ -148,8 +150,8 @@ def _said(reason: str) -> str:
     return reason.strip()
 
 
-def _as_json(drop: HeldDrop, settings: Settings) -> dict[str, object]:
-    newer = newer_release(settings.data_path, drop)
+def _as_json(drop: HeldDrop, current: Manifest | None) -> dict[str, object]:
+    release = current.id if current else None
     return {
         "id": drop.id,
         "name": drop.name,
@@ -159,13 +161,14 @@ def _as_json(drop: HeldDrop, settings: Settings) -> dict[str, object]:
         "rules": drop.rules(),
         "findings": drop.report.findings if drop.report else None,
         "decision": drop.report.decision if drop.report else None,
-        "newer_release": newer.id if newer else None,
+        "live_as": release if drop.is_live_in(current) else None,
+        "newer_release": release if drop.is_overtaken_by(current) else None,
         "report": str(drop.path.parent / "report.txt"),
         "for_data_folder": drop.report.data_folder if drop.report else None,
-    } | data_folder_member(settings)
+    }
 
 
-def _print(drop: HeldDrop, settings: Settings) -> None:
+def _print(drop: HeldDrop, current: Manifest | None, hold: tuple[str, ...]) -> None:
     out = stdout()
     waited = in_words((datetime.now(UTC) - drop.since).total_seconds())
     out.print(f"[bold]{escape(visible(drop.name))}[/], held since {drop.since:%Y-%m-%d %H:%M} UTC ({waited})")
@@ -177,16 +180,21 @@ def _print(drop: HeldDrop, settings: Settings) -> None:
     for finding in drop.report.findings if drop.report else ():
         if finding.severity == "error":
             out.print(f"  [yellow]{finding.rule}[/]  {escape(visible(finding.message))}", soft_wrap=True)
-    newer = newer_release(settings.data_path, drop)
-    if newer is not None:
-        out.print(f"  [yellow]a newer drop went live meanwhile[/]: {newer.id}; to replace it, add --over-newer")
+    live, way_out = drop.is_live_in(current), drop.way_out(hold)
+    if current is not None and live:
+        out.print(f"  [yellow]it is live as {current.id}[/]: approve it, which only moves it, or roll back first")
+    elif current is not None and drop.is_overtaken_by(current):
+        out.print(f"  [yellow]a newer drop went live meanwhile[/]: {current.id}; to replace it, add --over-newer")
+    if way_out is not None and not live:
+        out.print(f"  {escape(visible(way_out))}", soft_wrap=True)
     name = ("-- " if drop.id.startswith("-") else "") + shlex.quote(drop.id)
-    for label, text in (
-        ("report", str(drop.path.parent / "report.txt")),
-        ("approve", f"forecast extracts approve --reason TEXT {name}"),
-        ("discard", f"forecast extracts discard --reason TEXT {name}"),
+    for label, text, useful in (
+        ("report", str(drop.path.parent / "report.txt"), True),
+        ("approve", f"forecast extracts approve --reason TEXT {name}", live or way_out is None),
+        ("discard", f"forecast extracts discard --reason TEXT {name}", not live),
     ):
-        out.print(f"  [dim]{label:<8}[/]{escape(visible(text))}", soft_wrap=True)
+        if useful:
+            out.print(f"  [dim]{label:<8}[/]{escape(visible(text))}", soft_wrap=True)
 
 
 def _decided_as_json(decided: Decided) -> dict[str, object]:

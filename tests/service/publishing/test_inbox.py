@@ -1,5 +1,6 @@
 """What a watcher does with the drops of an inbox; publishing itself is a double here."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +16,9 @@ from service.publishing.inbox_status import StatusFile, read_status, shown_statu
 from service.publishing.publisher import Published
 from tests.support.inbox import BAD, BUSY, CURRENT, FULL, GOOD, Site, stop
 from warehouse.publishing.publish import PublishOptions
+from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import BusyError, CatalogError, DropError, InboxError, WarehouseError
+from warehouse.schema.findings import make_report
 from warehouse.schema.progress import ProgressCallback
 
 
@@ -36,6 +39,17 @@ def test_complete_drops_are_published_and_others_wait(site: Site) -> None:
     assert site.kinds() == ["arriving", "publishing", "published"]
     status = read_status(site.data)
     assert (status.published, status.refused, status.waiting) == (1, 0, 1)
+
+
+def test_where_only_the_marker_completes_a_drop_it_is_told_where_it_must_lie(site: Site) -> None:
+    """A marker in a folder of the drop completes nothing, however long it lies there."""
+    site.quiet = math.inf
+    drop = site.put("2026-09", complete=False)
+    (drop / "year=2026").mkdir()
+    (drop / "year=2026" / "_SUCCESS").touch()
+    assert site.watcher().once()
+    (event,) = site.events
+    assert event.message == f"2026-09 is arriving: it is complete once {drop}/_SUCCESS exists"
 
 
 def test_a_refused_drop_is_quarantined_with_its_report(site: Site) -> None:
@@ -73,6 +87,17 @@ def test_a_drop_that_brings_nothing_new_counts_as_published(site: Site) -> None:
     assert site.watcher().once()
     assert site.kinds()[-1] == "already_current"
     assert (site.placed("published"), read_status(site.data).published) == (["again"], 1)
+
+
+def test_a_drop_that_brings_nothing_new_has_no_error(site: Site) -> None:
+    """What would hold it, such as a required table that it lacks, is a warning: nothing is left to decide."""
+    report = make_report([make_finding("required-table", "the drop does not bring housing")])
+    site.put("again")
+    site.answers = [Published(outcome=msgspec.structs.replace(CURRENT.outcome, report=report))]
+    assert site.watcher().once()
+    assert site.events[-1].message.endswith("; 1 warning")
+    (text,) = site.inbox.glob("published/*/report.txt")
+    assert text.read_text().endswith("in words: 1 warning")
 
 
 def test_while_another_publishes_a_drop_waits(site: Site) -> None:

@@ -13,10 +13,13 @@ from service.publishing.inbox_held import deciding, held_drops
 from service.publishing.inbox_report import DropReport
 from service.publishing.inbox_status import read_status
 from service.publishing.publisher import Published
+from tests.support.drops import write_drop
 from tests.support.inbox import BAD, BUSY, CURRENT, FULL, GOOD, HELD, Site, text_of
+from warehouse.publishing.publish import publish
+from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import BusyError, CatalogError, InboxError
-from warehouse.schema.findings import make_report
+from warehouse.schema.findings import Finding, make_report
 
 Act = Callable[[Site], Decided]
 
@@ -47,7 +50,7 @@ def test_an_approved_drop_is_published_and_moved_with_the_decision(site: Site) -
     """Who, when and why stand in its report."""
     site.hold("2026-10")
     decided = approve(site)
-    assert decided.published is GOOD
+    assert decided.published == GOOD
     assert decided.place.parent == site.inbox / "published"
     assert {path.name for path in decided.place.iterdir()} == {"2026-10", "report.json", "report.txt"}
     report = report_in(decided.place)
@@ -107,20 +110,104 @@ def test_a_drop_in_which_more_is_found_stays_held_with_a_new_report(site: Site) 
     (held,) = held_drops(site.inbox)
     assert held.report is not None
     assert (sorted(held.rules()), held.report.decision) == (["total-drift", "zip-codes-lost"], None)
-    assert (held.path.parent / "report.txt").read_text().endswith("in words: 2 errors")
+    assert (held.path.parent / "report.txt").read_text().endswith("in words: 1 error, 1 follow-on")
     approve(site)
     acceptance = site.options[-1].acceptance
     assert acceptance is not None
     assert acceptance.limits == {"total-drift": 0.09, "zip-codes-lost": 0.03}
 
 
-def test_a_drop_that_cannot_be_approved_stays_held_as_it_was(site: Site) -> None:
-    """Overtaken, say, or damaged since; its report is the one that the person read."""
+def test_an_approval_judges_by_the_rules_that_held_the_drop(site: Site) -> None:
+    """Also in a shell without the watcher's settings; those of the shell hold as well."""
+    site.hold("2026-10")
+    site.rules = ("state-drift",)
+    approve(site)
+    assert sorted(site.options[-1].hold) == ["state-drift", "total-drift", "zip-codes-lost"]
+    (report,) = site.inbox.glob("published/*/report.json")
+    assert sorted(report_in(report.parent).hold) == ["state-drift", "total-drift", "zip-codes-lost"]
+
+
+def again(*findings: Finding) -> Published:
+    """The refusal of a drop that still has the contents with which it was held."""
+    outcome = msgspec.structs.replace(HELD.outcome, result="refused", report=make_report(findings))
+    return Published(outcome=outcome)
+
+
+def test_what_no_approval_covers_keeps_a_drop_held_with_a_new_report(site: Site) -> None:
+    """It says what can be done; no later approval accepts it, unless its rule was named to hold drops meanwhile."""
+    site.hold("2026-10")
+    accepted = msgspec.structs.replace(HELD.outcome.report.findings[0], severity="warning", accepted="census base")
+    vanished = make_finding("vanished-figure", "2021 is gone")
+    site.answers = [again(vanished, accepted)] * 2
+    for _ in range(2):
+        decided = approve(site)
+        (held,) = held_drops(site.inbox)
+        assert (sorted(held.rules()), held.report and held.report.result) == (
+            ["total-drift", "vanished-figure"],
+            "refused",
+        )
+        by_hand = f"forecast extracts publish {held.path} --accept"
+        assert decided.to_do is not None
+        assert "no approval covers vanished-figure: discard it, or publish it by hand" in decided.to_do
+        assert by_hand in decided.to_do
+        assert by_hand in (held.path.parent / "report.txt").read_text()
+        acceptance = site.options[-1].acceptance
+        assert acceptance is not None
+        assert acceptance.rules == ("total-drift",)
+    site.rules = ("vanished-figure",)
+    approve(site)
+    acceptance = site.options[-1].acceptance
+    assert acceptance is not None
+    assert sorted(acceptance.rules) == ["total-drift", "vanished-figure"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "way"),
+    [
+        ("duplicate-key", "take it out, correct it and move it back into the inbox"),
+        ("ignored-file", "publish it by hand"),
+    ],
+)
+def test_what_cannot_be_accepted_at_all_is_to_be_corrected(site: Site, rule: str, way: str) -> None:
+    """A publish by hand would be refused as well. What is an error by a setting alone can be accepted."""
+    site.hold("2026-10")
+    found = msgspec.structs.replace(make_finding(rule, "twice"), severity="error")
+    site.answers = [again(found)]
+    assert f"no approval covers {rule}: discard it, or {way}" in (approve(site).to_do or "")
+
+
+def test_more_that_follows_from_what_was_accepted_is_covered_by_the_next_approval(site: Site) -> None:
+    """It stood below its cause when the drop was held, and stands alone once the cause is accepted."""
+    site.hold("2026-10")
+    cause = HELD.outcome.report.findings[0]
+    accepted = msgspec.structs.replace(cause, severity="warning", accepted="census base")
+    site.answers = [again(accepted, make_finding("series-drift", "further than it was", measured=0.2))]
+    decided = approve(site)
+    assert decided.published is not None
+    assert decided.published.outcome.result == "held"
+    assert decided.to_do == "approve it again to accept what its new report says"
+
+
+def test_an_overtaken_drop_is_approved_over_the_newer_one(site: Site) -> None:
+    """The text says how; what else is new in its report is accepted then."""
+    site.hold("2026-10")
+    site.answers = [
+        again(make_finding("overtaken", "by november"), make_finding("zip-codes-lost", "some", measured=0.03))
+    ]
+    assert approve(site).to_do == "approve it again with --over-newer to accept what its new report says"
+    approve(site, over_newer=True)
+    acceptance = site.options[-1].acceptance
+    assert acceptance is not None
+    assert acceptance.limits == {"zip-codes-lost": 0.03}
+
+
+def test_a_drop_whose_contents_cannot_be_read_as_they_were_stays_held_as_it_was(site: Site) -> None:
+    """Damaged, say, or changed since; its report is the one that the person read."""
     site.hold("2026-10")
     (before,) = held_drops(site.inbox)
     site.answers = [BAD]
     decided = approve(site)
-    assert decided.published is BAD
+    assert decided.published == BAD
     assert held_drops(site.inbox) == [before]
     assert read_status(site.data).held == 1
 
@@ -195,6 +282,23 @@ def test_a_discarded_drop_is_in_quarantine_with_the_decision_and_its_report(site
     status = read_status(site.data)
     assert (status.published, status.refused, status.held, status.untold) == (0, 1, 0, None)
     assert status.last_refusal is not None
+
+
+def test_a_drop_that_is_live_is_not_discarded_and_approved_whatever_is_found(site: Site, tmp_path: Path) -> None:
+    """Its approval was killed after the switch, say, or it was published by hand with --accept."""
+    drop = write_drop(tmp_path / "drop")
+    outcome = publish(Catalog(site.data), [str(drop)])
+    held = msgspec.structs.replace(HELD.outcome, tables=outcome.tables, manifest=outcome.manifest)
+    site.hold("2026-10", Published(outcome=held))
+    assert outcome.manifest is not None
+    with pytest.raises(InboxError, match=f"is live as {outcome.manifest.id}: .*approve.* completes .*rollback"):
+        discard(site)
+    report = make_report([make_finding("vanished-figure", "2021 is gone")])
+    site.answers = [Published(outcome=msgspec.structs.replace(held, result="refused", report=report))]
+    decided = approve(site)
+    assert (decided.place.parent.name, decided.to_do) == ("published", None)
+    written = report_in(decided.place)
+    assert (written.result, [finding.severity for finding in written.findings]) == ("already_current", ["warning"])
 
 
 # --- crashes ---------------------------------------------------------------------------------------------------------

@@ -126,6 +126,25 @@ def test_what_is_no_held_drop_is_passed_over(tmp_path: Path) -> None:
     assert list(held_since(tmp_path)) == ["2026-10-20261005T123015Z"]
 
 
+@pytest.mark.parametrize("beside", ["NOTE.txt", "0.parquet", "zzz"])
+def test_a_file_beside_a_held_drop_does_not_hide_it(site: Site, beside: str) -> None:
+    """Somebody's note, or a page written with --html; its report knows the drop's name."""
+    site.hold("2026-10")
+    (home,) = (site.inbox / "held").iterdir()
+    (home / beside).touch()
+    assert find_held(site.inbox, "2026-10").path == home / "2026-10"
+    assert list(held_since(site.inbox)) == [home.name]
+    (home / "2026-10").rename(site.inbox / "_kept")
+    assert held_since(site.inbox) == {}
+
+
+@pytest.mark.parametrize("name", ["../2026-10", "/", "", "report.json", ".lock"])
+def test_a_report_that_names_no_drop_beside_it_leads_nowhere(tmp_path: Path, name: str) -> None:
+    home = lying(tmp_path, "2026-10-20261005T123015Z", report=msgspec.json.encode({"drop": name}))
+    (home / ".lock").touch()
+    assert held_drops(tmp_path) == []
+
+
 @pytest.mark.parametrize("folder", ["2026-10-20261005T123015Z", "2026-10-20261005T123015Z-2", "-20261005T123015Z"])
 def test_a_drop_is_held_since_the_time_in_its_folder_s_name(tmp_path: Path, folder: str) -> None:
     lying(tmp_path, folder)

@@ -22,7 +22,7 @@ from warehouse.drops.file_kinds import is_unfinished, kind_of, may_hold_table, s
         (b'{"entries": [{"url": "s3://a"}]}', "housing_manifest", "a JSON file", False),
         (b"figures of October", "README.md", "a text file", False),
         (b"exported on Monday, by ada\nand checked, by bob\n", "notes.txt", "a text file", False),
-        (b"<html>", "a", "a web page, as a failed download leaves", False),
+        (b"<html>", "report.html", "a web page", False),
         (b"<?xml version='1.0'?><Error>", "a", "an XML file", False),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "map.png", "not Parquet", False),
         (b"", "a", "empty", False),

@@ -108,7 +108,7 @@ def test_over_a_newer_drop_it_is_approved_only_with_the_option(site: Cli, inbox:
 
 
 def test_a_drop_that_changes_more_than_was_seen_stays_held(site: Cli, inbox: Path, drop: Path) -> None:
-    """Its new report says what; the next approval covers that."""
+    """Its new report says what; the next approval covers that, also in a shell without the watcher's rules to hold."""
     site.settings |= {"inbox_hold": "total-drift", "limits": f"{NO_DRIFT_LIMITS}, total-drift=5%"}
     write_drop(inbox / "2026-10", population=[people("36436", 2023, 40_000)])
     (inbox / "2026-10" / "_SUCCESS").touch()
@@ -116,10 +116,42 @@ def test_a_drop_that_changes_more_than_was_seen_stays_held(site: Cli, inbox: Pat
     other = write_drop(inbox.parent / "other", population=[people("36436", 2023, 700)])
     (id_of,) = [one["id"] for one in site("extracts", "held", "--json").json]
     assert site("extracts", "publish", str(other), limits=NO_DRIFT_LIMITS).code == 0
+    del site.settings["inbox_hold"]
     done = site("extracts", "approve", id_of, "--reason", REASON, "--over-newer", "--json")
     assert (done.code, done.json["result"]) == (1, "held")
     assert "approve it again to accept what its new report says" in done.err
     assert site("extracts", "approve", id_of, "--reason", REASON, "--over-newer").code == 0
+
+
+def test_a_drop_that_no_approval_lets_through_is_published_by_hand_as_the_text_says(site: Cli, inbox: Path) -> None:
+    """It is live then: an approval only moves it, and it cannot be discarded."""
+    drop = hold(site, inbox, figure=40_000)
+    other = write_drop(inbox.parent / "other", population=[people("36436", 2023, 700)])
+    assert site("extracts", "publish", str(other)).code == 0
+    site.settings["limits"] = f"{NO_DRIFT_LIMITS}, total-drift=5%"
+    done = site("extracts", "approve", drop, "--reason", REASON, "--over-newer")
+    way = (
+        "no approval covers total-drift: discard it, or publish it by hand: "
+        f"`forecast extracts publish {inbox}/held/{drop}/2026-10 --accept ... --reason TEXT`"
+    )
+    assert done.code == 1
+    assert way in done.err
+    out = site("extracts", "held").out
+    assert way in out
+    assert "extracts approve" not in out
+    path = str(inbox / "held" / drop / "2026-10")
+    accept = ("--accept", "total-drift=10000%", "--reason", REASON)
+    release = site("extracts", "publish", path, *accept).out.strip()
+    out = site("extracts", "held").out
+    assert f"it is live as {release}" in out
+    assert "extracts discard" not in out
+    (one,) = site("extracts", "held", "--json").json
+    assert (one["live_as"], one["newer_release"]) == (release, None)
+    done = site("extracts", "discard", drop, "--reason", REASON)
+    assert done.code == 1
+    assert f"{drop} is live as {release}" in done.error()
+    assert site("extracts", "approve", drop, "--reason", REASON).out.strip() == release
+    assert site("extracts", "held", "--json").json == []
 
 
 def test_a_discarded_drop_is_in_quarantine(site: Cli, inbox: Path) -> None:
