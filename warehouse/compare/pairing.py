@@ -16,7 +16,7 @@ _FIRST_HOUSING = 10_000
 def pair_releases(connection: duckdb.DuckDBPyConnection, old: Path | None, new: Path, first_open_year: int) -> None:
     """Creates the tables of the releases in folders `old` and `new`. Without `old`, everything is new.
 
-    They are `placed_figures`, `known_figures`, `paired_places`, `old_places`, `new_places`, `old_aliases` and
+    They are `placed_figures`, `known_figures`, `paired_places`, `changed_places`, `old_places`, `new_places`, `old_aliases` and
     `new_aliases`. Figures of `first_open_year` and later are open: they may still be revised.
     """
     _pair_places(connection, old, new)
@@ -88,6 +88,7 @@ def _pair_places(connection: duckdb.DuckDBPyConnection, old: Path | None, new: P
     else:
         _view_places(connection, "old_places", old)
     connection.execute(sql.statement("paired_places"))
+    connection.execute(sql.statement("changed_places"))
     for name, folder in (("old_aliases", old), ("new_aliases", new)):
         _view_aliases(connection, name, folder)
 

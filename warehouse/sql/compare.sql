@@ -96,9 +96,9 @@ WHERE zip IN (SELECT unnest(?::INTEGER[])) AND old IS DISTINCT FROM new ORDER BY
 
 -- name: example_places
 -- The locations of some ZIP codes, before and after.
-SELECT n.zip_code::INTEGER AS zip, o.city_name, o.state, o.county_name, o.county, o.latitude, o.longitude,
-       n.city_name, n.state, n.county_name, n.county, n.latitude, n.longitude
-FROM old_places o JOIN new_places n ON o.zip_code = n.zip_code WHERE zip IN (SELECT unnest(?::INTEGER[])) ORDER BY zip
+SELECT zip_code::INTEGER AS zip, was_city_name, was_state, was_county_name, was_county, was_latitude, was_longitude,
+       city_name, state, county_name, county, latitude, longitude
+FROM changed_places WHERE zip IN (SELECT unnest(?::INTEGER[])) ORDER BY zip
 
 -- name: figure_steps
 -- Some figures by ZIP codes: how many are in each step of relative change, and in each step of size, old and new.

@@ -80,6 +80,14 @@ SELECT coalesce(n.zip_code, o.zip_code) AS zip_code, coalesce(n.zip_code, o.zip_
             ELSE 'same' END AS fate
 FROM old_places o FULL JOIN new_places n ON o.zip_code = n.zip_code
 
+-- name: changed_places
+-- The locations that both releases have and that differ, as they are now and as they were.
+CREATE OR REPLACE TEMP TABLE changed_places AS
+SELECT n.*, o.state AS was_state, o.city_name AS was_city_name, o.county_name AS was_county_name, o.county AS was_county,
+       o.latitude AS was_latitude, o.longitude AS was_longitude, o.city AS was_city
+FROM paired_places p JOIN old_places o ON o.zip_code = p.zip_code JOIN new_places n ON n.zip_code = p.zip_code
+WHERE p.fate = 'changed'
+
 -- name: placed_figures
 -- The figures of two releases side by side, with the state of each ZIP code. NULL means that a release lacks the figure,
 -- or that it is negative or absurd, which is an error already and would overflow.

@@ -203,48 +203,44 @@ SELECT state, zip_code, 'zip_code' AS "column", city_name AS value FROM old_plac
 
 -- name: place_value_lost
 -- ZIP codes that lost a county or coordinates.
-SELECT o.state, n.zip_code, n.city_name AS value
-FROM old_places o JOIN new_places n ON n.zip_code = o.zip_code
-WHERE o.county IS NOT NULL AND n.county IS NULL OR o.county_name IS NOT NULL AND n.county_name IS NULL
-    OR o.latitude IS NOT NULL AND n.latitude IS NULL OR o.longitude IS NOT NULL AND n.longitude IS NULL
+SELECT was_state AS state, zip_code, city_name AS value FROM changed_places
+WHERE was_county IS NOT NULL AND county IS NULL OR was_county_name IS NOT NULL AND county_name IS NULL
+    OR was_latitude IS NOT NULL AND latitude IS NULL OR was_longitude IS NOT NULL AND longitude IS NULL
 
 -- name: moved_place
 -- ZIP codes whose coordinates are more than 25 km from the former ones.
 SELECT state, zip_code, 'latitude, longitude' AS "column", format('{}, by {:,.0f} km', city_name, km) AS value
-FROM (SELECT n.state, n.zip_code, n.city_name, 111.2 * sqrt(pow(n.latitude - o.latitude, 2)
-                 + pow((n.longitude - o.longitude) * cos(radians(o.latitude)), 2)) AS km
-      FROM old_places o JOIN new_places n ON n.zip_code = o.zip_code)
+FROM (SELECT *, 111.2 * sqrt(pow(latitude - was_latitude, 2)
+                           + pow((longitude - was_longitude) * cos(radians(was_latitude)), 2)) AS km FROM changed_places)
 WHERE km > 25
 
 -- name: other_city
 -- ZIP codes whose city is now one that other ZIP codes of the state had before. New names are renamed cities.
-SELECT o.state, n.zip_code, 'city_name' AS "column", format('{}, was {}', n.city_name, o.city_name) AS value
-FROM old_places o JOIN new_places n ON n.zip_code = o.zip_code
-JOIN (SELECT DISTINCT state, city FROM old_places) known ON known.state = n.state AND known.city = n.city
-WHERE n.city <> o.city
+SELECT was_state AS state, zip_code, 'city_name' AS "column", format('{}, was {}', city_name, was_city_name) AS value
+FROM changed_places c SEMI JOIN old_places known ON known.state = c.state AND known.city = c.city WHERE city <> was_city
 
 -- name: renamed_city
 -- ZIP codes whose city has another name, beyond case, accents, and punctuation.
-SELECT o.state, n.zip_code, 'city_name' AS "column", format('{}, was {}', n.city_name, o.city_name) AS value
-FROM old_places o JOIN new_places n ON n.zip_code = o.zip_code WHERE n.city <> o.city
+SELECT was_state AS state, zip_code, 'city_name' AS "column", format('{}, was {}', city_name, was_city_name) AS value
+FROM changed_places WHERE city <> was_city
 
 -- name: name_cut
 -- ZIP codes whose city or county is only the beginning of its former name.
-SELECT o.state, n.zip_code, 'city_name, county_name' AS "column",
-       format('{}, was {}', concat_ws(', ', n.city_name, n.county_name), concat_ws(', ', o.city_name, o.county_name)) AS value
-FROM old_places o JOIN new_places n ON n.zip_code = o.zip_code
-WHERE length(n.city_name) < length(o.city_name) AND starts_with(o.city_name, n.city_name)
-    OR length(n.county_name) < length(o.county_name) AND starts_with(o.county_name, n.county_name)
+SELECT was_state AS state, zip_code, 'city_name, county_name' AS "column",
+       format('{}, was {}', concat_ws(', ', city_name, county_name), concat_ws(', ', was_city_name, was_county_name)) AS value
+FROM changed_places
+WHERE length(city_name) < length(was_city_name) AND starts_with(was_city_name, city_name)
+    OR length(county_name) < length(was_county_name) AND starts_with(was_county_name, county_name)
 
 -- name: other_county
 -- ZIP codes whose county, by code or by name, is now one that other ZIP codes had before. New ones are new counties, as
 -- Connecticut's.
-SELECT o.state, n.zip_code, 'county_fips_code, county_name' AS "column",
-       format('in {} {}, was in {} {}', n.county_name, n.county, o.county_name, o.county) AS value
-FROM old_places o JOIN new_places n ON n.zip_code = o.zip_code
-WHERE n.county <> o.county AND n.county IN (SELECT county FROM old_places)
-    OR n.county = o.county AND n.county_name <> o.county_name
-        AND (n.state, n.county_name) IN (SELECT (state, county_name) FROM old_places)
+SELECT was_state AS state, zip_code, 'county_fips_code, county_name' AS "column",
+       format('in {} {}, was in {} {}', county_name, county, was_county_name, was_county) AS value
+FROM changed_places
+WHERE county <> was_county AND county IN (SELECT county FROM old_places)
+    OR county = was_county AND county_name <> was_county_name
+        AND (state, county_name) IN (SELECT (state, county_name) FROM old_places)
 
 -- name: county_name_differs
 -- ZIP codes whose county has another name than in most ZIP codes with its code.
@@ -256,8 +252,8 @@ WHERE n.county_name <> names.usual
 
 -- name: state_changed
 -- ZIP codes that are in another state than before.
-SELECT o.state, n.zip_code, 'state_code' AS "column", format('{} in {}, was in {}', n.city_name, n.state, o.state) AS value
-FROM old_places o JOIN new_places n ON n.zip_code = o.zip_code WHERE n.state <> o.state
+SELECT was_state AS state, zip_code, 'state_code' AS "column", format('{} in {}, was in {}', city_name, state, was_state) AS value
+FROM changed_places WHERE state <> was_state
 
 -- name: zip_of_other_state
 -- ZIP codes whose first three digits belong to another state.
