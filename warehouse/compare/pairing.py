@@ -34,11 +34,6 @@ def view_figures(connection: duckdb.DuckDBPyConnection, view: str, folder: Path 
     if folder is None:
         connection.execute(sql.statement("no_figures_view", view=view))
         return
-    rows = sql.rows_of(table_file(folder, HOUSING.name))
-    housing = [
-        sql.statement("housing_figure", ordinal=str(ordinal), figure=figure, housing=rows)
-        for ordinal, figure in enumerate(HOUSING_FIGURES, _FIRST_HOUSING)
-    ]
     year = POPULATION.column("year")
     text = sql.statement(
         "figures_view",
@@ -46,7 +41,9 @@ def view_figures(connection: duckdb.DuckDBPyConnection, view: str, folder: Path 
         population=sql.rows_of(table_file(folder, POPULATION.name)),
         first=str(year.minimum),
         last=str(year.maximum),
-        housing="\nUNION ALL\n".join(housing),
+        housing=sql.rows_of(table_file(folder, HOUSING.name)),
+        ordinals=", ".join(str(_FIRST_HOUSING + number) for number in range(len(HOUSING_FIGURES))),
+        figures=", ".join(HOUSING_FIGURES),
     )
     connection.execute(text)
 

@@ -45,11 +45,9 @@ CREATE OR REPLACE TEMP VIEW {view} AS
 SELECT zip_code::INTEGER AS zip, year::SMALLINT AS ordinal, tot_population AS value FROM {population}
 WHERE year BETWEEN {first} AND {last}
 UNION ALL
-{housing}
-
--- name: housing_figure
--- One housing figure in long form.
-SELECT zip_code::INTEGER, {ordinal}::SMALLINT, {figure} FROM {housing} WHERE {figure} IS NOT NULL
+SELECT * FROM (SELECT zip_code::INTEGER AS zip, unnest([{ordinals}]::SMALLINT[]) AS ordinal, unnest([{figures}]) AS value
+               FROM {housing})
+WHERE value IS NOT NULL
 
 -- name: no_figures_view
 -- The figures of a release that does not exist.
