@@ -135,8 +135,7 @@ def _insert_part(
     numbered = "file_row_number" not in extract.columns  # DuckDB cannot add its own if the file has one
     values = {column.name: converted(column.kind, *sources[column.name]) for column in table.columns}
     unreadable = [
-        f"CASE WHEN {_present(*sources[name])} AND {value} IS NULL THEN left({sources[name][0]}::VARCHAR, 60) END"
-        for name, value in values.items()
+        f"CASE WHEN {value} IS NULL THEN {text_present(*sources[name])} END" for name, value in values.items()
     ]
     connection.execute(
         sql.statement(
@@ -180,6 +179,11 @@ def converted(kind: ColumnKind, expression: str, held: str) -> str:
 def _present(expression: str, held: str) -> str:
     """SQL for whether there is a value. Blank text is none."""
     return f"clean_text({expression}) IS NOT NULL" if _family(held) == "text" else f"{expression} IS NOT NULL"
+
+
+def text_present(expression: str, held: str) -> str:
+    """SQL for the beginning of a value as text; NULL if there is no value."""
+    return f"CASE WHEN {_present(expression, held)} THEN left({expression}::VARCHAR, 60) END"
 
 
 def _definition(table: Table) -> str:

@@ -71,7 +71,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="older-than-current",
         severity="error",
-        about="The date that a table carries (UPDATED_AT, MONTH_CODE) must not be before that of the current release.",
+        about="The date that a table carries (UPDATED_AT, MONTH_CODE) must not be before the one that releases knew.",
         remedy="deliver the newest export; to go back to a release, use `forecast extracts rollback`",
         override=True,
         explains=_STALE,
