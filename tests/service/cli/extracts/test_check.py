@@ -65,6 +65,24 @@ def test_the_same_drop_as_the_current_release_is_said_so(cli: Cli, drop: Path) -
     assert done.err.startswith("Already current: 1 note.")
 
 
+@pytest.mark.parametrize(
+    ("given", "page", "said"),
+    [
+        ("", "zip_housing.parquet", "must end in .html or .htm"),
+        ("", "../report", "must end in .html or .htm"),
+        ("", "report.html", "is inside the drop"),
+        ("*.parquet", "report.HTM", "is inside the drop"),
+        ("zip_housing.parquet", "report.html", "is inside the drop"),
+    ],
+)
+def test_a_page_replaces_nothing_of_the_drop(cli: Cli, drop: Path, given: str, page: str, said: str) -> None:
+    before = contents(drop)
+    done = cli("extracts", "check", str(drop / given), "--html", str(drop / page))
+    assert done.code == 2
+    assert said in done.err
+    assert contents(drop) == before
+
+
 def test_wrong_usage_is_exit_code_2(cli: Cli) -> None:
     assert cli("extracts", "check").code == 2
     assert cli("extracts", "check", "--keep", "x").code == 2

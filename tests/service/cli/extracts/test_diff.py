@@ -7,6 +7,7 @@ import pytest
 
 from tests.service.conftest import Cli
 from tests.support.drops import LOCATIONS, POPULATION, location, people, write_drop
+from tests.warehouse.helpers import contents
 
 UNKNOWN = "20261005T090000Z-0123456789ab"
 
@@ -59,6 +60,15 @@ def test_diff_writes_every_change_on_request(cli: Cli, two: tuple[str, str], tmp
     else:
         rows = pq.read_table(out).to_pylist()
         assert rows == [{"zip_code": "36436", "figure": "population 2023", "old": 783, "new": 784}]
+
+
+def test_diff_replaces_no_file(cli: Cli, two: tuple[str, str], drop: Path) -> None:
+    """An extract is Parquet as well."""
+    before = contents(drop)
+    done = cli("extracts", "diff", *two, "--to", str(drop / "zip_housing.parquet"))
+    assert done.code == 2
+    assert "exists: name a new file" in done.err
+    assert contents(drop) == before
 
 
 def test_diff_writes_no_other_form(cli: Cli, two: tuple[str, str], tmp_path: Path) -> None:
