@@ -17,7 +17,7 @@ from warehouse.files.full_disk import says_full
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
-from warehouse.schema.tables import POPULATION, ColumnKind, Table
+from warehouse.schema.tables import LONGEST_TEXT, POPULATION, ColumnKind, Table
 
 _NO_BUDGET = DiskBudget(free=0, spill_limit=0, allowance=0)
 _YEAR = POPULATION.column("year")
@@ -76,7 +76,7 @@ def stage(
     budget: DiskBudget = _NO_BUDGET,
 ) -> tuple[list[Table], list[Finding]]:
     """Stages every extract. Returns the tables that the drop brings, and findings on files that could not be read."""
-    connection.execute(sql.statement("conversions"))
+    connection.execute(sql.statement("conversions", longest=str(LONGEST_TEXT)))
     connection.execute(sql.statement("distrust_statistics"))
     tables: dict[str, Table] = {}
     findings: list[Finding] = []

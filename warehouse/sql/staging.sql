@@ -9,9 +9,9 @@ SELECT greatest(whole, parts) FROM
 -- name: conversions
 -- Macros that convert an exported value to our type, or to NULL if it does not fit.
 -- Text is trimmed, including no-break spaces; empty text is NULL. A fraction is never rounded. NaN and infinity are not
--- numbers. A date must have a year of four digits. A text longer than 10,000 characters does not fit.
+-- numbers. A date must have a year of four digits. A text that is too long does not fit.
 CREATE OR REPLACE MACRO clean_text(v) AS nullif(trim(v::VARCHAR, E' \t\r\n' || chr(160)), '');
-CREATE OR REPLACE MACRO short_text(v) AS CASE WHEN length(clean_text(v)) <= 10000 THEN clean_text(v) END;
+CREATE OR REPLACE MACRO short_text(v) AS CASE WHEN length(clean_text(v)) <= {longest} THEN clean_text(v) END;
 CREATE OR REPLACE MACRO digits_of_text(v) AS
     CASE WHEN regexp_full_match(clean_text(v), '[0-9]{5}') THEN clean_text(v) END;
 CREATE OR REPLACE MACRO digits_of_whole(v) AS

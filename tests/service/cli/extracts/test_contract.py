@@ -21,6 +21,7 @@ def test_a_contract_is_printed_or_written(cli: Cli, tmp_path: Path, form: str, m
     written = cli("extracts", "contract", "--format", form, "--out", str(tmp_path / "contract.json"))
     assert (printed.code, printed.err, written.code, written.out) == (0, "", 0, "")
     assert mark in printed.json.values()
+    assert printed.out.isascii(), "no control characters, which it names"
     assert json.loads((tmp_path / "contract.json").read_text()) == printed.json == yaml.safe_load(printed.out)
     for table in TABLES:
         assert table.name in printed.out
