@@ -1,6 +1,6 @@
 """Rules on what may change from the current release to a drop."""
 
-from warehouse.rules.rule import Rule
+from warehouse.rules.rule import OPEN_FIGURES, Rule
 
 # What an old table brings along.
 _STALE = (
@@ -33,7 +33,8 @@ DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="coverage-lost",
         severity="error",
-        about="Share of the ZIP codes with a figure that lost it, while others keep it; of open figures twice as much.",
+        about="Share of the ZIP codes with a figure that lost it, while others keep it; "
+        f"twice as much of {OPEN_FIGURES}.",
         limit=0.02,
         override=True,
         explains=("total-drift",),
@@ -41,7 +42,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="total-drift",
         severity="error",
-        about="Change of a national total, up or down, as a share of the old total; of open figures twice as much.",
+        about=f"Change of a national total, up or down, as a share of the old total; twice as much of {OPEN_FIGURES}.",
         limit=0.03,
         override=True,
         explains=("slow-drift", "series-drift"),

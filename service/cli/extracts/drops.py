@@ -202,7 +202,7 @@ def check_drop(
     _check_page(html, paths)
     settings = load_settings().settings
     with _wrong_usage():
-        options = options_of(settings, withdrawn, accepted, "checked", strict=strict)
+        options = options_of(settings, withdrawn, accepted, "for this check only", strict=strict)
     options = msgspec.structs.replace(
         options, failures=_failures_folder(failures, paths), compared=not alone, partial=partial
     )

@@ -114,13 +114,14 @@ def test_drift_is_an_error_until_it_is_accepted(cli: Cli, drop: Path, tmp_path: 
     assert "1 of 9 ZIP codes are gone, in AE 1" in refused.err
     accepted = cli("extracts", "check", less, "--accept", "zip-codes-lost=12%", limits=limits)
     assert accepted.code == 0
+    assert "accepted, reason given: for this check only" in accepted.err
     unexplained = cli("extracts", "publish", less, "--accept", "zip-codes-lost=12%", limits=limits)
     assert unexplained.code == 2
     published = cli(
         "extracts", "publish", less, "--accept", "zip-codes-lost=12%", "--reason", "closed offices", limits=limits
     )
     assert published.code == 0
-    assert "accepted: closed offices" in published.err
+    assert "accepted, reason given: closed offices" in published.err
     text = cli("extracts", "show").out
     assert "zip-codes-lost, by " in text
     assert ": closed offices" in text
@@ -170,7 +171,7 @@ def test_only_figures_that_changed_are_listed(width: int) -> None:
     assert "+1.00%" in text
     assert "est_total_home_demand_2030" in text
     assert "population 2011" not in text
-    assert "10 figures are the same in every ZIP code." in text
+    assert "10 figures did not change in any ZIP code." in text
     assert "+10" in text
     assert max(map(len, text.splitlines())) <= width
 

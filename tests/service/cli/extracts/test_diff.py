@@ -30,7 +30,7 @@ def test_diff_is_summary_first(cli: Cli, two: tuple[str, str]) -> None:
     rows = [line.split() for line in lines]
     assert ["population", "2023", "33,403", "33,404", "+<0.01%", "1"] in rows
     assert ["36436", "Dickinson,", "AL", "population", "2023", "783", "784", "+1"] in rows
-    assert "6 figures are the same in every ZIP code." in lines
+    assert "6 figures did not change in any ZIP code." in lines
 
 
 def test_diff_is_against_the_current_release_by_default(cli: Cli, two: tuple[str, str]) -> None:
@@ -46,7 +46,7 @@ def test_diff_of_a_release_with_itself_says_that_nothing_changed(cli: Cli, two: 
     text = cli("extracts", "diff", two[0], two[0]).out
     assert "0 new, 0 gone, 0 moved or renamed" in text
     assert "national total" not in text
-    assert "7 figures are the same in every ZIP code." in text
+    assert "7 figures did not change in any ZIP code." in text
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
