@@ -98,7 +98,7 @@ def _undated(current: Manifest, read: ReadResult) -> list[Finding]:
     ]
     if not undated:
         return []
-    message = f"{len(undated)} table(s) carry no date, unlike in {current.id}"
+    message = f"{len(undated)} table(s) carried a date in {current.id}, and carry none now"
     return [make_finding("missing-date", message, count=len(undated), samples=tuple(undated))]
 
 
