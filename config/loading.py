@@ -5,6 +5,7 @@ Unknown names and bad values are a `SettingsError` that names them. Every secret
 """
 
 import os
+import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -36,6 +37,8 @@ DURATIONS = (
     "inbox_quiet",
     "drop_every",
 )
+
+_BOUND = re.compile(r"` [<>]=? [0-9]")  # in a message on a number that is too small or too large
 
 # For each setting that one source sets: its name, its value as written, and where it was found.
 SourcedSettings = Iterator[tuple[str, object, str]]
@@ -189,7 +192,7 @@ def _convert(name: str, value: object, source: str) -> object:
     except msgspec.ValidationError as error:
         problem = str(error).replace(", got `str`", "") if text else str(error)
         shown = "" if is_secret(name) else f", got {value!r}"
-        raise SettingsError(f"{source}: {problem}{shown} ({describe(name)})") from None
+        raise SettingsError(f"{source}: {_in_words(name, problem)}{shown} ({describe(name)})") from None
     if is_url(name) and converted != EMBEDDED:
         problem_of_url = url_problem(str(converted))
         if problem_of_url is not None:
@@ -197,6 +200,13 @@ def _convert(name: str, value: object, source: str) -> object:
     if name == "inbox_on_refusal":
         _check_command(str(converted), source)
     return _absolute(str(converted), source) if name in _FOLDERS else converted
+
+
+def _in_words(name: str, problem: str) -> str:
+    """What is wrong with a value. Of a duration that is not out of bounds: what would be right."""
+    if name not in DURATIONS or _BOUND.search(problem):
+        return problem
+    return f"Expected {'whole ' if '`int' in problem else ''}seconds (90) or a duration (30m, 12h, 31d)"
 
 
 def _check_tokens(settings: Settings, sources: Mapping[str, str]) -> None:

@@ -77,6 +77,7 @@ class _Mark(msgspec.Struct, frozen=True):
 
 
 Item = BackupHead | KeyItem | LineItem | UsageItem | BackupEnd
+BEGINNING = b'{"type":"head","format":"forecast-keys",'  # of every backup
 _items = msgspec.json.Decoder(Item)
 _USAGE = b'{"type":"usage",'  # as every line of it begins
 

@@ -85,7 +85,7 @@ def _said(finding: Finding) -> str:
         items = "".join(f"<li>{escape(sample)}</li>" for sample in samples)
         parts.append(f'<ul class="samples{row}">{items}</ul>')
     if finding.accepted is not None:
-        parts.append(f'<p class="remedy">Accepted: {html_parts.text(finding.accepted)}</p>')
+        parts.append(f'<p class="remedy">Accepted, reason given: {html_parts.text(finding.accepted)}</p>')
     elif remedy := wording.remedy_of(finding):
         parts.append(f'<p class="remedy">→ {html_parts.text(remedy)}</p>')
     return "".join(parts)

@@ -178,7 +178,7 @@ def _body(finding: Finding) -> RenderableType:
         together = [f"such as {', '.join(samples)}"] if wording.in_a_row(samples) else samples
         lines += [Text(sample, "dim", overflow="fold") for sample in together]
     if finding.accepted is not None:
-        lines.append(_hanging("accepted:", Text(visible(finding.accepted), overflow="fold")))
+        lines.append(_hanging("accepted, reason given:", Text(visible(finding.accepted), overflow="fold")))
     elif (remedy := wording.remedy_of(finding)) and finding.severity != "info":
         lines.append(_hanging("→", Text(visible(remedy), overflow="fold")))
     return Group(*lines)

@@ -136,7 +136,7 @@ def unchanged_line(comparison: Comparison) -> str:
     same = len(comparison.figures) - len(changed_figures(comparison))
     if not same:
         return ""
-    return f"{same} figure{'s are' if same > 1 else ' is'} the same in every ZIP code."
+    return f"{same} figure{'s' if same > 1 else ''} did not change in any ZIP code."
 
 
 def places_line(comparison: Comparison) -> str:

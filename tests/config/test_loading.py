@@ -76,10 +76,11 @@ def test_a_variable_is_read_as_its_setting_s_type(variable: str, text: str, valu
         ("NEAR_CACHE_TTL", "0", "> 0"),
         ("DOCS", "maybe", "Expected `bool`, got 'maybe'"),
         ("LOG_FORMAT", "xml", "Invalid enum value 'xml'"),
-        ("DROP_EVERY", "monthly", "got 'monthly' (Longest time from one drop to the next, like `31d`"),
+        ("DROP_EVERY", "monthly", "Expected seconds (90) or a duration (30m, 12h, 31d), got 'monthly' (Longest time "),
+        ("KEEP_ALIVE", "2.5", "Expected whole seconds (90) or a duration (30m, 12h, 31d), got '2.5'"),
         ("DROP_EVERY", "0d", ">= 1"),
         ("WORKERS", "2m", "got '2m'"),
-        ("INBOX_QUIET", "often", "Invalid enum value 'often'"),
+        ("INBOX_QUIET", "often", "Expected seconds (90) or a duration (30m, 12h, 31d), got 'often' (Time without"),
         ("INBOX_QUIET", "2d", "<= 86400"),
         ("INBOX_TABLES", "housing, popluation", "Invalid enum value 'popluation'"),
         ("INBOX_TABLES", "popluation", "must bring, separated by commas: locations, population, housing, aliases, "),
@@ -110,6 +111,7 @@ def test_a_toml_file_has_types(tmp_path: Path) -> None:
     assert (settings.workers, settings.drain, settings.docs) == (4, 3.0, True)
     assert (settings.attribution, settings.keys_url) == (("A", "B"), "redis://h")
     assert "workers: Expected `int | null`, got `bool`" in refusal(toml(tmp_path, "workers = true"))
+    assert "drop_every: Expected seconds (90) or a duration" in refusal(toml(tmp_path, "drop_every = true"))
 
 
 def test_a_toml_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

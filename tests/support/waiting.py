@@ -12,10 +12,13 @@ PATIENCE = 60.0
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Waits until `holds`, which may ask a service that is not there yet; fails the test after `PATIENCE`."""
+    """Waits until `holds`; fails the test after `PATIENCE`.
+
+    It may ask a service that is not there yet, or look into folders that are moved meanwhile.
+    """
     end = time.monotonic() + PATIENCE
     while True:
-        with contextlib.suppress(httpx.TransportError):
+        with contextlib.suppress(httpx.TransportError, FileNotFoundError):
             if holds():
                 return
         assert time.monotonic() < end, f"not within {PATIENCE} s"

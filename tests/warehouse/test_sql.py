@@ -32,7 +32,7 @@ def test_every_statement_is_asked_for() -> None:
 def test_placeholders_are_filled_and_other_braces_left() -> None:
     parts = {"staged": "t", "columns": "a INTEGER"}
     assert sql.statement("create_staged", **parts) == "CREATE OR REPLACE TEMP TABLE t (a INTEGER)"
-    assert "[0-9]{5}" in sql.statement("conversions")
+    assert "[0-9]{5}" in sql.statement("conversions", longest="9")
 
 
 def test_what_is_filled_in_is_not_read_as_a_placeholder() -> None:

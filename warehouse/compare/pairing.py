@@ -16,8 +16,8 @@ _FIRST_HOUSING = 10_000
 def pair_releases(connection: duckdb.DuckDBPyConnection, old: Path | None, new: Path, first_open_year: int) -> None:
     """Creates the tables of the releases in folders `old` and `new`. Without `old`, everything is new.
 
-    They are `placed_figures`, `known_figures`, `paired_places`, `changed_places`, `old_places`, `new_places`, `old_aliases` and
-    `new_aliases`. Figures of `first_open_year` and later are open: they may still be revised.
+    They are `placed_figures`, `known_figures`, `paired_places`, `changed_places`, `old_places`, `new_places`,
+    `old_aliases` and `new_aliases`. Figures of `first_open_year` and later are open: they may still be revised.
     """
     _pair_places(connection, old, new)
     view_figures(connection, "old_figures", old)

@@ -85,6 +85,24 @@ def check_paths(paths: Sequence[str]) -> None:
         _expand(given)
 
 
+def is_inside(folder: Path, paths: Sequence[str]) -> bool:
+    """Whether files in `folder` would be read with the drop at `paths`: below a folder or pattern, or beside a file."""
+    folder = folder.expanduser().resolve()
+    for given in paths:
+        path = Path(given).expanduser()
+        if path.is_file():
+            if folder == path.parent.resolve():
+                return True
+        elif folder.is_relative_to((path if os.path.lexists(path) else _fixed(path)).resolve()):
+            return True
+    return False
+
+
+def _fixed(pattern: Path) -> Path:
+    """The part of a pattern before its first wildcard."""
+    return Path(*takewhile(lambda part: not glob.has_magic(part), pattern.parts))
+
+
 def _expand(given: str) -> list[tuple[Path, Path]]:
     """The files and folders that `given` names, each with the part of its path that decides whether it is ignored."""
     path = Path(given).expanduser()
@@ -100,7 +118,7 @@ def _expand(given: str) -> list[tuple[Path, Path]]:
         raise DropError(f"{printable(given)}: no such file or folder")
     # a recursive glob matches a folder and its contents; the folder is enough
     folders = {Path(match) for match in matches if Path(match).is_dir()}
-    fixed = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))
+    fixed = _fixed(path)
     return [
         (Path(match), Path(match).relative_to(fixed)) for match in matches if folders.isdisjoint(Path(match).parents)
     ]

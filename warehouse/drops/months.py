@@ -11,7 +11,7 @@ import msgspec
 
 from warehouse import sql
 from warehouse.drops.recognition import Extract
-from warehouse.drops.staging import converted, source_of
+from warehouse.drops.staging import converted, source_of, text_present
 from warehouse.releases.catalog import TableInfo
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
@@ -26,6 +26,14 @@ _MONTH = re.compile(r"((?:19|20)[0-9]{2})?-?(0?[1-9]|1[0-2])(?:-[0-9]{2})?")
 _DATE_KEYS = ("month", "date", "dt", "ds", "day")  # folders such as month=10, month=2026-10 or dt=2026-10-05
 
 
+class UnreadableDates(msgspec.Struct, frozen=True):
+    """Values of one date column of one file that cannot be read. Made with its `FileDates`."""
+
+    column: str
+    count: int
+    samples: tuple[str, ...]  # the first and the last, in alphabetical order
+
+
 class FileDates(msgspec.Struct, frozen=True, kw_only=True):
     """What one file says of its month. Read once for a drop; None where it says nothing."""
 
@@ -38,6 +46,7 @@ class FileDates(msgspec.Struct, frozen=True, kw_only=True):
     data_year: int | None = None  # the year of all its rows, if the folder names a year too
     folder_year: int | None = None
     folder_month: int | None = None
+    unreadable: tuple[UnreadableDates, ...] = ()
 
     @property
     def is_batch(self) -> bool:
@@ -66,12 +75,14 @@ def read_dates(connection: duckdb.DuckDBPyConnection, extracts: Iterable[Extract
 
 
 def month_findings(files: Sequence[FileDates]) -> list[Finding]:
-    """Findings on tables, files and rows of different months, and on files in the folder of another month."""
+    """Findings on tables, files and rows of different months, on folders of another month, and on unreadable dates."""
     by_table: dict[str, list[FileDates]] = defaultdict(list)
     for file in files:
         by_table[file.table].append(file)
     within = [_mixed(f"the rows of {name} are", parts, name) for name, parts in by_table.items() if _differ(parts)]
     findings = [*within, *_wrong_folders(files)]
+    for name, parts in by_table.items():
+        findings += [*_unreadable(name, UPDATED_AT, parts), *_unreadable(name, MONTH_CODE, parts)]
     if not within and _differ(files):
         findings.append(_mixed("the tables of the drop are", files))
     return findings
@@ -99,16 +110,29 @@ def _read(connection: duckdb.DuckDBPyConnection, extract: Extract) -> FileDates:
     said = FileDates(table=extract.table.name, file=extract.file.label, folder_year=year, folder_month=month)
     if not extract.dated and not own_year:
         return said
+    day, month_code = source_of(extract, UPDATED_AT), source_of(extract, MONTH_CODE)
     text = sql.statement(
         "dates_of_file",
-        day=converted("date", *source_of(extract, UPDATED_AT)),
-        month=converted("integer", *source_of(extract, MONTH_CODE)),
+        day=converted("date", *day),
+        daytext=text_present(*day),
+        month=converted("integer", *month_code),
+        monthtext=text_present(*month_code),
         year=converted("integer", *source_of(extract, "year")) if own_year else "NULL",
     )
-    pattern = sql.pattern(extract.file.path)
-    ((first, last, days, months, data_year),) = connection.execute(text, [pattern]).fetchall()
+    (found,) = connection.execute(text, [sql.pattern(extract.file.path)]).fetchall()
+    first, last, days, months, data_year, *unread = found
     return msgspec.structs.replace(
-        said, first=first, last=last, days=days, months=frozenset(months or ()), data_year=data_year
+        said,
+        first=first,
+        last=last,
+        days=days,
+        months=frozenset(months or ()),
+        data_year=data_year,
+        unreadable=tuple(
+            UnreadableDates(column, count, tuple(dict.fromkeys(samples)))
+            for column, (count, *samples) in ((UPDATED_AT, unread[:3]), (MONTH_CODE, unread[3:]))
+            if count
+        ),
     )
 
 
@@ -141,6 +165,24 @@ def _mixed(what: str, files: Sequence[FileDates], table: str | None = None) -> F
         table=table,
         count=len(dated),
         samples=tuple(file.described() for file in (*dated[:3], *dated[3:][-2:])),
+    )
+
+
+def _unreadable(table: str, column: str, files: Sequence[FileDates]) -> Iterator[Finding]:
+    """The finding on all values of a date column that cannot be read, if there are any."""
+    found = {file.file: one for file in files for one in file.unreadable if one.column == column}
+    if not found:
+        return
+    count = sum(one.count for one in found.values())
+    expected = "dates from 2000 to 2100" if column == UPDATED_AT else "months from 1 to 12"
+    yield make_finding(
+        "unreadable-date",
+        f"{count:,} value(s) of {table}.{column} cannot be read as {expected}",
+        table=table,
+        file=next(iter(found)) if len(found) == 1 else None,
+        column=column,
+        count=count,
+        samples=tuple(dict.fromkeys(sample for one in found.values() for sample in one.samples))[:5],
     )
 
 

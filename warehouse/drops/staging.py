@@ -17,7 +17,7 @@ from warehouse.files.full_disk import says_full
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
-from warehouse.schema.tables import POPULATION, ColumnKind, Table
+from warehouse.schema.tables import LONGEST_TEXT, POPULATION, ColumnKind, Table
 
 _NO_BUDGET = DiskBudget(free=0, spill_limit=0, allowance=0)
 _YEAR = POPULATION.column("year")
@@ -76,7 +76,7 @@ def stage(
     budget: DiskBudget = _NO_BUDGET,
 ) -> tuple[list[Table], list[Finding]]:
     """Stages every extract. Returns the tables that the drop brings, and findings on files that could not be read."""
-    connection.execute(sql.statement("conversions"))
+    connection.execute(sql.statement("conversions", longest=str(LONGEST_TEXT)))
     connection.execute(sql.statement("distrust_statistics"))
     tables: dict[str, Table] = {}
     findings: list[Finding] = []
@@ -136,8 +136,7 @@ def _rows_of(extract: Extract, sources: dict[str, tuple[str, str]], condition: s
     numbered = "file_row_number" not in extract.columns  # DuckDB cannot add its own if the file has one
     values = {column.name: converted(column.kind, *sources[column.name]) for column in extract.table.columns}
     unreadable = [
-        f"CASE WHEN {_present(*sources[name])} AND {value} IS NULL THEN left({sources[name][0]}::VARCHAR, 60) END"
-        for name, value in values.items()
+        f"CASE WHEN {value} IS NULL THEN {text_present(*sources[name])} END" for name, value in values.items()
     ]
     return sql.statement(
         "extract_rows",
@@ -177,6 +176,11 @@ def converted(kind: ColumnKind, expression: str, held: str) -> str:
 def _present(expression: str, held: str) -> str:
     """SQL for whether there is a value. Blank text is none."""
     return f"clean_text({expression}) IS NOT NULL" if _family(held) == "text" else f"{expression} IS NOT NULL"
+
+
+def text_present(expression: str, held: str) -> str:
+    """SQL for the beginning of a value as text; NULL if there is no value."""
+    return f"CASE WHEN {_present(expression, held)} THEN left({expression}::VARCHAR, 60) END"
 
 
 def _definition(table: Table) -> str:

@@ -17,8 +17,7 @@ from warehouse.rules.failures import FailureFile, write_failures
 from warehouse.rules.row_rules import KIND_DESCRIPTIONS, ROW_RULES
 from warehouse.rules.rule import Rule
 from warehouse.schema.findings import Finding
-from warehouse.schema.states import STATES
-from warehouse.schema.tables import LOCATIONS, Column, Table
+from warehouse.schema.tables import CONTROL_CHARACTERS, LOCATIONS, Column, Table
 
 # Bounds beyond every figure, for columns without bounds of their own.
 _NO_MINIMUM, _NO_MAXIMUM = -1e18, 1e18
@@ -181,9 +180,16 @@ def _parts(table: Table, column: Column | None, locations: str) -> dict[str, str
         "locations": locations,
         "city": sql.statement("named_city", value="city_name"),
         "folded": sql.statement("folded_text", value=name),
-        "states": ", ".join(f"'{state.code}'" for state in STATES),
-        "words": ", ".join(f"'{sql.quoted(word)}'" for word in (column.meanings if column else ())),
+        "longest": str(column.longest if column else 0),
+        "control": CONTROL_CHARACTERS,
+        "zero": str(column.zero_within if column and column.zero_within is not None else 0),
+        "choices": _listed(column.choices if column else ()),
+        "words": _listed(column.meanings if column else ()),
     }
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(f"'{sql.quoted(word)}'" for word in words)
 
 
 def _minimum(column: Column | None) -> float:
@@ -207,6 +213,7 @@ def _apply(connection: duckdb.DuckDBPyConnection, check: _Check, shown: set[tupl
             meaning=KIND_DESCRIPTIONS[column.kind] if column else "",
             minimum=_shown(_minimum(column)),
             maximum=_shown(_maximum(column)),
+            longest=column.longest if column else 0,
         )
         yield make_finding(
             rule.name,

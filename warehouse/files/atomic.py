@@ -54,7 +54,10 @@ def create(path: Path, data: bytes, mode: int = 0o644) -> bool:
 def _aside(path: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
     """A temporary file beside `path`, with an unguessable name. It is removed unless it was renamed."""
     aside = path.with_name(f".{path.name}.{token_hex(8)}.new")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    except OSError as error:  # nobody asked for the temporary file
+        raise OSError(error.errno, error.strerror, str(path)) from None
     try:
         with os.fdopen(descriptor, "wb") as stream:
             yield aside, stream

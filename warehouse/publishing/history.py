@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import date
 
+from warehouse.drops.messages import ReadResult
 from warehouse.releases.catalog import Catalog, Manifest, TableInfo
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
@@ -70,25 +71,47 @@ def delivered_before(kept: Sequence[Manifest], brought: Mapping[str, TableInfo])
     ]
 
 
-def older_than_current(current: Manifest, brought: Mapping[str, TableInfo]) -> list[Finding]:
-    """A finding if tables of the drop carry an earlier date or month than those of `current`."""
+def older_than_current(kept: Sequence[Manifest], read: ReadResult) -> list[Finding]:
+    """Findings if tables of the drop carry an earlier date or month than before, or none any more.
+
+    The newest of the `kept_releases` that knows a table's date counts: a release without dates hides none.
+    """
     older = []
-    for name, info in brought.items():
-        known = current.tables.get(name)
-        if known is None:
-            continue
-        days = _days(known.as_of, info.as_of)
-        months = (known.month - info.month) % 12 if info.month and known.month else None
+    for name, info in read.tables.items():
+        known = [manifest.tables[name] for manifest in kept if name in manifest.tables]
+        dated = next((one for one in known if one.as_of), info)
+        numbered = next((one for one in known if one.month), info)
+        days = _days(dated.as_of, info.as_of)
+        days_of_month = _days(numbered.as_of, info.as_of)
+        months = (numbered.month - info.month) % 12 if info.month and numbered.month else None
         if days is not None and days < 0:
-            older.append(f"{name}: {info.as_of}, after {known.as_of}")
+            older.append(f"{name}: {info.as_of}, after {dated.as_of}")
         elif months and months < _HALF_A_YEAR:
-            older.append(f"{name}: month {info.month}, after month {known.month}")
-        elif months == 0 and days is not None and days > _MOST_OF_A_MONTH:
-            older.append(f"{name}: month {info.month} again, updated {info.as_of}, after {known.as_of}")
+            older.append(f"{name}: month {info.month}, after month {numbered.month}")
+        elif months == 0 and days_of_month is not None and days_of_month > _MOST_OF_A_MONTH:
+            older.append(f"{name}: month {info.month} again, updated {info.as_of}, after {numbered.as_of}")
     if not older:
+        return _undated(kept[0], read)
+    message = "the drop carries an earlier date than the releases before it; it may be an old export"
+    found = make_finding("older-than-current", message, count=len(older), samples=tuple(older[:5]))
+    return [found, *_undated(kept[0], read)]
+
+
+def _undated(current: Manifest, read: ReadResult) -> list[Finding]:
+    """A finding if tables that carry a date in `current` have none, and no finding says that it cannot be read."""
+    told = {finding.table for finding in read.findings if finding.rule == "unreadable-date"}
+    undated = [
+        f"{name}: none, after {known.as_of or f'month {known.month}'}"
+        for name, known in sorted(current.tables.items())
+        if (known.as_of or known.month)
+        and name in read.tables
+        and name not in told
+        and not (read.tables[name].as_of or read.tables[name].month)
+    ]
+    if not undated:
         return []
-    message = f"the drop carries an earlier date than {current.id}; it may be an old export"
-    return [make_finding("older-than-current", message, count=len(older), samples=tuple(older[:5]))]
+    message = f"{len(undated)} table(s) carried a date in {current.id}, and carry none now"
+    return [make_finding("missing-date", message, count=len(undated), samples=tuple(undated))]
 
 
 def _days(before: str | None, after: str | None) -> int | None:

@@ -183,7 +183,7 @@ class _Publication:
         options = self._options
         findings = [*read.findings]
         if before is not None:
-            findings += [*delivered_before(kept, read.tables), *older_than_current(before, read.tables)]
+            findings += [*delivered_before(kept, read.tables), *older_than_current(kept, read)]
         findings += compared
         known = before is not None and before.id.endswith(f"-{contents.digest}")
         if options.seen is not None and not known:

@@ -18,7 +18,18 @@ from warehouse.rules.all_rules import RULES, RuleLimits
 from warehouse.rules.row_rules import KIND_DESCRIPTIONS, ROW_RULES
 from warehouse.rules.rule import Rule
 from warehouse.schema.findings import Severity
-from warehouse.schema.tables import LOCATIONS, MONTH_CODE, POPULATION, TABLES, UPDATED_AT, Column, ColumnKind, Table
+from warehouse.schema.tables import (
+    CONTROL_CHARACTERS,
+    LOCATIONS,
+    MONTH_CODE,
+    POPULATION,
+    TABLES,
+    UPDATED_AT,
+    WIDE_POPULATION,
+    Column,
+    ColumnKind,
+    Table,
+)
 
 _ID = "population-housing-forecast-drop"
 _NAME = "Drops of population and housing forecasts"
@@ -28,10 +39,22 @@ _LIMITATIONS = (
     "that the drop lacks stays as in the current release."
 )
 _WIDE = "One column for each year instead of year and tot_population: counted (census) or forecast (fx)."
-_WIDE_COLUMN = "^tot_(census|fx)_pop_[0-9]{4}$"
-_LONGEST = {True: 95, False: 10_000}  # characters; of names that queries can have, and of other texts
 
-_PATTERNS: dict[ColumnKind, str] = {"zip": "^[0-9]{5}$", "fips": "^[0-9]{5}$", "state": "^[A-Za-z]{2}$"}
+
+def _years(column: Column) -> str:
+    """A pattern of the years in a column's range: whole centuries, then single years."""
+    years = range(int(column.minimum or 0), int(column.maximum or 9999) + 1)
+    whole = [century for century in range(100) if century * 100 in years and century * 100 + 99 in years]
+    return "|".join(
+        [*(f"{century:02}[0-9]{{2}}" for century in whole), *(str(year) for year in years if year // 100 not in whole)]
+    )
+
+
+_POSSIBLE = _years(POPULATION.column("year"))
+_WIDE_COLUMN = f"^{WIDE_POPULATION.pattern.replace('[0-9]{4}', _POSSIBLE)}$"
+_IMPOSSIBLE_COLUMN = f"^{WIDE_POPULATION.pattern.replace('[0-9]{4}', f'(?!({_POSSIBLE})$)[0-9]{{4}}')}$"
+
+_PATTERNS: dict[ColumnKind, str] = {"zip": "^[0-9]{5}$", "fips": "^[0-9]{5}$"}
 _LOGICAL_TYPES: dict[ColumnKind, str] = {"integer": "integer", "real": "number", "date": "date"}  # others: string
 _PHYSICAL_TYPES: dict[ColumnKind, str] = {"integer": "INT64", "real": "DOUBLE", "date": "DATE"}  # others: STRING
 
@@ -42,10 +65,7 @@ def json_schema(limits: RuleLimits, severities: Mapping[str, Severity]) -> dict[
         "title": _NAME,
         "description": f"{_PURPOSE} {_LIMITATIONS}",
         "type": "object",
-        "properties": {
-            table.name: {"type": "array", "minItems": 1, "items": _row(table), "x-key": list(table.key)}
-            for table in TABLES
-        },
+        "properties": {table.name: {"type": "array", "minItems": 1, "items": _row(table)} for table in TABLES},
         "required": [table.name for table in TABLES if table.needed],
         "$defs": {table.name: _row_of(table) for table in TABLES} | {"population_wide": _wide_row()},
         "x-rules": [_rule(rule, limits, severities) for rule in RULES.values()],
@@ -85,7 +105,12 @@ def _row(table: Table) -> dict[str, Any]:
 
 def _row_of(table: Table) -> dict[str, Any]:
     columns = {column.name: _value(column) for column in table.columns} | _date_columns()
-    return {"type": "object", "properties": columns, "required": list(table.column_names)}
+    return {
+        "type": "object",
+        "properties": columns,
+        "required": list(table.column_names),
+        "x-key": list(table.key),
+    }
 
 
 def _wide_row() -> dict[str, Any]:
@@ -95,9 +120,13 @@ def _wide_row() -> dict[str, Any]:
         "description": _WIDE,
         "type": "object",
         "properties": zip_code | _date_columns(),
-        "patternProperties": {_WIDE_COLUMN: figure},
+        "patternProperties": {_WIDE_COLUMN: figure, _IMPOSSIBLE_COLUMN: False},
         "required": ["zip_code"],
-        "not": {"required": ["year", "tot_population"]},
+        "allOf": [
+            {"not": {"required": ["year", "tot_population"]}},
+            {"not": {"propertyNames": {"not": {"pattern": _WIDE_COLUMN}}}},  # one year at least
+        ],
+        "x-key": ["zip_code"],
     }
 
 
@@ -112,20 +141,44 @@ def _value(column: Column) -> dict[str, Any]:
     kind = _LOGICAL_TYPES.get(column.kind, "string")
     kind = "string" if kind == "date" else kind
     form = {"format": "date"} if column.kind == "date" else {}
-    described = {"description": KIND_DESCRIPTIONS[column.kind]}
-    return {"type": kind if column.required else [kind, "null"], **form, **_options(column), **described}
+    words = [*column.choices, *([] if column.required else [None])]
+    zero = column.zero_within
+    return {
+        "type": kind if column.required else [kind, "null"],
+        **form,
+        **_options(column),
+        **({"enum": words} if column.choices else {}),
+        **({"anyOf": [{"maximum": -zero}, {"minimum": zero}]} if zero is not None else {}),
+        "description": _described(column),
+    }
+
+
+def _described(column: Column) -> str:
+    if column.kind != "text":
+        return KIND_DESCRIPTIONS[column.kind]
+    return "one of these words" if column.choices else f"text of at most {column.longest:,} characters"
 
 
 def _options(column: Column) -> dict[str, Any]:
     """Bounds and forms; both standards name them alike."""
     if column.kind in _PATTERNS:
         return {"pattern": _PATTERNS[column.kind]}
+    if column.choices:
+        return {}
     if column.kind == "text":
-        return {"maxLength": _LONGEST[column.short]}
+        lengths = {"minLength": 1, "maxLength": column.longest} if column.required else {"maxLength": column.longest}
+        return lengths | ({"pattern": _name_pattern(column)} if column.short else {})
     # a figure below `unknown_below` means unknown, and is no error
     floor = None if column.unknown_below is not None else column.minimum
     bounds = {"minimum": floor, "maximum": column.maximum}
     return {name: int(bound) for name, bound in bounds.items() if bound is not None}
+
+
+def _name_pattern(column: Column) -> str:
+    """No control characters; in a required column something else than spaces, because these are no value."""
+    name = f"[^{CONTROL_CHARACTERS}]*"
+    pattern = f"^{name}[^{CONTROL_CHARACTERS} \u00a0]{name}$" if column.required else f"^{name}$"
+    return pattern.encode("ascii", "backslashreplace").decode()  # as escapes, which every reader of patterns knows
 
 
 def _schema_object(table: Table, severities: Mapping[str, Severity]) -> dict[str, Any]:
@@ -155,15 +208,17 @@ def _property(table: Table, column: Column) -> dict[str, Any]:
     options = _options(column)
     key = table.key.index(column.name) + 1 if column.name in table.key else None
     of_locations = table.of_locations and column.name == "zip_code"
+    words = {"metric": "invalidValues", "arguments": {"validValues": list(column.choices)}, "mustBe": 0}
     return {
         "name": column.name,
         "logicalType": _LOGICAL_TYPES.get(column.kind, "string"),
         "physicalType": _PHYSICAL_TYPES.get(column.kind, "STRING"),
-        "description": KIND_DESCRIPTIONS[column.kind],
+        "description": _described(column),
         "required": column.required,
         **({"logicalTypeOptions": options} if options else {}),
         **({"primaryKey": True, "primaryKeyPosition": key} if key else {}),
         **({"relationships": [{"to": f"{LOCATIONS.name}.zip_code"}]} if of_locations else {}),
+        **({"quality": [{**words, "severity": "error"}]} if column.choices else {}),
     }
 
 

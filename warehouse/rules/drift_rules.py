@@ -1,6 +1,6 @@
 """Rules on what may change from the current release to a drop."""
 
-from warehouse.rules.rule import Rule
+from warehouse.rules.rule import OPEN_FIGURES, Rule
 
 # What an old table brings along.
 _STALE = (
@@ -35,7 +35,8 @@ DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="coverage-lost",
         severity="error",
-        about="Share of the ZIP codes with a figure that lost it, while others keep it; of open figures twice as much.",
+        about="Share of the ZIP codes with a figure that lost it, while others keep it; "
+        f"twice as much of {OPEN_FIGURES}.",
         limit=0.02,
         override=True,
         explains=("total-drift", "slow-loss"),
@@ -43,7 +44,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="total-drift",
         severity="error",
-        about="Change of a national total, up or down, as a share of the old total; of open figures twice as much.",
+        about=f"Change of a national total, up or down, as a share of the old total; twice as much of {OPEN_FIGURES}.",
         limit=0.03,
         override=True,
         explains=("slow-drift", "series-drift"),
@@ -81,7 +82,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="older-than-current",
         severity="error",
-        about="The date that a table carries (UPDATED_AT, MONTH_CODE) must not be before that of the current release.",
+        about="The date that a table carries (UPDATED_AT, MONTH_CODE) must not be before the one that releases knew.",
         remedy="deliver the newest export; to go back to a release, use `forecast extracts rollback`",
         override=True,
         explains=_STALE,

@@ -64,6 +64,19 @@ FILE_RULES: tuple[Rule, ...] = (
         override=True,
     ),
     Rule(
+        name="unreadable-date",
+        severity="warning",
+        about="Values of UPDATED_AT must be dates from 2000 to 2100, and those of MONTH_CODE numbers from 1 to 12.",
+        remedy="export UPDATED_AT as a date (2026-10-05) and MONTH_CODE as a number (10), "
+        "so that an old export is recognised",
+    ),
+    Rule(
+        name="missing-date",
+        severity="warning",
+        about="A table whose UPDATED_AT or MONTH_CODE the current release knows must carry one again.",
+        remedy="export UPDATED_AT or MONTH_CODE again, so that an old export is recognised",
+    ),
+    Rule(
         name="too-many-rows",
         severity="error",
         about="All files together must not claim more rows than the limit.",

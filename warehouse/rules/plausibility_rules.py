@@ -7,7 +7,7 @@ share of ZIP codes may be at fault that may be in the whole country.
 
 from typing import Literal
 
-from warehouse.rules.rule import Rule, Unit
+from warehouse.rules.rule import OPEN_FIGURES, Rule, Unit
 from warehouse.schema.findings import Severity
 from warehouse.schema.tables import ALIASES, LOCATIONS
 
@@ -68,7 +68,8 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         name="uniform-scale",
         asks="totals",
         limit=0.03,
-        about="Share by which figures moved alike nearly everywhere in a state; open ones may move five times as far.",
+        about="Share by which figures moved alike nearly everywhere in a state; "
+        f"{OPEN_FIGURES} may move five times as far.",
         told="figures moved by the same share everywhere",
         cause="they may be in another unit, scaled, or added up twice",
         explains=("figures-exchanged", *_MOVED, *_SERIES, *_RATIOS),

@@ -3,13 +3,22 @@
 from collections.abc import Callable, Sequence
 
 from warehouse.rules.rule import CORRECT, Rule
-from warehouse.schema.tables import ALIASES, LOCATIONS, POPULATION, PROJECTS, Column, Table
+from warehouse.schema.tables import (
+    ALIASES,
+    LOCATIONS,
+    LONGEST_NAME,
+    LONGEST_TEXT,
+    POPULATION,
+    PROJECTS,
+    Column,
+    Table,
+)
 
 KIND_DESCRIPTIONS = {
     "zip": "five-digit ZIP codes",
     "fips": "five-digit FIPS codes",
     "state": "two-letter state codes",
-    "text": "text of at most 10,000 characters",
+    "text": f"text of at most {LONGEST_TEXT:,} characters",
     "integer": "whole numbers",
     "real": "finite numbers",
     "date": "dates",
@@ -45,7 +54,7 @@ def _place_names(table: Table) -> Sequence[Column | None]:
 
 
 def _coordinates(table: Table) -> Sequence[Column | None]:
-    return [column for column in table.columns if column.name in ("latitude", "longitude")]
+    return [column for column in table.columns if column.zero_within is not None]
 
 
 def _states(table: Table) -> Sequence[Column | None]:
@@ -68,6 +77,8 @@ def _once(*tables: str) -> Callable[[Table], Sequence[Column | None]]:
     return lambda table: [None] if not tables or table.name in tables else []
 
 
+*_OTHERS, _LAST = ALIASES.column("usps_status").choices
+_ALIAS_STATUSES = f"{', '.join(_OTHERS)} or {_LAST}"
 # What compares names.
 _NAMES = ("renamed-city", "other-city", "county-name-differs", "name-cut", "primary-alias-differs", "aliases-lost")
 
@@ -99,10 +110,10 @@ ROW_RULES: tuple[Rule, ...] = (
     Rule(
         name="odd-name",
         severity="error",
-        about="City and county names and project ids have at most 95 characters, and no control characters.",
+        about=f"City and county names and project ids have at most {LONGEST_NAME} characters, no control characters.",
         remedy=CORRECT,
         offends="offends_odd_name",
-        message="{count} value(s) of {table}.{column} are longer than 95 characters or have control characters",
+        message="{count} value(s) of {table}.{column} are longer than {longest} characters or have control characters",
         concerns=_names,
     ),
     Rule(
@@ -179,8 +190,8 @@ ROW_RULES: tuple[Rule, ...] = (
     Rule(
         name="unknown-status",
         severity="error",
-        about="The status of an alias must be primary, acceptable or unacceptable.",
-        remedy="use primary, acceptable or unacceptable",
+        about=f"The status of an alias must be {_ALIAS_STATUSES}.",
+        remedy=f"use {_ALIAS_STATUSES}",
         offends="offends_unknown_status",
         message="{count} row(s) of {table} have an unknown usps_status",
         concerns=_only(ALIASES, "usps_status"),

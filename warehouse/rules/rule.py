@@ -11,6 +11,8 @@ from warehouse.schema.tables import Column, Table
 # Of a limit. A share is a number from 0 to 1, shown in per cent; the others are counted.
 Unit = Literal["share", "rows", "ZIP codes", "figures"]
 
+# Figures whose limits are wider: `first_open_year`, and demand.
+OPEN_FIGURES = "figures that may still be revised (demand, and years from two years ago on)"
 EXPORT_AGAIN = "export it again"
 CORRECT = "correct them in the source and export again"
 

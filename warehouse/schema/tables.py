@@ -7,7 +7,13 @@ from typing import Literal
 
 import msgspec
 
+from warehouse.schema.states import STATES
 from warehouse.schema.vocabulary import PROJECT_STATUSES
+
+# Characters of a text, and of a name that queries can have.
+LONGEST_TEXT, LONGEST_NAME = 10_000, 95
+# What no name may have, as a class in regular expressions: control characters that break or reverse a line of output.
+CONTROL_CHARACTERS = r"\x00-\x1f\x7f-\x9f" + "\u2028-\u202e\u2066-\u2069"
 
 ColumnKind = Literal["zip", "fips", "state", "text", "integer", "real", "date"]
 
@@ -21,8 +27,15 @@ class Column(msgspec.Struct, frozen=True):
     minimum: float | None = None  # a smaller figure is an error
     maximum: float | None = None  # a larger figure is an error
     unknown_below: int | None = None  # a smaller figure means unknown, and becomes NULL
-    short: bool = False  # queries can name it: at most 95 characters, no control characters
+    zero_within: float | None = None  # a value closer to 0 stands for an unknown one, and is an error
+    choices: tuple[str, ...] = ()  # the only words that there are
+    short: bool = False  # queries can name it: `LONGEST_NAME`, no control characters
     meanings: Mapping[str, str] = {}  # words that sources write, folded (vocabulary.py), and what each means
+
+    @property
+    def longest(self) -> int:
+        """The most characters of a text."""
+        return LONGEST_NAME if self.short else LONGEST_TEXT
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -48,6 +61,7 @@ class Table(msgspec.Struct, frozen=True):
         return next(column for column in self.columns if column.name == name)
 
 
+_STATE_CODES = tuple(state.code for state in STATES)
 _MAX_PEOPLE_PER_ZIP_CODE = 1_000_000.0
 _MAX_HOMES_PER_ZIP_CODE = 500_000.0
 
@@ -56,11 +70,11 @@ LOCATIONS = Table(
     (
         Column("zip_code", "zip", required=True),
         Column("city_name", "text", required=True, short=True),
-        Column("state_code", "state", required=True),
+        Column("state_code", "state", required=True, choices=_STATE_CODES),
         Column("county_name", "text", short=True),
         Column("county_fips_code", "fips"),
-        Column("latitude", "real", minimum=-90, maximum=90),
-        Column("longitude", "real", minimum=-180, maximum=180),
+        Column("latitude", "real", minimum=-90, maximum=90, zero_within=0.5),
+        Column("longitude", "real", minimum=-180, maximum=180, zero_within=0.5),
     ),
     key=("zip_code",),
     distinctive=("county_name", "county_fips_code", "latitude", "longitude"),
@@ -105,8 +119,8 @@ ALIASES = Table(
     (
         Column("zip_code", "zip", required=True),
         Column("city_name", "text", short=True),  # one row of a real drop had none; such rows are left out
-        Column("state_code", "state", required=True),
-        Column("usps_status", "text", required=True),
+        Column("state_code", "state", required=True, choices=_STATE_CODES),
+        Column("usps_status", "text", required=True, choices=("primary", "acceptable", "unacceptable")),
     ),
     key=("zip_code", "city_name", "state_code"),
     distinctive=("usps_status",),
@@ -120,7 +134,7 @@ PROJECTS = Table(
         Column("project_name", "text"),
         Column("address", "text"),
         Column("city_name", "text", short=True),
-        Column("state_code", "state"),
+        Column("state_code", "state", choices=_STATE_CODES),
         Column("zip_code", "zip"),
         Column("project_type", "text"),
         Column("status", "text", meanings=PROJECT_STATUSES),
@@ -129,8 +143,8 @@ PROJECTS = Table(
         Column("start_date", "date"),
         Column("completion_date", "date"),
         Column("status_date", "date"),
-        Column("latitude", "real", minimum=-90, maximum=90),
-        Column("longitude", "real", minimum=-180, maximum=180),
+        Column("latitude", "real", minimum=-90, maximum=90, zero_within=0.5),
+        Column("longitude", "real", minimum=-180, maximum=180, zero_within=0.5),
     ),
     key=("project_id",),
     distinctive=("project_id", "project_name", "project_type", "total_units"),

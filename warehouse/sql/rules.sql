@@ -40,11 +40,11 @@ _unreadable_{column} IS NOT NULL
 
 -- name: offends_odd_name
 -- Whether a name is too long for a query, or has control characters that would break or reverse a line of output.
-length({column}) > 95 OR regexp_matches({column}, '[\x{00}-\x{1f}\x{7f}-\x{9f}\x{2028}-\x{202e}\x{2066}-\x{2069}]')
+length({column}) > {longest} OR regexp_matches({column}, '[{control}]')
 
 -- name: offends_zero_coordinate
 -- Whether a coordinate is 0, or so close to it that it is no place in the country.
-abs({column}) < 0.5
+abs({column}) < {zero}
 
 -- name: offends_garbled_name
 -- Whether a name has what remains of text in the wrong encoding (UTF-8 read as Latin-1, characters that were replaced),
@@ -58,7 +58,7 @@ regexp_full_match({column}, '(?i)nan|none|null|nil|n/?a|#n/a|undefined|unknown|m
 
 -- name: offends_unknown_state
 -- Whether a state code is none that ZIP codes have.
-{column} NOT IN ({states})
+{column} NOT IN ({choices})
 
 -- name: offends_out_of_range
 -- Whether a figure or a coordinate is outside its range.
@@ -70,7 +70,7 @@ regexp_full_match({column}, '(?i)nan|none|null|nil|n/?a|#n/a|undefined|unknown|m
 
 -- name: offends_unknown_status
 -- Whether the status of an alias is one that the postal service does not use.
-lower(usps_status) NOT IN ('primary', 'acceptable', 'unacceptable')
+lower({column}) NOT IN ({choices})
 
 -- name: offends_implausible_project
 -- Whether a project ends before it starts, or has more affordable units than units in total.

@@ -9,9 +9,9 @@ SELECT greatest(whole, parts) FROM
 -- name: conversions
 -- Macros that convert an exported value to our type, or to NULL if it does not fit.
 -- Text is trimmed, including no-break spaces; empty text is NULL. A fraction is never rounded. NaN and infinity are not
--- numbers. A date must have a year of four digits. A text longer than 10,000 characters does not fit.
+-- numbers. A date must have a year of four digits. A text that is too long does not fit.
 CREATE OR REPLACE MACRO clean_text(v) AS nullif(trim(v::VARCHAR, E' \t\r\n' || chr(160)), '');
-CREATE OR REPLACE MACRO short_text(v) AS CASE WHEN length(clean_text(v)) <= 10000 THEN clean_text(v) END;
+CREATE OR REPLACE MACRO short_text(v) AS CASE WHEN length(clean_text(v)) <= {longest} THEN clean_text(v) END;
 CREATE OR REPLACE MACRO digits_of_text(v) AS
     CASE WHEN regexp_full_match(clean_text(v), '[0-9]{5}') THEN clean_text(v) END;
 CREATE OR REPLACE MACRO digits_of_whole(v) AS
@@ -55,11 +55,16 @@ SELECT key, value FROM parquet_kv_metadata(?)
 
 -- name: dates_of_file
 -- What a file says of its month: first and last day, how many days, months, and the year if all rows have the same.
-SELECT min(day), max(day), count(DISTINCT day), list(DISTINCT month) FILTER (month BETWEEN 1 AND 12),
-       CASE WHEN min(year) = max(year) THEN min(year) END
-FROM (SELECT CASE WHEN {day} BETWEEN DATE '2000-01-01' AND DATE '2100-01-01' THEN {day} END AS day, {month} AS month,
-             {year} AS year
-      FROM read_parquet(?, hive_partitioning = false, binary_as_string = true))
+-- Then, of days and of months, how many values are none, with the first and the last of these.
+SELECT min(day) FILTER (dated), max(day) FILTER (dated), count(DISTINCT day) FILTER (dated),
+       list(DISTINCT month) FILTER (numbered), CASE WHEN min(year) = max(year) THEN min(year) END,
+       count(day_text) FILTER (NOT dated), min(day_text) FILTER (NOT dated), max(day_text) FILTER (NOT dated),
+       count(month_text) FILTER (NOT numbered), min(month_text) FILTER (NOT numbered),
+       max(month_text) FILTER (NOT numbered)
+FROM (SELECT *, coalesce(day BETWEEN DATE '2000-01-01' AND DATE '2100-01-01', false) AS dated,
+             coalesce(month BETWEEN 1 AND 12, false) AS numbered
+      FROM (SELECT {day} AS day, {daytext} AS day_text, {month} AS month, {monthtext} AS month_text, {year} AS year
+            FROM read_parquet(?, hive_partitioning = false, binary_as_string = true)))
 
 -- name: create_staged
 -- The staged form of a table: our columns, then for each the text that could not be converted, then

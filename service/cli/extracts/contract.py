@@ -12,6 +12,7 @@ from warehouse.rules.all_rules import RuleLimits
 from warehouse.rules.contract import json_schema, open_data_contract
 
 _FORMS = {"json-schema": json_schema, "odcs": open_data_contract}
+_ENDINGS = (".json", ".yaml", ".yml")
 
 
 @click.command()
@@ -23,7 +24,12 @@ _FORMS = {"json-schema": json_schema, "odcs": open_data_contract}
     show_default=True,
     help="JSON Schema (draft 2020-12), or the Open Data Contract Standard (3.1.0).",
 )
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to FILE instead.", metavar="FILE")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write to FILE instead. It ends in .json, .yaml or .yml, and is replaced.",
+)
 @json_option
 @reports_errors
 def contract(form: str, out: Path | None, as_json: bool) -> None:
@@ -41,6 +47,8 @@ def contract(form: str, out: Path | None, as_json: bool) -> None:
       forecast extracts contract --out drop.schema.json
       forecast extracts contract --format odcs --out drop.odcs.yaml
     """
+    if out is not None and out.suffix.lower() not in _ENDINGS:
+        raise click.UsageError(f"--out must end in {', '.join(_ENDINGS)}")
     settings = load_settings().settings
     check_severities(settings.severities)
     made = _FORMS[form](RuleLimits(settings.limits), settings.severities)

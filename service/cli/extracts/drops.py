@@ -37,6 +37,7 @@ from service.cli.output import (
 )
 from service.publishing.publisher import options_of, origin_of, publish_and_wait
 from service.reports import terminal
+from warehouse.drops.collection import is_inside
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, dry_run
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import WarehouseError
@@ -81,7 +82,8 @@ failures_option = click.option(
     "--failures",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Write all rows at fault to DIR, one Parquet file for each rule. Files of an earlier run there are replaced.",
+    help="Write all rows at fault to DIR, outside the drop, one Parquet file for each rule. Files there that are named "
+    "after rules are replaced.",
 )
 
 
@@ -155,7 +157,8 @@ def publish_drop(
     "--html",
     "html",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write a page with map and charts to FILE.",
+    metavar="FILE",
+    help="Also write a page with map and charts to FILE, outside the drop. It ends in .html or .htm, and is replaced.",
 )
 @failures_option
 @click.option(
@@ -196,9 +199,10 @@ def check_drop(
     """
     if partial and not alone:
         raise click.UsageError("--partial needs --no-release: with a release, tables that a drop lacks are kept anyway")
+    _check_page(html, paths)
     settings = load_settings().settings
     with _wrong_usage():
-        options = options_of(settings, withdrawn, accepted, "checked", strict=strict)
+        options = options_of(settings, withdrawn, accepted, "for this check only", strict=strict)
     options = msgspec.structs.replace(
         options, failures=_failures_folder(failures, paths), compared=not alone, partial=partial
     )
@@ -245,11 +249,19 @@ def _failures_folder(folder: Path | None, paths: tuple[str, ...]) -> str | None:
     """The folder for rows at fault, as the reader of the drop knows it. It must not become part of the drop."""
     if folder is None:
         return None
-    absolute = folder.expanduser().resolve()
-    for path in paths:
-        if absolute.is_relative_to(Path(path).expanduser().resolve()):
-            raise click.UsageError(f"--failures {shown(str(folder))} is inside the drop: name a folder elsewhere")
-    return str(absolute)
+    if is_inside(folder, paths):
+        raise click.UsageError(f"--failures {shown(str(folder))} is inside the drop: name a folder elsewhere")
+    return str(folder.expanduser().resolve())
+
+
+def _check_page(page: Path | None, paths: tuple[str, ...]) -> None:
+    """Whatever is at `page` is replaced, so it must not be an extract."""
+    if page is None:
+        return
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise click.UsageError("--html must end in .html or .htm")
+    if is_inside(page.parent, paths):
+        raise click.UsageError(f"--html {shown(str(page))} is inside the drop: name a file elsewhere")
 
 
 def _end(outcome: PublishOutcome, *, as_json: bool) -> None:

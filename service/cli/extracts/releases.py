@@ -16,6 +16,7 @@ from service.cli.output import (
     load_settings,
     print_json,
     reports_errors,
+    shown,
     stderr,
     stdout,
     tell_data_folder,
@@ -132,7 +133,7 @@ def rollback(release: str | None, as_json: bool) -> None:
     "--to",
     "to",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write every changed figure to FILE, which ends in .csv or .parquet.",
+    help="Also write every changed figure to FILE, a new file that ends in .csv or .parquet.",
 )
 @json_option
 @reports_errors
@@ -150,6 +151,8 @@ def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
     """
     if to is not None and to.suffix.lower() not in _FORMS:
         raise click.UsageError(f"--to must end in {' or '.join(_FORMS)}")
+    if to is not None and to.exists():  # an extract has such a name, too
+        raise click.UsageError(f"--to {shown(str(to))} exists: name a new file")
     catalog = Catalog(load_settings().settings.data_path)
     names = (old, new or catalog.current().id)
     comparison = compare_releases(catalog, *names)

@@ -40,7 +40,8 @@ _usage = msgspec.json.Decoder(UsageRecord)
 def export(file: Path, partial: bool, as_json: bool) -> None:
     """Back up keys, audit trail and usage to a file.
 
-    FILE may be - for standard output. Only its owner can read the file.
+    FILE may be - for standard output. Only its owner can read the file. An earlier backup there is replaced; no other
+    file is.
 
     The backup holds every key with its terms and the digest of its secret, the whole audit trail, and usage by key,
     area and UTC day. It does not hold secrets, which are stored nowhere, or the pepper: back that up elsewhere, because
@@ -62,6 +63,8 @@ def export(file: Path, partial: bool, as_json: bool) -> None:
         raise click.UsageError("--json and - both need standard output; name a file")
     if not to_stdout and file.exists() and not file.is_file():  # it would be replaced
         raise click.UsageError(f"{file} is not a regular file; - writes to standard output")
+    if not to_stdout and file.exists() and not _may_replace(file):
+        raise click.UsageError(f"{file} exists and is no backup of keys: name another file")
     keeps = file.exists() and not partial
     dump = with_store(lambda store: _to_stdout(store) if to_stdout else _to_file(store, file, keeps=keeps))
     if as_json:
@@ -208,6 +211,12 @@ async def _to_file(store: KeyStore, file: Path, *, keeps: bool) -> _Backup:
                 "replace it with --partial"
             )
     return backed_up
+
+
+def _may_replace(file: Path) -> bool:
+    """Whether a file is empty, or begins like a backup. Raises OSError if it cannot be read."""
+    with file.open("rb") as stream:
+        return stream.read(len(backup.BEGINNING)) in (b"", backup.BEGINNING)
 
 
 def _tell_damaged(records: list[DamagedKey | DamagedUsage]) -> None:

@@ -28,6 +28,7 @@ from warehouse.files.atomic import replacing
 
 _IN_MEMORY = 16 << 20  # bytes of output; more goes to a temporary file
 _QUIET_SECONDS = 1.0
+_OUT = "Write to FILE, all or nothing. It ends like the format (.csv, .json, .parquet), and is replaced."
 _Tell = Callable[[int], None]
 
 
@@ -51,7 +52,7 @@ class _Owner(msgspec.Struct, frozen=True):
     type=click.Choice(["table", "csv", "json", "parquet"]),
     help="`table` shows totals; the others have a row per key, area and UTC day. Default: table.",
 )
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to FILE, all or nothing.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help=_OUT)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @reports_errors
 def usage(
@@ -164,6 +165,8 @@ def _format(kind: str | None, out: Path | None, *, as_json: bool) -> Format:
         raise click.UsageError("--out needs a format, for example: --format csv --out usage.csv")
     if out is None and chosen == "parquet":
         raise click.UsageError("Parquet cannot go to standard output; name a file, for example: --out usage.parquet")
+    if out is not None and out.suffix.lower() != f".{chosen}":
+        raise click.UsageError(f"--out must end in .{chosen}, for --format {chosen}")
     if out is not None and not out.parent.is_dir():
         raise click.UsageError(f"there is no folder {out.parent}")
     return chosen

@@ -212,7 +212,7 @@ def test_a_finding_is_shown_whole() -> None:
 def test_what_was_accepted_is_shown_with_the_reason() -> None:
     finding = Finding(severity="warning", rule="total-drift", message="more", remedy="no longer", accepted="new census")
     text = Page(page(finding)).text
-    assert "Accepted: new census" in text
+    assert "Accepted, reason given: new census" in text
     assert "no longer" not in text
 
 
@@ -225,7 +225,7 @@ def test_what_drifted_is_charted_and_in_tables() -> None:
     assert "aliases - 7" in rows
     assert "population 1,234 5,678 +360.13%" in rows
     assert not any(row.startswith("population 2010") for row in rows)
-    assert "1 figure is the same in every ZIP code." in text
+    assert "1 figure did not change in any ZIP code." in text
     assert "77 ZIP codes with other figures" in text
     assert text.count("<svg") == 2
     assert "No ZIP code came or went." in text

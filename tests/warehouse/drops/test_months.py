@@ -31,27 +31,34 @@ def with_column(rows: Rows, name: str, *values: Any) -> Rows:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "value", "as_of", "month"),
+    ("name", "kind", "value", "as_of", "month", "found"),
     [
-        ("UPDATED_AT", pa.date32(), date(2026, 10, 5), "2026-10-05", None),
-        ("updated_at", pa.timestamp("us"), datetime(2026, 10, 5, 23, 59), "2026-10-05", None),  # noqa: DTZ001
-        ("Updated_At", pa.string(), "2026-10-05T08:00:00", "2026-10-05", None),
-        ("updated_at", pa.string(), "last Monday", None, None),
-        ("updated_at", pa.date32(), date(9999, 12, 31), None, None),
-        ("MONTH_CODE", pa.int32(), 10, None, 10),
-        ("month_code", pa.string(), "10", None, 10),
-        ("month_code", pa.float64(), 10.0, None, 10),
-        ("month_code", pa.int32(), 13, None, None),
+        ("UPDATED_AT", pa.date32(), date(2026, 10, 5), "2026-10-05", None, []),
+        ("updated_at", pa.timestamp("us"), datetime(2026, 10, 5, 23, 59), "2026-10-05", None, []),  # noqa: DTZ001
+        ("Updated_At", pa.string(), "2026-10-05T08:00:00", "2026-10-05", None, []),
+        ("updated_at", pa.string(), " ", None, None, []),
+        ("updated_at", pa.string(), "06/05/2026", None, None, ["06/05/2026"]),
+        ("updated_at", pa.int64(), 20261005, None, None, ["20261005"]),
+        ("updated_at", pa.list_(pa.int64()), [2026], None, None, ["[2026]"]),
+        ("updated_at", pa.date32(), date(9999, 12, 31), None, None, ["9999-12-31"]),
+        ("MONTH_CODE", pa.int32(), 10, None, 10, []),
+        ("month_code", pa.string(), "10", None, 10, []),
+        ("month_code", pa.float64(), 10.0, None, 10, []),
+        ("month_code", pa.int32(), 13, None, None, ["13"]),
+        ("month_code", pa.string(), "October", None, None, ["October"]),
     ],
 )
 def test_a_table_carries_its_day_and_month(
-    tmp_path: Path, name: str, kind: pa.DataType, value: Any, as_of: str | None, month: int | None
+    tmp_path: Path, name: str, kind: pa.DataType, value: Any, as_of: str | None, month: int | None, found: list[str]
 ) -> None:
-    """In any letter case and type; it is no ignored column."""
+    """In any letter case and type; it is no ignored column. A value that is no date is told, an empty one is not."""
     drop = write_drop(tmp_path / "drop")
     write_table(drop / "zip_housing.parquet", with_column(HOUSING, name, value), {name: kind})
     done = read(tmp_path, drop)
-    assert rules(done) == []
+    assert [(one.rule, one.severity, one.file) for one in done.findings] == [
+        ("unreadable-date", "warning", "zip_housing.parquet") for _ in found
+    ]
+    assert [sample for one in done.findings for sample in one.samples] == found
     assert (done.tables["housing"].as_of, done.tables["housing"].month) == (as_of, month)
     assert (done.tables["population"].as_of, done.tables["population"].month) == (None, None)
 
@@ -61,6 +68,18 @@ def test_the_latest_day_of_all_parts_counts(tmp_path: Path) -> None:
     for number, row in enumerate(HOUSING):
         write_table(drop / f"part-{number}.parquet", [{**row, "updated_at": f"2026-10-0{number + 4}"}])
     assert read(tmp_path, drop).tables["housing"].as_of == "2026-10-05"
+
+
+def test_unreadable_dates_of_all_parts_are_one_finding_beside_those_that_can_be_read(tmp_path: Path) -> None:
+    drop = write_drop(tmp_path / "drop", housing=None)
+    write_table(drop / "a.parquet", with_column(HOUSING, "updated_at", "soon", "2026-10-05"))
+    write_table(drop / "b.parquet", with_column([homes("63101"), homes("63102")], "updated_at", "later", "n/a"))
+    done = read(tmp_path, drop)
+    found = finding(make_report(done.findings), "unreadable-date")
+    assert found.message == "3 value(s) of housing.updated_at cannot be read as dates from 2000 to 2100"
+    assert (found.table, found.column, found.file, found.count) == ("housing", "updated_at", None, 3)
+    assert found.samples == ("soon", "later", "n/a")
+    assert done.tables["housing"].as_of == "2026-10-05"
 
 
 def test_the_manifest_keeps_day_and_month(catalog: Catalog, tmp_path: Path) -> None:

@@ -47,6 +47,13 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_aside(tmp_path: Path
     assert [entry.name for entry in tmp_path.iterdir()] == ["current.json"]
 
 
+def test_a_write_into_no_folder_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "no" / "current.json"
+    with pytest.raises(FileNotFoundError) as failed:
+        write_atomically(path, b"one")
+    assert failed.value.filename == str(path)
+
+
 def test_a_file_is_replaced_where_no_new_file_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a full disk, in blocks that were set aside: once, and again when there was room in between."""
     path = tmp_path / "current.json"

@@ -23,7 +23,7 @@ from tests.warehouse.bad_drops import BAD_DROPS
 from tests.warehouse.helpers import NO_LIMITS, finding
 from tests.warehouse.helpers import publish as publish_good
 from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS
-from tests.warehouse.spoiling import add, file, good_drop, only
+from tests.warehouse.spoiling import add, dated, file, good_drop, only
 from warehouse.drops.reader import read_in_subprocess
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, dry_run, publish
 from warehouse.releases.catalog import Catalog
@@ -54,6 +54,8 @@ NOTED: dict[str, Callable[[Path], object]] = {
     "confusable-cities": add("zip_locations", location("36437", "DICKINSON", "AL")),
     "carried-table": lambda folder: (folder / "zip_housing.parquet").unlink(),
     "changed-figures": lambda _: None,
+    "unreadable-date": dated("zip_population", "UPDATED_AT", "06/05/2026"),
+    "missing-date": only("zip_housing", HOUSING),
 }
 # Found only where there is no release before, where a table is withdrawn, or after everything was validated.
 ELSEWHERE = {
@@ -83,7 +85,9 @@ def test_every_rule_is_fired_by_a_drop_in_these_tables() -> None:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     folder = tmp_path_factory.mktemp("served")
     catalog = Catalog(folder / "data")
-    assert publish_good(catalog, good_drop(folder / "drop")).result == "published"
+    drop = good_drop(folder / "drop")
+    dated("zip_housing", "UPDATED_AT", "2026-10-05")(drop)
+    assert publish_good(catalog, drop).result == "published"
     return catalog
 
 

@@ -65,6 +65,24 @@ def test_the_same_drop_as_the_current_release_is_said_so(cli: Cli, drop: Path) -
     assert done.err.startswith("Already current: 1 note.")
 
 
+@pytest.mark.parametrize(
+    ("given", "page", "said"),
+    [
+        ("", "zip_housing.parquet", "must end in .html or .htm"),
+        ("", "../report", "must end in .html or .htm"),
+        ("", "report.html", "is inside the drop"),
+        ("*.parquet", "report.HTM", "is inside the drop"),
+        ("zip_housing.parquet", "report.html", "is inside the drop"),
+    ],
+)
+def test_a_page_replaces_nothing_of_the_drop(cli: Cli, drop: Path, given: str, page: str, said: str) -> None:
+    before = contents(drop)
+    done = cli("extracts", "check", str(drop / given), "--html", str(drop / page))
+    assert done.code == 2
+    assert said in done.err
+    assert contents(drop) == before
+
+
 def test_wrong_usage_is_exit_code_2(cli: Cli) -> None:
     assert cli("extracts", "check").code == 2
     assert cli("extracts", "check", "--keep", "x").code == 2
@@ -96,13 +114,14 @@ def test_drift_is_an_error_until_it_is_accepted(cli: Cli, drop: Path, tmp_path: 
     assert "1 of 9 ZIP codes are gone, in AE 1" in refused.err
     accepted = cli("extracts", "check", less, "--accept", "zip-codes-lost=12%", limits=limits)
     assert accepted.code == 0
+    assert "accepted, reason given: for this check only" in accepted.err
     unexplained = cli("extracts", "publish", less, "--accept", "zip-codes-lost=12%", limits=limits)
     assert unexplained.code == 2
     published = cli(
         "extracts", "publish", less, "--accept", "zip-codes-lost=12%", "--reason", "closed offices", limits=limits
     )
     assert published.code == 0
-    assert "accepted: closed offices" in published.err
+    assert "accepted, reason given: closed offices" in published.err
     text = cli("extracts", "show").out
     assert "zip-codes-lost, by " in text
     assert ": closed offices" in text
@@ -152,7 +171,7 @@ def test_only_figures_that_changed_are_listed(width: int) -> None:
     assert "+1.00%" in text
     assert "est_total_home_demand_2030" in text
     assert "population 2011" not in text
-    assert "10 figures are the same in every ZIP code." in text
+    assert "10 figures did not change in any ZIP code." in text
     assert "+10" in text
     assert max(map(len, text.splitlines())) <= width
 

@@ -8,6 +8,7 @@ import yaml
 
 from tests.service.conftest import Cli
 from tests.support.drops import homes, write_drop
+from tests.warehouse.helpers import contents
 from warehouse.schema.tables import TABLES
 
 
@@ -17,10 +18,11 @@ from warehouse.schema.tables import TABLES
 def test_a_contract_is_printed_or_written(cli: Cli, tmp_path: Path, form: str, mark: str) -> None:
     """Both are JSON, and so YAML as well; no data folder comes into being."""
     printed = cli("extracts", "contract", "--format", form)
-    written = cli("extracts", "contract", "--format", form, "--out", str(tmp_path / "contract"))
+    written = cli("extracts", "contract", "--format", form, "--out", str(tmp_path / "contract.json"))
     assert (printed.code, printed.err, written.code, written.out) == (0, "", 0, "")
     assert mark in printed.json.values()
-    assert json.loads((tmp_path / "contract").read_text()) == printed.json == yaml.safe_load(printed.out)
+    assert printed.out.isascii(), "no control characters, which it names"
+    assert json.loads((tmp_path / "contract.json").read_text()) == printed.json == yaml.safe_load(printed.out)
     for table in TABLES:
         assert table.name in printed.out
     assert not cli.data.exists()
@@ -32,9 +34,18 @@ def test_a_contract_has_the_limits_in_force(cli: Cli) -> None:
 
 
 def test_a_contract_that_cannot_be_written_is_one_line(cli: Cli, tmp_path: Path) -> None:
-    done = cli("extracts", "contract", "--out", str(tmp_path / "no" / "contract"))
+    path = tmp_path / "no" / "contract.yaml"
+    done = cli("extracts", "contract", "--out", str(path))
     assert done.code == 1
-    assert "No such file" in done.error()
+    assert f"{path}: No such file" in done.error()
+
+
+def test_a_contract_replaces_no_extract(cli: Cli, drop: Path) -> None:
+    before = contents(drop)
+    done = cli("extracts", "contract", "--out", str(drop / "zip_housing.parquet"))
+    assert done.code == 2
+    assert "--out must end in .json, .yaml, .yml" in done.err
+    assert contents(drop) == before
 
 
 def test_an_unknown_format_is_wrong_usage(cli: Cli) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.service.conftest import Cli
 from tests.support.drops import LOCATIONS, POPULATION, location, people, write_drop
+from tests.warehouse.helpers import contents
 
 UNKNOWN = "20261005T090000Z-0123456789ab"
 
@@ -29,7 +30,7 @@ def test_diff_is_summary_first(cli: Cli, two: tuple[str, str]) -> None:
     rows = [line.split() for line in lines]
     assert ["population", "2023", "33,403", "33,404", "+<0.01%", "1"] in rows
     assert ["36436", "Dickinson,", "AL", "population", "2023", "783", "784", "+1"] in rows
-    assert "6 figures are the same in every ZIP code." in lines
+    assert "6 figures did not change in any ZIP code." in lines
 
 
 def test_diff_is_against_the_current_release_by_default(cli: Cli, two: tuple[str, str]) -> None:
@@ -45,7 +46,7 @@ def test_diff_of_a_release_with_itself_says_that_nothing_changed(cli: Cli, two: 
     text = cli("extracts", "diff", two[0], two[0]).out
     assert "0 new, 0 gone, 0 moved or renamed" in text
     assert "national total" not in text
-    assert "7 figures are the same in every ZIP code." in text
+    assert "7 figures did not change in any ZIP code." in text
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -59,6 +60,15 @@ def test_diff_writes_every_change_on_request(cli: Cli, two: tuple[str, str], tmp
     else:
         rows = pq.read_table(out).to_pylist()
         assert rows == [{"zip_code": "36436", "figure": "population 2023", "old": 783, "new": 784}]
+
+
+def test_diff_replaces_no_file(cli: Cli, two: tuple[str, str], drop: Path) -> None:
+    """An extract is Parquet as well."""
+    before = contents(drop)
+    done = cli("extracts", "diff", *two, "--to", str(drop / "zip_housing.parquet"))
+    assert done.code == 2
+    assert "exists: name a new file" in done.err
+    assert contents(drop) == before
 
 
 def test_diff_writes_no_other_form(cli: Cli, two: tuple[str, str], tmp_path: Path) -> None:

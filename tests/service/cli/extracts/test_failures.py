@@ -7,6 +7,7 @@ import pytest
 
 from tests.service.conftest import Cli
 from tests.support.drops import HOUSING, homes, write_drop
+from tests.warehouse.helpers import contents
 
 
 @pytest.fixture
@@ -36,10 +37,31 @@ def test_a_drop_without_faults_leaves_no_file_of_an_earlier_one(cli: Cli, bad: s
     assert list(folder.iterdir()) == []
 
 
-def test_the_folder_must_not_become_part_of_the_drop(cli: Cli, bad: str) -> None:
-    done = cli("extracts", "check", bad, "--failures", f"{bad}/faults")
+@pytest.mark.parametrize(
+    ("given", "folder"),
+    [
+        (".", "faults"),
+        ("*.parquet", ""),
+        ("*.parquet", "faults"),
+        ("**/*.parquet", "faults"),
+        ("zip_housing.parquet", ""),
+    ],
+)
+def test_the_folder_must_not_become_part_of_the_drop(cli: Cli, bad: str, given: str, folder: str) -> None:
+    """Whether its folder, a pattern or its files are given."""
+    before = contents(Path(bad))
+    done = cli("extracts", "check", f"{bad}/{given}", "--failures", f"{bad}/{folder}")
     assert done.code == 2
     assert "inside the drop" in done.err
+    assert contents(Path(bad)) == before
+
+
+@pytest.mark.parametrize("given", ["zip_locations.parquet", "parts/*.parquet"])
+def test_a_folder_beside_the_files_of_a_drop_is_no_part_of_it(cli: Cli, drop: Path, given: str) -> None:
+    (drop / "parts").mkdir()
+    (drop / "zip_housing.parquet").rename(drop / "parts" / "a.parquet")
+    done = cli("extracts", "check", str(drop / given), "--no-release", "--partial", "--failures", str(drop / "faults"))
+    assert done.code == 0
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(cli: Cli, bad: str) -> None:

@@ -29,8 +29,7 @@ def empty(cli: Cli) -> None:
 
 def test_a_backup_is_private_and_whole(cli: Cli, running: list[int], file: Path) -> None:
     """One file, for its owner alone; what was there is replaced in one step."""
-    file.write_text("old")
-    file.chmod(0o644)
+    file.touch(0o644)
     issued = issue(cli)
     done = cli("keys", "export", str(file), "--json")
     assert done.json == {"file": str(file), "keys": 1, "lines": 1, "usage": 0, "damaged": []}
@@ -59,6 +58,16 @@ def test_what_is_no_regular_file_is_not_replaced(cli: Cli, file: Path) -> None:
     assert done.code == 2
     assert "is not a regular file" in done.err
     assert file.is_fifo()
+
+
+@pytest.mark.parametrize("content", [b"PAR1 an extract", b'{"type":"head"}'])
+def test_what_is_no_backup_is_not_replaced(cli: Cli, file: Path, content: bytes) -> None:
+    """Somebody mistook the name."""
+    file.write_bytes(content)
+    done = cli("keys", "export", str(file), "--partial")
+    assert done.code == 2
+    assert "exists and is no backup of keys: name another file" in " ".join(done.err.split())
+    assert file.read_bytes() == content
 
 
 def test_a_backup_that_cannot_be_written_leaves_the_old_one(cli: Cli, running: list[int], file: Path) -> None:

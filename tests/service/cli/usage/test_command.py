@@ -156,7 +156,7 @@ def test_a_table_has_totals(site: Site) -> None:
 @pytest.mark.parametrize("kind", ["csv", "json", "table", "parquet"])
 def test_an_empty_month_is_no_failure(site: Site, tmp_path: Path, kind: str) -> None:
     """Its header is there, and nothing else."""
-    out = ("--out", str(tmp_path / "out")) if kind == "parquet" else ()
+    out = ("--out", str(tmp_path / "out.parquet")) if kind == "parquet" else ()
     done = site.cli("usage", "--month", "2025-01", "--format", kind, *out)
     assert (done.code, done.err) == (0, "")
     if kind == "csv":
@@ -166,7 +166,7 @@ def test_an_empty_month_is_no_failure(site: Site, tmp_path: Path, kind: str) -> 
     elif kind == "table":
         assert done.out.splitlines()[-1].split() == ["total", "0", "0", "0", "0", "0", "0"]
     else:
-        table = pq.read_table(tmp_path / "out")
+        table = pq.read_table(tmp_path / "out.parquet")
         assert (table.num_rows, table.column_names) == (0, COLUMNS)
 
 
@@ -245,6 +245,7 @@ def test_unknown_keys_and_partners_are_told(site: Site) -> None:
         (("--out", "usage.csv"), "--format csv --out usage.csv"),
         (("--format", "parquet"), "--out usage.parquet"),
         (("--format", "csv", "--out", "missing/usage.csv"), "there is no folder missing"),
+        (("--format", "csv", "--out", "housing.parquet"), "--out must end in .csv"),
         (("--format", "csv", "--json"), "--json and --format csv exclude each other"),
         (("--format", "xml"), "'xml' is not one of"),
     ],

@@ -1,0 +1,83 @@
+"""A drop of an old month is told by the dates that its tables carry, whatever releases came between."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from warehouse.drops.messages import ReadResult
+from warehouse.publishing.history import older_than_current
+from warehouse.releases.catalog import Manifest, TableInfo
+from warehouse.rules.all_rules import make_finding
+
+Dates = tuple[str | None, int | None]
+UNDATED: Dates = (None, None)
+OCTOBER: Dates = ("2026-10-05", 10)
+
+
+def housing(dates: Dates) -> dict[str, TableInfo]:
+    return {"housing": TableInfo(rows=1, checksum="0", files=(), as_of=dates[0], month=dates[1])}
+
+
+def release(number: int, dates: Dates) -> Manifest:
+    return Manifest(
+        id=f"release-{number}",
+        published_at=datetime(2026, 11, 22, tzinfo=UTC),
+        builder_version=2,
+        illustrative=False,
+        areas=(),
+        zip_codes=1,
+        cities=1,
+        tables=housing(dates),
+        attribution=(),
+        findings={},
+        files={},
+    )
+
+
+def told(drop: Dates, *kept: Dates) -> dict[str, tuple[str, ...]]:
+    """What is found in a drop after these releases, newest first: samples by rule."""
+    manifests = [release(number, dates) for number, dates in enumerate(kept)]
+    return {one.rule: one.samples for one in older_than_current(manifests, ReadResult(tables=housing(drop)))}
+
+
+@pytest.mark.parametrize(
+    ("drop", "kept", "sample"),
+    [
+        (("2026-06-05", None), [OCTOBER], "housing: 2026-06-05, after 2026-10-05"),
+        (("2026-06-05", None), [UNDATED, UNDATED, OCTOBER], "housing: 2026-06-05, after 2026-10-05"),
+        ((None, 9), [UNDATED, OCTOBER], "housing: month 9, after month 10"),
+        ((None, 12), [(None, 1)], "housing: month 12, after month 1"),
+        (("2026-09-05", None), [(None, 10), OCTOBER], "housing: 2026-09-05, after 2026-10-05"),
+        (("2027-10-05", 10), [UNDATED, OCTOBER], "housing: month 10 again, updated 2027-10-05, after 2026-10-05"),
+    ],
+)
+def test_a_date_before_the_newest_that_is_known_is_an_old_export(drop: Dates, kept: list[Dates], sample: str) -> None:
+    """A release without dates, or with one of its two, hides no date of the releases before it."""
+    assert told(drop, *kept)["older-than-current"] == (sample,)
+
+
+@pytest.mark.parametrize(
+    ("drop", "kept"),
+    [
+        (OCTOBER, [OCTOBER]),
+        (OCTOBER, [UNDATED]),
+        (("2026-11-05", 11), [OCTOBER]),
+        (("2027-01-05", 1), [UNDATED, ("2026-12-05", 12)]),
+        (("2026-07-05", 7), [("2026-06-05", 6), OCTOBER]),  # June was accepted over October
+        (("2026-10-05", 10), [(None, 10), ("2026-09-05", 9)]),  # not October again: that day was September's
+        (UNDATED, [UNDATED, OCTOBER]),
+    ],
+)
+def test_a_date_that_goes_on_is_none(drop: Dates, kept: list[Dates]) -> None:
+    assert told(drop, *kept) == {}
+
+
+@pytest.mark.parametrize(
+    ("current", "sample"), [(OCTOBER, "housing: none, after 2026-10-05"), ((None, 10), "housing: none, after month 10")]
+)
+def test_a_table_that_carries_its_date_no_longer_is_told(current: Dates, sample: str) -> None:
+    """Unless another finding says already that it cannot be read."""
+    assert told(UNDATED, current) == {"missing-date": (sample,)}
+    unreadable = make_finding("unreadable-date", "06/05/2026 is no date", table="housing")
+    read = ReadResult(tables=housing(UNDATED), findings=(unreadable,))
+    assert older_than_current([release(1, current)], read) == []
