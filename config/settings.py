@@ -130,8 +130,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "errors"
 
     limits: Annotated[
-        dict[str, Annotated[float, Meta(ge=0)]],
-        Meta(description="Limits of publishing rules, like `total-drift=0.1, zip-codes-lost=0.05`."),
+        dict[str, Annotated[float, Meta(ge=0, le=1e9)]],
+        Meta(description="Limits of publishing rules, like `total-drift=10%, leaping-figure=8`; 1e9: none."),
     ] = {}
     severities: Annotated[
         dict[str, Literal["error", "warning", "info"]],

@@ -66,6 +66,7 @@ def test_a_variable_is_read_as_its_setting_s_type(variable: str, text: str, valu
 @pytest.mark.parametrize(
     ("variable", "text", "said"),
     [
+        ("LIMITS", "total-drift=inf", "<= 1000000000.0"),
         ("WORKERS", "many", "Expected `int | null`, got 'many'"),
         ("WORKERS", "0", ">= 1"),
         ("WORKERS", "2.5", "Expected `int | null`, got '2.5'"),

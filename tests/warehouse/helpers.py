@@ -1,6 +1,5 @@
 """What tests of the warehouse ask of drops, reports and releases."""
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,12 @@ from warehouse.places.keyset import KeySet
 from warehouse.publishing import publish as publisher
 from warehouse.publishing.publish import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog
-from warehouse.rules.all_rules import RULES
+from warehouse.rules.all_rules import NO_LIMIT, RULES
 from warehouse.schema.findings import Finding, ValidationReport, make_report
 from warehouse.schema.tables import LOCATIONS
 
 ATTRIBUTION = ("Figures: somebody",)
-NO_LIMITS = {rule.name: math.inf for rule in RULES.values() if rule.limit is not None and rule.name != "too-many-rows"}
+NO_LIMITS = {rule.name: NO_LIMIT for rule in RULES.values() if rule.limit is not None and rule.name != "too-many-rows"}
 
 
 def publish(catalog: Catalog, *paths: Path | str) -> PublishOutcome:

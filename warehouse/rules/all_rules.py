@@ -12,6 +12,7 @@ from warehouse.rules.rule import Rule, Unit
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.findings import COUNTRY, Finding
 
+NO_LIMIT = 1e9
 _FEW_STATES = 3
 
 RULES: dict[str, Rule] = {
@@ -70,7 +71,7 @@ class RuleLimits:
 
 def _check_unit(rule: Rule, limit: float) -> None:
     """Raises WarehouseError if a limit is hardly meant as it stands: 8 for 8%, or 5% of a count."""
-    if rule.unit == "share" and 1 < limit < math.inf:
-        raise WarehouseError(f"the limit of {rule.name} is {limit:.0%}: a share is at most 100%, or inf for no limit")
+    if rule.unit == "share" and 1 < limit < NO_LIMIT:
+        raise WarehouseError(f"the limit of {rule.name} is {limit:.0%}: a share is at most 100%, or 1e9 for no limit")
     if rule.unit != "share" and 0 < limit < 1:
         raise WarehouseError(f"the limit of {rule.name} is a number of {rule.unit}, not {limit:g}")

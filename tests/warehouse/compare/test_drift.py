@@ -103,6 +103,18 @@ def test_a_limit_that_no_rule_has_is_refused() -> None:
         RuleLimits({"zip-code-lost": 0.5})
 
 
+@pytest.mark.parametrize(
+    ("rule", "limit", "why"),
+    [
+        ("total-drift", 8, "total-drift is 800%: a share is at most 100%, or 1e9 for no limit"),
+        ("leaping-figure", 0.05, "leaping-figure is a number of ZIP codes, not 0.05"),
+    ],
+)
+def test_a_limit_in_the_wrong_unit_is_refused(rule: str, limit: float, why: str) -> None:
+    with pytest.raises(WarehouseError, match=why):
+        RuleLimits({rule: limit})
+
+
 def test_a_total_that_falls_drifts_as_one_that_rises() -> None:
     assert fired(compared(figures=(figure(new_total=970),))) == []
     assert fired(compared(figures=(figure(new_total=969),))) == ["total-drift"]
