@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from tests.service.conftest import Cli
 from tests.support.drops import people, write_drop
 from tests.support.instance import environment
+from tests.support.waiting import PATIENCE
 from warehouse.files.atomic import exclusive
 
 
@@ -31,11 +33,18 @@ def put(inbox: Path, name: str, figure: int = 783) -> None:
 
 
 def said_until(process: "subprocess.Popen[str]", kind: str) -> list[str]:
-    """The kinds of event up to one of `kind`, as they come."""
+    """The kinds of event up to one of `kind`, as they come. Ends the process if that never comes."""
     assert process.stdout is not None
     kinds: list[str] = []
-    while not kinds or kinds[-1] != kind:
-        kinds.append(json.loads(process.stdout.readline())["event"])
+    alarm = threading.Timer(PATIENCE, process.kill)
+    alarm.start()
+    try:
+        while not kinds or kinds[-1] != kind:
+            line = process.stdout.readline()
+            assert line, f"nothing but {kinds}"
+            kinds.append(json.loads(line)["event"])
+    finally:
+        alarm.cancel()
     return kinds
 
 
