@@ -94,8 +94,8 @@ failures_option = click.option(
     "--accept",
     "accepted",
     multiple=True,
-    metavar="RULE[=LIMIT]",
-    help="Publish despite errors of RULE, as far as LIMIT; needs --reason. Repeatable.",
+    metavar="RULE[:STATE][=LIMIT]",
+    help="Publish despite errors of RULE, in STATE alone if one is named, as far as LIMIT; needs --reason. Repeatable.",
 )
 @click.option("--reason", default="", help="Why they are acceptable; kept in the release's manifest.")
 @strict_option
@@ -149,8 +149,8 @@ def publish_drop(
     "--accept",
     "accepted",
     multiple=True,
-    metavar="RULE[=LIMIT]",
-    help="Check as if errors of RULE were accepted, as far as LIMIT. Repeatable.",
+    metavar="RULE[:STATE][=LIMIT]",
+    help="Check as if errors of RULE were accepted, in STATE alone if one is named, as far as LIMIT. Repeatable.",
 )
 @strict_option
 @click.option(
