@@ -28,7 +28,7 @@ from tests.support.waiting import until
 from warehouse.publishing.illustrative import make_drops
 from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog, Manifest
-from warehouse.rules.plausibility_rules import PLAUSIBILITY_RULES
+from warehouse.rules.all_rules import PLAUSIBILITY_RULES
 
 SERVER_CORE, CLIENT_CORE = 0, 1
 FORECAST = "/v1/population-housing-forecast"

@@ -16,7 +16,7 @@ import httpx
 from tests.support.waiting import until
 from warehouse.releases.instances import live_instances
 from warehouse.rules.drift_rules import DRIFT_RULES
-from warehouse.rules.plausibility_rules import STATES_LOST
+from warehouse.rules.place_rules import STATES_LOST
 
 # How long one answer, one command and one stop may take on a busy machine.
 _ANSWER_SECONDS = 30.0

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.drops import HOUSING, write_table
 from warehouse import sql
-from warehouse.rules.plausibility_rules import PLAUSIBILITY_RULES
+from warehouse.rules.all_rules import PLAUSIBILITY_RULES
 from warehouse.rules.row_rules import ROW_RULES as RULES
 from warehouse.schema.tables import TABLES
 

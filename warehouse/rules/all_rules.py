@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from warehouse.rules.drift_rules import DRIFT_RULES
+from warehouse.rules.figure_rules import BASELINE_RULES, FIGURE_RULES
 from warehouse.rules.file_rules import COLUMN_RULES, FILE_RULES
-from warehouse.rules.plausibility_rules import PLAUSIBILITY_RULES
+from warehouse.rules.place_rules import PLACE_RULES
 from warehouse.rules.row_rules import ROW_RULES
 from warehouse.rules.rule import Rule, Unit
 from warehouse.schema.errors import WarehouseError
@@ -15,6 +16,7 @@ from warehouse.schema.findings import COUNTRY, Finding
 NO_LIMIT = 1e9
 _FEW_STATES = 3
 
+PLAUSIBILITY_RULES = (*FIGURE_RULES, *BASELINE_RULES, *PLACE_RULES)
 RULES: dict[str, Rule] = {
     rule.name: rule for rule in (*FILE_RULES, *COLUMN_RULES, *ROW_RULES, *DRIFT_RULES, *PLAUSIBILITY_RULES)
 }
