@@ -1,0 +1,219 @@
+"""What operators see of an instance: one `Overview` a second, the same for the page, `forecast status` and `top`.
+
+Every number here is a metric too. Times are Unix seconds, durations seconds, sizes bytes, rates per second, shares 0 to
+1; None stands for "nothing to tell yet".
+"""
+
+from typing import Literal
+
+import msgspec
+
+Level = Literal["ok", "degraded", "unavailable"]
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """One thing that is wrong."""
+
+    text: str
+    since: float
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """How the instance is, in one sentence. `reasons` is empty if all is well."""
+
+    level: Level
+    sentence: str
+    since: float
+    reasons: tuple[Reason, ...] = ()
+
+
+class Instance(msgspec.Struct, frozen=True, kw_only=True):
+    """Which instance this is."""
+
+    host: str
+    pid: int
+    version: str
+    started_at: float
+    restarts: int  # workers that were replaced
+    connections: int  # open ones of partners
+    data_folder: str
+    disk_free: int | None
+    disk_size: int | None
+
+
+class HitRate(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers (200 and 304) of one span, by the tier that had them. docs/operations.md defines the hit rate."""
+
+    seconds: float  # that the span covers; less than its name says while the instance is young
+    near: int
+    shared: int
+    warehouse: int
+    not_found: int  # 404s of names that the release does not have: no tier is asked
+
+    @property
+    def rate(self) -> float | None:
+        """The share of answers from a cache."""
+        answers = self.near + self.shared + self.warehouse
+        return (self.near + self.shared) / answers if answers else None
+
+
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests of one span."""
+
+    seconds: float
+    requests: float  # a second
+    errors: float  # a second: 5xx
+    by_status: dict[str, float]  # a second, of each status that there was
+    p50: float | None
+    p99: float | None
+    p999: float | None
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True):
+    """One release of the data folder; the current one comes first."""
+
+    id: str
+    published_at: float
+    current: bool
+    illustrative: bool = False
+
+
+class Switch(msgspec.Struct, frozen=True, kw_only=True):
+    """The last time that another release became current while the instance ran."""
+
+    at: float
+    before: str
+    after: str
+    rate_before: float | None  # hit rate of the 5 minutes before
+    rate_after: float | None  # since then, for at most 5 minutes
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """One line of a ranking. The true count is at least `count - error`; both are estimates from a sample."""
+
+    name: str
+    count: int
+    error: int = 0
+    detail: str = ""  # a partner's name, why a key was refused
+
+
+class Rankings(msgspec.Struct, frozen=True, kw_only=True):
+    """The heaviest of about the last hour, heaviest first."""
+
+    seconds: float  # covered
+    queries: tuple[Ranked, ...] = ()  # asked most
+    missed: tuple[Ranked, ...] = ()  # answered by the warehouse
+    unknown: tuple[Ranked, ...] = ()  # not found: 404
+    partners: tuple[Ranked, ...] = ()
+    keys: tuple[Ranked, ...] = ()
+    limited: tuple[Ranked, ...] = ()  # keys that got 429
+    refused: tuple[Ranked, ...] = ()  # addresses or key ids that got 401
+
+
+class Store(msgspec.Struct, frozen=True, kw_only=True):
+    """One Redis."""
+
+    name: Literal["keys", "cache"]
+    up: bool
+    memory: int | None = None
+    memory_limit: int | None = None  # None: unlimited, or unknown
+    evicted: int | None = None  # since it started
+    latency: float | None = None  # of the last look
+    pushed: int | None = None  # of the key store: workers to which revocations are pushed
+
+
+class Warehouse(msgspec.Struct, frozen=True, kw_only=True):
+    """DuckDB, over all workers."""
+
+    waiting: int  # look-ups that wait
+    queries: float  # a second, over the last minute
+    p50: float | None
+    p99: float | None
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """One worker."""
+
+    pid: int
+    state: Literal["starting", "serving", "hanging", "leaving"]
+    release: str | None
+    memory: int
+    started_at: float
+    requests: float  # a second, over the last minute
+    p99: float | None
+    connections: int
+    near_entries: int
+    near_bytes: int
+
+
+class Inbox(msgspec.Struct, frozen=True, kw_only=True):
+    """The inbox, and when the next drop is due."""
+
+    watched: bool  # by this instance
+    published: int
+    refused: int
+    waiting: int
+    held: int
+    failing: int
+    last_drop_at: float | None
+    overdue: float  # 0: not overdue, or no rhythm is set
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """Good keys that end soon; None while the key store cannot be asked."""
+
+    expire_within_7_days: int | None = None
+    expire_within_30_days: int | None = None
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that happened to the instance: a release, a rollback, a purge, a key, a worker, a store."""
+
+    at: float
+    kind: Literal["release", "purge", "key", "worker", "store", "inbox", "instance"]
+    text: str
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of the history."""
+
+    at: float  # its end
+    near: float  # answers a second
+    shared: float
+    warehouse: float
+    not_found: float
+    ok: float  # 200 and 304, a second
+    refused: float  # 4xx, a second
+    failed: float  # 5xx, a second
+    p50: float | None
+    p99: float | None
+    p999: float | None
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """Points of one span, oldest first; steps in which the instance did not run are absent."""
+
+    step: float  # seconds
+    points: tuple[Point, ...]
+
+
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance at one moment."""
+
+    at: float
+    verdict: Verdict
+    instance: Instance
+    hit_rate_now: HitRate  # of the last minute
+    hit_rate_hour: HitRate
+    traffic_now: Traffic  # of the last minute
+    traffic_hour: Traffic
+    releases: tuple[Release, ...]
+    switch: Switch | None
+    rankings: Rankings
+    stores: tuple[Store, ...]
+    warehouse: Warehouse
+    workers: tuple[Worker, ...]
+    inbox: Inbox
+    keys: Keys
+    events: tuple[Event, ...]  # newest first, at most 50
+    latest: Point  # of the last second
