@@ -184,9 +184,8 @@ def _convert(name: str, value: object, source: str) -> object:
             value = [part.strip() for part in value.split(_SEPARATORS[name]) if part.strip()]
         elif name in ("limits", "severities"):
             value = _pairs(value, source)
-        elif name in DURATIONS:
-            duration = parse_duration(value)
-            value = value if duration is None else str(int(duration.total_seconds()))
+        else:
+            value = _number(name, value, source)
     try:
         converted: object = msgspec.convert(value, type_of(name), strict=not text)
     except msgspec.ValidationError as error:
@@ -200,6 +199,14 @@ def _convert(name: str, value: object, source: str) -> object:
     if name == "inbox_on_refusal":
         _check_command(str(converted), source)
     return _absolute(str(converted), source) if name in _FOLDERS else converted
+
+
+def _number(name: str, text: str, source: str) -> str:
+    """A share or a duration as a plain number; any other text as it is."""
+    if name == "access_log" and text.endswith("%"):
+        return _share(text, source)
+    duration = parse_duration(text) if name in DURATIONS else None
+    return text if duration is None else str(int(duration.total_seconds()))
 
 
 def _in_words(name: str, problem: str) -> str:

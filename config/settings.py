@@ -126,8 +126,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         "info"
     )
     access_log: Annotated[
-        Literal["off", "errors", "all"], Meta(description="Requests logged: none, those answered 5xx, or all.")
+        Literal["off", "errors", "all"] | Annotated[float, Meta(ge=0, le=1)],
+        Meta(description="Requests logged: none, errors and slow ones, these and a share such as 1%, or all."),
     ] = "errors"
+    slow_request: Annotated[
+        float, Meta(gt=0, le=60, description="Time after which a request counts as slow, and is logged.")
+    ] = 0.5
 
     limits: Annotated[
         dict[str, Annotated[float, Meta(ge=0, le=1e9)]],

@@ -45,7 +45,7 @@ class TextFormatter(logging.Formatter):
         time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
         message = record.getMessage()
         extra = " ".join(f"{name}={value}" for name, value in _extra(record).items() if str(value) not in message)
-        line = _printable(f"{time} {record.levelname.lower():7} {message}" + (f"  {extra}" if extra else ""))
+        line = printable(f"{time} {record.levelname.lower():7} {message}" + (f"  {extra}" if extra else ""))
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         colour = _COLOURS.get(record.levelname, "") if self._colour else ""
@@ -74,7 +74,7 @@ def _is_no_cancellation(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
-def _printable(line: str) -> str:
+def printable(line: str) -> str:
     """`line` without characters that would forge lines or control the terminal: paths come from callers."""
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in line)
 

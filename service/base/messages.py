@@ -8,10 +8,13 @@ from typing import NamedTuple
 import msgspec
 
 from config.settings import Settings
+from service.base.seen import LoggedRequest, Sighting
 from service.base.telemetry import Snapshot
 
-# Lines to a worker: say how you are; empty your near cache.
+# Lines to a worker: say how you are; empty your near cache; and, with what follows, say what you know of a request; log
+# so large a share of requests.
 REPORT, PURGE = b"report\n", b"purge\n"
+FIND, SAMPLE = b"find ", b"sample "
 # A snapshot with every combination of labels is far smaller.
 LINE_LIMIT_BYTES = 8 << 20
 _LAME_DUCK_SECONDS = 1.0
@@ -37,6 +40,13 @@ class Orders(msgspec.Struct, frozen=True):
     takes_over: bool = False
 
 
+class FoundRequests(msgspec.Struct, frozen=True):
+    """What a worker's log knows of the request that it was asked for."""
+
+    request_id: str
+    requests: list[LoggedRequest]
+
+
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a worker, sent when the supervisor asks for it and when the worker's release changes."""
 
@@ -59,6 +69,10 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     purges: int = 0  # times that the near cache was emptied as ordered
     hung: str | None = None  # what hangs on the data folder's file system: the worker cannot do all its work
     hung_seconds: float = 0.0
+    connections: int = 0  # open ones of partners
+    waiting: int = 0  # look-ups that wait for the warehouse
+    sightings: list[Sighting] = []  # since the last report
+    found: FoundRequests | None = None  # in the first report after it was asked for
     telemetry: Snapshot
 
 

@@ -5,6 +5,7 @@ The supervisor adds up the snapshots of all workers, and operators/metrics.py pr
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Collection
 
 import msgspec
 
@@ -24,7 +25,13 @@ REQUESTS = Family("forecast_requests", "Requests answered.", ("area", "status", 
 LOOKUPS = Family("forecast_cache_lookups", "Look-ups by tier.", ("tier", "outcome"))
 STORES_FAILED = Family("forecast_cache_stores_failed", "Answers that the shared cache did not take.", ("reason",))
 NEAR_LEFT = Family("forecast_near_cache_left", "Entries that left the near cache.", ("reason",))
-DIRECT = Family("forecast_direct_answers", "Hot requests answered before they reached the router.", ())
+ANSWERS = Family(
+    "forecast_answers",
+    "Answers of data areas (200 and 304), by the tier that had them; way: direct, or through the router.",
+    ("area", "tier", "release", "way"),
+)
+DIRECT, ROUTED = "direct", "routed"  # ways
+OLDER = "older"  # instead of the names of releases long gone
 KEY_CHECKS = Family("forecast_key_checks", "API key checks.", ("outcome",))
 REJECTED = Family("forecast_connections_rejected", "Requests refused before they could be routed.", ("code",))
 REQUEST_SECONDS = Family("forecast_request_seconds", "Time from the request's headers to its answer.", ("area",))
@@ -32,7 +39,19 @@ LOOKUP_SECONDS = Family("forecast_cache_lookup_seconds", "Time of one look-up in
 QUERY_SECONDS = Family("forecast_warehouse_query_seconds", "Time of one DuckDB query, waiting excluded.", ())
 QUERY_LOOKUPS = Family("forecast_warehouse_lookups", "Look-ups in DuckDB; those that wait together share a query.", ())
 TASK_FAILURES = Family("forecast_task_failures", "Unexpected failures of background tasks, which go on.", ("task",))
-COUNTERS = (REQUESTS, LOOKUPS, STORES_FAILED, NEAR_LEFT, DIRECT, KEY_CHECKS, REJECTED, QUERY_LOOKUPS, TASK_FAILURES)
+LINES_DROPPED = Family("forecast_log_lines_dropped", "Lines of the request log that standard error did not take.", ())
+COUNTERS = (
+    REQUESTS,
+    ANSWERS,
+    LOOKUPS,
+    STORES_FAILED,
+    NEAR_LEFT,
+    KEY_CHECKS,
+    REJECTED,
+    QUERY_LOOKUPS,
+    TASK_FAILURES,
+    LINES_DROPPED,
+)
 HISTOGRAMS = (REQUEST_SECONDS, LOOKUP_SECONDS, QUERY_SECONDS)
 
 Sample = tuple[str, tuple[str, ...]]  # family name, label values
@@ -75,6 +94,14 @@ class Snapshot(msgspec.Struct):
     counters: list[tuple[str, tuple[str, ...], int]] = []
     histograms: list[tuple[str, tuple[str, ...], Histogram]] = []
 
+    def fold(self, family: Family, label: str, but: Collection[str]) -> None:
+        """Counts everything of `family` whose `label` is none of `but` as OLDER: names that come and go must not pile
+        up where snapshots are added up."""
+        place = family.labels.index(label)
+        for index, (name, values, value) in enumerate(self.counters):
+            if name == family.name and values[place] not in but:
+                self.counters[index] = name, (*values[:place], OLDER, *values[place + 1 :]), value
+
 
 class Telemetry:
     """The figures of one worker, for as long as it lives; in the supervisor, the sum over workers."""
@@ -98,6 +125,15 @@ class Telemetry:
 
     def observe(self, family: Family, seconds: float, *labels: str) -> None:
         self._histograms[family.name, labels].observe(seconds)
+
+    def sum(self, family: Family, **labels: str) -> int:
+        """The sum of the counters of `family` that have these labels."""
+        wanted = [(family.labels.index(name), value) for name, value in labels.items()]
+        return sum(
+            counter.value
+            for (name, values), counter in self._counters.items()
+            if name == family.name and all(values[place] == value for place, value in wanted)
+        )
 
     def add(self, snapshot: Snapshot) -> None:
         for name, labels, value in snapshot.counters:

@@ -7,21 +7,25 @@ key too.
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal
+from typing import Any
 
-from service.base.telemetry import KEY_CHECKS, REJECTED, REQUEST_SECONDS, REQUESTS, Telemetry
+from service.base.masking import masked
+from service.base.seen import LoggedRequest
+from service.base.telemetry import ANSWERS, KEY_CHECKS, REJECTED, REQUEST_SECONDS, REQUESTS, ROUTED, Telemetry
 from service.edge.admission.admission import Admission
 from service.edge.admission.verdicts import refusal_of_key
 from service.edge.hot.answers import HotAnswers
+from service.edge.requests.watch import PID, RequestWatch, stamp
 from service.http.errors import of_exception, problem
 from service.http.head import SCOPE_KEY, RequestHead, read_head, valid_host
-from service.http.reply import KEPT, OUTCOME, Reply, Send
+from service.http.reply import KEPT, OUTCOME, SOURCE, Reply, Send, Source
 from service.keys.verdict import Accepted
 from service.keys.verifier import KeyVerifier
 
 log = logging.getLogger("forecast.access")
 
 _METHODS = ("GET", "HEAD")
+NO_AREA = "none"
 GatedApplication = Callable[[Any, Any, Send], Awaitable[None]]
 
 
@@ -30,7 +34,8 @@ class Gate:
 
     `routes` maps each path to the area that it is counted under; `offers` tells whether the current release has that
     area. `admission` limits and counts what keys ask for. `hot` answers hot requests before they come here. `public`
-    paths (the documentation page) need no key. Setting `draining` makes every answer the last of its connection.
+    paths (the documentation page) need no key. `watch` looks at every request. Setting `draining`
+    makes every answer the last of its connection.
     """
 
     def __init__(
@@ -39,12 +44,12 @@ class Gate:
         routes: dict[str, str],
         verifier: KeyVerifier,
         telemetry: Telemetry,
+        watch: RequestWatch,
         *,
         admission: Admission | None = None,
         hot: HotAnswers | None = None,
         offers: Callable[[str], bool] = lambda _: True,
         public: tuple[str, ...] = (),
-        access_log: Literal["off", "errors", "all"] = "errors",
         most_connections: int = 10_000,
     ) -> None:
         self.telemetry = telemetry
@@ -54,10 +59,10 @@ class Gate:
         self._routes = routes
         self._verifier = verifier
         self._admission = admission
-        self.hot = hot if access_log != "all" else None
+        self.hot = hot
         self._offers = offers
         self._public = public
-        self._access_log = access_log
+        self._watch = watch
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["type"] != "http":
@@ -65,7 +70,7 @@ class Gate:
             return
         head = read_head(scope["headers"], time.perf_counter())
         path = _normalised(scope["path"])
-        answer = _Answer(self, scope, head, self._routes.get(path, "none"), send)
+        answer = _Answer(self, scope, head, self._routes.get(path, NO_AREA), send)
         try:
             refusal = await self._refusal(scope, head, path)
             if refusal is not None:
@@ -118,31 +123,19 @@ class Gate:
 
     def refusal(self, code: str, request_id: str) -> Reply:
         """The answer to such a request."""
-        reply = problem(code, request_id)
-        if self._access_log == "all":
-            log.info("refused %d", reply.status, extra={"request_id": request_id, "outcome": reply.outcome})
-        return reply
+        return problem(code, request_id)
 
-    def finished(self, scope: Any, head: RequestHead, area: str, status: int, outcome: str) -> None:
+    def finished(
+        self, scope: Any, head: RequestHead, area: str, status: int, outcome: str, source: Source | None
+    ) -> None:
         seconds = time.perf_counter() - head.started
         self.telemetry.count(REQUESTS, area, str(status), outcome)
+        if source is not None:
+            self.telemetry.count(ANSWERS, area, source.tier, source.release, ROUTED)
         if self._admission is not None and head.key is not None:
             self._admission.count(head.key, area, status, outcome)
         self.telemetry.observe(REQUEST_SECONDS, seconds, area)
-        if self._access_log == "all" or (self._access_log == "errors" and status >= 500):
-            log.log(
-                logging.WARNING if status >= 500 else logging.INFO,
-                "%s %s %d",
-                scope["method"],
-                scope["path"],
-                status,
-                extra={
-                    "request_id": head.request_id,
-                    "key_id": head.key_id,
-                    "outcome": outcome,
-                    "milliseconds": round(seconds * 1000, 3),
-                },
-            )
+        self._watch.look(_line(scope, head, area, status, outcome, source, seconds), seconds)
 
 
 class _Answer:
@@ -157,15 +150,17 @@ class _Answer:
         self._send = send
         self._status = 0
         self._outcome = "answered"
+        self._source: Source | None = None
 
     async def __call__(self, message: Any) -> None:
         if message["type"] == "http.response.start":
             self.begun = True
             self._status = message["status"]
             self._outcome = message.pop(OUTCOME, self._outcome)
-            kept = message.pop(KEPT, None)
+            kept, source = message.pop(KEPT, None), message.pop(SOURCE, None)
+            self._source = source
             if kept is not None and self._gate.hot is not None and self._scope["method"] == "GET":
-                self._gate.hot.remember(_target(self._scope), self._area, kept)
+                self._gate.hot.remember(_target(self._scope), self._area, kept, source.query)
             headers = message["headers"]
             headers.append((b"x-request-id", self._head.request_id.encode()))
             headers.extend(self._head.limits)
@@ -175,7 +170,7 @@ class _Answer:
             return
         await self._send(message)
         if not message.get("more_body", False):
-            self._gate.finished(self._scope, self._head, self._area, self._status, self._outcome)
+            self._gate.finished(self._scope, self._head, self._area, self._status, self._outcome, self._source)
 
 
 def _syntax(scope: Any, head: RequestHead) -> tuple[str, str | None] | None:
@@ -202,3 +197,27 @@ def _target(scope: Any) -> bytes:
 
 def _normalised(path: str) -> str:
     return path[:-1] if len(path) > 1 and path.endswith("/") else path
+
+
+def _line(
+    scope: Any, head: RequestHead, area: str, status: int, outcome: str, source: Source | None, seconds: float
+) -> LoggedRequest:
+    # a key may have been put into the address by mistake
+    query = source.query if source is not None else masked(scope["query_string"].decode("latin-1"))
+    return LoggedRequest(
+        time=stamp(),
+        request_id=head.request_id,
+        status=status,
+        method=scope["method"],
+        path=masked(scope["path"]),
+        outcome=outcome,
+        milliseconds=round(seconds * 1000, 3),
+        pid=PID,
+        area=area if area != NO_AREA else None,
+        query=query or None,
+        tier=source.tier if source is not None else None,
+        release=source.release if source is not None else None,
+        key_id=head.key_id,
+        partner=head.key.partner if head.key is not None else None,
+        address=scope["client"][0] if scope["client"] else None,
+    )

@@ -14,7 +14,7 @@ from service.http.caching import CachePolicy
 from service.http.errors import ApiError
 from service.http.head import head_of
 from service.http.lookups import LookupWatch
-from service.http.reply import Reply
+from service.http.reply import Reply, Source
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease, PreviousRelease, ReleaseFollower
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
@@ -96,7 +96,8 @@ class Answers:
                 raise ApiError("unavailable") from error
             return await self._from_before(area, scope, ask, before)
         self._count(fetched)
-        return self.policy.answer(head_of(scope), fetched, release.id, asked.outcome, key)
+        reply = self.policy.answer(head_of(scope), fetched, release.id, asked.outcome, key)
+        return msgspec.structs.replace(reply, source=Source(fetched.tier, release.id, asked.query))
 
     def _fails(self, release: OpenRelease, error: LookupFailure) -> None:
         if release is not self._follower.current:
@@ -126,4 +127,5 @@ class Answers:
             raise ApiError("unavailable") from error
         self._lookups.answered()
         age = max(1, round(time.monotonic() - before.since))
-        return self.policy.stale_answer(head_of(scope), fetched, before.release.id, asked.outcome, age)
+        reply = self.policy.stale_answer(head_of(scope), fetched, before.release.id, asked.outcome, age)
+        return msgspec.structs.replace(reply, source=Source("previous", before.release.id, asked.query))

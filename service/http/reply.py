@@ -1,7 +1,7 @@
 """A finished answer: status, headers, bytes. It is an ASGI application, so a handler returns it as it is."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -13,6 +13,7 @@ Send = Callable[[Any], Awaitable[None]]
 # Members of the first ASGI message that servers ignore: tell the edge what to count, and what it may answer itself.
 OUTCOME = "forecast.outcome"
 KEPT = "forecast.kept"
+SOURCE = "forecast.source"
 JSON: Header = (b"content-type", b"application/json")
 
 
@@ -23,6 +24,14 @@ class Kept(msgspec.Struct, frozen=True):
     outcome: str
 
 
+class Source(msgspec.Struct, frozen=True):
+    """Where the answer of a data area came from."""
+
+    tier: Literal["near", "shared", "warehouse", "previous"]  # previous: a release that stands in for the current one
+    release: str  # id
+    query: str  # canonical
+
+
 class Reply(msgspec.Struct, frozen=True):
     """`outcome` is what it is counted as: the error's code, or how the answer came about."""
 
@@ -31,6 +40,7 @@ class Reply(msgspec.Struct, frozen=True):
     body: bytes
     outcome: str
     kept: Kept | None = None
+    source: Source | None = None
 
     def fields(self) -> list[Header]:
         """The headers, with the body's length."""
@@ -40,5 +50,5 @@ class Reply(msgspec.Struct, frozen=True):
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
         start = {"type": "http.response.start", "status": self.status, "headers": self.fields()}
-        await send({**start, OUTCOME: self.outcome, KEPT: self.kept})
+        await send({**start, OUTCOME: self.outcome, KEPT: self.kept, SOURCE: self.source})
         await send({"type": "http.response.body", "body": self.body, "more_body": False})

@@ -1,9 +1,18 @@
-"""Checks how the two Redis of an instance are configured, every few seconds: either may be replaced or reconfigured."""
+"""Looks at the two Redis of an instance every few seconds: either may be replaced, reconfigured, or filling up."""
 
 import logging
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
 
 from service.base.messages import Endpoints
 from service.base.tasks import end_task, keep_running
+from service.keys.listing import every_key
+from service.keys.record import ApiKey
+from service.keys.store import KeyStore
+from service.operators.overview import Keys, Store
 from service.redis.client import RedisStore, open_client
 from service.redis.errors import StoreUnavailable
 from service.redis.server import ServerFacts, ask_server, wrong_for_cache, wrong_for_keys
@@ -12,28 +21,54 @@ log = logging.getLogger("forecast.stores")
 
 _TIMEOUT_SECONDS = 1.0
 _LOOK_SECONDS = 5.0
+# Counting keys reads all of them.
+_COUNT_SECONDS = 600.0
+_RETRY_SECONDS = 30.0
 
 
 class StoreChecks:
     """The checks of one instance, owned by its supervisor. `problems`: what operators must change.
 
-    A store that is away, or may not be asked, is no problem.
+    A store that is away, or may not be asked, is no problem. `keys` counts keys that end soon.
     """
 
-    def __init__(self, endpoints: Endpoints) -> None:
+    def __init__(self, endpoints: Endpoints, data: Path) -> None:
         self.problems: tuple[str, ...] = ()
+        self.keys = Keys()
         self._keys = _store("key store", endpoints.keys_url)
         self._cache = _store("cache", endpoints.cache_url)
+        self._key_store = KeyStore(self._keys, endpoints.pepper, data)
         self._known: dict[str, ServerFacts | None] = {}
+        self._latency: dict[str, float | None] = {}  # seconds; None while a store is away
         self._silent: set[str] = set()
 
     def start(self) -> None:
-        self._task = keep_running("look at the stores", self._look)
+        self._tasks = (
+            keep_running("look at the stores", self._look),
+            keep_running("count keys that end soon", self._count_keys),
+        )
 
     async def stop(self) -> None:
-        await end_task(self._task)
+        for task in self._tasks:
+            await end_task(task)
         await self._keys.stop()
         await self._cache.stop()
+
+    def stores(self, pushed: int) -> tuple[Store, ...]:
+        """What was seen last. `pushed`: workers to which revocations are pushed."""
+        keys, cache = self._shown(self._keys, "keys"), self._shown(self._cache, "cache")
+        return msgspec.structs.replace(keys, pushed=pushed), cache
+
+    def _shown(self, store: RedisStore, name: str) -> Store:
+        facts, latency = self._known.get(store.name), self._latency.get(store.name)
+        return Store(
+            name="keys" if name == "keys" else "cache",
+            up=latency is not None,
+            memory=facts.used if facts is not None else None,
+            memory_limit=facts.maxmemory or None if facts is not None else None,
+            evicted=facts.evicted if facts is not None else None,
+            latency=latency,
+        )
 
     async def _look(self) -> float:
         keys, cache = await self._asked(self._keys), await self._asked(self._cache)
@@ -53,16 +88,35 @@ class StoreChecks:
 
     async def _asked(self, store: RedisStore) -> ServerFacts | None:
         """What the store says about itself; while it is away, what it said last."""
+        began = time.perf_counter()
         try:
             server = await ask_server(store)
         except StoreUnavailable as error:
+            self._latency[store.name] = None
             log.debug("not checked: %s", error)
             return self._known.get(store.name)
+        self._latency[store.name] = time.perf_counter() - began
         partly = server is not None and server.appendonly and server.appendfsync is None
         if server is None or partly:
             self._say_once(store.name, "appendfsync" if partly else "persistence and eviction")
         self._known[store.name] = server
         return server
+
+    async def _count_keys(self) -> float:
+        """Counts active keys that end soon; returns the seconds until they are counted again."""
+        now = datetime.now(UTC)
+        try:
+            ends = [
+                key.expires_at
+                async for key in every_key(self._key_store)
+                if isinstance(key, ApiKey) and key.expires_at is not None and key.status(now) == "active"
+            ]
+        except StoreUnavailable:
+            self.keys = Keys()
+            return _RETRY_SECONDS
+        within = [sum(end <= now + timedelta(days=days) for end in ends) for days in (7, 30)]
+        self.keys = Keys(expire_within_7_days=within[0], expire_within_30_days=within[1])
+        return _COUNT_SECONDS
 
     def _say_once(self, name: str, what: str) -> None:
         text = f"{name}: {what} could not be checked: the user lacks the right (INFO, CONFIG GET)"

@@ -14,26 +14,21 @@ import uvloop
 from config.settings import Settings
 from config.sizing import worker_count
 from config.urls import address
-from service.base import tasks
 from service.base.messages import Endpoints, Orders
 from service.base.signals import stop_signals
 from service.base.sockets import StartError, bind, url_of
 from service.base.tasks import end_task, keep_running
-from service.base.telemetry import TASK_FAILURES, Snapshot, Telemetry
-from service.cache.purging import purge_shared
 from service.embedded import owner
 from service.embedded.owner import EmbeddedServers
 from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import EmbeddedError
 from service.instance.stopping import LastResort
-from service.instance.store_checks import StoreChecks
+from service.instance.view import InstanceView
 from service.instance.watcher_process import WatcherProcess
 from service.instance.workers import Workers
 from service.keys import pepper
-from service.operators.actions import Actions, Purged
-from service.operators.drop_news import DropNews, read_drop_news
+from service.operators.actions import Actions
 from service.operators.listener import OperatorsListener
-from service.operators.state import InstanceState, WorkerState
 from warehouse.files.file_access import FileAccess, returned_within
 from warehouse.releases.instances import InstanceFile, InstanceRecord
 from warehouse.schema.errors import CatalogError, FilesHang
@@ -41,7 +36,6 @@ from warehouse.schema.errors import CatalogError, FilesHang
 log = logging.getLogger("forecast.supervisor")
 
 _TEND_SECONDS = 0.25
-_DROPS_SECONDS = 1.0
 # Operators are answered until the workers have ended. Their last answers get what is left of the drain time then, and
 # at least this long.
 _OPERATORS_SECONDS = 1.0
@@ -64,18 +58,15 @@ class Supervisor:
         self._log_json = log_json
         self._on_ready = on_ready
         self._workers = Workers(worker_count(settings), self._reported)
-        self._draining = False
         self._stops_at_once = False
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
         self._written: InstanceRecord | None = None
         self._unwritten: str | None = None
         self._records = FileAccess(_FILE_THREADS)
-        self._statuses = FileAccess(_FILE_THREADS)
         self._locks = FileAccess()
-        self._reading = asyncio.Lock()
-        self._drops = DropNews()
         self._watcher = WatcherProcess(settings, log_json=log_json)
+        self._view = InstanceView(settings, self._workers, self._watcher, self._hang)
         self.last_resort = LastResort()
 
     async def run(self) -> None:
@@ -126,16 +117,14 @@ class Supervisor:
         for number in stop_signals():
             loop.add_signal_handler(number, self._told_to_stop, number)
         endpoints = self._orders.endpoints
-        changes = Actions(endpoints.keys_url, endpoints.pepper, self._settings.data_path, self._purge)
+        changes = Actions(endpoints.keys_url, endpoints.pepper, self._settings.data_path, self._view.purge)
         self._listener = OperatorsListener(self._settings, self._operators, changes)
-        self._checks = StoreChecks(endpoints)
-        self._checks.start()
-        self._listener.start(self.state, self.sums)
+        self._view.start(endpoints)
+        self._listener.start(self._view)
         self._workers.start(self._orders, self._partners)
         tending = (
             keep_running("tend", self._tend),
             keep_running("keep the instance record", self._keep_record),
-            keep_running("read the state of drops", self._read_drops),
         )
         if self._settings.inbox is not None:
             self._watcher.start()
@@ -144,12 +133,12 @@ class Supervisor:
         await asyncio.gather(self._watcher.stop(), self._workers.stop(self._settings.drain))
         await asyncio.gather(*(end_task(task) for task in tending))
         left = 0.0 if self._stops_at_once else max(_OPERATORS_SECONDS, drained - loop.time())
-        await asyncio.gather(self._listener.stop(left), self._checks.stop(), return_exceptions=True)
+        await asyncio.gather(self._listener.stop(left), self._view.stop(), return_exceptions=True)
 
     def _told_to_stop(self, number: int) -> None:
-        if not self._draining:
+        if not self._view.draining:
             log.info("stopping: finishing requests under way, for at most %g s", self._settings.drain)
-            self._draining = True
+            self._view.draining = True
             self._stopping.set()
         elif number != signal.SIGHUP:  # which a closing terminal sends twice: the shell, then the kernel
             log.warning("told to stop again: stopping at once")
@@ -213,54 +202,9 @@ class Supervisor:
                 return
             self._written, self._unwritten = record, None
 
-    # --- what operators see --------------------------------------------------------------------------------------
-
-    def state(self) -> InstanceState:
-        workers = tuple(WorkerState(worker.pid, worker.report, worker.resident_bytes()) for worker in self._workers.all)
-        return InstanceState(
-            workers=workers,
-            wanted_workers=self._workers.wanted,
-            restarts=self._workers.restarts,
-            draining=self._draining,
-            files_hang=self._hang(),
-            inbox=self._drops.inbox,
-            inbox_problem=self._watcher.problem,
-            store_problems=self._checks.problems,
-            last_drop_age=self._drops.last_drop_age(),
-            drop_every=self._settings.drop_every,
-        )
-
     def _hang(self) -> str | None:
-        hang = self._records.hang or self._statuses.hang or self._locks.hang
+        hang = self._records.hang or self._locks.hang
         return str(hang) if hang is not None else None
-
-    async def _purge(self) -> Purged:
-        """Empties the shared cache, then the near ones, which it would fill again. Raises StoreUnavailable."""
-        near = sum(worker.report.near_entries for worker in self._workers.all if worker.report is not None)
-        try:
-            return Purged(near, await purge_shared(self._orders.endpoints.cache_url))
-        finally:
-            await asyncio.gather(*(worker.purge() for worker in self._workers.all))
-
-    async def _read_drops(self) -> float:
-        """Reads what the data folder says of drops; returns the seconds until it is read again."""
-        folder = self._settings.data_path
-        async with self._reading:
-            with contextlib.suppress(FilesHang):  # `state` says so
-                self._drops = await self._statuses.run(f"reading {folder}/inbox.json", read_drop_news, folder, wait=1)
-        return _DROPS_SECONDS
-
-    async def sums(self) -> Snapshot:
-        """The figures of all workers, past ones included, as of now. Refreshes the figures of drops in `state`."""
-        await asyncio.gather(self._read_drops(), *(worker.fresh_report() for worker in self._workers.all))
-        total = Telemetry()
-        total.add(self._workers.retired.snapshot())
-        for task, failures in tasks.failures.items():
-            total.count(TASK_FAILURES, task, amount=failures)
-        for worker in self._workers.all:
-            if worker.report is not None:
-                total.add(worker.report.telemetry)
-        return total.snapshot()
 
 
 def serve(settings: Settings, *, log_json: bool, on_ready: Callable[[str, str], None] | None = None) -> None:

@@ -6,12 +6,14 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from service.base import messages
+from service.base.seen import LoggedRequest, Sighting
 from service.instance.children import ended, start_child
 
 # Without a report. Longer than any request may take and any switch of releases takes.
@@ -34,6 +36,10 @@ class WorkerProcess:
     ) -> None:
         self.report: messages.WorkerReport | None = None
         self.pid = process.pid
+        self.started_at = time.time()
+        self.leaving = False  # it was told to stop
+        self.on_sightings: Callable[[list[Sighting]], None] = lambda _: None
+        self._finding: dict[str, list[asyncio.Future[list[LoggedRequest]]]] = {}
         self._process = process
         self._on_report = on_report
         self._writer: asyncio.StreamWriter | None = None
@@ -53,16 +59,18 @@ class WorkerProcess:
         return await ended(self._process)
 
     def signal(self, number: int) -> None:
+        if number == signal.SIGTERM:
+            self.leaving = True
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
 
     def ask(self) -> None:
-        self._tell(messages.REPORT)
+        self.tell(messages.REPORT)
 
     async def purge(self) -> None:
         """Empties the worker's near cache; waits for that, but not for long."""
         before = self._purges
-        self._tell(messages.PURGE)
+        self.tell(messages.PURGE)
         if self.report is None:
             return  # it does not serve yet
         with contextlib.suppress(TimeoutError):
@@ -75,7 +83,7 @@ class WorkerProcess:
     def _purges(self) -> int:
         return self.report.purges if self.report is not None else 0
 
-    def _tell(self, line: bytes) -> None:
+    def tell(self, line: bytes) -> None:
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(line)
 
@@ -85,6 +93,14 @@ class WorkerProcess:
         self._waiters.append(waiter)
         self.ask()
         await asyncio.wait([waiter], timeout=_FRESH_SECONDS)
+
+    async def find(self, request_id: str) -> list[LoggedRequest]:
+        """What the worker knows of a request; waits for it, but not for long."""
+        found: asyncio.Future[list[LoggedRequest]] = asyncio.get_running_loop().create_future()
+        self._finding.setdefault(request_id, []).append(found)
+        self.tell(messages.FIND + request_id.encode() + b"\n")
+        await asyncio.wait([found], timeout=_FRESH_SECONDS)
+        return found.result() if found.done() else []
 
     def is_stuck(self) -> bool:
         return asyncio.get_running_loop().time() - self._heard > _STUCK_SECONDS
@@ -105,14 +121,22 @@ class WorkerProcess:
         self._writer.write(messages.encode_message(orders))
         try:
             while line := await reader.readline():
-                self.report = msgspec.json.decode(line, type=messages.WorkerReport)
-                self._heard = asyncio.get_running_loop().time()
-                self._on_report()
-                waiters, self._waiters = self._waiters, []
-                for waiter in waiters:
-                    if not waiter.done():
-                        waiter.set_result(None)
+                self._take(msgspec.json.decode(line, type=messages.WorkerReport))
         except (ConnectionError, ValueError, msgspec.DecodeError):
             self.signal(signal.SIGKILL)  # it is gone, or talks nonsense
         finally:
             self._writer.close()
+
+    def _take(self, report: messages.WorkerReport) -> None:
+        self.report = report
+        self._heard = asyncio.get_running_loop().time()
+        self.on_sightings(report.sightings)
+        self._on_report()
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        if report.found is not None:
+            for finding in self._finding.pop(report.found.request_id, []):
+                if not finding.done():
+                    finding.set_result(report.found.requests)

@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
+from service.base import messages
 from service.base.messages import Orders
+from service.base.seen import Sighting
 from service.base.tasks import hold_until_done, keep_running
 from service.base.telemetry import Telemetry
 from service.instance.children import LONGEST_BACKOFF_SECONDS, Backoff
@@ -40,6 +42,7 @@ class Workers:
         self.all: list[WorkerProcess] = []  # including those that are starting or leaving
         self.restarts = 0  # workers that were replaced
         self.retired = Telemetry()  # figures of workers that ended
+        self.on_sightings: Callable[[list[Sighting]], None] = lambda _: None
         self._on_report = on_report
         self._stopping = asyncio.Event()
         self._replacing = asyncio.Lock()
@@ -69,6 +72,13 @@ class Workers:
             if worker.is_stuck():
                 log.error("worker %d does not respond; killing it", worker.pid)
                 worker.signal(signal.SIGKILL)
+
+    def sample(self, share: float) -> None:
+        """From now on, every worker logs so large a share of requests, beside errors and slow ones."""
+        settings = msgspec.structs.replace(self._orders.settings, access_log=share)
+        self._orders = msgspec.structs.replace(self._orders, settings=settings)
+        for worker in self.all:
+            worker.tell(b"%b%r\n" % (messages.SAMPLE, share))
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         hold_until_done(asyncio.create_task(work, name=name), self._tasks)
@@ -103,6 +113,7 @@ class Workers:
     def _started(self, orders: Orders) -> WorkerProcess | None:
         try:
             worker = WorkerProcess.start(orders, self._listening, self._on_report)
+            worker.on_sightings = self.on_sightings
         except OSError as error:
             log.error("cannot start a worker: %s; trying again", error)
             return None

@@ -7,19 +7,23 @@ its own way.
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
+from service.base.seen import LoggedRequest
 from service.base.telemetry import Snapshot
 from service.http.errors import NO_STORE, ApiError
 from service.http.head import read_head
-from service.http.reply import JSON, Reply, Send
+from service.http.reply import Reply, Send
 from service.operators.access import Right, Tokens
 from service.operators.actions import Actions, NoOrder, RollbackOrder
 from service.operators.body import decoded, read_body
+from service.operators.endpoint import Answer, Endpoint, EndpointCall, json_reply
+from service.operators.history import Span
+from service.operators.live import Broadcast, Sampling, live_endpoints
 from service.operators.metrics import render_metrics
+from service.operators.overview import History, Overview
 from service.operators.problems import of_error, refusal_reply
 from service.operators.rounds import Rounds
 from service.operators.state import Health, InstanceState, readiness
@@ -27,32 +31,44 @@ from service.operators.state import Health, InstanceState, readiness
 log = logging.getLogger("forecast.operators")
 
 _METRICS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
-_READABLE = ("/health/live", "/health/ready", "/metrics")
+_READABLE = (
+    "/health/live",
+    "/health/ready",
+    "/metrics",
+    "/overview",
+    "/history",
+    "/events",
+    "/requests/REQUEST_ID",
+)
 # Enough for balancers, scrapers and people. One more replaces the connection that has been idle longest.
 MOST_CONNECTIONS = 100
-_WRITABLE = ("POST /keys/KEY_ID/revoke", "POST /releases/rollback", "POST /caches/purge")
+_WRITABLE = ("POST /log/sampling", "POST /keys/KEY_ID/revoke", "POST /releases/rollback", "POST /caches/purge")
 
 
-class EndpointCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One request as an endpoint gets it; it lives until the answer."""
+class WatchedInstance(Protocol):
+    """What the application asks of its instance."""
 
-    part: str  # the varying part of the path, empty if there is none
-    body: bytes
-    remote: str  # address of the caller
-    may_read: bool
-    may_write: bool
+    broadcast: Broadcast
 
+    def state(self) -> InstanceState:
+        """What is known now."""
+        ...
 
-class Endpoint(msgspec.Struct, frozen=True):
-    """One endpoint; it lives as long as the application. If it needs the right to write it is a POST, else a GET."""
+    async def sums(self) -> Snapshot:
+        """Asks every worker for its newest figures; returns the sums."""
+        ...
 
-    path: re.Pattern[str]  # its group, at most one, is the varying part
-    needs: Right
-    answer: Callable[[EndpointCall], Awaitable[Reply]]
+    def overview(self) -> Overview | None: ...
 
-    @property
-    def methods(self) -> tuple[str, ...]:
-        return ("POST",) if self.needs is Right.WRITE else ("GET", "HEAD")
+    def history(self, span: Span) -> History: ...
+
+    async def find(self, request_id: str) -> list[LoggedRequest]:
+        """Asks every worker what it knows of a request."""
+        ...
+
+    def sample(self, share: float) -> None:
+        """Logs so large a share of requests from now on."""
+        ...
 
 
 class OperatorsApp:
@@ -67,13 +83,15 @@ class OperatorsApp:
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         head = read_head(scope["headers"], time.perf_counter())
         try:
-            reply = await self._answer(scope, receive)
+            reply: Answer = await self._answer(scope, receive)
         except Exception as error:
             if not isinstance(error, ApiError):  # without the path: a key may have been put there by mistake
                 log.exception("request failed", extra={"request_id": head.request_id})
             reply = of_error(error, head.request_id)
         request_id = (b"x-request-id", head.request_id.encode())
-        await msgspec.structs.replace(reply, headers=(*reply.headers, request_id))(scope, receive, send)
+        if isinstance(reply, Reply):
+            reply = msgspec.structs.replace(reply, headers=(*reply.headers, request_id))
+        await reply(scope, receive, send)
 
     def rejected(self, code: str) -> None:
         """The connection refused a request. Logged at debug, so that strangers cannot fill the log."""
@@ -82,7 +100,7 @@ class OperatorsApp:
     def refusal(self, code: str, request_id: str) -> Reply:
         return refusal_reply(code, request_id)
 
-    async def _answer(self, scope: Any, receive: Any) -> Reply:
+    async def _answer(self, scope: Any, receive: Any) -> Answer:
         endpoint, part = self._found(scope["path"])
         if scope["method"] not in endpoint.methods:
             raise ApiError("method_not_allowed", headers=((b"allow", ", ".join(endpoint.methods).encode()),))
@@ -92,6 +110,7 @@ class OperatorsApp:
             raise ApiError(refusal)
         call = EndpointCall(
             part=part,
+            query=scope["query_string"].decode("latin-1"),
             body=await read_body(headers, receive) if endpoint.needs is Right.WRITE else b"",
             remote=scope["client"][0] if scope["client"] else "unknown",
             may_read=self._tokens.refusal(Right.READ, headers) is None,
@@ -108,41 +127,33 @@ class OperatorsApp:
 
 
 def build_operators_app(
-    state: Callable[[], InstanceState],
-    sums: Callable[[], Awaitable[Snapshot]],
-    tokens: Tokens | None = None,
-    changes: Actions | None = None,
+    instance: WatchedInstance, tokens: Tokens | None = None, changes: Actions | None = None
 ) -> OperatorsApp:
-    """The application. `state` returns what is known now; `sums` asks every worker for its newest figures.
-
-    The endpoints for `changes` exist only if there is a write token.
-    """
+    """The application. The endpoints for `changes` exist only if there is a write token."""
     tokens = tokens or Tokens()
     offered = changes if tokens.writable else None
-    endpoints = _readable(state, sums, () if offered is None else _WRITABLE)
+    endpoints = _readable(instance, () if offered is None else _WRITABLE)
     if offered is not None:
-        endpoints += _writable(offered)
+        endpoints += _writable(instance, offered)
     return OperatorsApp(endpoints, tokens)
 
 
-def _readable(
-    state: Callable[[], InstanceState], sums: Callable[[], Awaitable[Snapshot]], writable: tuple[str, ...]
-) -> list[Endpoint]:
+def _readable(instance: WatchedInstance, writable: tuple[str, ...]) -> list[Endpoint]:
     async def index(call: EndpointCall) -> Reply:
         there = (*_READABLE, *writable) if call.may_write else _READABLE
-        return _json(msgspec.json.encode({"endpoints": there}))
+        return json_reply({"endpoints": there})
 
     async def live(_: EndpointCall) -> Reply:
-        return _json(b'{"status":"live"}')
+        return json_reply({"status": "live"})
 
     async def ready(call: EndpointCall) -> Reply:
-        found = readiness(state())
+        found = readiness(instance.state())
         shown = found if call.may_read else Health(found.status)
-        return _json(msgspec.json.encode(shown), 503 if found.status == "unavailable" else 200)
+        return json_reply(shown, 503 if found.status == "unavailable" else 200)
 
     async def rendered() -> bytes:
-        figures = await sums()
-        return render_metrics(state(), figures)
+        figures = await instance.sums()
+        return render_metrics(instance.state(), figures)
 
     scrapes = Rounds(rendered)  # each takes milliseconds, here and in every worker
 
@@ -154,28 +165,34 @@ def _readable(
         Endpoint(re.compile("/health/live/?"), Right.NONE, live),
         Endpoint(re.compile("/health/ready/?"), Right.NONE, ready),
         Endpoint(re.compile("/metrics/?"), Right.READ, metrics),
+        *live_endpoints(instance.overview, instance.history, instance.broadcast, instance.find),
     ]
 
 
-def _writable(changes: Actions) -> list[Endpoint]:
+def _writable(instance: WatchedInstance, changes: Actions) -> list[Endpoint]:
     async def revoke(call: EndpointCall) -> Reply:
         decoded(call.body, NoOrder)
-        return _json(msgspec.json.encode(await changes.revoke(call.part, call.remote)))
+        return json_reply(await changes.revoke(call.part, call.remote))
 
     async def roll_back(call: EndpointCall) -> Reply:
         order = decoded(call.body, RollbackOrder)
-        return _json(msgspec.json.encode(await changes.roll_back(order.release, call.remote)))
+        return json_reply(await changes.roll_back(order.release, call.remote))
 
     async def purge(call: EndpointCall) -> Reply:
         decoded(call.body, NoOrder)
-        return _json(msgspec.json.encode(await changes.purge(call.remote)))
+        return json_reply(await changes.purge(call.remote))
+
+    async def sample(call: EndpointCall) -> Reply:
+        order = decoded(call.body, Sampling)
+        if not 0 <= order.rate <= 1:
+            raise ApiError("invalid_body", "rate is a share, from 0 to 1.")
+        instance.sample(order.rate)
+        log.info("%g of the requests are logged now, as %s asked", order.rate, call.remote)
+        return json_reply(order)
 
     return [
+        Endpoint(re.compile("/log/sampling/?"), Right.WRITE, sample),
         Endpoint(re.compile("/keys/([^/]*)/revoke/?"), Right.WRITE, revoke),
         Endpoint(re.compile("/releases/rollback/?"), Right.WRITE, roll_back),
         Endpoint(re.compile("/caches/purge/?"), Right.WRITE, purge),
     ]
-
-
-def _json(body: bytes, status: int = 200) -> Reply:
-    return Reply(status, (JSON, NO_STORE), body, "answered")

@@ -4,19 +4,16 @@ import asyncio
 import ipaddress
 import logging
 import socket
-from collections.abc import Awaitable, Callable
 
 from config.settings import Settings
 from service.base.server import ListenerServer, plain_config
 from service.base.sockets import url_of
-from service.base.telemetry import Snapshot
 from service.edge.connection.deadlines import reset
 from service.keys import audit
 from service.operators.access import Tokens
 from service.operators.actions import Actions
 from service.operators.connection import OperatorsProtocol
-from service.operators.endpoints import build_operators_app
-from service.operators.state import InstanceState
+from service.operators.endpoints import WatchedInstance, build_operators_app
 
 log = logging.getLogger("forecast.operators")
 
@@ -32,12 +29,12 @@ class OperatorsListener:
         self._changes = changes
         self._tokens = Tokens(settings.operator_read_token, settings.operator_write_token)
 
-    def start(self, state: Callable[[], InstanceState], sums: Callable[[], Awaitable[Snapshot]]) -> None:
-        """Begins to serve. `state` and `sums` are as in `build_operators_app`."""
+    def start(self, instance: WatchedInstance) -> None:
         warn_if_open(self._settings, self._bound)
         if self._tokens.writable:  # changes of keys are logged at every log level, as commands do
             audit.log.setLevel(logging.INFO)
-        app = build_operators_app(state, sums, self._tokens, self._changes)
+        self._broadcast = instance.broadcast
+        app = build_operators_app(instance, self._tokens, self._changes)
         self._server = ListenerServer(plain_config(app, OperatorsProtocol))
         # the loop accepts one connection of each socket in a turn, which under a flood is too slow for anybody else
         sockets = [self._bound, *(self._bound.dup() for _ in range(_ACCEPTED_PER_TURN - 1))]
@@ -46,6 +43,7 @@ class OperatorsListener:
     async def stop(self, seconds: float) -> None:
         """Finishes requests under way for at most so many seconds, then drops the rest."""
         self._server.should_exit = True
+        self._broadcast.close()
         await asyncio.wait([self._serving], timeout=seconds)
         self.stop_at_once()
         await asyncio.gather(self._serving, return_exceptions=True)

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 Level = Literal["ok", "degraded", "unavailable"]
+EventKind = Literal["release", "purge", "key", "worker", "store", "inbox", "instance"]
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -48,13 +49,9 @@ class HitRate(msgspec.Struct, frozen=True, kw_only=True):
     near: int
     shared: int
     warehouse: int
+    previous: int  # answers of a release that stands in for the current one; no hits, and no misses
     not_found: int  # 404s of names that the release does not have: no tier is asked
-
-    @property
-    def rate(self) -> float | None:
-        """The share of answers from a cache."""
-        answers = self.near + self.shared + self.warehouse
-        return (self.near + self.shared) / answers if answers else None
+    rate: float | None  # (near + shared) / (near + shared + warehouse)
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,7 +167,7 @@ class Event(msgspec.Struct, frozen=True):
     """Something that happened to the instance: a release, a rollback, a purge, a key, a worker, a store."""
 
     at: float
-    kind: Literal["release", "purge", "key", "worker", "store", "inbox", "instance"]
+    kind: EventKind
     text: str
 
 

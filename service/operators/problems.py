@@ -16,6 +16,10 @@ OPERATOR_CODES: dict[str, tuple[int, str]] = {
     ),
     "not_permitted": (403, "This token may only read. Use the one in FORECAST_OPERATOR_WRITE_TOKEN."),
     "not_found": (404, "There is nothing at this path. GET / lists the endpoints."),
+    "no_such_request": (
+        404,
+        "No worker knows this request: it was not logged (FORECAST_ACCESS_LOG), is long ago, or its worker has ended.",
+    ),
     "no_such_key": (404, "There is no such key. `forecast keys list` shows all keys."),
     "no_such_release": (404, "There is no such release. `forecast extracts list` shows all releases."),
     "method_not_allowed": (405, "The method is not allowed here. Use one that the Allow header names."),

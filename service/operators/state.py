@@ -1,12 +1,17 @@
 """What the supervisor knows about its instance, and the readiness that follows from it (Decision 12)."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
 
 from config.durations import in_words
 from service.base.messages import WorkerReport
-from service.publishing.inbox_status import Status
+from service.operators.overview import Keys, Store
+from service.publishing.inbox_status import Status as InboxStatus
+
+# of an instance; unavailable: a balancer should send nothing
+Status = Literal["ready", "degraded", "unavailable"]
 
 
 class WorkerState(msgspec.Struct, frozen=True):
@@ -15,6 +20,16 @@ class WorkerState(msgspec.Struct, frozen=True):
     pid: int
     report: WorkerReport | None  # the newest; None until the worker serves
     resident_bytes: int
+    started_at: float = 0.0  # Unix seconds
+    leaving: bool = False  # it was told to stop
+
+    @property
+    def state(self) -> Literal["starting", "serving", "hanging", "leaving"]:
+        if self.leaving:
+            return "leaving"
+        if self.report is None:
+            return "starting"
+        return "hanging" if self.report.hung is not None else "serving"
 
 
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,11 +40,21 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int  # workers replaced since the instance started
     draining: bool
     files_hang: str | None = None  # the supervisor's own access to the data folder that hangs
-    inbox: Status = Status()  # of all watchers on the data folder
+    inbox: InboxStatus = InboxStatus()  # of all watchers on the data folder
     inbox_problem: str | None = None  # what keeps this instance's watcher from working
     store_problems: tuple[str, ...] = ()  # how the two Redis are configured wrongly
     last_drop_age: float | None = None  # seconds since a drop was delivered; None before the first
     drop_every: float | None = None  # seconds from one drop to the next, at most; None: there is no rhythm
+    last_drop_at: float | None = None  # Unix seconds
+    watches_inbox: bool = False
+    releases: tuple[str, ...] = ()  # ids of those in the data folder, newest first
+    current_release: str | None = None  # that the data folder names
+    disk_free: int | None = None  # bytes; None while it cannot be told
+    disk_size: int | None = None
+    stores: tuple[Store, ...] = ()  # as of the last look at each
+    keys: Keys = Keys()
+    lookup_queue: int = 0  # look-ups that may wait in one worker
+    connections: int = 0  # that one worker serves at most
 
     @property
     def reports(self) -> list[WorkerReport]:
@@ -46,7 +71,7 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
 class Health(msgspec.Struct, frozen=True):
     """The body of /health/ready for a caller without a token."""
 
-    status: Literal["ready", "degraded", "unavailable"]  # unavailable: a balancer should send nothing
+    status: Status  # unavailable: a balancer should send nothing
 
 
 class Readiness(Health, frozen=True):
@@ -56,14 +81,30 @@ class Readiness(Health, frozen=True):
     releases: tuple[str, ...]  # ids that workers serve
 
 
+class Problem(msgspec.Struct, frozen=True):
+    """Something that is wrong. `kind` stays the same while figures in the text change."""
+
+    kind: str
+    text: str
+
+
 def readiness(state: InstanceState) -> Readiness:
-    reports = state.reports
-    releases = tuple(sorted({report.release for report in reports if report.release}))
-    blocking = _blocking(state, reports)
+    releases = tuple(sorted({report.release for report in state.reports if report.release}))
+    status, problems = problems_of(state)
+    return Readiness(status, tuple(problem.text for problem in problems), releases)
+
+
+def problems_of(state: InstanceState) -> tuple[Status, list[Problem]]:
+    """How the instance is, and why."""
+    blocking = _blocking(state, state.reports)
     if blocking:
-        return Readiness("unavailable", (blocking,), releases)
-    reasons = _degraded(state, reports)
-    return Readiness("degraded" if reasons else "ready", tuple(reasons), releases)
+        return "unavailable", [Problem("blocking", blocking)]
+    problems = [
+        *_of_workers(state, state.reports),
+        *_of_stores(state, state.reports),
+        *_of_drops(state),
+    ]
+    return "degraded" if problems else "ready", problems
 
 
 def _blocking(state: InstanceState, reports: list[WorkerReport]) -> str | None:
@@ -83,34 +124,47 @@ def _blocking(state: InstanceState, reports: list[WorkerReport]) -> str | None:
     return None
 
 
-def _degraded(state: InstanceState, reports: list[WorkerReport]) -> list[str]:
-    reasons = []
+def _of_stores(state: InstanceState, reports: list[WorkerReport]) -> Iterator[Problem]:
     if not all(report.keys_up for report in reports):
-        reasons.append(
-            "the key store is away: each worker accepts keys that it verified in the last 60 s; others get a 503"
+        yield Problem(
+            "keys",
+            "the key store is away: each worker accepts keys that it verified in the last 60 s; others get a 503",
         )
     if not all(report.cache_up for report in reports):
-        reasons.append("the shared cache is away: answers come from the warehouse")
-    reasons += sorted({f"the shared cache: {report.cache_refusal}" for report in reports if report.cache_refusal})
-    reasons += state.store_problems
-    reasons += sorted({report.release_problem for report in reports if report.release_problem})
-    reasons += sorted({*(report.hung for report in reports if report.hung), *filter(None, [state.files_hang])})
-    reasons += sorted({report.keys_problem for report in reports if report.keys_problem})
+        yield Problem("cache", "the shared cache is away: answers come from the warehouse")
+    for refusal in sorted({report.cache_refusal for report in reports if report.cache_refusal}):
+        yield Problem("cache-refuses", f"the shared cache: {refusal}")
+    for problem in state.store_problems:
+        yield Problem(problem, problem)
+    for text in sorted({report.keys_problem for report in reports if report.keys_problem}):
+        yield Problem("foreign-keys", text)
     if any(report.push_refused for report in reports):
-        reasons.append("revocations are not pushed and take up to 5 s: the key store refuses CLIENT TRACKING")
-    reasons += sorted({report.usage_problem for report in reports if report.usage_problem})
+        yield Problem("push", "revocations are not pushed and take up to 5 s: the key store refuses CLIENT TRACKING")
+    for text in sorted({report.usage_problem for report in reports if report.usage_problem}):
+        yield Problem("usage", text)
+
+
+def _of_workers(state: InstanceState, reports: list[WorkerReport]) -> Iterator[Problem]:
+    for kind, found in (
+        ("release", {report.release_problem for report in reports}),
+        ("hang", {*(report.hung for report in reports), state.files_hang}),
+    ):
+        for text in sorted(filter(None, found)):
+            yield Problem(kind, text)
     if len(reports) < state.wanted_workers:
-        reasons.append(f"{len(reports)} of {state.wanted_workers} workers serve")
+        yield Problem("workers", f"{len(reports)} of {state.wanted_workers} workers serve")
+
+
+def _of_drops(state: InstanceState) -> Iterator[Problem]:
     if state.inbox_problem is not None:
-        reasons.append(f"drops are not published: {state.inbox_problem}")
+        yield Problem("inbox", f"drops are not published: {state.inbox_problem}")
     if state.inbox.held:
-        reasons.append(_held(state.inbox))
+        yield Problem("held", _held(state.inbox))
     if state.drop_overdue:
-        reasons.append(_overdue(state))
-    return reasons
+        yield Problem("overdue", _overdue(state))
 
 
-def _held(inbox: Status) -> str:
+def _held(inbox: InboxStatus) -> str:
     drops = "1 drop waits" if inbox.held == 1 else f"{inbox.held} drops wait"
     return f"{drops} for approval, for up to {in_words(inbox.held_age())}: `forecast extracts held` lists them"
 

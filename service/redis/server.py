@@ -20,6 +20,7 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     policy: str  # maxmemory-policy
     maxmemory: int  # bytes; 0: no limit
     used: int  # bytes that count towards maxmemory
+    evicted: int = 0  # keys, since it started
     appendonly: bool
     appendfsync: str | None  # None where the user may not ask for it
     disk_refuses: bool  # the last write to its append-only file failed
@@ -71,6 +72,7 @@ def _server(said: dict[str, Any], appendfsync: str | None) -> ServerFacts:
         policy=str(said["maxmemory_policy"]),
         maxmemory=int(said["maxmemory"]),
         used=int(said["used_memory"]) - int(said.get("mem_not_counted_for_evict", 0)),
+        evicted=int(said.get("evicted_keys", 0)),
         appendonly=int(said["aof_enabled"]) == 1,
         appendfsync=appendfsync,
         disk_refuses=said.get("aof_last_write_status", "ok") != "ok",

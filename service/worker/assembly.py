@@ -10,10 +10,12 @@ from config.settings import Settings
 from config.sizing import lookup_memory, near_cache_bytes
 from service.base import tasks
 from service.base.messages import Endpoints
+from service.base.seen import LoggedRequest
 from service.base.tasks import end_task, keep_running
 from service.base.telemetry import (
-    DIRECT,
+    ANSWERS,
     KEY_CHECKS,
+    LINES_DROPPED,
     LOOKUP_SECONDS,
     LOOKUPS,
     NEAR_LEFT,
@@ -33,6 +35,9 @@ from service.edge.admission.admission import Admission
 from service.edge.gate import Gate
 from service.edge.hot.answers import HotAnswers
 from service.edge.hot.wire import HeadMaker
+from service.edge.requests.lines import LineWriter, text_line
+from service.edge.requests.log import RequestLog, share_logged
+from service.edge.requests.watch import RequestWatch
 from service.http.answering import Answers
 from service.http.app import build_litestar
 from service.http.areas import AREAS
@@ -60,6 +65,10 @@ log = logging.getLogger("forecast.worker")
 
 # With the supervisor's own interval, an instance is healthy within two seconds of its key store.
 _WATCH_SECONDS = 0.5
+# Of the releases that a worker serves one after the other, metrics name so many.
+_SHOWN_RELEASES = 4
+_FOLDED_SECONDS = 1.0
+_LAST_LINES_SECONDS = 1.0
 _AREA_NAMES = frozenset(area.name for area in AREAS)
 _OTHER_PATHS = {"/v1": "index", "/v1/openapi.json": "openapi", USAGE_PATH: "usage"}
 
@@ -67,8 +76,19 @@ _OTHER_PATHS = {"/v1": "index", "/v1/openapi.json": "openapi", USAGE_PATH: "usag
 class WorkerApp:
     """All parts of one worker, from its start to its end; its process owns it. `gate` is the ASGI application."""
 
-    def __init__(self, settings: Settings, endpoints: Endpoints, on_release: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        endpoints: Endpoints,
+        on_release: Callable[[str], None],
+        line_of: Callable[[LoggedRequest], bytes] = text_line,
+    ) -> None:
         self.telemetry = Telemetry()
+        self._lines = LineWriter(line_of)
+        self.watch = RequestWatch(
+            RequestLog(share_logged(settings.access_log), errors=settings.access_log != "off", write=self._lines.write),
+            settings.slow_request,
+        )
         self.keys_store = RedisStore(
             "key store", endpoints.keys_url, open_client(endpoints.keys_url, timeout=settings.keys_timeout, retries=1)
         )
@@ -89,8 +109,9 @@ class WorkerApp:
         self._shared = SharedCache(self.cache_store, settings.cache_ttl)
         self._cache = ReadThrough(self.near, self._shared, _lookups_observed(self.telemetry))
         shared_heads = HeadMaker(self._policy, "shared")
-        self.hot = HotAnswers(self._cache, shared_heads, self.verifier, self._admission, self.telemetry)
+        self.hot = HotAnswers(self._cache, shared_heads, self.verifier, self._admission, self.telemetry, self.watch)
         self._told_answered = 0
+        self._shown: tuple[str, ...] = ()  # releases that figures name
         self._settings = settings
         self._on_release = on_release
         self.follower = ReleaseFollower(
@@ -120,6 +141,7 @@ class WorkerApp:
         return self._listener.refused
 
     async def start(self) -> None:
+        self._lines.start()
         await self.keys_store.start()
         await self.cache_store.start()
         await self.metering.start()
@@ -130,6 +152,7 @@ class WorkerApp:
             keep_running("try look-ups that fail", self.lookups.probe_in_doubt),
             keep_running("tidy the near cache", self.near.tidy_in_steps),
             keep_running("try the shared cache", self._shared.try_to_store),
+            keep_running("tell of errors alike", self._tell_of_errors),
         )
         await self.follower.start()
 
@@ -141,14 +164,18 @@ class WorkerApp:
         await self._shared.stop()
         await self.keys_store.stop()
         await self.cache_store.stop()
+        self.watch.log.tell_folded(at_once=True)
+        self._lines.stop(_LAST_LINES_SECONDS)
 
     def figures(self) -> Snapshot:
         """The figures until now, with those that the near cache and the direct answer count themselves."""
-        self.telemetry.count(KEY_CHECKS, "accepted", amount=self.hot.answered - self._told_answered)
-        self._told_answered = self.hot.answered
-        self.telemetry.total(DIRECT, self.hot.answered)
+        answered = self.hot.answered
+        self.watch.adapt(answered - self._told_answered)
+        self.telemetry.count(KEY_CHECKS, "accepted", amount=answered - self._told_answered)
+        self._told_answered = answered
         for reason, failed in self._shared.failed.items():
             self.telemetry.total(STORES_FAILED, failed, reason)
+        self.telemetry.total(LINES_DROPPED, self._lines.dropped)
         for task, failures in tasks.failures.items():
             self.telemetry.total(TASK_FAILURES, failures, task)
         if self.near.max_bytes:
@@ -156,7 +183,13 @@ class WorkerApp:
             self.telemetry.total(LOOKUPS, self.near.misses, "near", "miss")
             for reason, left in self.near.left.items():
                 self.telemetry.total(NEAR_LEFT, left, reason)
-        return self.telemetry.snapshot()
+        snapshot = self.telemetry.snapshot()
+        snapshot.fold(ANSWERS, "release", self._shown)
+        return snapshot
+
+    async def _tell_of_errors(self) -> float:
+        self.watch.log.tell_folded()
+        return _FOLDED_SECONDS
 
     async def _watch_keys(self) -> float:
         await self.verifier.look()
@@ -182,11 +215,11 @@ class WorkerApp:
             {**{area.path: area.name for area in AREAS}, **_OTHER_PATHS},
             self.verifier,
             self.telemetry,
+            self.watch,
             admission=self._admission,
             hot=self.hot if settings.direct_answers else None,
             offers=self._offers,
             public=(PUBLIC_PATH,) if settings.docs else (),
-            access_log=settings.access_log,
             most_connections=settings.connections,
         )
 
@@ -210,6 +243,7 @@ class WorkerApp:
     def _switched(self, release: OpenRelease) -> None:
         self.near.switch(release.id)
         self.hot.switched(release.id)
+        self._shown = (*self._shown, release.id)[-_SHOWN_RELEASES:]
         self._on_release(release.id)
 
     def _observe_query(self, seconds: float, lookups: int) -> None:

@@ -20,6 +20,7 @@ from service.base import logs, messages
 from service.base.server import ListenerServer, plain_config
 from service.base.tasks import hold_until_done, keep_running
 from service.edge.connection.direct import DirectProtocol
+from service.edge.requests.lines import json_line, text_line
 from service.worker.assembly import WorkerApp
 
 log = logging.getLogger("forecast.worker")
@@ -40,7 +41,9 @@ class Worker:
         self._takes_over = orders.takes_over
         self._listening = listening
         self._writer = writer
-        self._app = WorkerApp(orders.settings, orders.endpoints, self._switched)
+        line_of = json_line if orders.log_json else text_line
+        self._app = WorkerApp(orders.settings, orders.endpoints, self._switched, line_of)
+        self._found: messages.FoundRequests | None = None
         self._started = False
         self._purges = 0
         self._purging: set[asyncio.Task[None]] = set()
@@ -60,7 +63,7 @@ class Worker:
             await self._app.stop()
 
     async def obey(self, reader: asyncio.StreamReader) -> float:
-        """Obeys one order of the supervisor, to report or to purge; returns the seconds until the next.
+        """Obeys one order of the supervisor; returns the seconds until the next.
 
         Ends the process when the supervisor is gone, whatever is under way.
         """
@@ -69,6 +72,12 @@ class Worker:
             os._exit(1)
         if line == messages.REPORT:
             self._send_report()
+        elif line.startswith(messages.FIND):
+            request_id = line.removeprefix(messages.FIND).decode().strip()
+            self._found = messages.FoundRequests(request_id, self._app.watch.log.find(request_id))
+            self._send_report()
+        elif line.startswith(messages.SAMPLE):
+            self._app.watch.sample(float(line.removeprefix(messages.SAMPLE)))
         elif line == messages.PURGE:
             # in a task: a busy worker takes seconds for it, and must report meanwhile
             hold_until_done(asyncio.create_task(self._purge(), name="purge"), self._purging)
@@ -120,8 +129,13 @@ class Worker:
             purges=self._purges,
             hung=str(hang) if hang else None,
             hung_seconds=hang.seconds if hang else 0.0,
+            connections=len(self._server.server_state.connections),
+            waiting=release.engine.under_way if release else 0,
+            sightings=app.watch.sightings.take(),
+            found=self._found,
             telemetry=app.figures(),
         )
+        self._found = None
         self._writer.write(messages.encode_message(report))
 
 

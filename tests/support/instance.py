@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.waiting import until
 from warehouse.releases.instances import live_instances
@@ -80,6 +81,14 @@ class Instance:
         text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=_NO_TLS).text
         lines = (line.rpartition(" ") for line in text.splitlines())
         return next((float(value) for name, _, value in lines if name == sample), 0.0)
+
+    def total(self, name: str, **labels: str) -> float:
+        """The sum of the samples of a metric that have these labels."""
+        text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=_NO_TLS).text
+        samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+        return sum(
+            sample.value for sample in samples if sample.name == name and labels.items() <= sample.labels.items()
+        )
 
     def worker_pids(self) -> list[int]:
         text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=_NO_TLS).text

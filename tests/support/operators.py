@@ -1,15 +1,21 @@
 """The operators' application asked without a server."""
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from service.base.seen import LoggedRequest
 from service.base.telemetry import REQUESTS, Snapshot, Telemetry
 from service.operators.access import Tokens
 from service.operators.actions import Actions, Purged
 from service.operators.endpoints import OperatorsApp, build_operators_app
+from service.operators.history import Span
+from service.operators.live import Broadcast
+from service.operators.observer import Observer
+from service.operators.overview import History, Overview
 from service.operators.state import InstanceState
 from tests.support.asgi import exchange
 
@@ -42,6 +48,39 @@ class Answer(msgspec.Struct, frozen=True):
         return self.status, found["code"]
 
 
+class Watched:
+    """An instance that has answered one request, in state `state`."""
+
+    def __init__(self, state: Callable[[], InstanceState], clock: Callable[[], float] = time.time) -> None:
+        self.telemetry = Telemetry()
+        self.telemetry.count(REQUESTS, "forecast", "200", "answered")
+        self.observer = Observer("/data", clock)
+        self.broadcast = Broadcast(self.overview)
+        self.logged: list[LoggedRequest] = []
+        self.shares: list[float] = []
+        self.state = state
+        self.look()
+
+    def look(self) -> None:
+        self.observer.look(self.state(), self.telemetry.snapshot())
+        self.broadcast.publish()
+
+    async def sums(self) -> Snapshot:
+        return self.telemetry.snapshot()
+
+    def overview(self) -> Overview | None:
+        return self.observer.overview()
+
+    def history(self, span: Span) -> History:
+        return self.observer.history(span)
+
+    async def find(self, request_id: str) -> list[LoggedRequest]:
+        return [request for request in self.logged if request.request_id == request_id]
+
+    def sample(self, share: float) -> None:
+        self.shares.append(share)
+
+
 def operators(
     state: Callable[[], InstanceState],
     *,
@@ -50,13 +89,7 @@ def operators(
     changes: Actions | None = None,
 ) -> OperatorsApp:
     """An application whose instance has answered one request."""
-    telemetry = Telemetry()
-    telemetry.count(REQUESTS, "forecast", "200", "answered")
-
-    async def sums() -> Snapshot:
-        return telemetry.snapshot()
-
-    return build_operators_app(state, sums, Tokens(read, write), changes)
+    return build_operators_app(Watched(state), Tokens(read, write), changes)
 
 
 async def ask(

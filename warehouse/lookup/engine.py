@@ -113,6 +113,11 @@ class Engine:
         return await self._ask(lookup, tuple(keys), ()) if keys else []
 
     @property
+    def under_way(self) -> int:
+        """Look-ups that wait or run. One whose caller has gone counts until its statement ends: it takes a thread."""
+        return len(self._waiting) + sum(map(len, self._running.values()))
+
+    @property
     def hang(self) -> Hang | None:
         """The query that has been stuck longest, counted from its deadline. None if none is stuck."""
         seconds = max((query.overdue for query in self._running), default=0.0)
@@ -143,10 +148,8 @@ class Engine:
     async def _ask(self, lookup: str, keys: tuple[str, ...], parameters: Row) -> list[Any]:
         if self._closed:
             raise LookupFailure(CLOSED)
-        # a look-up whose caller has gone counts until its statement ends, because that occupies a thread
-        under_way = len(self._waiting) + sum(map(len, self._running.values()))
-        if under_way >= self._queue:
-            raise LookupBusy(f"{under_way} look-ups are waiting for the warehouse")
+        if self.under_way >= self._queue:
+            raise LookupBusy(f"{self.under_way} look-ups are waiting for the warehouse")
         if len(self._running) == _THREADS and all(query.overdue > _STUCK_SECONDS for query in self._running):
             raise LookupStuck(str(self.hang))
         loop = asyncio.get_running_loop()

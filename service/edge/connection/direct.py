@@ -4,6 +4,7 @@ While a request waits for the shared cache or the rates, what arrives behind it 
 of their requests.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from time import monotonic
@@ -31,6 +32,11 @@ class DirectProtocol(LimitedProtocol):
         self._caller = Caller(self._hot.fields) if self._hot is not None else None
         self._asked: bytes | None = None  # the head of the request that waits for the shared cache or the rates
         self._was_looked_at = False  # the head that goes to the parser; looking again would not change the outcome
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if self._caller is not None and self.client is not None:
+            self._caller.address = self.client[0]
 
     def data_received(self, data: bytes) -> None:
         # first of all: a hot request needs none of the checks that follow

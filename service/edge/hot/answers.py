@@ -11,7 +11,8 @@ from time import monotonic
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from service.base.telemetry import LATENCY_BOUNDS, Telemetry
+from service.base.seen import LoggedRequest
+from service.base.telemetry import ANSWERS, DIRECT, LATENCY_BOUNDS, Counter, Telemetry
 from service.cache.entry import CacheEntry
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedLookup
@@ -21,6 +22,7 @@ from service.edge.hot import heads
 from service.edge.hot.remembered import Caller, Target
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, HotOutcome
 from service.edge.hot.wire import HeadMaker, ResponseHeads
+from service.edge.requests.watch import PID, RequestWatch, stamp
 from service.http.caching import accepts_gzip, matches
 from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
 from service.http.reply import Header, Kept
@@ -31,7 +33,7 @@ from service.keys.verifier import KeyVerifier
 MOST_TARGETS = 100_000
 MOST_TARGET_BYTES = 64 << 20
 # Of a target, beside its request line.
-_OVERHEAD_BYTES = 700
+_OVERHEAD_BYTES = 780
 _QUICK_SECONDS = LATENCY_BOUNDS[0]
 
 Headers = list[Header]
@@ -41,7 +43,7 @@ _accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
 class HotAnswers:
     """Answers hot requests. One per worker, which owns it; every connection to its gate asks it.
 
-    `near` and `shared` count answers by the tier that had them. `shared_heads` makes the heads of entries from the
+    `shared_heads` makes the heads of entries from the
     shared cache; entries in the near cache have theirs. Calling a function costs as much as a look-up in a dict, so
     there are few calls on the way to a near answer.
     """
@@ -53,6 +55,7 @@ class HotAnswers:
         verifier: KeyVerifier,
         admission: Admission,
         telemetry: Telemetry,
+        watch: RequestWatch,
     ) -> None:
         self._cache = cache
         self._find_near = cache.near.find
@@ -60,7 +63,7 @@ class HotAnswers:
         self._verifier = verifier
         self._admission = admission
         self._telemetry = telemetry
-        self.from_near = self.from_shared = 0
+        self._watch = watch
         self._release: str | None = None  # the current one; targets of others are not answered
         self._targets: Sieve[bytes, Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
         self._find_target = self._targets.find
@@ -70,17 +73,22 @@ class HotAnswers:
 
     @property
     def answered(self) -> int:
-        return self.from_near + self.from_shared
+        return self._telemetry.sum(ANSWERS, way=DIRECT)
+
+    @property
+    def from_near(self) -> int:
+        return self._telemetry.sum(ANSWERS, way=DIRECT, tier="near")
 
     def switched(self, release: str) -> None:
         """From now on requests are answered from `release`."""
         self._release = release
 
-    def remember(self, url: bytes, area: str, kept: Kept) -> None:
+    def remember(self, url: bytes, area: str, kept: Kept, query: str) -> None:
         """The router path answered the request for `url` from what is kept: next time it is hot."""
         if kept.key.release == self._release:
             line = heads.request_line(url)
-            self._targets.put(line, Target(area, kept, self._telemetry), len(line) + _OVERHEAD_BYTES)
+            target = Target(url, area, kept, query, self._telemetry)
+            self._targets.put(line, target, len(line) + len(query) + _OVERHEAD_BYTES)
 
     def answer(
         self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None
@@ -120,13 +128,12 @@ class HotAnswers:
         if reader.news is not None:
             reader.learn()
         node.visited = True
-        self.from_near += 1
-        return self._written(target, node.value.heads, node.value.entry, asked, allowance, dates, now)
+        tier = target.from_near
+        return self._written(target, tier, node.value.heads, node.value.entry, caller, asked, allowance, dates, now)
 
     def _from_near(self, waiting: HeldRequest, node: Node, allowance: Allowance) -> bytes:
         node.visited = True
-        self.from_near += 1
-        return self._answered(waiting, node.value.heads, node.value.entry, allowance)
+        return self._answered(waiting, waiting.target.from_near, node.value.heads, node.value.entry, allowance)
 
     def _ask_shared(self, waiting: HeldRequest) -> HotOutcome:
         shared, target, now = self._cache.shared, waiting.target, waiting.began
@@ -152,19 +159,21 @@ class HotAnswers:
             return FOR_ROUTER
 
         def finish(allowance: Allowance) -> bytes:
-            self.from_shared += 1
             self._cache.looked_up(target.key, lookup, generation, now - waiting.began)
             gzip = waiting.asked.accept_encoding is not None
             heads = self._shared_heads.all_of(target.release, entry, gzip=gzip)
-            return self._answered(waiting, heads, entry, allowance)
+            return self._answered(waiting, target.from_shared, heads, entry, allowance)
 
         allowance = self._admission.admit(key, target.area, now)
         return finish(allowance) if allowance is not None else self._ask_for_token(waiting, key, now, finish)
 
-    def _answered(self, waiting: HeldRequest, heads: ResponseHeads, entry: CacheEntry, allowance: Allowance) -> bytes:
+    def _answered(
+        self, waiting: HeldRequest, tier: Counter, heads: ResponseHeads, entry: CacheEntry, allowance: Allowance
+    ) -> bytes:
         if waiting.caller.reader.news is not None:
             waiting.caller.reader.learn()
-        return self._written(waiting.target, heads, entry, waiting.asked, allowance, waiting.dates, waiting.began)
+        caller, asked, dates = waiting.caller, waiting.asked, waiting.dates
+        return self._written(waiting.target, tier, heads, entry, caller, asked, allowance, dates, waiting.began)
 
     def _ask_for_token(
         self, waiting: HeldRequest, key: ApiKey, now: float, finish: Callable[[Allowance], bytes]
@@ -199,8 +208,10 @@ class HotAnswers:
     def _written(
         self,
         target: Target,
+        tier: Counter,
         heads: ResponseHeads,
         entry: CacheEntry,
+        caller: Caller,
         asked: heads.HeaderValues,
         allowance: Allowance,
         dates: Headers,
@@ -223,8 +234,9 @@ class HotAnswers:
         if asked.if_none_match and matches(asked.if_none_match, etag):
             usage, counter, ok = "not_modified", target.not_modified, self._not_modified
             lines, body = not_modified, b""
-        # counter, tally and histogram are added to inline: a call of a method would add 2 % to a hot answer
+        # counters, tally and histogram are added to inline: a call of a method would add 2 % to a hot answer
         counter.value += 1
+        tier.value += 1
         tally = allowance.tallies.get(usage)
         if tally is None or tally.closed:
             self._admission.count_allowed(allowance, target.area, usage)
@@ -235,8 +247,18 @@ class HotAnswers:
             histogram = target.seconds
             histogram.counts[0] += 1
             histogram.total += seconds
+            slow = False
         else:
             target.seconds.observe(seconds)
+            slow = seconds >= self._watch.slow
+        watch = self._watch
+        if watch.skip > 0 and not slow:
+            watch.skip -= 1
+        else:
+            status = 200 if ok is self._ok else 304
+            watch.look_directly(
+                lambda: _line(target, tier, caller, allowance.key, request_id, status, usage, seconds), slow=slow
+            )
         return b"".join((ok, lines, request_id, allowance.tail, body))
 
     def _look_at(self, caller: Caller, asked: heads.HeaderValues) -> None:
@@ -252,3 +274,32 @@ class HotAnswers:
         lines = b"".join(b"%s: %s\r\n" % field for field in dates)
         self._ok, self._not_modified = STATUS_LINE[200] + lines, STATUS_LINE[304] + lines
         self._dates = dates
+
+
+def _line(
+    target: Target,
+    tier: Counter,
+    caller: Caller,
+    key: ApiKey,
+    request_id: bytes,
+    status: int,
+    outcome: str,
+    seconds: float,
+) -> LoggedRequest:
+    return LoggedRequest(
+        time=stamp(),
+        request_id=request_id.decode(),
+        status=status,
+        method="GET",
+        path=target.path,
+        outcome=outcome,
+        milliseconds=round(seconds * 1000, 3),
+        pid=PID,
+        area=target.area,
+        query=target.query,
+        tier="near" if tier is target.from_near else "shared",
+        release=target.release,
+        key_id=key.key_id,
+        partner=key.partner,
+        address=caller.address,
+    )

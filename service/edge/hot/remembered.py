@@ -1,6 +1,8 @@
 """What a worker remembers of connections and of request targets, so that a hot answer need not find it again."""
 
-from service.base.telemetry import REQUEST_SECONDS, REQUESTS, Telemetry
+from sys import intern
+
+from service.base.telemetry import ANSWERS, DIRECT, REQUEST_SECONDS, REQUESTS, Telemetry
 from service.edge.hot import heads
 from service.http.reply import Kept
 from service.keys.verifier import Verified
@@ -13,9 +15,10 @@ class Caller:
     Owned by its connection.
     """
 
-    __slots__ = ("host", "known", "presented", "reader")
+    __slots__ = ("address", "host", "known", "presented", "reader")
 
     def __init__(self, fields: heads.Fields) -> None:
+        self.address: str | None = None  # of the other end
         self.reader = heads.HeadReader(fields)
         self.presented: bytes | None = None  # the key as it was sent
         self.known: Verified | None = None  # the same key, verified
@@ -28,13 +31,30 @@ class Target:
     `HotAnswers` owns it, until it is evicted.
     """
 
-    __slots__ = ("answered", "area", "digest", "key", "not_modified", "release", "seconds", "usage")
+    __slots__ = (
+        "answered",
+        "area",
+        "digest",
+        "from_near",
+        "from_shared",
+        "key",
+        "not_modified",
+        "path",
+        "query",
+        "release",
+        "seconds",
+        "usage",
+    )
 
-    def __init__(self, area: str, kept: Kept, telemetry: Telemetry) -> None:
+    def __init__(self, url: bytes, area: str, kept: Kept, query: str, telemetry: Telemetry) -> None:
+        self.path = intern(url.partition(b"?")[0].decode("latin-1"))  # there are few
         self.area = area
+        self.query = query
         self.key = kept.key
         self.digest = kept.key.digest
         self.release = kept.key.release
+        self.from_near = telemetry.counter(ANSWERS, area, "near", self.release, DIRECT)
+        self.from_shared = telemetry.counter(ANSWERS, area, "shared", self.release, DIRECT)
         # what a 200 counts as, in usage and in metrics
         self.usage: UsageOutcome = outcome_of(200, kept.outcome) or "answered"
         self.answered = telemetry.counter(REQUESTS, area, "200", kept.outcome)

@@ -1,7 +1,5 @@
 """Before the router: the order of checks, keys, methods, paths, and what every answer carries."""
 
-import logging
-
 import pytest
 
 from service.base.telemetry import Telemetry
@@ -11,6 +9,7 @@ from service.keys.verifier import KeyVerifier
 from tests.support.asgi import exchange
 from tests.support.problems import problem
 from tests.support.served import FORECAST, Served
+from tests.support.watching import Logged
 
 GOOD = f"{FORECAST}?zip_code=36436"
 METHODS = ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "get", "Head", "FOO", "M-SEARCH"]
@@ -148,7 +147,7 @@ async def _broken(scope: object, receive: object, send: object) -> None:
 
 async def test_an_exception_is_a_500_that_shows_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """The caller gets the request's id, the log gets the rest."""
-    gate = Gate(_broken, {}, _Nobody(), Telemetry(), public=("/open",))
+    gate = Gate(_broken, {}, _Nobody(), Telemetry(), Logged(), public=("/open",))
     start, body = await exchange(gate, "/open")
     assert start["status"] == 500
     assert b"secret of the inside" not in body
@@ -157,7 +156,7 @@ async def test_an_exception_is_a_500_that_shows_nothing(caplog: pytest.LogCaptur
 
 async def test_a_draining_gate_makes_every_answer_the_last_of_its_connection() -> None:
     """So that clients come back on a connection to somebody else."""
-    gate = Gate(Reply(200, (JSON,), b"{}", "answered"), {}, _Nobody(), Telemetry(), public=("/open",))
+    gate = Gate(Reply(200, (JSON,), b"{}", "answered"), {}, _Nobody(), Telemetry(), Logged(), public=("/open",))
     assert (b"connection", b"close") not in (await exchange(gate, "/open"))[0]["headers"]
     gate.draining = True
     assert (b"connection", b"close") in (await exchange(gate, "/open"))[0]["headers"]
@@ -167,7 +166,12 @@ async def test_answers_are_counted_by_area_status_and_outcome() -> None:
     """A path that there is not never becomes a label of its own."""
     telemetry = Telemetry()
     gate = Gate(
-        Reply(200, (JSON,), b"{}", "answered"), {"/open": "index"}, _Nobody(), telemetry, public=("/open", "/x")
+        Reply(200, (JSON,), b"{}", "answered"),
+        {"/open": "index"},
+        _Nobody(),
+        telemetry,
+        Logged(),
+        public=("/open", "/x"),
     )
     for path in ("/open", "/open/", "/x"):
         await exchange(gate, path)
@@ -180,14 +184,11 @@ async def test_answers_are_counted_by_area_status_and_outcome() -> None:
     }
 
 
-@pytest.mark.parametrize(("setting", "logged"), [("off", 0), ("errors", 1), ("all", 2)])
-async def test_the_access_log_is_off_for_errors_or_for_all(
-    setting: str, logged: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Per setting; it names the path, never the query."""
-    caplog.set_level(logging.INFO, "forecast.access")
-    good = Gate(Reply(200, (), b"", "answered"), {}, _Nobody(), Telemetry(), public=("/x",), access_log=setting)  # type: ignore[arg-type]
-    bad = Gate(Reply(503, (), b"", "unavailable"), {}, _Nobody(), Telemetry(), public=("/x",), access_log=setting)  # type: ignore[arg-type]
-    await exchange(good, "/x")
-    await exchange(bad, "/x")
-    assert len([record for record in caplog.records if record.name == "forecast.access"]) == logged
+async def test_every_request_is_looked_at_and_a_key_in_its_address_is_masked() -> None:
+    """Somebody who puts a key into the query must not find it in the log."""
+    watch = Logged(share=1.0)
+    gate = Gate(Reply(200, (), b"", "answered"), {}, _Nobody(), Telemetry(), watch, public=("/x",))
+    await exchange(gate, "/x", query_string=b"api_key=phf_live_abc_def")
+    (line,) = watch.lines
+    assert (line.status, line.method, line.path, line.outcome) == (200, "GET", "/x", "answered")
+    assert line.query == "api_key=phf_live_********"

@@ -21,7 +21,7 @@ async def test_a_store_that_is_away_does_not_hide_the_other(
     server = ValkeyProcess(short / "there").start()  # appendonly no
     nobody = f"unix://{short / 'nobody'}"
     urls = (server.url, nobody) if away == "cache" else (nobody, server.url)
-    checks = StoreChecks(Endpoints(*urls, b"pepper of the tests"))
+    checks = StoreChecks(Endpoints(*urls, b"pepper of the tests"), short)
     checks.start()
     try:
         if away == "cache":

@@ -11,7 +11,7 @@ from service.operators.endpoints import build_operators_app
 from service.operators.state import InstanceState
 from tests.service.operators.test_state import WELL, but, instance
 from tests.support.key_store import PEPPER
-from tests.support.operators import READ, WRITE, Answer, ask, operators, purge
+from tests.support.operators import READ, WRITE, Answer, Watched, ask, operators, purge
 
 PATHS = ("/", "/health/live", "/health/ready", "/metrics")
 
@@ -51,8 +51,10 @@ async def test_metrics_are_in_the_format_of_prometheus() -> None:
 
 
 async def test_the_index_lists_every_endpoint() -> None:
-    """And each answers, with a trailing slash too."""
-    for path in (await read("/")).json()["endpoints"]:
+    """And each answers, with a trailing slash too; a stream does not end, and nothing is known of a request."""
+    *others, stream, request = (await read("/")).json()["endpoints"]
+    assert (stream, request) == ("/events", "/requests/REQUEST_ID")
+    for path in others:
         assert (await read(path)).status == (await read(f"{path}/")).status == 200
 
 
@@ -62,7 +64,12 @@ async def test_the_index_lists_what_can_be_changed_for_whoever_may(tmp_path: Pat
     app = operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
     said = [(await ask(app, "/", token=token)).json()["endpoints"] for token in (None, READ, WRITE)]
     assert said[0] == said[1]
-    assert said[2] == [*said[0], "POST /keys/KEY_ID/revoke", "POST /releases/rollback", "POST /caches/purge"]
+    assert said[2][len(said[0]) :] == [
+        "POST /log/sampling",
+        "POST /keys/KEY_ID/revoke",
+        "POST /releases/rollback",
+        "POST /caches/purge",
+    ]
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------------
@@ -131,10 +138,11 @@ async def test_a_request_keeps_its_id() -> None:
 async def test_a_defect_is_a_500_that_shows_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """The log has it, under the same id."""
 
-    async def sums() -> Snapshot:
-        raise RuntimeError("hunter2")
+    class Broken(Watched):
+        async def sums(self) -> Snapshot:
+            raise RuntimeError("hunter2")
 
-    answer = await ask(build_operators_app(lambda: instance(WELL), sums), "/metrics")
+    answer = await ask(build_operators_app(Broken(lambda: instance(WELL))), "/metrics")
     assert answer.problem() == (500, "internal")
     assert b"hunter2" not in answer.body
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]

@@ -10,7 +10,6 @@ import pytest
 
 from config.settings import Settings
 from service.base.sockets import bind, url_of
-from service.base.telemetry import Snapshot
 from service.edge.admission import limits
 from service.keys import audit
 from service.operators.actions import Actions
@@ -18,7 +17,7 @@ from service.operators.endpoints import OperatorsApp
 from service.operators.listener import OperatorsListener, warn_if_open
 from tests.service.operators.test_state import WELL, instance
 from tests.support.key_store import PEPPER
-from tests.support.operators import READ, WRITE, purge
+from tests.support.operators import READ, WRITE, Watched, purge
 from tests.support.wire import Wire
 
 
@@ -27,10 +26,6 @@ def audit_level() -> Iterator[None]:
     level = audit.log.level
     yield
     audit.log.setLevel(level)
-
-
-async def sums() -> Snapshot:
-    return Snapshot()
 
 
 @pytest.mark.parametrize(
@@ -55,7 +50,7 @@ async def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
     settings = Settings(data_dir=str(tmp_path), operator_read_token=READ, operator_write_token=WRITE)
     with bind("127.0.0.1", 0, "operator_port") as bound:
         listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, tmp_path, purge))
-        listener.start(lambda: instance(WELL), sums)
+        listener.start(Watched(lambda: instance(WELL)))
         async with httpx.AsyncClient(base_url=url_of(bound), headers={"authorization": f"Bearer {READ}"}) as client:
             got, head = await client.get("/health/ready"), await client.head("/health/ready")
             assert (await client.post("/keys/0/revoke")).status_code == 403
@@ -88,7 +83,7 @@ async def test_what_a_request_may_cost_is_limited_as_it_is_for_partners(
     with bind("127.0.0.1", 0, "operator_port") as bound:
         port = bound.getsockname()[1]
         listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, tmp_path, purge))
-        listener.start(lambda: instance(WELL), sums)
+        listener.start(Watched(lambda: instance(WELL)))
 
         def ask(request: str) -> tuple[int, str]:
             with Wire(port, 30) as wire:
@@ -112,7 +107,7 @@ async def test_the_newest_connection_takes_the_place_of_the_one_that_was_idle_lo
     with bind("127.0.0.1", 0, "operator_port") as bound:
         port = bound.getsockname()[1]
         listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, tmp_path, purge))
-        listener.start(lambda: instance(WELL), sums)
+        listener.start(Watched(lambda: instance(WELL)))
 
         def ask() -> None:
             request = "GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n"

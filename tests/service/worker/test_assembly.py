@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from config.settings import Settings
-from service.base.telemetry import NEAR_LEFT, Snapshot
+from service.base.telemetry import LOOKUPS, NEAR_LEFT, Snapshot
 from service.cache import near as near_cache
 from tests.support.drops import people, write_drop
 from tests.support.served import Served, served
@@ -30,7 +30,11 @@ def counted(running: Served) -> dict[tuple[str, ...], int]:
         return running.app.figures()
 
     counters = running.run(figures).counters
-    return {labels: value for name, labels, value in counters if name == NEAR_LEFT.name or "near" in labels}
+    return {
+        labels: value
+        for name, labels, value in counters
+        if name == NEAR_LEFT.name or (name, labels[0]) == (LOOKUPS.name, "near")
+    }
 
 
 def test_near_hits_and_misses_are_counted(settings: Settings) -> None:

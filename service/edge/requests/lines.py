@@ -1,0 +1,108 @@
+"""Writes the lines of the request log to standard error, in a thread.
+
+A reader of standard error who stands still must not hold up requests. What it does not take is dropped and counted.
+"""
+
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from service.base.logs import printable
+from service.base.masking import masked
+from service.base.seen import LoggedRequest
+
+_NAME = "forecast.access"
+_MOST_WAITING = 20_000  # lines that standard error has not taken
+_WRITE_SECONDS = 0.05
+# A pipe keeps what is written at once together, up to so many bytes (POSIX, PIPE_BUF): all workers share it.
+_AT_ONCE_BYTES = 4096
+
+
+def json_line(request: LoggedRequest) -> bytes:
+    """As the other lines of the log are (base/logs.py)."""
+    members = _members(request)
+    time, pid = members.pop("time"), members.pop("pid")
+    level = logging.getLevelName(_level(request)).lower()
+    line = {"time": time, "level": level, "logger": _NAME, "message": _message(request), "pid": pid, **members}
+    return masked(msgspec.json.encode(line).decode()).encode() + b"\n"
+
+
+def text_line(request: LoggedRequest) -> bytes:
+    """For a person."""
+    shown = ("request_id", "outcome", "milliseconds", "tier", "key_id", "partner", "address", "count", "query")
+    members = _members(request)
+    extra = " ".join(f"{name}={members[name]}" for name in shown if name in members)
+    level = logging.getLevelName(_level(request)).lower()
+    return masked(printable(f"{request.time[11:19]} {level:7} {_message(request)}  {extra}")).encode() + b"\n"
+
+
+class LineWriter:
+    """Writes lines to `descriptor`, from `start` to `stop`. One per worker, which owns it; `dropped` counts lines."""
+
+    def __init__(self, line_of: Callable[[LoggedRequest], bytes], descriptor: int = 2) -> None:
+        self.dropped = 0
+        self._line_of = line_of
+        self._descriptor = descriptor
+        self._waiting: deque[LoggedRequest] = deque()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="request log", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        """Writes what is left, for at most so many seconds."""
+        self._stopping.set()
+        self._thread.join(seconds)
+
+    def write(self, request: LoggedRequest) -> None:
+        if not logging.getLogger(_NAME).isEnabledFor(_level(request)):
+            return
+        if len(self._waiting) >= _MOST_WAITING:
+            self.dropped += 1
+        else:
+            self._waiting.append(request)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_WRITE_SECONDS):
+            self._write_waiting()
+        self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        together = b""
+        while self._waiting:
+            line = self._line_of(self._waiting.popleft())
+            if together and len(together) + len(line) > _AT_ONCE_BYTES:
+                self._put(together)
+                together = b""
+            together += line
+        if together:
+            self._put(together)
+
+    def _put(self, lines: bytes) -> None:
+        while lines:
+            try:
+                lines = lines[os.write(self._descriptor, lines) :]
+            except OSError:  # nobody reads standard error any more
+                self.dropped += lines.count(b"\n")
+                return
+
+
+def _level(request: LoggedRequest) -> int:
+    return logging.WARNING if request.status >= 500 else logging.INFO
+
+
+def _message(request: LoggedRequest) -> str:
+    return f"{request.method} {request.path} {request.status}"
+
+
+def _members(request: LoggedRequest) -> dict[str, Any]:
+    members = {name: value for name, value in msgspec.structs.asdict(request).items() if value is not None}
+    if request.count == 1:
+        del members["count"]
+    return members

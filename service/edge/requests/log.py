@@ -1,0 +1,92 @@
+"""The request log: a line for each request in a sample, for each slow one, and for each error.
+
+Errors that are alike are one line with a count.
+"""
+
+import math
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from service.base.seen import LoggedRequest
+
+# A share of 0: no request is so far away.
+NEVER = 1 << 62
+# Errors that are alike are told again after so long, together.
+FOLD_SECONDS = 10.0
+_MOST_FOLDED = 1_000  # kinds of errors
+_MOST_KEPT = 10_000  # lines that `find` knows
+
+_Kind = tuple[int, str, str | None, str | None]
+Write = Callable[[LoggedRequest], None]
+
+
+def gap(share: float, uniform: Callable[[], float] = random.random) -> int:
+    """How many requests to go to the next one of a sample, itself included, so that each has the chance `share`."""
+    if share >= 1:
+        return 1
+    if share <= 0:
+        return NEVER
+    return 1 + int(math.log(1.0 - uniform()) / math.log1p(-share))
+
+
+def share_logged(setting: str | float) -> float:
+    """The share of requests that FORECAST_ACCESS_LOG asks for."""
+    return setting if isinstance(setting, float) else 1.0 if setting == "all" else 0.0
+
+
+class RequestLog:
+    """The request log of one worker, which owns it. `share`: of the requests that are no errors, and not slow.
+
+    `errors` tells whether those are logged. `write` writes one line.
+    """
+
+    def __init__(
+        self, share: float, *, errors: bool, write: Write, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.share = share
+        self.errors = errors
+        self._write = write
+        self._clock = clock
+        self._kept: deque[LoggedRequest] = deque(maxlen=_MOST_KEPT)
+        # by kind: until when further ones are only counted, how many were, and the last of them
+        self._folded: dict[_Kind, tuple[float, int, LoggedRequest]] = {}
+
+    def told(self, request: LoggedRequest) -> None:
+        """Logs `request`; if it is an error like one that was logged just now, later and together with others."""
+        self._kept.append(request)
+        if request.status < 400:
+            self._write(request)
+            return
+        now = self._clock()
+        kind = (request.status, request.outcome, request.area, request.key_id or request.address)
+        folded = self._folded.get(kind)
+        if folded is not None and now < folded[0]:
+            self._folded[kind] = (folded[0], folded[1] + 1, request)
+            return
+        if folded is not None:
+            self._tell(folded)
+        elif len(self._folded) >= _MOST_FOLDED:
+            self.tell_folded(at_once=True)
+        self._write(request)
+        self._folded[kind] = (now + FOLD_SECONDS, 0, request)
+
+    def tell_folded(self, *, at_once: bool = False) -> None:
+        """Tells of errors whose time has come, or of all. Call it once a second, and at the end."""
+        now = self._clock()
+        for kind, folded in list(self._folded.items()):
+            if at_once or now >= folded[0]:
+                del self._folded[kind]
+                self._tell(folded)
+
+    def find(self, request_id: str) -> list[LoggedRequest]:
+        """What is known of a request; there may be several with its id."""
+        return [request for request in self._kept if request.request_id == request_id]
+
+    def _tell(self, folded: tuple[float, int, LoggedRequest]) -> None:
+        _, count, last = folded
+        if count:
+            self._write(msgspec.structs.replace(last, count=count))

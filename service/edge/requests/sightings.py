@@ -1,0 +1,35 @@
+"""What was seen since the last report, for the rankings of the operators' page."""
+
+from service.base.seen import Sighting, SightingKind
+
+# Of each kind between two reports. What is asked often is among the first; the supervisor ranks (operators/ranking.py).
+MOST_NAMES = 1_000
+# Names are foreign text.
+_LONGEST_NAME = 120
+
+
+class Sightings:
+    """Counts of one worker, which owns it: by kind, name and detail, until they are told."""
+
+    def __init__(self) -> None:
+        self._seen: dict[SightingKind, dict[tuple[str, str], int]] = {}
+
+    def add(self, kind: SightingKind, name: str, detail: str = "", count: int = 1) -> None:
+        seen = self._seen.get(kind)
+        if seen is None:
+            seen = self._seen[kind] = {}
+        key = (name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…", detail)
+        before = seen.get(key)
+        if before is not None:
+            seen[key] = before + count
+        elif len(seen) < MOST_NAMES:
+            seen[key] = count
+
+    def take(self) -> list[Sighting]:
+        """What was seen since the last call."""
+        seen, self._seen = self._seen, {}
+        return [
+            Sighting(kind, name, detail, count)
+            for kind, names in seen.items()
+            for (name, detail), count in names.items()
+        ]

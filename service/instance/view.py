@@ -1,0 +1,135 @@
+"""What operators see of an instance: gathered from its workers, its stores, its watcher and its data folder."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from config.settings import Settings
+from service.base import tasks
+from service.base.messages import Endpoints
+from service.base.seen import LoggedRequest
+from service.base.tasks import end_task, keep_running
+from service.base.telemetry import TASK_FAILURES, Snapshot, Telemetry
+from service.cache.purging import purge_shared
+from service.instance.store_checks import StoreChecks
+from service.instance.watcher_process import WatcherProcess
+from service.instance.workers import Workers
+from service.operators.actions import Purged
+from service.operators.folder_news import FolderNews, read_folder_news
+from service.operators.history import Span
+from service.operators.live import Broadcast
+from service.operators.observer import Observer
+from service.operators.overview import History, Overview
+from service.operators.state import InstanceState, WorkerState
+from warehouse.files.file_access import FileAccess
+from warehouse.schema.errors import FilesHang
+
+_LOOK_SECONDS = 1.0
+# Threads for accesses to the data folder that may never return: nobody replaces a supervisor.
+_FILE_THREADS = 4
+
+
+class InstanceView:
+    """The view of one instance, which its supervisor owns. `hang` tells how its own access to the data folder hangs."""
+
+    def __init__(
+        self, settings: Settings, workers: Workers, watcher: WatcherProcess, hang: Callable[[], str | None]
+    ) -> None:
+        self.draining = False
+        self.observer = Observer(str(settings.data_path.absolute()))
+        self.broadcast = Broadcast(self.overview)
+        self._settings = settings
+        self._workers = workers
+        self._watcher = watcher
+        self._hang = hang
+        self._files = FileAccess(_FILE_THREADS)
+        self._reading = asyncio.Lock()
+        self._news = FolderNews()
+
+    def start(self, endpoints: Endpoints) -> None:
+        self._cache_url = endpoints.cache_url
+        self._checks = StoreChecks(endpoints, self._settings.data_path)
+        self._checks.start()
+        self._workers.on_sightings = self.observer.told
+        self._looking = keep_running("look at the instance", self._look)
+
+    async def stop(self) -> None:
+        await asyncio.gather(end_task(self._looking), self._checks.stop(), return_exceptions=True)
+
+    def state(self) -> InstanceState:
+        news, settings = self._news, self._settings
+        return InstanceState(
+            workers=tuple(
+                WorkerState(worker.pid, worker.report, worker.resident_bytes(), worker.started_at, worker.leaving)
+                for worker in self._workers.all
+            ),
+            wanted_workers=self._workers.wanted,
+            restarts=self._workers.restarts,
+            draining=self.draining,
+            files_hang=self._hang() or (str(self._files.hang) if self._files.hang is not None else None),
+            inbox=news.inbox,
+            inbox_problem=self._watcher.problem,
+            store_problems=self._checks.problems,
+            last_drop_age=news.last_drop_age(),
+            drop_every=settings.drop_every,
+            last_drop_at=news.delivered.timestamp() if news.delivered is not None else None,
+            watches_inbox=settings.inbox is not None,
+            releases=news.releases,
+            current_release=news.current,
+            disk_free=news.disk_free,
+            disk_size=news.disk_size,
+            stores=self._checks.stores(self._pushed()),
+            keys=self._checks.keys,
+            lookup_queue=settings.lookup_queue,
+            connections=settings.connections,
+        )
+
+    async def sums(self) -> Snapshot:
+        """The figures of all workers, past ones included, as of now. Refreshes the figures of drops in `state`."""
+        await asyncio.gather(self._read_folder(), *(worker.fresh_report() for worker in self._workers.all))
+        total = Telemetry()
+        total.add(self._workers.retired.snapshot())
+        for task, failures in tasks.failures.items():
+            total.count(TASK_FAILURES, task, amount=failures)
+        for worker in self._workers.all:
+            if worker.report is not None:
+                total.add(worker.report.telemetry)
+        return total.snapshot()
+
+    def overview(self) -> Overview | None:
+        return self.observer.overview()
+
+    def history(self, span: Span) -> History:
+        return self.observer.history(span)
+
+    async def find(self, request_id: str) -> list[LoggedRequest]:
+        """What the workers know of a request, oldest first."""
+        found = await asyncio.gather(*(worker.find(request_id) for worker in self._workers.all))
+        return sorted((request for requests in found for request in requests), key=lambda request: request.time)
+
+    def sample(self, share: float) -> None:
+        self._workers.sample(share)
+
+    async def purge(self) -> Purged:
+        """Empties the shared cache, then the near ones, which it would fill again. Raises StoreUnavailable."""
+        near = sum(worker.report.near_entries for worker in self._workers.all if worker.report is not None)
+        try:
+            return Purged(near, await purge_shared(self._cache_url))
+        finally:
+            await asyncio.gather(*(worker.purge() for worker in self._workers.all))
+
+    def _pushed(self) -> int:
+        return sum(worker.report.push_connected for worker in self._workers.all if worker.report is not None)
+
+    async def _look(self) -> float:
+        """Looks at everything; returns the seconds until the next time."""
+        await self._read_folder()
+        self.observer.look(self.state(), self._workers.retired.snapshot())
+        self.broadcast.publish()
+        return _LOOK_SECONDS
+
+    async def _read_folder(self) -> None:
+        folder = self._settings.data_path
+        async with self._reading:
+            with contextlib.suppress(FilesHang):  # `state` says so
+                self._news = await self._files.run(f"reading {folder}", read_folder_news, folder, wait=1)

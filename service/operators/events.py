@@ -1,0 +1,66 @@
+"""What happened to an instance, for its operators: told by whoever did it, or seen by comparing two states."""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+
+from service.operators.overview import Event, EventKind
+from service.operators.state import InstanceState
+
+_KEPT = 200
+
+
+class EventBoard:
+    """The events of one instance, which its supervisor owns. `counted` is by kind, since it began."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.counted: Counter[EventKind] = Counter()
+        self._clock = clock
+        self._events: deque[Event] = deque(maxlen=_KEPT)
+
+    def add(self, kind: EventKind, text: str) -> None:
+        self.counted[kind] += 1
+        self._events.appendleft(Event(self._clock(), kind, text))
+
+    def newest(self, most: int) -> tuple[Event, ...]:
+        """Newest first."""
+        return tuple(event for event, _ in zip(self._events, range(most), strict=False))
+
+    def compare(self, before: InstanceState, after: InstanceState) -> None:
+        """Adds what changed between two states."""
+        for kind, text in _changes(before, after):
+            self.add(kind, text)
+
+
+def _changes(before: InstanceState, after: InstanceState) -> Iterator[tuple[EventKind, str]]:
+    old, new = served(before), served(after)
+    if new is not None and new != old:
+        yield "release", f"release {new} is live" + (f"; it was {old}" if old is not None else "")
+    if after.restarts > before.restarts:
+        for worker in before.workers:
+            if worker.pid not in {other.pid for other in after.workers}:
+                yield "worker", f"worker {worker.pid} was replaced"
+    for name, text in (("keys_up", "the key store"), ("cache_up", "the shared cache")):
+        was, now = _up(before, name), _up(after, name)
+        if was is not None and now is not None and was != now:
+            yield "store", f"{text} is {'back' if now else 'away'}"
+    for count, what in (
+        (after.inbox.published - before.inbox.published, "published"),
+        (after.inbox.refused - before.inbox.refused, "refused"),
+        (after.inbox.held - before.inbox.held, "held for approval"),
+    ):
+        if count > 0:
+            yield "inbox", f"{'a drop was' if count == 1 else f'{count} drops were'} {what}"
+    if after.draining and not before.draining:
+        yield "instance", "the instance is stopping"
+
+
+def served(state: InstanceState) -> str | None:
+    """The release that all workers serve; None while they differ, or have none."""
+    releases = {report.release for report in state.reports}
+    return releases.pop() if len(releases) == 1 else None
+
+
+def _up(state: InstanceState, name: str) -> bool | None:
+    """None while no worker serves, which says nothing about a store."""
+    return all(getattr(report, name) for report in state.reports) if state.reports else None

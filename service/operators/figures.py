@@ -1,0 +1,96 @@
+"""The figures behind the page's charts and rates, out of what workers count."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from service.base.telemetry import (
+    ANSWERS,
+    LATENCY_BOUNDS,
+    QUERY_SECONDS,
+    REJECTED,
+    REQUEST_SECONDS,
+    REQUESTS,
+    Histogram,
+    Snapshot,
+)
+from service.http.errors import CODES
+
+_BUCKETS = len(LATENCY_BOUNDS) + 1
+# What is answered when a name is not in the release.
+NOT_FOUND = "no_matching_records"
+
+
+class Figures(msgspec.Struct):
+    """What was counted: since the instance began, or in one span. `requests` and `queries` are by duration."""
+
+    near: int = 0
+    shared: int = 0
+    warehouse: int = 0
+    previous: int = 0
+    not_found: int = 0
+    statuses: dict[int, int] = {}
+    requests: list[int] = msgspec.field(default_factory=lambda: [0] * _BUCKETS)
+    queries: list[int] = msgspec.field(default_factory=lambda: [0] * _BUCKETS)
+
+    @property
+    def asked(self) -> int:
+        return sum(self.statuses.values())
+
+    def of_class(self, *hundreds: int) -> int:
+        """Requests answered with statuses of these hundreds."""
+        return sum(count for status, count in self.statuses.items() if status // 100 in hundreds)
+
+    def since(self, before: "Figures") -> "Figures":
+        """What was counted after `before`, which was counted earlier."""
+        counted = {status: count - before.statuses.get(status, 0) for status, count in self.statuses.items()}
+        return Figures(
+            near=self.near - before.near,
+            shared=self.shared - before.shared,
+            warehouse=self.warehouse - before.warehouse,
+            previous=self.previous - before.previous,
+            not_found=self.not_found - before.not_found,
+            statuses={status: count for status, count in counted.items() if count},
+            requests=[now - then for now, then in zip(self.requests, before.requests, strict=True)],
+            queries=[now - then for now, then in zip(self.queries, before.queries, strict=True)],
+        )
+
+
+def figures_of(snapshots: Iterable[Snapshot]) -> Figures:
+    """The sum of what workers counted."""
+    figures = Figures()
+    for snapshot in snapshots:
+        for name, labels, value in snapshot.counters:
+            if name == ANSWERS.name:
+                tier = labels[1]
+                setattr(figures, tier, getattr(figures, tier) + value)
+            elif name == REQUESTS.name:
+                status = int(labels[1])
+                figures.statuses[status] = figures.statuses.get(status, 0) + value
+                if labels[2] == NOT_FOUND:
+                    figures.not_found += value
+            elif name == REJECTED.name:
+                status = CODES[labels[0]][0]
+                figures.statuses[status] = figures.statuses.get(status, 0) + value
+        figures.requests = _with(figures.requests, snapshot, REQUEST_SECONDS.name)
+        figures.queries = _with(figures.queries, snapshot, QUERY_SECONDS.name)
+    return figures
+
+
+def quantile(counts: Sequence[int], share: float) -> float | None:
+    """The duration, in seconds, that `share` of what was counted did not exceed, as Prometheus's histogram_quantile
+    estimates it: evenly spread within a bucket. None if nothing was counted."""
+    total = sum(counts)
+    if not total:
+        return None
+    wanted, below, lower = share * total, 0, 0.0
+    for bound, count in zip(LATENCY_BOUNDS, counts, strict=False):
+        if count and below + count >= wanted:
+            return lower + (bound - lower) * (wanted - below) / count
+        below, lower = below + count, bound
+    return LATENCY_BOUNDS[-1]
+
+
+def _with(counts: list[int], snapshot: Snapshot, family: str) -> list[int]:
+    found: list[Histogram] = [histogram for name, _, histogram in snapshot.histograms if name == family]
+    return [sum(bucket) for bucket in zip(counts, *(histogram.counts for histogram in found), strict=True)]

@@ -1,0 +1,256 @@
+"""Watches one instance: once a second it records what was counted, notices what happened, and sums up how it is."""
+
+import os
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+
+from service.base.seen import Sighting
+from service.base.telemetry import REQUEST_SECONDS, Histogram, Snapshot
+from service.operators.events import EventBoard, served
+from service.operators.figures import Figures, figures_of, quantile
+from service.operators.history import FigureHistory, Mark, Span, hit_rate, traffic
+from service.operators.overview import (
+    Event,
+    History,
+    Inbox,
+    Instance,
+    Overview,
+    Reason,
+    Release,
+    Switch,
+    Verdict,
+    Warehouse,
+    Worker,
+)
+from service.operators.ranking import RankingBoard
+from service.operators.state import InstanceState, Problem, WorkerState, problems_of
+
+MINUTE, HOUR = 60.0, 3600.0
+# Before and after a switch of releases, the hit rate is that of so many seconds.
+_SWITCH_SECONDS = 300.0
+_EVENTS_SHOWN = 50
+# Partners get errors: at least so many in the last minute, and so large a share of the requests.
+_ERRORS, _ERROR_SHARE = 5, 0.01
+_SENTENCES = {
+    "ready": "All is well.",
+    "degraded": "Partners get answers, but something is wrong.",
+    "unavailable": "Partners get no answers.",
+}
+
+
+class Observer:
+    """The observer of one instance, owned by its supervisor, which calls `look` about once a second."""
+
+    def __init__(self, data_folder: str, clock: Callable[[], float] = time.time) -> None:
+        self.board = RankingBoard()
+        self.events = EventBoard(clock)
+        self._data_folder = data_folder
+        self._clock = clock
+        self._started_at = clock()
+        self._history = FigureHistory(self._started_at)
+        self._state: InstanceState | None = None
+        self._workers: dict[int, deque[tuple[float, Histogram]]] = {}  # by pid: requests of the last minute
+        self._since: dict[str, float] = {}  # by kind of problem
+        self._well_since = self._started_at
+        self._switch: tuple[float, str, str] | None = None  # when, from which release, to which
+        self._served: str | None = None
+        self.events.add("instance", "the instance started")
+
+    def told(self, sightings: Iterable[Sighting]) -> None:
+        self.board.add(sightings)
+
+    def look(self, state: InstanceState, ended: Snapshot) -> None:
+        """`ended` has the figures of workers that ended."""
+        now = self._clock()
+        snapshots = [ended, *(report.telemetry for report in state.reports)]
+        self._history.record(now, figures_of(snapshots))
+        self._look_at_workers(now, state.workers)
+        if self._state is not None:
+            self.events.compare(self._state, state)
+        release = served(state)
+        if release is not None and release != self._served:
+            if self._served is not None:
+                self._switch = now, self._served, release
+            self._served = release
+        self._state = state
+        self._note(self._problems(state))
+
+    def overview(self) -> Overview | None:
+        """None before the first look."""
+        state, now = self._state, self._history.now
+        if state is None:
+            return None
+        minute, hour = self._history.back(MINUTE), self._history.back(HOUR)
+        return Overview(
+            at=now.at,
+            verdict=self._verdict(state),
+            instance=self._instance(state),
+            hit_rate_now=hit_rate(minute, now),
+            hit_rate_hour=hit_rate(hour, now),
+            traffic_now=traffic(minute, now),
+            traffic_hour=traffic(hour, now),
+            releases=_releases(state),
+            switch=self._switched(),
+            rankings=self.board.rankings(),
+            stores=state.stores,
+            warehouse=_warehouse(minute, now, state),
+            workers=tuple(self._worker(worker) for worker in state.workers),
+            inbox=_inbox(state),
+            keys=state.keys,
+            events=self.events.newest(_EVENTS_SHOWN),
+            latest=self._history.latest(),
+        )
+
+    def history(self, span: Span) -> History:
+        return self._history.history(span)
+
+    def happened(self, event: Event) -> None:
+        self.events.add(event.kind, event.text)
+
+    # --- the verdict ---------------------------------------------------------------------------------------------
+
+    def _problems(self, state: InstanceState) -> tuple[str, list[Problem]]:
+        status, problems = problems_of(state)
+        found = self._history.now.figures.since(self._history.back(MINUTE).figures)
+        failed = found.of_class(5)
+        if failed >= _ERRORS and failed >= _ERROR_SHARE * found.asked:
+            share = f"{failed / found.asked:.1%}" if failed < found.asked else "all"
+            problems = [Problem("errors", f"{share} of the requests of the last minute failed (5xx)"), *problems]
+            status = "degraded" if status == "ready" else status
+        return status, problems
+
+    def _note(self, found: tuple[str, list[Problem]]) -> None:
+        now = self._clock()
+        kinds = {problem.kind for problem in found[1]}
+        if self._since and not kinds:
+            self._well_since = now
+        self._since = {kind: self._since.get(kind, now) for kind in kinds}
+
+    def _verdict(self, state: InstanceState) -> Verdict:
+        status, problems = self._problems(state)
+        reasons = tuple(
+            Reason(problem.text, self._since.get(problem.kind, self._history.now.at)) for problem in problems
+        )
+        since = min((reason.since for reason in reasons), default=self._well_since)
+        sentence = _SENTENCES[status]
+        if reasons:
+            sentence = f"{sentence.rstrip('.')}: {reasons[0].text}."
+        level = "ok" if status == "ready" else "degraded" if status == "degraded" else "unavailable"
+        return Verdict(level, sentence, since, reasons)  # type: ignore[arg-type]
+
+    # --- parts ---------------------------------------------------------------------------------------------------
+
+    def _instance(self, state: InstanceState) -> Instance:
+        return Instance(
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=installed_version(),
+            started_at=self._started_at,
+            restarts=state.restarts,
+            connections=sum(report.connections for report in state.reports),
+            data_folder=self._data_folder,
+            disk_free=state.disk_free,
+            disk_size=state.disk_size,
+        )
+
+    def _switched(self) -> Switch | None:
+        if self._switch is None:
+            return None
+        at, before, after = self._switch
+        then = self._history.back(0, at)
+        later = self._history.back(0, min(self._history.now.at, at + _SWITCH_SECONDS))
+        return Switch(
+            at=at,
+            before=before,
+            after=after,
+            rate_before=hit_rate(self._history.back(_SWITCH_SECONDS, at), then).rate,
+            rate_after=hit_rate(then, later).rate,
+        )
+
+    def _look_at_workers(self, now: float, workers: tuple[WorkerState, ...]) -> None:
+        self._workers = {worker.pid: self._workers.get(worker.pid, deque(maxlen=61)) for worker in workers}
+        for worker in workers:
+            if worker.report is not None:
+                self._workers[worker.pid].append((now, requests_of(worker.report.telemetry)))
+
+    def _worker(self, worker: WorkerState) -> Worker:
+        marks, report = self._workers[worker.pid], worker.report
+        counts, seconds = [0], 1.0
+        if len(marks) > 1:
+            (began, before), (ended, after) = marks[0], marks[-1]
+            counts = [now - then for now, then in zip(after.counts, before.counts, strict=True)]
+            seconds = max(ended - began, 0.001)
+        return Worker(
+            pid=worker.pid,
+            state=worker.state,
+            release=report.release if report else None,
+            memory=worker.resident_bytes,
+            started_at=worker.started_at,
+            requests=sum(counts) / seconds,
+            p99=quantile(counts, 0.99),
+            connections=report.connections if report else 0,
+            near_entries=report.near_entries if report else 0,
+            near_bytes=report.near_bytes if report else 0,
+        )
+
+
+def requests_of(snapshot: Snapshot) -> Histogram:
+    """Durations of a worker's requests, over all areas."""
+    total = Histogram.empty()
+    for name, _, histogram in snapshot.histograms:
+        if name == REQUEST_SECONDS.name:
+            total.add(histogram)
+    return total
+
+
+def installed_version() -> str:
+    try:
+        return version("population-housing-forecast")
+    except PackageNotFoundError:  # run from a folder that was never installed
+        return "unknown"
+
+
+def _releases(state: InstanceState) -> tuple[Release, ...]:
+    illustrative = {report.release for report in state.reports if report.illustrative}
+    current = state.current_release
+    names = sorted(state.releases, key=lambda name: name != current)  # stable: the others stay newest first
+    return tuple(
+        Release(id=name, published_at=published_at(name), current=name == current, illustrative=name in illustrative)
+        for name in names
+    )
+
+
+def published_at(release: str) -> float:
+    """Releases are named after when they were built; 0 if one is not."""
+    try:
+        return datetime.strptime(release[:16], "%Y%m%dT%H%M%S%z").timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _warehouse(before: Mark, after: Mark, state: InstanceState) -> Warehouse:
+    found: Figures = after.figures.since(before.figures)
+    return Warehouse(
+        waiting=sum(report.waiting for report in state.reports),
+        queries=sum(found.queries) / max(after.at - before.at, 0.001),
+        p50=quantile(found.queries, 0.5),
+        p99=quantile(found.queries, 0.99),
+    )
+
+
+def _inbox(state: InstanceState) -> Inbox:
+    inbox = state.inbox
+    return Inbox(
+        watched=state.watches_inbox,
+        published=inbox.published,
+        refused=inbox.refused,
+        waiting=inbox.waiting,
+        held=inbox.held,
+        failing=len(inbox.failing),
+        last_drop_at=state.last_drop_at,
+        overdue=state.drop_overdue,
+    )

@@ -1,0 +1,93 @@
+"""The heaviest of many names in little memory: Space-Saving (Metwally, Agrawal, El Abbadi: Efficient Computation of
+Frequent and Top-k Elements in Data Streams, ICDT 2005), over about the last hour.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from service.base.seen import Sighting, SightingKind
+from service.operators.overview import Ranked, Rankings
+
+# Names counted of each kind. A name that is asked more often than 1 in so many is always among them.
+NAMES = 500
+SHOWN = 20
+# The last hour is the current half-hour and the one before.
+WINDOW_SECONDS = 1800.0
+
+_Name = tuple[str, str]  # name, detail
+
+
+class SpaceSaving:
+    """Counts at most `size` names. A new one takes the place, and the count, of the lightest."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self.counts: dict[_Name, tuple[int, int]] = {}  # count, and by how much it may be too high
+
+    def add(self, name: _Name, count: int) -> None:
+        counts = self.counts
+        before = counts.get(name)
+        if before is not None:
+            counts[name] = before[0] + count, before[1]
+        elif len(counts) < self._size:
+            counts[name] = count, 0
+        else:
+            lightest = min(counts, key=counts.__getitem__)
+            least = counts.pop(lightest)[0]
+            counts[name] = least + count, least
+
+
+class RankingBoard:
+    """What the workers of one instance saw, which its supervisor owns."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._since = self._before_since = self._began  # when the current window began, and the one before
+        self._now: dict[str, SpaceSaving] = _window()
+        self._before: dict[str, SpaceSaving] = _window()
+
+    def add(self, sightings: Iterable[Sighting]) -> None:
+        self._turn()
+        for seen in sightings:
+            self._now[seen.kind].add((seen.name, seen.detail), seen.count)
+
+    def rankings(self) -> Rankings:
+        self._turn()
+        keys = self._ranked("key", NAMES)
+        partners: defaultdict[str, int] = defaultdict(int)
+        for key in keys:
+            partners[key.detail] += key.count
+        return Rankings(
+            seconds=self._clock() - self._before_since,
+            queries=self._ranked("query"),
+            missed=self._ranked("missed"),
+            unknown=self._ranked("unknown"),
+            partners=tuple(
+                Ranked(name, count) for name, count in sorted(partners.items(), key=lambda one: -one[1])[:SHOWN]
+            ),
+            keys=keys[:SHOWN],
+            limited=self._ranked("limited"),
+            refused=self._ranked("refused"),
+        )
+
+    def _ranked(self, kind: SightingKind, most: int = SHOWN) -> tuple[Ranked, ...]:
+        sums: defaultdict[_Name, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        for window in (self._before, self._now):
+            for name, (count, error) in window[kind].counts.items():
+                sums[name] = sums[name][0] + count, sums[name][1] + error
+        heaviest = sorted(sums.items(), key=lambda one: (-one[1][0], one[0]))[:most]
+        return tuple(Ranked(name, count, error, detail) for (name, detail), (count, error) in heaviest)
+
+    def _turn(self) -> None:
+        now = self._clock()
+        if now - self._since < WINDOW_SECONDS:
+            return
+        idle = now - self._since >= 2 * WINDOW_SECONDS
+        self._before, self._now = _window() if idle else self._now, _window()
+        self._before_since, self._since = now if idle else self._since, now
+
+
+def _window() -> dict[str, SpaceSaving]:
+    return defaultdict(lambda: SpaceSaving(NAMES))

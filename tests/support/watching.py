@@ -1,0 +1,24 @@
+"""A request watch whose lines go to a list."""
+
+from collections.abc import Callable
+
+from service.base.seen import LoggedRequest
+from service.edge.requests.log import RequestLog
+from service.edge.requests.watch import RequestWatch
+
+
+class Logged(RequestWatch):
+    """Logs errors, slow requests, and `share` of all others. `lines` has what was written."""
+
+    def __init__(
+        self,
+        share: float = 0.0,
+        *,
+        errors: bool = True,
+        slow: float = 60.0,
+        clock: Callable[[], float] = lambda: 0.0,
+        uniform: Callable[[], float] = lambda: 0.5,
+    ) -> None:
+        self.lines: list[LoggedRequest] = []
+        log = RequestLog(share, errors=errors, write=lambda line: self.lines.append(line), clock=clock)
+        super().__init__(log, slow, uniform)
