@@ -34,6 +34,7 @@ DURATIONS = (
     "max_age",
     "keep_alive",
     "drain",
+    "slow_request",
     "inbox_quiet",
     "drop_every",
 )

@@ -2,6 +2,8 @@
 
 import logging
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,10 +11,11 @@ import msgspec
 
 from service.base.messages import Endpoints
 from service.base.tasks import end_task, keep_running
+from service.keys import audit
 from service.keys.listing import every_key
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
-from service.operators.overview import Keys, Store
+from service.operators.overview import EventKind, Keys, Store
 from service.redis.client import RedisStore, open_client
 from service.redis.errors import StoreUnavailable
 from service.redis.server import ServerFacts, ask_server, wrong_for_cache, wrong_for_keys
@@ -24,6 +27,8 @@ _LOOK_SECONDS = 5.0
 # Counting keys reads all of them.
 _COUNT_SECONDS = 600.0
 _RETRY_SECONDS = 30.0
+# An id of the audit trail that precedes all others.
+_BEFORE_ALL = "0-0"
 
 
 class StoreChecks:
@@ -32,7 +37,11 @@ class StoreChecks:
     A store that is away, or may not be asked, is no problem. `keys` counts keys that end soon.
     """
 
-    def __init__(self, endpoints: Endpoints, data: Path) -> None:
+    def __init__(
+        self, endpoints: Endpoints, data: Path, happened: Callable[[EventKind, str], None] = lambda _kind, _text: None
+    ) -> None:
+        self._happened = happened
+        self._told: str | None = None  # the newest line of the audit trail that was told
         self.problems: tuple[str, ...] = ()
         self.keys = Keys()
         self._keys = _store("key store", endpoints.keys_url)
@@ -46,6 +55,7 @@ class StoreChecks:
         self._tasks = (
             keep_running("look at the stores", self._look),
             keep_running("count keys that end soon", self._count_keys),
+            keep_running("follow the audit trail", self._follow_trail),
         )
 
     async def stop(self) -> None:
@@ -117,6 +127,17 @@ class StoreChecks:
         within = [sum(end <= now + timedelta(days=days) for end in ends) for days in (7, 30)]
         self.keys = Keys(expire_within_7_days=within[0], expire_within_30_days=within[1])
         return _COUNT_SECONDS
+
+    async def _follow_trail(self) -> float:
+        """Tells of changes of keys, whoever makes them; returns the seconds until the next look."""
+        with suppress(StoreUnavailable):
+            if self._told is None:
+                self._told = await audit.last_id(self._keys) or _BEFORE_ALL
+            async for line in audit.oldest_first(self._keys, self._told):
+                self._told = line.id
+                if line.change is not None:
+                    self._happened("key", audit.said(line.change))
+        return _LOOK_SECONDS
 
     def _say_once(self, name: str, what: str) -> None:
         text = f"{name}: {what} could not be checked: the user lacks the right (INFO, CONFIG GET)"

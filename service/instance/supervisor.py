@@ -117,7 +117,8 @@ class Supervisor:
         for number in stop_signals():
             loop.add_signal_handler(number, self._told_to_stop, number)
         endpoints = self._orders.endpoints
-        changes = Actions(endpoints.keys_url, endpoints.pepper, self._settings.data_path, self._view.purge)
+        view, folder = self._view, self._settings.data_path
+        changes = Actions(endpoints.keys_url, endpoints.pepper, folder, view.purge, view.events.add)
         self._listener = OperatorsListener(self._settings, self._operators, changes)
         self._view.start(endpoints)
         self._listener.start(self._view)

@@ -37,6 +37,7 @@ class InstanceView:
     ) -> None:
         self.draining = False
         self.observer = Observer(str(settings.data_path.absolute()))
+        self.events = self.observer.events
         self.broadcast = Broadcast(self.overview)
         self._settings = settings
         self._workers = workers
@@ -48,7 +49,7 @@ class InstanceView:
 
     def start(self, endpoints: Endpoints) -> None:
         self._cache_url = endpoints.cache_url
-        self._checks = StoreChecks(endpoints, self._settings.data_path)
+        self._checks = StoreChecks(endpoints, self._settings.data_path, self.events.add)
         self._checks.start()
         self._workers.on_sightings = self.observer.told
         self._looking = keep_running("look at the instance", self._look)

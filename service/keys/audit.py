@@ -189,7 +189,12 @@ def _line(entry: Any) -> Line:
     return Line(line_id, change)
 
 
-def _say(change: Change) -> None:
+def said(change: Change) -> str:
+    """`change` in a few words."""
     about = f"key {change.key_id}" if change.key_id else "the key store"
+    return f"{about} was {change.what} by {change.by}"
+
+
+def _say(change: Change) -> None:
     members: dict[str, Any] = msgspec.to_builtins(change)
-    log.info("%s was %s by %s", about, change.what, change.by, extra=members)
+    log.info("%s", said(change), extra=members)

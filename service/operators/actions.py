@@ -14,6 +14,7 @@ from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
 from service.keys.opening import open_key_store
 from service.keys.record import KeyView
 from service.keys.store import KeyStore
+from service.operators.overview import EventKind
 from service.publishing.rollback import RolledBack, roll_back_and_wait
 from service.redis.errors import StoreUnavailable
 from warehouse.files.file_access import FileAccess
@@ -47,11 +48,20 @@ class Actions:
     """Carries out the changes that operators ask one instance for. Its `OperatorsListener` owns and stops it.
 
     `keys_url` and `secret` (the pepper) open the key store at the first revocation: most instances see none. `purge`
-    empties the caches; it raises StoreUnavailable if it could empty only those of the workers.
+    empties the caches; it raises StoreUnavailable if it could empty only those of the workers. `happened` is told of
+    what was done, unless the data folder or the audit trail tell of it.
     """
 
-    def __init__(self, keys_url: str, secret: bytes, data: Path, purge: Callable[[], Awaitable[Purged]]) -> None:
+    def __init__(
+        self,
+        keys_url: str,
+        secret: bytes,
+        data: Path,
+        purge: Callable[[], Awaitable[Purged]],
+        happened: Callable[[EventKind, str], None] = lambda _kind, _text: None,
+    ) -> None:
         self._purge = purge
+        self._happened = happened
         self._keys_url = keys_url
         self._secret = secret
         self._data = data
@@ -117,6 +127,7 @@ class Actions:
             done = await self._purge()
         except StoreUnavailable as error:
             raise ApiError("unavailable", f"{error}. The near caches of this instance are empty; try again") from None
+        self._happened("purge", f"the caches were purged by {_who(remote)}: {done.near} near, {done.shared} shared")
         log.info("caches were purged by %s: %d near, %d shared", _who(remote), done.near, done.shared)
         return done
 

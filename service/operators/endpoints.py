@@ -20,6 +20,7 @@ from service.operators.access import Right, Tokens
 from service.operators.actions import Actions, NoOrder, RollbackOrder
 from service.operators.body import decoded, read_body
 from service.operators.endpoint import Answer, Endpoint, EndpointCall, json_reply
+from service.operators.events import EventBoard
 from service.operators.history import Span
 from service.operators.live import Broadcast, Sampling, live_endpoints
 from service.operators.metrics import render_metrics
@@ -49,6 +50,7 @@ class WatchedInstance(Protocol):
     """What the application asks of its instance."""
 
     broadcast: Broadcast
+    events: EventBoard
 
     def state(self) -> InstanceState:
         """What is known now."""
@@ -153,7 +155,7 @@ def _readable(instance: WatchedInstance, writable: tuple[str, ...]) -> list[Endp
 
     async def rendered() -> bytes:
         figures = await instance.sums()
-        return render_metrics(instance.state(), figures)
+        return render_metrics(instance.state(), figures, instance.events.counted)
 
     scrapes = Rounds(rendered)  # each takes milliseconds, here and in every worker
 

@@ -1,11 +1,15 @@
 """The instance's metrics in Prometheus's text format: sums over its workers, including those that ended."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from service.base.telemetry import COUNTERS, HISTOGRAMS, LATENCY_BOUNDS, Histogram, Snapshot
+from service.base.telemetry import COUNTERS, HISTOGRAMS, Snapshot
+from service.operators import gauges
+from service.operators.gauges import cumulative, gauge
+from service.operators.overview import EventKind
 from service.operators.state import InstanceState, readiness
 from service.publishing.inbox_status import Status
 
@@ -20,11 +24,28 @@ class _Families:
         return self._metrics
 
 
-def render_metrics(state: InstanceState, sums: Snapshot) -> bytes:
-    """The text of one scrape. `sums` adds up all workers, including those that ended."""
+_NOTHING: Mapping[EventKind, int] = MappingProxyType({})
+
+
+def render_metrics(state: InstanceState, sums: Snapshot, events: Mapping[EventKind, int] = _NOTHING) -> bytes:
+    """The text of one scrape. `sums` adds up all workers, including those that ended; `events` are counted by kind."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(
-        _Families([*_counters(sums), *_histograms(sums), *_gauges(state), *_inbox(state.inbox), *_drops(state)])
+        _Families(
+            [
+                *gauges.build(),
+                *_counters(sums),
+                *_histograms(sums),
+                *_gauges(state),
+                *gauges.workers(state),
+                *gauges.stores(state),
+                *gauges.folder(state),
+                *gauges.keys(state),
+                *gauges.events(events),
+                *_inbox(state.inbox),
+                *_drops(state),
+            ]
+        )
     )
     return generate_latest(registry)
 
@@ -43,44 +64,36 @@ def _histograms(sums: Snapshot) -> Iterator[Metric]:
         metric = HistogramMetricFamily(family.name, family.help, labels=family.labels)
         for name, labels, histogram in sums.histograms:
             if name == family.name:
-                metric.add_metric(labels, _cumulative(histogram), histogram.total)
+                metric.add_metric(labels, cumulative(histogram), histogram.total)
         yield metric
-
-
-def _cumulative(histogram: Histogram) -> list[tuple[str, float]]:
-    buckets, below = [], 0
-    for bound, count in zip((*LATENCY_BOUNDS, float("inf")), histogram.counts, strict=True):
-        below += count
-        buckets.append(("+Inf" if bound == float("inf") else repr(bound), float(below)))
-    return buckets
 
 
 def _gauges(state: InstanceState) -> Iterator[Metric]:
     reports = state.reports
-    yield _gauge("forecast_workers", "Workers that serve.", len(reports))
-    yield _gauge("forecast_workers_wanted", "Workers that should serve.", state.wanted_workers)
+    yield gauge("forecast_workers", "Workers that serve.", len(reports))
+    yield gauge("forecast_workers_wanted", "Workers that should serve.", state.wanted_workers)
     restarts = CounterMetricFamily("forecast_worker_restarts", "Workers that died or hung and were replaced.")
     restarts.add_metric((), state.restarts)
     yield restarts
-    yield _gauge("forecast_ready", "1 if the readiness check answers 200.", readiness(state).status != "unavailable")
+    yield gauge("forecast_ready", "1 if the readiness check answers 200.", readiness(state).status != "unavailable")
     up = GaugeMetricFamily("forecast_store_up", "1 if every worker reaches the store.", labels=("store",))
     up.add_metric(("keys",), bool(reports) and all(report.keys_up for report in reports))
     up.add_metric(("cache",), bool(reports) and all(report.cache_up for report in reports))
     yield up
     text = "Problems with how the two Redis are configured; /health/ready names them."
-    yield _gauge("forecast_store_problems", text, len(state.store_problems))
+    yield gauge("forecast_store_problems", text, len(state.store_problems))
     foreign = any(report.keys_problem for report in reports)
-    yield _gauge(
+    yield gauge(
         "forecast_key_store_foreign",
         "1 if the key store lost its keys, belongs to another pepper, has a damaged sentinel, or refuses to be read.",
         foreign,
     )
     stuck = any(report.usage_problem for report in reports)
-    yield _gauge("forecast_usage_stuck", "1 if usage cannot be stored although the key store answers.", stuck)
+    yield gauge("forecast_usage_stuck", "1 if usage cannot be stored although the key store answers.", stuck)
     text = "Requests whose usage is not yet known to be in the key store."
-    yield _gauge("forecast_usage_waiting", text, sum(report.usage_waits for report in reports))
+    yield gauge("forecast_usage_waiting", text, sum(report.usage_waits for report in reports))
     push = sum(report.push_connected for report in reports)
-    yield _gauge("forecast_revocation_push_connections", "Workers to which revocations are pushed.", push)
+    yield gauge("forecast_revocation_push_connections", "Workers to which revocations are pushed.", push)
     releases = GaugeMetricFamily(
         "forecast_release", "Workers by the release they serve.", labels=("release", "illustrative")
     )
@@ -95,17 +108,13 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     yield published
     failing = sum(report.release_problem is not None for report in reports)
     text = "Workers that cannot open the current release, or whose look-ups in it fail."
-    yield _gauge("forecast_release_problems", text, failing)
+    yield gauge("forecast_release_problems", text, failing)
     hung = sum(report.hung is not None for report in reports)
-    yield _gauge("forecast_hung_workers", "Workers in which a look-up, or following releases, hangs.", hung)
+    yield gauge("forecast_hung_workers", "Workers in which a look-up, or following releases, hangs.", hung)
     text = "Memory of the near caches, over all workers."
-    yield _gauge("forecast_near_cache_bytes", text, sum(report.near_bytes for report in reports))
+    yield gauge("forecast_near_cache_bytes", text, sum(report.near_bytes for report in reports))
     text = "Answers in the near caches, over all workers."
-    yield _gauge("forecast_near_cache_entries", text, sum(report.near_entries for report in reports))
-    memory = GaugeMetricFamily("forecast_worker_resident_memory_bytes", "Memory by worker.", labels=("pid",))
-    for worker in state.workers:
-        memory.add_metric((str(worker.pid),), worker.resident_bytes)
-    yield memory
+    yield gauge("forecast_near_cache_entries", text, sum(report.near_entries for report in reports))
 
 
 def _inbox(status: Status) -> Iterator[Metric]:
@@ -122,24 +131,18 @@ def _inbox(status: Status) -> Iterator[Metric]:
         counter.add_metric((), value)
         yield counter
     text = "Drops in the inbox that are arriving, waiting, or being published."
-    yield _gauge("forecast_inbox_waiting", text, status.waiting)
+    yield gauge("forecast_inbox_waiting", text, status.waiting)
     text = "Drops of the inbox that cannot be published for reasons unrelated to them; they are retried."
-    yield _gauge("forecast_inbox_failing", text, len(status.failing))
-    yield _gauge("forecast_inbox_held", "Drops of the inbox that wait for a person's approval.", status.held)
+    yield gauge("forecast_inbox_failing", text, len(status.failing))
+    yield gauge("forecast_inbox_held", "Drops of the inbox that wait for a person's approval.", status.held)
     text = "Seconds since the oldest held drop was held; 0: none is."
-    yield _gauge("forecast_inbox_held_oldest_age_seconds", text, status.held_age())
+    yield gauge("forecast_inbox_held_oldest_age_seconds", text, status.held_age())
     name, text = "forecast_inbox_last_refusal_timestamp_seconds", "When a drop was last refused; 0: never."
-    yield _gauge(name, text, status.last_refusal or 0)
+    yield gauge(name, text, status.last_refusal or 0)
 
 
 def _drops(state: InstanceState) -> Iterator[Metric]:
     text = "Seconds since a drop went live or was current already; 0: never. A rollback does not count."
-    yield _gauge("forecast_last_drop_age_seconds", text, state.last_drop_age or 0)
+    yield gauge("forecast_last_drop_age_seconds", text, state.last_drop_age or 0)
     text = "Seconds by which the next drop is overdue; 0: it is not, or FORECAST_DROP_EVERY is unset."
-    yield _gauge("forecast_drop_overdue_seconds", text, state.drop_overdue)
-
-
-def _gauge(name: str, text: str, value: float) -> Metric:
-    metric = GaugeMetricFamily(name, text)
-    metric.add_metric((), value)
-    return metric
+    yield gauge("forecast_drop_overdue_seconds", text, state.drop_overdue)

@@ -55,6 +55,7 @@ class Watched:
         self.telemetry = Telemetry()
         self.telemetry.count(REQUESTS, "forecast", "200", "answered")
         self.observer = Observer("/data", clock)
+        self.events = self.observer.events
         self.broadcast = Broadcast(self.overview)
         self.logged: list[LoggedRequest] = []
         self.shares: list[float] = []

@@ -33,7 +33,7 @@ def counted(running: Served) -> dict[tuple[str, ...], int]:
     return {
         labels: value
         for name, labels, value in counters
-        if name == NEAR_LEFT.name or (name, labels[0]) == (LOOKUPS.name, "near")
+        if name == NEAR_LEFT.name or (name == LOOKUPS.name and labels[0] == "near")
     }
 
 

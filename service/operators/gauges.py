@@ -1,0 +1,108 @@
+"""Metrics of what an instance runs on: its machine, its stores, its workers, its keys; and what happened to it."""
+
+import platform
+from collections.abc import Iterator, Mapping
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+
+from service.base.telemetry import LATENCY_BOUNDS, Histogram
+from service.operators.observer import installed_version, requests_of
+from service.operators.overview import EventKind
+from service.operators.state import InstanceState
+
+EVENT_KINDS: tuple[EventKind, ...] = ("release", "purge", "key", "worker", "store", "inbox", "instance")
+
+
+def gauge(name: str, text: str, value: float) -> Metric:
+    metric = GaugeMetricFamily(name, text)
+    metric.add_metric((), value)
+    return metric
+
+
+def cumulative(histogram: Histogram) -> list[tuple[str, float]]:
+    """The buckets as Prometheus has them: each counts all that was not slower."""
+    buckets, below = [], 0
+    for bound, count in zip((*LATENCY_BOUNDS, float("inf")), histogram.counts, strict=True):
+        below += count
+        buckets.append(("+Inf" if bound == float("inf") else repr(bound), float(below)))
+    return buckets
+
+
+def build() -> Iterator[Metric]:
+    build = InfoMetricFamily("forecast_build", "The version that runs.")
+    build.add_metric((), {"version": installed_version(), "python": platform.python_version()})
+    yield build
+
+
+def workers(state: InstanceState) -> Iterator[Metric]:
+    memory = GaugeMetricFamily("forecast_worker_resident_memory_bytes", "Memory by worker.", labels=("pid",))
+    seconds = HistogramMetricFamily(
+        "forecast_worker_request_seconds", "Time from a request's headers to its answer, by worker.", labels=("pid",)
+    )
+    for worker in state.workers:
+        memory.add_metric((str(worker.pid),), worker.resident_bytes)
+        if worker.report is not None:
+            requests = requests_of(worker.report.telemetry)
+            seconds.add_metric((str(worker.pid),), cumulative(requests), requests.total)
+    yield memory
+    yield seconds
+    reports = state.reports
+    text = "Open connections of partners."
+    yield gauge("forecast_connections", text, sum(report.connections for report in reports))
+    text = "Connections that the workers serve at most."
+    yield gauge("forecast_connections_limit", text, state.connections * state.wanted_workers)
+    text = "Look-ups that wait for the warehouse, or run."
+    yield gauge("forecast_warehouse_waiting_lookups", text, sum(report.waiting for report in reports))
+    text = "Look-ups that may wait or run; more are answered 503."
+    yield gauge("forecast_warehouse_waiting_lookups_limit", text, state.lookup_queue * state.wanted_workers)
+
+
+def stores(state: InstanceState) -> Iterator[Metric]:
+    memory = GaugeMetricFamily("forecast_store_memory_bytes", "Memory that a Redis uses.", labels=("store",))
+    limit = GaugeMetricFamily("forecast_store_memory_limit_bytes", "Its maxmemory; 0: no limit.", labels=("store",))
+    latency = GaugeMetricFamily("forecast_store_latency_seconds", "Time of the last look at it.", labels=("store",))
+    evicted = CounterMetricFamily("forecast_store_evicted_keys", "Keys evicted since it started.", labels=("store",))
+    for store in state.stores:
+        if store.memory is not None:
+            memory.add_metric((store.name,), store.memory)
+            limit.add_metric((store.name,), store.memory_limit or 0)
+        if store.evicted is not None:
+            evicted.add_metric((store.name,), store.evicted)
+        if store.latency is not None:
+            latency.add_metric((store.name,), store.latency)
+    yield from (memory, limit, latency, evicted)
+
+
+def folder(state: InstanceState) -> Iterator[Metric]:
+    """Absent while it cannot be told."""
+    for name, text, value in (
+        ("forecast_disk_free_bytes", "Free space of the data folder's disk.", state.disk_free),
+        ("forecast_disk_size_bytes", "Size of the data folder's disk.", state.disk_size),
+    ):
+        metric = GaugeMetricFamily(name, text)
+        if value is not None:
+            metric.add_metric((), value)
+        yield metric
+
+
+def keys(state: InstanceState) -> Iterator[Metric]:
+    """Absent while it cannot be told."""
+    expiring = GaugeMetricFamily("forecast_keys_expiring", "Active keys that expire soon.", labels=("within",))
+    for within, count in (("7d", state.keys.expire_within_7_days), ("30d", state.keys.expire_within_30_days)):
+        if count is not None:
+            expiring.add_metric((within,), count)
+    yield expiring
+
+
+def events(counted: Mapping[EventKind, int]) -> Iterator[Metric]:
+    """`counted` is by kind."""
+    happened = CounterMetricFamily("forecast_events", "What happened to the instance.", labels=("kind",))
+    for kind in EVENT_KINDS:
+        happened.add_metric((kind,), counted.get(kind, 0))
+    yield happened
