@@ -16,7 +16,8 @@ from service.operators.overview import History, HitRate, Point, Traffic
 Span = Literal["10m", "2h", "24h"]
 # Seconds between two times, and how many are kept: some 3 MB in all.
 _LEVELS: dict[Span, tuple[float, int]] = {"10m": (1.0, 601), "2h": (10.0, 721), "24h": (60.0, 1441)}
-SPANS: tuple[Span, ...] = ("10m", "2h", "24h")
+# A look may come a little early.
+_EARLY_SECONDS = 0.5
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
@@ -40,7 +41,7 @@ class FigureHistory:
         self.now = Mark(at, figures)
         for span, (step, _) in _LEVELS.items():
             marks = self._levels[span]
-            if not marks or at - marks[-1].at >= step * 0.95 or at < marks[-1].at:
+            if not marks or at - marks[-1].at >= step - _EARLY_SECONDS or at < marks[-1].at:
                 if marks and at < marks[-1].at:
                     marks.clear()  # the clock was set back
                 marks.append(self.now)

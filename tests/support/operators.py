@@ -94,13 +94,22 @@ def operators(
 
 
 async def ask(
-    app: OperatorsApp, path: str, method: str = "GET", *, token: str | None = None, body: bytes = b"", **headers: str
+    app: OperatorsApp,
+    path: str,
+    method: str = "GET",
+    *,
+    token: str | None = None,
+    body: bytes = b"",
+    query: str = "",
+    **headers: str,
 ) -> Answer:
     """`headers` with `_` for `-`."""
     given = {"host": "a", **{name.replace("_", "-"): value for name, value in headers.items()}}
     if token is not None:
         given["authorization"] = f"Bearer {token}"
     raw = [(name.encode(), value.encode()) for name, value in given.items()]
-    start, answered = await exchange(app, path, method, body, headers=raw, client=("192.0.2.7", 4711))
+    start, answered = await exchange(
+        app, path, method, body, headers=raw, client=("192.0.2.7", 4711), query_string=query.encode()
+    )
     found = {name.decode(): value.decode() for name, value in start["headers"]}
     return Answer(start["status"], found, answered)

@@ -1,0 +1,155 @@
+"""Which requests are logged, and as how many lines."""
+
+import os
+from collections import Counter
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from service.base.seen import LoggedRequest
+from service.edge.requests.lines import LineWriter, json_line, text_line
+from service.edge.requests.log import FOLD_SECONDS, NEVER, RequestLog, gap, share_logged
+from tests.support.waiting import until
+
+ANSWERED = LoggedRequest(
+    time="2026-11-22T03:00:00.000+00:00",
+    request_id="r1",
+    status=200,
+    method="GET",
+    path="/v1/x",
+    outcome="answered",
+    milliseconds=0.02,
+    pid=7,
+    area="forecast",
+    query="zip_code=90210",
+    tier="near",
+    key_id="k",
+)
+FAILED = msgspec.structs.replace(ANSWERED, request_id="r2", status=503, outcome="unavailable", tier=None)
+
+
+class Told:
+    """A request log with a clock of its own."""
+
+    def __init__(self) -> None:
+        self.lines: list[LoggedRequest] = []
+        self.now = 0.0
+        self.log = RequestLog(0.0, errors=True, write=self.lines.append, clock=lambda: self.now)
+
+
+@pytest.mark.parametrize(("setting", "share"), [("off", 0.0), ("errors", 0.0), (0.01, 0.01), ("all", 1.0)])
+def test_the_setting_says_how_many_are_logged(setting: str | float, share: float) -> None:
+    assert share_logged(setting) == share
+
+
+def test_the_gaps_of_a_sample_give_each_request_the_same_chance() -> None:
+    """Over all, a share of 1 in 4; all, or none, is exact."""
+    steps = [(number + 0.5) / 10_000 for number in range(10_000)]
+    gaps = [gap(0.25, iter([step]).__next__) for step in steps]
+    assert 3.9 < sum(gaps) / len(gaps) < 4.1
+    counted = Counter(gaps)
+    assert 0.24 < counted[1] / len(gaps) < 0.26
+    assert (gap(1.0), gap(0.0)) == (1, NEVER)
+
+
+def test_errors_alike_are_one_line_with_a_count() -> None:
+    """One at once, so that nobody waits for it; the rest together. The sum of the counts is the number of errors."""
+    told = Told()
+    for number in range(1000):
+        told.log.told(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
+    assert [line.request_id for line in told.lines] == ["r0"]
+    told.now = FOLD_SECONDS
+    told.log.tell_folded()
+    assert [(line.request_id, line.count) for line in told.lines] == [("r0", 1), ("r999", 999)]
+    told.log.tell_folded(at_once=True)
+    assert len(told.lines) == 2
+
+
+def test_errors_that_differ_have_lines_of_their_own() -> None:
+    """By status, code, area, and whose they are."""
+    told = Told()
+    others = [
+        FAILED,
+        msgspec.structs.replace(FAILED, status=500),
+        msgspec.structs.replace(FAILED, outcome="internal"),
+        msgspec.structs.replace(FAILED, area="projects"),
+        msgspec.structs.replace(FAILED, key_id="k2"),
+        msgspec.structs.replace(FAILED, key_id=None, address="192.0.2.1"),
+    ]
+    for one in others * 2:
+        told.log.told(one)
+    assert told.lines == others
+    told.log.tell_folded(at_once=True)
+    assert sum(line.count for line in told.lines) == 12
+
+
+def test_many_kinds_of_errors_are_bounded() -> None:
+    """Addresses may be made up: what was folded is told, and nothing is lost."""
+    told = Told()
+    for number in range(5000):
+        told.log.told(msgspec.structs.replace(FAILED, key_id=None, address=str(number)))
+        told.log.told(msgspec.structs.replace(FAILED, key_id=None, address=str(number)))
+    assert len(told.log._folded) <= 1000
+    told.log.tell_folded(at_once=True)
+    assert sum(line.count for line in told.lines) == 10_000
+
+
+def test_a_request_is_found_by_its_id_although_its_line_was_folded() -> None:
+    """What is long ago is forgotten."""
+    told = Told()
+    for number in range(20_000):
+        told.log.told(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
+    assert told.log.find("r0") == []
+    assert [request.request_id for request in told.log.find("r19999")] == ["r19999"]
+
+
+# --- lines -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_json_line_is_like_those_of_the_rest_of_the_log() -> None:
+    """Members that say nothing are left out."""
+    line = msgspec.json.decode(json_line(ANSWERED))
+    assert list(line)[:5] == ["time", "level", "logger", "message", "pid"]
+    assert (line["level"], line["logger"], line["message"]) == ("info", "forecast.access", "GET /v1/x 200")
+    assert (line["query"], line["tier"], line["milliseconds"]) == ("zip_code=90210", "near", 0.02)
+    assert not {"count", "address", "partner"} & set(line)
+    assert msgspec.json.decode(json_line(msgspec.structs.replace(FAILED, count=9)))["count"] == 9
+    assert msgspec.json.decode(json_line(FAILED))["level"] == "warning"
+
+
+@pytest.mark.parametrize("line_of", [json_line, text_line])
+def test_no_line_can_be_forged_and_no_key_is_in_one(line_of: Callable[[LoggedRequest], bytes]) -> None:
+    """What callers send is foreign text."""
+    foreign = "a\n\x1b[31mb phf_live_abc_def"
+    line = line_of(msgspec.structs.replace(ANSWERED, query=foreign, path=f"/{foreign}"))
+    assert line.count(b"\n") == 1
+    assert b"\x1b" not in line
+    assert b"abc_def" not in line
+
+
+def test_lines_are_written_in_order_and_at_the_end_nothing_is_left() -> None:
+    reading, writing = os.pipe()
+    writer = LineWriter(lambda request: f"{request.request_id}\n".encode() * 3, writing)
+    writer.start()
+    for number in range(100):
+        writer.write(msgspec.structs.replace(FAILED, request_id=str(number)))
+    writer.stop(30)
+    os.close(writing)
+    with os.fdopen(reading) as lines:
+        assert lines.read().split() == [str(number) for number in range(100) for _ in range(3)]
+    assert writer.dropped == 0
+
+
+def test_a_reader_who_stands_still_holds_up_nobody_and_what_it_misses_is_counted() -> None:
+    """The pipe is full, the writer waits, and `write` returns."""
+    reading, writing = os.pipe()
+    writer = LineWriter(lambda _: b"x" * 4000 + b"\n", writing)
+    writer.start()
+    for _ in range(30_000):
+        writer.write(FAILED)
+    assert writer.dropped > 0
+    os.close(reading)  # the end of the reader is the end of the writing
+    until(lambda: not writer._waiting)
+    writer.stop(30)
+    os.close(writing)

@@ -1,0 +1,114 @@
+"""Which requests are looked at: for the rankings, and for the log."""
+
+from random import Random
+
+import msgspec
+import pytest
+
+from service.base.seen import LoggedRequest, Sighting
+from service.edge.requests.sightings import MOST_NAMES, Sightings
+from tests.service.edge.requests.test_log import ANSWERED, FAILED
+from tests.support.watching import Logged
+
+
+def directly(watch: Logged, requests: list[LoggedRequest], *, slow: bool = False) -> int:
+    """Gives direct answers, as `edge/hot/answers.py` counts down; returns how many were looked at."""
+    looked = 0
+    for request in requests:
+        if watch.skip > 0 and not slow:
+            watch.skip -= 1
+        else:
+            looked += 1
+            watch.look_directly(lambda request=request: request, slow=slow)  # type: ignore[misc]
+    return looked
+
+
+def counted(sightings: list[Sighting], kind: str) -> dict[str, int]:
+    return {seen.name: seen.count for seen in sightings if seen.kind == kind}
+
+
+def test_few_answers_are_all_sighted() -> None:
+    """So that a quiet instance has rankings too."""
+    watch = Logged()
+    assert directly(watch, [ANSWERED] * 10) == 10
+    seen = watch.sightings.take()
+    assert counted(seen, "query") == {"forecast zip_code=90210": 10}
+    assert counted(seen, "key") == {"k": 10}
+    assert watch.sightings.take() == []
+
+
+@pytest.mark.parametrize("period", [1, 7, 100])
+def test_of_many_answers_a_sample_stands_for_all(period: int) -> None:
+    """Each counts for as many as there are to one that is looked at, whatever the order of the requests."""
+    watch = Logged(uniform=Random(3).random)
+    watch.adapt(2500)
+    directly(watch, [ANSWERED])
+    requests = [msgspec.structs.replace(ANSWERED, query=f"q{number % period}") for number in range(100_000)]
+    watch.sightings.take()
+    looked = directly(watch, requests)
+    assert 900 < looked < 1100
+    seen = counted(watch.sightings.take(), "query")
+    assert 90_000 < sum(seen.values()) < 110_000
+    assert len(seen) == period
+
+
+def test_the_log_has_its_own_sample() -> None:
+    """It does not depend on that of the rankings, and can be changed at any time."""
+    watch = Logged(share=0.1, uniform=Random(5).random)
+    watch.adapt(25_000)
+    directly(watch, [ANSWERED] * 20_000)
+    assert 1800 < len(watch.lines) < 2200
+    watch.sample(1.0)
+    watch.lines.clear()
+    directly(watch, [ANSWERED] * 500)
+    assert len(watch.lines) == 500
+    watch.sample(0.0)
+    watch.lines.clear()
+    directly(watch, [ANSWERED] * 500)
+    assert watch.lines == []
+
+
+def test_a_slow_answer_is_logged_whatever_the_sample() -> None:
+    """Unless nothing is to be logged. Through the router, `slow` is judged here."""
+    for errors, lines in ((True, 1), (False, 0)):
+        watch = Logged(errors=errors, slow=0.5)
+        watch.adapt(25_000)
+        directly(watch, [ANSWERED] * 100)
+        watch.lines.clear()
+        directly(watch, [ANSWERED], slow=True)
+        assert len(watch.lines) == lines
+        watch.look(ANSWERED, 0.6)
+        watch.look(ANSWERED, 0.4)
+        assert len(watch.lines) == 2 * lines
+
+
+def test_through_the_router_every_error_is_logged_and_everything_sighted() -> None:
+    """A 404 under what was asked, a 429 under its key, a 401 under where it came from, with the reason."""
+    watch = Logged()
+    for request in (
+        msgspec.structs.replace(ANSWERED, tier="warehouse"),
+        msgspec.structs.replace(FAILED, status=404, outcome="no_matching_records", query="zip_code=00000"),
+        msgspec.structs.replace(FAILED, status=429, outcome="rate_limited", partner="acme"),
+        msgspec.structs.replace(FAILED, status=401, outcome="missing_api_key", key_id=None, address="192.0.2.1"),
+        msgspec.structs.replace(FAILED, status=401, outcome="revoked_api_key"),
+    ):
+        watch.look(request, 0.001)
+    assert [line.status for line in watch.lines] == [404, 429, 401, 401]
+    seen = watch.sightings.take()
+    assert counted(seen, "missed") == {"forecast zip_code=90210": 1}
+    assert counted(seen, "unknown") == {"forecast zip_code=00000": 1}
+    assert [(one.name, one.detail) for one in seen if one.kind == "limited"] == [("k", "acme")]
+    assert [(one.name, one.detail) for one in seen if one.kind == "refused"] == [
+        ("192.0.2.1", "missing_api_key"),
+        ("k", "revoked_api_key"),
+    ]
+
+
+def test_made_up_names_cannot_fill_the_memory() -> None:
+    """Neither by their number nor by their length."""
+    sightings = Sightings()
+    for number in range(10 * MOST_NAMES):
+        sightings.add("unknown", f"{number}" + "x" * 10_000)
+    seen = sightings.take()
+    assert len(seen) == MOST_NAMES
+    assert max(len(one.name) for one in seen) == 120

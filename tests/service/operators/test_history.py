@@ -1,0 +1,79 @@
+"""The last 24 hours in memory."""
+
+import tracemalloc
+
+import pytest
+
+from service.base.telemetry import LATENCY_BOUNDS
+from service.operators.figures import Figures
+from service.operators.history import FigureHistory, hit_rate, traffic
+
+BUCKETS = len(LATENCY_BOUNDS) + 1
+
+
+def counted(number: int) -> Figures:
+    """After `number` seconds in which each brought three near hits, a miss, and an error."""
+    return Figures(
+        near=3 * number,
+        warehouse=number,
+        not_found=number,
+        statuses={200: 4 * number, 404: number, 503: number},
+        requests=[6 * number] + [0] * (BUCKETS - 1),
+        queries=[number] + [0] * (BUCKETS - 1),
+    )
+
+
+def recorded(seconds: int) -> FigureHistory:
+    history = FigureHistory(1000.0)
+    for second in range(1, seconds + 1):
+        history.record(1000.0 + second, counted(second))
+    return history
+
+
+def test_a_span_is_what_was_counted_in_it() -> None:
+    """By the second in the last ten minutes, by ten seconds before."""
+    history = recorded(5000)
+    minute, hour = history.back(60), history.back(3600)
+    assert (history.now.at - minute.at, history.now.at - hour.at) == (60, 3600)
+    rate = hit_rate(hour, history.now)
+    assert (rate.near, rate.warehouse, rate.not_found, rate.rate) == (10_800, 3600, 3600, 0.75)
+    lately = traffic(minute, history.now)
+    assert (lately.requests, lately.errors, lately.by_status) == (6.0, 1.0, {"200": 4.0, "404": 1.0, "503": 1.0})
+
+
+def test_a_young_instance_says_how_much_a_span_covers() -> None:
+    """No ratio above 100 %, and none at all where nothing was answered."""
+    history = recorded(30)
+    assert hit_rate(history.back(3600), history.now).seconds == 30
+    assert hit_rate(history.now, history.now).rate is None
+    assert traffic(history.now, history.now).p99 is None
+
+
+@pytest.mark.parametrize(("span", "step", "points"), [("10m", 1, 600), ("2h", 10, 720), ("24h", 60, 1440)])
+def test_each_span_has_its_steps(span: str, step: int, points: int) -> None:
+    """The oldest are forgotten; each point is what its step brought, in each second."""
+    history = recorded(90_000).history(span)  # type: ignore[arg-type]
+    assert (history.step, len(history.points)) == (step, points)
+    gaps = {round(after.at - before.at) for before, after in zip(history.points, history.points[1:], strict=False)}
+    assert gaps == {step}
+    last = history.points[-1]
+    assert (last.near, last.warehouse, last.ok, last.refused, last.failed) == (3, 1, 4, 1, 1)
+
+
+def test_it_takes_a_few_megabytes() -> None:
+    """However long the instance runs."""
+    tracemalloc.start()
+    history = recorded(90_000)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert history.latest().near == 3
+    assert used < 5 << 20
+
+
+def test_a_clock_that_is_set_back_begins_a_new_history() -> None:
+    """And no span has a negative length."""
+    history = recorded(100)
+    history.record(500.0, counted(101))
+    history.record(501.0, counted(102))
+    assert history.latest().near == 3
+    assert hit_rate(history.back(60), history.now).seconds == 1

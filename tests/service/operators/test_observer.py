@@ -1,0 +1,160 @@
+"""How an instance is, in one sentence, and what happened to it."""
+
+import msgspec
+import pytest
+
+from service.base.seen import Sighting
+from service.base.telemetry import ANSWERS, REQUEST_SECONDS, REQUESTS, Telemetry
+from service.operators.observer import Observer, published_at
+from service.operators.overview import Overview
+from service.operators.state import InstanceState
+from service.publishing.inbox_status import Status
+from tests.service.operators.test_state import WELL, but, instance
+
+
+class Watching:
+    """An observer that looks at a state in each second of a clock of its own."""
+
+    def __init__(self) -> None:
+        self.now = 10_000.0
+        self.telemetry = Telemetry()
+        self.observer = Observer("/data", lambda: self.now)
+
+    def seconds(self, state: InstanceState, number: int = 1) -> Overview:
+        for _ in range(number):
+            self.now += 1
+            self.observer.look(state, self.telemetry.snapshot())
+        seen = self.observer.overview()
+        assert seen is not None
+        return seen
+
+    def answer(self, tier: str, number: int, release: str = "r1") -> None:
+        self.telemetry.count(ANSWERS, "forecast", tier, release, "router", amount=number)
+        self.telemetry.count(REQUESTS, "forecast", "200", "answered", amount=number)
+
+
+@pytest.fixture
+def watching() -> Watching:
+    return Watching()
+
+
+def texts(seen: Overview) -> list[str]:
+    return [event.text for event in seen.events]
+
+
+def test_before_the_first_look_there_is_nothing_to_say(watching: Watching) -> None:
+    assert watching.observer.overview() is None
+
+
+def test_all_is_well_since_the_instance_began(watching: Watching) -> None:
+    """With no reasons."""
+    verdict = watching.seconds(instance(WELL), 5).verdict
+    assert (verdict.level, verdict.sentence, verdict.since, verdict.reasons) == ("ok", "All is well.", 10_000.0, ())
+
+
+def test_what_is_wrong_is_named_with_the_time_since_when(watching: Watching) -> None:
+    """Each reason has its own; a figure in its text may change meanwhile. Afterwards all is well since it ended."""
+    watching.seconds(instance(WELL), 5)
+    began = watching.now + 1
+    watching.seconds(instance(but(cache_up=False)), 3)
+    held = Status(held=1, held_since=0.0)
+    first = msgspec.structs.replace(instance(but(cache_up=False)), inbox=held)
+    watching.seconds(first, 2)
+    verdict = watching.seconds(msgspec.structs.replace(first, inbox=Status(held=2, held_since=0.0)), 2).verdict
+    assert verdict.level == "degraded"
+    assert verdict.sentence.startswith("Partners get answers, but something is wrong: the shared cache is away")
+    assert verdict.since == began
+    assert [reason.since for reason in verdict.reasons] == [began, began + 3]
+    again = watching.seconds(instance(WELL), 4).verdict
+    assert (again.level, again.since) == ("ok", watching.now - 3)
+
+
+@pytest.mark.parametrize("state", [instance(None), instance(WELL, draining=True), instance(but(release=None))])
+def test_an_instance_that_answers_nobody_says_so(watching: Watching, state: InstanceState) -> None:
+    """As readiness does."""
+    verdict = watching.seconds(state).verdict
+    assert verdict.level == "unavailable"
+    assert verdict.sentence.startswith("Partners get no answers: ")
+
+
+def test_errors_of_the_last_minute_are_told_until_they_are_older(watching: Watching) -> None:
+    """Although nothing else is wrong. A few do not count."""
+    watching.seconds(instance(WELL), 2)
+    watching.telemetry.count(REQUESTS, "forecast", "503", "unavailable", amount=4)
+    assert watching.seconds(instance(WELL)).verdict.level == "ok"
+    watching.telemetry.count(REQUESTS, "forecast", "503", "unavailable", amount=1)
+    watching.answer("near", 95)
+    verdict = watching.seconds(instance(WELL)).verdict
+    assert [reason.text for reason in verdict.reasons] == ["5.0% of the requests of the last minute failed (5xx)"]
+    assert watching.seconds(instance(WELL), 61).verdict.level == "ok"
+
+
+def test_a_switch_shows_in_the_hit_rate_before_and_after(watching: Watching) -> None:
+    """The release that was first is no switch."""
+    watching.seconds(instance(WELL), 3)
+    watching.answer("near", 9)
+    watching.answer("warehouse", 1)
+    assert watching.seconds(instance(WELL), 3).switch is None
+    watching.seconds(instance(but(release="r2")))
+    at = watching.now
+    watching.answer("near", 1, "r2")
+    watching.answer("warehouse", 1, "r2")
+    seen = watching.seconds(instance(but(release="r2")), 3)
+    assert seen.switch is not None
+    assert (seen.switch.at, seen.switch.before, seen.switch.after) == (at, "r1", "r2")
+    assert (seen.switch.rate_before, seen.switch.rate_after) == (0.9, 0.5)
+    assert texts(seen)[0] == "release r2 is live; it was r1"
+
+
+def test_workers_have_their_own_latency_and_rate(watching: Watching) -> None:
+    """So that a slow one shows."""
+    quick, slow = Telemetry(), Telemetry()
+    both = [but(telemetry=quick.snapshot()), but(telemetry=slow.snapshot())]
+    watching.seconds(instance(*both))
+    for _ in range(20):
+        quick.observe(REQUEST_SECONDS, 0.0001, "forecast")
+        slow.observe(REQUEST_SECONDS, 1.0, "forecast")
+    both = [but(telemetry=quick.snapshot()), but(telemetry=slow.snapshot())]
+    first, second = watching.seconds(instance(*both), 10).workers
+    assert (first.requests, second.requests) == (2.0, 2.0)
+    assert first.p99 is not None
+    assert second.p99 is not None
+    assert first.p99 < 0.001 < 0.5 < second.p99
+
+
+def test_what_workers_saw_is_ranked(watching: Watching) -> None:
+    watching.observer.told([Sighting("refused", "192.0.2.1", "missing_api_key", 3)])
+    (refused,) = watching.seconds(instance(WELL)).rankings.refused
+    assert (refused.name, refused.detail, refused.count) == ("192.0.2.1", "missing_api_key", 3)
+
+
+def test_what_changes_between_two_looks_is_an_event(watching: Watching) -> None:
+    """Newest first, and counted by kind."""
+    watching.seconds(instance(None))
+    watching.seconds(instance(WELL))
+    watching.seconds(instance(but(cache_up=False)))
+    watching.seconds(instance(WELL))
+    watching.seconds(msgspec.structs.replace(instance(WELL), inbox=Status(published=1, refused=2)))
+    seen = watching.seconds(instance(WELL, draining=True))
+    assert texts(seen) == [
+        "the instance is stopping",
+        "2 drops were refused",
+        "a drop was published",
+        "the shared cache is back",
+        "the shared cache is away",
+        "release r1 is live",
+        "the instance started",
+    ]
+    counted = watching.observer.events.counted
+    assert (counted["store"], counted["inbox"], counted["instance"], counted["purge"]) == (2, 2, 2, 0)
+
+
+def test_the_current_release_comes_first(watching: Watching) -> None:
+    """Then its neighbours, newest first. They are named after when they were built."""
+    ids = ("20261103T120000Z-cc", "20261002T120000Z-bb", "20260901T120000Z-aa")
+    state = msgspec.structs.replace(instance(WELL), releases=ids, current_release=ids[1])
+    shown = watching.seconds(state).releases
+    assert [release.id for release in shown] == [ids[1], ids[0], ids[2]]
+    assert [release.current for release in shown] == [True, False, False]
+    assert shown[0].published_at == 1790942400.0
+    assert published_at("nothing of ours") == 0.0

@@ -1,0 +1,66 @@
+"""The heaviest of many names in little memory."""
+
+import random
+
+from service.base.seen import Sighting
+from service.operators.ranking import NAMES, SHOWN, WINDOW_SECONDS, RankingBoard, SpaceSaving
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_no_count_is_too_low_and_each_says_by_how_much_it_may_be_too_high() -> None:
+    """Whatever the order; the bound is that of the paper: the sum of all counts, divided by the names kept."""
+    names = [f"n{number}" for number in range(200) for _ in range(1 + 2000 // (1 + number))]
+    random.Random(4).shuffle(names)
+    sketch = SpaceSaving(50)
+    for name in names:
+        sketch.add((name, ""), 1)
+    assert len(sketch.counts) == 50
+    for (name, _), (count, error) in sketch.counts.items():
+        assert names.count(name) <= count
+        assert count - error <= names.count(name)
+        assert error <= len(names) / 50
+    assert {(f"n{number}", "") for number in range(10)} <= set(sketch.counts)
+
+
+def test_a_name_that_comes_late_is_ranked_although_the_board_is_full() -> None:
+    """It is heavy, and so it takes the place of one that is not."""
+    board = RankingBoard(Clock())
+    board.add(Sighting("query", f"q{number}", "", 1) for number in range(NAMES))
+    board.add([Sighting("query", "late", "", 1)] * 10)
+    first = board.rankings().queries[0]
+    assert (first.name, first.count - first.error) == ("late", 10)
+    assert len(board.rankings().queries) == SHOWN
+
+
+def test_partners_are_the_sum_of_their_keys() -> None:
+    """A ranking of keys names the partner beside each."""
+    board = RankingBoard(Clock())
+    board.add([Sighting("key", "k1", "acme", 5), Sighting("key", "k2", "acme", 4), Sighting("key", "k3", "bell", 8)])
+    ranked = board.rankings()
+    assert [(one.name, one.count) for one in ranked.partners] == [("acme", 9), ("bell", 8)]
+    assert [(one.name, one.detail, one.count) for one in ranked.keys] == [
+        ("k3", "bell", 8),
+        ("k1", "acme", 5),
+        ("k2", "acme", 4),
+    ]
+
+
+def test_what_is_older_than_an_hour_is_forgotten() -> None:
+    """The hour is the current half-hour and the one before; it says how much it covers."""
+    clock = Clock()
+    board = RankingBoard(clock)
+    board.add([Sighting("missed", "old", "", 3)])
+    clock.now = WINDOW_SECONDS + 1
+    board.add([Sighting("missed", "new", "", 1)])
+    assert [one.name for one in board.rankings().missed] == ["old", "new"]
+    assert board.rankings().seconds == WINDOW_SECONDS + 1
+    clock.now = 2 * WINDOW_SECONDS + 2
+    assert [one.name for one in board.rankings().missed] == ["new"]
+    clock.now += 10 * WINDOW_SECONDS
+    assert board.rankings().missed == ()
