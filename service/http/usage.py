@@ -184,7 +184,7 @@ async def _remaining(store: UsageStore, key_id: str, quota: Quota | None, today:
 
 def _day(row: UsageRow) -> UsageDay:
     answered = row.answered + row.answered_empty
-    return UsageDay(row.date, row.area, answered, row.not_modified, row.not_found, row.rejected)
+    return UsageDay(row.date, row.area, answered, row.not_modified, row.not_found, row.rejected + row.limited)
 
 
 def _date(name: str, text: str) -> date:

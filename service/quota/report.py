@@ -33,6 +33,7 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     not_modified: int = 0
     not_found: int = 0
     rejected: int = 0
+    limited: int = 0
 
     @property
     def billable(self) -> int:

@@ -13,11 +13,11 @@ import msgspec
 from service.base.terms import Positive
 from service.quota.names import DAY_SECONDS
 
-UsageOutcome = Literal["answered", "answered_empty", "not_modified", "not_found", "rejected"]
+UsageOutcome = Literal["answered", "answered_empty", "not_modified", "not_found", "rejected", "limited"]
 
 # A 200 without figures has an outcome of its own, and is billed like any 200 (contract 16).
 BILLABLE: tuple[UsageOutcome, ...] = ("answered", "answered_empty", "not_modified")
-OUTCOMES: tuple[UsageOutcome, ...] = (*BILLABLE, "not_found", "rejected")
+OUTCOMES: tuple[UsageOutcome, ...] = (*BILLABLE, "not_found", "rejected", "limited")
 
 Cell = tuple[int, str, UsageOutcome]  # day, area, outcome
 
@@ -44,7 +44,7 @@ def outcome_of(status: int, outcome: str) -> UsageOutcome | None:
     """What a request by a known key in a data area counts as, by its status and the reply's `outcome`.
 
     None if it does not count: our own failures (5xx) are in the metrics and on no bill, and a 401 belongs to no key.
-    Every other 4xx except 404 is `rejected`: 400, 403, 405 and 429.
+    A 429 is `limited`; every other 4xx except 404 is `rejected`: 400, 403 and 405.
     """
     if status == 200:
         return "answered_empty" if outcome == "answered_empty" else "answered"
@@ -52,6 +52,8 @@ def outcome_of(status: int, outcome: str) -> UsageOutcome | None:
         return "not_modified"
     if status == 404:
         return "not_found"
+    if status == 429:
+        return "limited"
     return "rejected" if 400 <= status < 500 and status != 401 else None
 
 

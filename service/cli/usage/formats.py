@@ -19,7 +19,7 @@ Format = Literal["table", "csv", "json", "parquet"]
 # Columns of a table in a pipe: enough for numbers of twelve digits beside long names.
 _WIDE = 240
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-_COUNTS = ("answered", "answered_empty", "not_modified", "not_found", "rejected", "billable")
+_COUNTS = ("answered", "answered_empty", "not_modified", "not_found", "rejected", "limited", "billable")
 
 
 class BillingRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,8 +34,9 @@ class BillingRow(msgspec.Struct, frozen=True, kw_only=True):
     answered_empty: int  # 200 without figures
     not_modified: int  # 304
     not_found: int  # 404
-    rejected: int  # other 4xx
+    rejected: int  # other 4xx, except 429
     billable: int  # answered, answered_empty and not_modified
+    limited: int  # 429
 
 
 def _as_text(value: object) -> object:

@@ -49,8 +49,10 @@ async def counted(usage: UsageWorker) -> None:
 
 
 async def test_a_key_sees_its_own_usage(usage: UsageWorker) -> None:
-    """Exactly the contract's members; a 200 without figures is an answer."""
+    """Exactly the contract's members; a 200 without figures is an answer, and a 429 is among what was rejected."""
     await counted(usage)
+    usage.counters.count("a", "forecast", "limited")
+    await usage.flusher.flush()
     start, body = await ask(usage, terms=Terms(rate=parse_rate("500/s"), quota=parse_quota("10/month")))
     assert start["status"] == 200
     assert dict(start["headers"])[b"content-type"] == b"application/json"
@@ -67,7 +69,7 @@ async def test_a_key_sees_its_own_usage(usage: UsageWorker) -> None:
                 "answered": 3,
                 "not_modified": 1,
                 "not_found": 1,
-                "rejected": 1,
+                "rejected": 2,
             }
         ],
     }

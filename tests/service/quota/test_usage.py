@@ -30,7 +30,7 @@ def counters(clock: Clock) -> UsageCounters:
         (401, "revoked_api_key", None),
         (403, "not_entitled", "rejected"),
         (405, "method_not_allowed", "rejected"),
-        (429, "rate_limited", "rejected"),
+        (429, "rate_limited", "limited"),
         (500, "internal", None),
         (503, "unavailable", None),
     ],

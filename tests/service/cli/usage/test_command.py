@@ -34,6 +34,7 @@ COLUMNS = [
     "not_found",
     "rejected",
     "billable",
+    "limited",
 ]
 FIFTH, SIXTH = day_of(date(2026, 10, 5)), day_of(date(2026, 10, 6))
 
@@ -90,6 +91,7 @@ def site(cli: Cli) -> Iterator[Site]:
                     (FIFTH, "forecast", "not_modified", 300),
                     (FIFTH, "forecast", "not_found", 4),
                     (FIFTH, "forecast", "rejected", 5),
+                    (FIFTH, "forecast", "limited", 6),
                     (SIXTH, "forecast", "answered", 7),
                 ),
             ),
@@ -113,7 +115,7 @@ def test_usage_is_listed_by_partner_key_and_day(site: Site) -> None:
     theirs = [("acme", site.batch, "projects", "2026-10-05", "11")]
     assert found[1:-1] == (ours + theirs if site.acme < site.batch else theirs + ours)
     [first] = [row for row in rows if (row["key_id"], row["date"]) == (site.acme, "2026-10-05")]
-    assert [first[name] for name in COLUMNS[5:10]] == ["1000", "20", "300", "4", "5"]
+    assert [first[name] for name in COLUMNS[5:]] == ["1000", "20", "300", "4", "5", "1320", "6"]
     assert first["label"] == "web"
 
 
@@ -148,9 +150,9 @@ def test_a_table_has_totals(site: Site) -> None:
     """By partner and key, and of all; a label is text and no markup."""
     done = site.cli("usage", "--month", "2026-10")
     lines = [line.split() for line in done.out.splitlines()]
-    assert ["acme", site.acme, "web", "1,007", "20", "300", "4", "5", "1,327"] in lines
-    assert ["acme", site.batch, "[b]atch", "11", "0", "0", "0", "0", "11"] in lines
-    assert lines[-1] == ["total", "1,020", "20", "300", "4", "6", "1,340"]
+    assert ["acme", site.acme, "web", "1,007", "20", "300", "4", "5", "6", "1,327"] in lines
+    assert ["acme", site.batch, "[b]atch", "11", "0", "0", "0", "0", "0", "11"] in lines
+    assert lines[-1] == ["total", "1,020", "20", "300", "4", "6", "6", "1,340"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "table", "parquet"])
@@ -164,7 +166,7 @@ def test_an_empty_month_is_no_failure(site: Site, tmp_path: Path, kind: str) -> 
     elif kind == "json":
         assert done.json == []
     elif kind == "table":
-        assert done.out.splitlines()[-1].split() == ["total", "0", "0", "0", "0", "0", "0"]
+        assert done.out.splitlines()[-1].split() == ["total", "0", "0", "0", "0", "0", "0", "0"]
     else:
         table = pq.read_table(tmp_path / "out.parquet")
         assert (table.num_rows, table.column_names) == (0, COLUMNS)
