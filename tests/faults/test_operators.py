@@ -1,7 +1,10 @@
 """The operators' tokens on a real instance."""
 
 import json
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -9,7 +12,7 @@ import pytest
 from tests.faults.conftest import Site
 from tests.support.drops import people, write_drop
 from tests.support.hangs import Hanging
-from tests.support.instance import Instance, forecast, issue_key, serving, until_all_serve
+from tests.support.instance import FORECAST, Instance, forecast, issue_key, serving, until_all_serve
 from tests.support.operators import READ, WRITE
 from tests.support.waiting import until
 
@@ -34,6 +37,11 @@ def metric(instance: Instance, sample: str) -> float:
     return next((float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(f"{sample} ")), 0.0)
 
 
+def read(instance: Instance, path: str) -> Any:
+    """The JSON at `path`."""
+    return httpx.get(f"{instance.operators}{path}", headers={"authorization": f"Bearer {READ}"}, timeout=30).json()
+
+
 def near_entries(instance: Instance) -> float:
     return metric(instance, "forecast_near_cache_entries")
 
@@ -53,8 +61,38 @@ def test_a_revocation_through_the_listener_ends_a_key(published: Site, short: Pa
         trail = json.loads(forecast(env, "keys", "log", key_id, "--json").stdout)
         assert (trail[0]["what"], trail[0]["by"]) == ("revoked", "operator listener (127.0.0.1)")
         assert any(line.get("what") == "revoked" and line.get("key_id") == key_id for line in instance.log())
+        until(
+            lambda: any(f"key {key_id} was revoked" in event["text"] for event in read(instance, "/overview")["events"])
+        )
     written = (short / "serve.log").read_text()
     assert not [secret for secret in (READ, WRITE, published.key) if secret in written]
+
+
+def test_what_is_logged_can_be_changed_and_a_request_be_found(published: Site, short: Path) -> None:
+    """On every worker, also on one that replaces another, and without a restart."""
+    env = with_tokens(published, short)
+    with serving(env, short / "serve.log", workers=2) as instance:
+        assert instance.zip_code(published.key).status_code == 200
+        sampling = {"authorization": f"Bearer {WRITE}", "content-type": "application/json"}
+        changed = httpx.post(f"{instance.operators}/log/sampling", headers=sampling, content=b'{"rate": 1}', timeout=30)
+        assert changed.json() == {"rate": 1.0}
+        killed, other = instance.worker_pids(READ)
+        os.kill(killed, signal.SIGKILL)
+        until(lambda: killed not in (pids := instance.worker_pids(READ)) and len(pids) == 2 and other in pids)
+        seen: set[int] = set()
+
+        def found() -> bool:
+            asked = {"x-api-key": published.key, "x-request-id": f"asked-{len(seen)}"}
+            url = f"{instance.partners}{FORECAST}?zip_code=36436"
+            assert httpx.get(url, headers=asked, timeout=30).status_code == 200
+            (line,) = read(instance, f"/requests/{asked['x-request-id']}")[-1:]
+            assert (line["status"], line["query"], line["partner"]) == (200, "zip:36436", "acme")
+            seen.add(line["pid"])
+            return len(seen) == 2
+
+        until(found)
+    assert killed not in seen
+    assert "zip:36436" in (short / "serve.log").read_text()
 
 
 def test_a_key_store_that_is_away_costs_a_503_and_no_revocation(published: Site, short: Path) -> None:

@@ -90,8 +90,9 @@ class Instance:
             sample.value for sample in samples if sample.name == name and labels.items() <= sample.labels.items()
         )
 
-    def worker_pids(self) -> list[int]:
-        text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=_NO_TLS).text
+    def worker_pids(self, token: str = "") -> list[int]:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=_NO_TLS, headers=headers).text
         prefix = 'forecast_worker_resident_memory_bytes{pid="'
         return [int(line[len(prefix) :].partition('"')[0]) for line in text.splitlines() if line.startswith(prefix)]
 

@@ -1,0 +1,72 @@
+"""Metrics of what an instance runs on."""
+
+import msgspec
+
+from service.base.telemetry import REQUEST_SECONDS, Snapshot, Telemetry
+from service.operators.gauges import EVENT_KINDS
+from service.operators.metrics import render_metrics
+from service.operators.overview import Keys, Store
+from service.operators.state import InstanceState
+from tests.service.operators.test_metrics import samples
+from tests.service.operators.test_state import WELL, but, instance
+
+
+def gauges(state: InstanceState) -> dict[tuple[str, str], float]:
+    """By name and the value of the label, if there is one."""
+    return {
+        (name, labels[0][1] if labels else ""): value for (name, labels), value in samples(state, Snapshot()).items()
+    }
+
+
+def test_the_two_stores_have_their_figures() -> None:
+    """What is not known is absent, so that an alarm does not take it for 0."""
+    keys = Store(name="keys", up=True, memory=10, memory_limit=None, evicted=0, latency=0.001)
+    found = gauges(msgspec.structs.replace(instance(WELL), stores=(keys, Store(name="cache", up=False))))
+    assert found["forecast_store_memory_bytes", "keys"] == 10
+    assert found["forecast_store_memory_limit_bytes", "keys"] == 0
+    assert found["forecast_store_evicted_keys_total", "keys"] == 0
+    assert found["forecast_store_latency_seconds", "keys"] == 0.001
+    assert ("forecast_store_latency_seconds", "cache") not in found
+
+
+def test_room_is_told_beside_its_limit() -> None:
+    """Over all workers: connections, look-ups in the warehouse, and the disk."""
+    state = msgspec.structs.replace(
+        instance(but(connections=3, waiting=2), but(connections=4, waiting=5)),
+        connections=100,
+        lookup_queue=256,
+        disk_free=5,
+        disk_size=9,
+    )
+    found = gauges(state)
+    assert (found["forecast_connections", ""], found["forecast_connections_limit", ""]) == (7, 200)
+    assert found["forecast_warehouse_waiting_lookups", ""] == 7
+    assert found["forecast_warehouse_waiting_lookups_limit", ""] == 512
+    assert (found["forecast_disk_free_bytes", ""], found["forecast_disk_size_bytes", ""]) == (5, 9)
+    assert ("forecast_disk_free_bytes", "") not in gauges(instance(WELL))
+
+
+def test_keys_that_expire_are_counted_once_they_were() -> None:
+    keys = Keys(expire_within_7_days=1, expire_within_30_days=4)
+    found = gauges(msgspec.structs.replace(instance(WELL), keys=keys))
+    assert (found["forecast_keys_expiring", "7d"], found["forecast_keys_expiring", "30d"]) == (1, 4)
+    assert ("forecast_keys_expiring", "7d") not in gauges(instance(WELL))
+
+
+def test_each_worker_has_its_latency() -> None:
+    """Under its process id, over all areas."""
+    slow = Telemetry()
+    slow.observe(REQUEST_SECONDS, 2.0, "forecast")
+    slow.observe(REQUEST_SECONDS, 2.0, "projects")
+    found = samples(instance(WELL, but(telemetry=slow.snapshot()), None), Snapshot())
+    assert found["forecast_worker_request_seconds_count", (("pid", "100"),)] == 0
+    assert found["forecast_worker_request_seconds_sum", (("pid", "101"),)] == 4.0
+    assert ("forecast_worker_request_seconds_count", (("pid", "102"),)) not in found
+
+
+def test_events_are_counted_from_the_first_scrape_on() -> None:
+    """By kind, so that a rate of restarts or switches can be drawn; the version that runs is told too."""
+    text = render_metrics(instance(WELL), Snapshot(), {"purge": 2}).decode()
+    assert 'forecast_events_total{kind="purge"} 2.0' in text
+    assert all(f'forecast_events_total{{kind="{kind}"}}' in text for kind in EVENT_KINDS)
+    assert "forecast_build_info{" in text
