@@ -3,6 +3,7 @@
 When either end closes, the other process knows that its peer is gone.
 """
 
+import asyncio
 from typing import NamedTuple
 
 import msgspec
@@ -90,6 +91,14 @@ class LameDuck(NamedTuple):
         """At most half of the `drain` time."""
         seconds = min(_LAME_DUCK_SECONDS, drain / 2)
         return cls(seconds * 3 / 4, seconds / 4)
+
+
+async def read_line(reader: asyncio.StreamReader) -> bytes:
+    """The next line; empty if the other end has gone, also with a report unread, which resets the connection."""
+    try:
+        return await reader.readline()
+    except ConnectionError:
+        return b""
 
 
 def encode_message(message: Orders | WorkerReport) -> bytes:

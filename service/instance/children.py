@@ -1,6 +1,7 @@
 """Child processes: started with a socket to talk over, waited for, started again. Each end sees the other go."""
 
 import asyncio
+import os
 import socket
 import subprocess
 import sys
@@ -13,7 +14,7 @@ _SETTLED_SECONDS = 10.0
 
 
 def start_child(module: str, *files: int) -> tuple["subprocess.Popen[bytes]", socket.socket]:
-    """Runs ``python -m module``. Its arguments are descriptors: its end of the socket, then `files`.
+    """Runs ``python -m module``. Its arguments: our process id, and descriptors: its end of the socket, then `files`.
 
     Call from the main thread: the child dies with the thread that started it. Raises OSError.
     """
@@ -21,7 +22,7 @@ def start_child(module: str, *files: int) -> tuple["subprocess.Popen[bytes]", so
     with theirs:
         given = (theirs.fileno(), *files)
         process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
-            [sys.executable, "-m", module, *map(str, given)],
+            [sys.executable, "-m", module, str(os.getpid()), *map(str, given)],
             pass_fds=given,
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the supervisor, which drains

@@ -48,8 +48,9 @@ def _watch(control: socket.socket) -> None:
 
 
 def main() -> None:
-    belong_to(os.getppid())
-    _watch(socket.socket(fileno=int(sys.argv[1])))
+    parent, control_fd = (int(argument) for argument in sys.argv[1:3])
+    belong_to(parent)
+    _watch(socket.socket(fileno=control_fd))
     logging.shutdown()
     os._exit(0)  # the listening thread cannot be ended, and libraries complain of it at an orderly exit
 

@@ -1,4 +1,4 @@
-"""One worker process: ``python -m service.worker.main <control fd> <listening fd>``. The supervisor starts it."""
+"""One worker process: ``python -m service.worker.main PARENT CONTROL_FD LISTENING_FD``. The supervisor starts it."""
 
 import asyncio
 import contextlib
@@ -67,7 +67,7 @@ class Worker:
 
         Ends the process when the supervisor is gone, whatever is under way.
         """
-        line = await reader.readline()
+        line = await messages.read_line(reader)
         if not line:
             os._exit(1)
         if line == messages.REPORT:
@@ -191,10 +191,10 @@ async def _main(control_socket: socket.socket, listening: socket.socket) -> None
 
 
 def main() -> None:
-    control_fd, listening_fd = (int(argument) for argument in sys.argv[1:3])
+    parent, control_fd, listening_fd = (int(argument) for argument in sys.argv[1:4])
     for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all; the supervisor says when to drain
         signal.signal(number, signal.SIG_IGN)
-    belong_to(os.getppid())
+    belong_to(parent)
     code = 0
     try:
         uvloop.run(_main(socket.socket(fileno=control_fd), socket.socket(fileno=listening_fd)))

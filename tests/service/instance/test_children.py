@@ -1,5 +1,14 @@
-"""Processes of an instance: when one is started again."""
+"""Processes of an instance: when one is started again, and that none outlives its supervisor."""
 
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from service.base.messages import read_line
 from service.instance.children import LONGEST_BACKOFF_SECONDS, Backoff
 
 
@@ -17,3 +26,24 @@ def test_a_process_that_had_settled_can_wait_as_well() -> None:
     """As long as whoever keeps it wants."""
     backoff = Backoff(0.2)
     assert [backoff.after(lived) for lived in (60, 0.1, 0.1, 60)] == [0.2, 0.4, 0.8, 0.2]
+
+
+@pytest.mark.parametrize("module", ["service.worker.main", "service.instance.watcher_main"])
+def test_a_child_whose_supervisor_was_killed_before_it_began_ends_at_once(module: str) -> None:
+    """The kernel tells nobody of an end that is past: the child belongs to another process already."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        files = (str(theirs.fileno()),) * 2
+        gone = str(os.getppid())  # not the one that starts it
+        child = subprocess.run([sys.executable, "-m", module, gone, *files], pass_fds=[theirs.fileno()], timeout=60)
+    assert child.returncode == 1
+
+
+async def test_a_supervisor_that_went_without_reading_a_report_is_gone() -> None:
+    """Then reading fails instead of coming to an end."""
+    ours, theirs = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=theirs)
+    writer.write(b"report\n")
+    ours.close()
+    assert await asyncio.wait_for(read_line(reader), 30) == b""
+    writer.close()
