@@ -46,12 +46,13 @@ def with_cache(settings: Settings, work: Callable[[RedisStore], Awaitable[T]]) -
     """Runs `work` on the shared cache that the settings name.
 
     Raises:
-        StoreUnavailable: if it is embedded and does not run; it starts with an instance, and a command has no use for
-            an empty one.
+        StoreUnavailable: if it is embedded and does not answer. It is not started: it would be empty.
     """
     url = running_url(settings, "cache")
     if url is None:
-        raise StoreUnavailable(f"no embedded cache runs on {settings.data_path.absolute()}: it starts with an instance")
+        raise StoreUnavailable(
+            f"no embedded cache answers on {settings.data_path.absolute()}: it runs beside an instance"
+        )
     problem = check_answers_redis(url)
     if problem is not None:
         raise SettingsError(f"FORECAST_CACHE_URL: {problem}")

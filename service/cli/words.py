@@ -38,7 +38,7 @@ def latency(seconds: float | None) -> str:
 def size(amount: int | None) -> str:
     if amount is None:
         return UNKNOWN
-    return format_bytes(amount) if amount >= 1_000_000 else f"{amount / 1000:.1f} kB"
+    return format_bytes(amount) if amount >= 1_000_000 else f"{amount / 1000:.3g} kB"
 
 
 def span(seconds: float) -> str:
@@ -56,7 +56,7 @@ def since(at: float, now: float) -> str:
     """When something began, and how long ago that is."""
     moment = datetime.fromtimestamp(at, UTC)
     shown = f"{moment:%Y-%m-%d %H:%M}" if now - at >= _DAY_SECONDS else f"{moment:%H:%M:%S}"
-    return f"since {shown} UTC ({in_words(max(0.0, now - at))})"
+    return f"since {shown} UTC, {in_words(max(0.0, now - at))}"
 
 
 def many(count: int, thing: str, things: str | None = None) -> str:

@@ -66,7 +66,7 @@ def warm_again(settings: Settings, folder: Path, manifest: Manifest, progress: C
     """
     url = owner.running_url(settings, "cache")
     if url is None:
-        raise WarmError("no embedded cache runs here: it starts, empty, with the next instance; run this again then")
+        raise WarmError("no embedded cache answers here: it runs beside an instance; run this again once one does")
     secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=False)
     stored = _warm(url, settings, folder, manifest, progress, secret, math.inf)
     return Warmed(stored, _warmed_elsewhere(address(settings.cache_url), live_instances(settings.data_path)))

@@ -24,11 +24,11 @@ def verdict(said: Verdict, now: float) -> Text:
     """The sentence, and below it each reason that it does not give itself; with since when."""
     text = Text(visible(said.sentence), STYLES[said.level])
     given = [reason for reason in said.reasons if reason.text in said.sentence]
-    text.append(f" {since(given[0].since if given else said.since, now)}", "dim not bold")
+    text.append(f" ({since(given[0].since if given else said.since, now)})", "dim not bold")
     for reason in said.reasons:
         if reason not in given:
             text.append(f"\n  {visible(reason.text)}", "not bold")
-            text.append(f" {since(reason.since, now)}", "dim not bold")
+            text.append(f" ({since(reason.since, now)})", "dim not bold")
     return text
 
 

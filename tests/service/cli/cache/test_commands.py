@@ -12,6 +12,7 @@ from service.cli.cache import warm
 from service.operators.actions import Purged
 from tests.service.cli.conftest import HERE, Start
 from tests.service.conftest import Cli
+from tests.support.drops import project, write_drop
 from tests.support.overviews import overview
 from tests.support.valkey import ValkeyProcess
 from warehouse.areas import forecast
@@ -54,6 +55,26 @@ def test_warming_puts_every_answer_back(cli: Cli, release: str, cache: ValkeyPro
     assert cli("cache", "explain", "zip_code=36436", "--json").json["shared"] == "hit"
 
 
+def test_a_page_is_explained_with_the_key_that_workers_use(cli: Cli, cache: ValkeyProcess, tmp_path: Path) -> None:
+    """It contains a mark of the pepper: without the pepper nothing is said, rather than something wrong."""
+    drop = write_drop(tmp_path / "drop", projects=[project("A-1"), project("A-2")])
+    assert cli("extracts", "publish", str(drop), warm="off").code == 0
+    query = "/v1/development-projects?zip_code=36436"
+    done = cli("cache", "explain", query)
+    assert done.code == 1
+    assert "set FORECAST_KEYS_PEPPER_FILE" in done.error()
+    cli.settings["keys_pepper"] = "pepper of the tests"
+    assert cli("cache", "warm").code == 0
+    said = cli("cache", "explain", query, "--json").json
+    assert (said["area"], said["shared"]) == ("projects", "hit")
+    said = cli("cache", "explain", f"{query}&limit=1", "--json").json
+    assert said["shared"] == "miss"
+    assert said["query"].startswith("zip:36436\n1\n")
+    assert "zip:36436 / 1 / " in cli("cache", "explain", f"{query}&limit=1").out
+    said = cli("cache", "explain", f"{query}&cursor=made-up", "--json").json
+    assert (said["status"], said["outcome"]) == (400, "invalid_cursor")
+
+
 def test_warming_says_what_it_did(cli: Cli, release: str, cache: ValkeyProcess) -> None:
     done = cli("cache", "warm")
     assert done.code == 0
@@ -70,7 +91,7 @@ def test_without_a_release_nothing_can_be_warmed(cli: Cli, cache: ValkeyProcess)
 def test_without_a_cache_nothing_can_be_warmed(cli: Cli, release: str) -> None:
     done = cli("cache", "warm")
     assert done.code == 1
-    assert "no embedded cache runs here" in done.error()
+    assert "no embedded cache answers here" in done.error()
 
 
 def test_a_cache_that_is_away_is_one_line(cli: Cli, release: str, cache: ValkeyProcess) -> None:

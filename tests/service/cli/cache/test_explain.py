@@ -128,5 +128,5 @@ def test_a_cache_that_is_away_is_part_of_the_answer(cli: Cli, release: str) -> N
     assert done.code == 0
     said = done.json
     assert (said["release"], said["shared"], said["tier"]) == (release, "away", "warehouse")
-    assert said["problem"].startswith("no embedded cache runs on ")
+    assert said["problem"].startswith("no embedded cache answers on ")
     assert said["headers"]["cache-status"] == "forecast; fwd=bypass; detail=warehouse"

@@ -41,7 +41,7 @@ def test_it_says_the_essentials(cli: Cli, start: Start) -> None:
     done = cli("status")
     assert (done.code, done.err) == (0, "")
     first, *rest = done.out.splitlines()
-    assert first == "All is well. since 12:13:20 UTC (2 hours)"
+    assert first == "All is well. (since 12:13:20 UTC, 2 hours)"
     said = "\n".join(rest)
     for part in (
         "4711 on web-1, version 0.1.0, up 2 hours, 40 connections",
@@ -65,8 +65,8 @@ def test_what_is_wrong_comes_first_and_says_since_when(cli: Cli, start: Start) -
     done = cli("status")
     assert done.code == 4
     assert done.out.splitlines()[:2] == [
-        "Degraded: the shared cache is away: answers come from the warehouse. since 14:10:20 UTC (3 minutes)",
-        "  1 of 2 workers serve since 14:13:18 UTC (2 seconds)",
+        "Degraded: the shared cache is away: answers come from the warehouse. (since 14:10:20 UTC, 3 minutes)",
+        "  1 of 2 workers serve (since 14:13:18 UTC, 2 seconds)",
     ]
 
 

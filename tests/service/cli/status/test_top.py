@@ -118,7 +118,7 @@ def test_a_restart_is_waited_for(watch: Watch, start: Start, cli: Cli) -> None:
     assert watch.away_since is not None
     lines = shown(watch, 40, watch.away_since + 5)
     assert lines[0].startswith("Not reachable since ")
-    assert "(5 seconds): " in " ".join(lines[:2])
+    assert ", 5 seconds: " in " ".join(lines[:2])
     assert "What follows is of 14:13:20 UTC." in lines
     first.recover()
     watch.look()
