@@ -86,7 +86,7 @@ def _answer(found: Explanation) -> Iterator[tuple[str, str]]:
         yield "answer", f"{found.status} {found.outcome}: {found.detail}"
         return
     yield "answer", f"{found.status} {found.outcome}{' (no figures)' if found.outcome == 'answered_empty' else ''}"
-    yield "canonical", found.query.replace("\n", " / ").rstrip(" /")
+    yield "canonical", found.query.replace("\n", " / ")
     yield "cache key", found.cache_key or ""
 
 
@@ -97,16 +97,20 @@ def _tiers(found: Explanation, settings: Settings, instances: list[InstanceRecor
         yield "from", "nothing is looked up: the request is refused as it is read"
     if found.query is None:
         return
-    workers = sum(len(one.releases) for one in instances)
-    near = f"unknown from outside: a worker that answered this in the last {in_words(settings.near_cache_ttl)} has it"
-    yield "near caches", near if workers else "none: no instance runs on this data folder"
+    near = _near(settings, instances)
+    yield "near caches", near or "none: no instance runs on this data folder, or FORECAST_NEAR_CACHE_BYTES is 0"
     yield "shared cache", _shared(found)
     listed = ", ".join(found.entries[:_SHOWN_ENTRIES]) + (", …" if len(found.entries) > _SHOWN_ENTRIES else "")
     yield "warehouse", f"{many(len(found.entries), 'entry', 'entries')} ({listed}) of {found.file}"
-    first = (
-        "a near cache, if the worker that is asked has it; else " if workers and settings.near_cache_bytes != 0 else ""
-    )
+    first = "a near cache, if the worker that is asked has it; else " if near else ""
     yield "from", f"{first}{'the shared cache' if found.tier == 'shared' else 'the warehouse, and into both caches'}"
+
+
+def _near(settings: Settings, instances: list[InstanceRecord]) -> str:
+    """What can be said of near caches; empty if there are none."""
+    if settings.near_cache_bytes == 0 or not any(one.releases for one in instances):
+        return ""
+    return f"unknown from outside: a worker that answered this in the last {in_words(settings.near_cache_ttl)} has it"
 
 
 def _shared(found: Explanation) -> str:

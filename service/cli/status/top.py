@@ -53,7 +53,7 @@ def top(url: str | None, count: int | None, as_json: bool) -> None:
     watch = Watch(load_settings().settings, url)
     console = stdout()
     with _until_signal():
-        if as_json or not console.is_terminal:
+        if as_json or not console.is_terminal or console.is_dumb_terminal:
             _print_lines(watch, count, as_json=as_json)
         else:
             _show(watch, console, count)
