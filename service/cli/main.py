@@ -14,6 +14,10 @@ from service.cli.output import print_json_error, shown
 
 _COMMANDS = {
     "serve": ("service.cli.serve", "serve"),
+    "status": ("service.cli.status.command", "status"),
+    "top": ("service.cli.status.top", "top"),
+    "requests": ("service.cli.requests.commands", "requests"),
+    "cache": ("service.cli.cache.commands", "cache"),
     "demo": ("service.cli.demo.command", "demo"),
     "extracts": ("service.cli.extracts.drops", "extracts"),
     "keys": ("service.cli.keys.commands", "keys"),
@@ -106,7 +110,8 @@ def main() -> None:
     Settings come from the file that FORECAST_CONFIG names, then from FORECAST_* variables, then from options. `forecast
     config` shows them. Results go to standard output; progress, warnings and logs go to standard error.
 
-    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 another publisher was first, 130 interrupted with Ctrl-C.
+    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 another publisher was first, 4 degraded and 5 unavailable
+    (`forecast status`), 130 interrupted with Ctrl-C.
 
     \b
     Examples:
@@ -114,4 +119,5 @@ def main() -> None:
       forecast extracts publish drops/2026-10  make a drop the current release
       forecast keys issue --partner acme       issue an API key
       forecast serve                           serve partners and operators
+      forecast status                          see whether all is well
     """

@@ -1,19 +1,22 @@
-"""Opens the key store for one command."""
+"""Opens the key store or the shared cache for one command."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from config.settings import SettingsError
+from config.settings import Settings, SettingsError
 from service.base import interruption
 from service.cli.output import load_settings
-from service.embedded.owner import borrowed
+from service.embedded.owner import borrowed, running_url
 from service.embedded.probe import check_answers_redis
 from service.keys import pepper
 from service.keys.opening import open_key_store
 from service.keys.store import KeyStore
-from service.redis.client import RedisStore
+from service.redis.client import RedisStore, open_client
+from service.redis.errors import StoreUnavailable
 
 T = TypeVar("T")
+
+_CACHE_SECONDS = 2.0
 
 
 def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begins: bool = False) -> T:
@@ -37,3 +40,28 @@ def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begi
                 await store.redis.stop()
 
         return interruption.run(run())
+
+
+def with_cache(settings: Settings, work: Callable[[RedisStore], Awaitable[T]]) -> T:
+    """Runs `work` on the shared cache that the settings name.
+
+    Raises:
+        StoreUnavailable: if it is embedded and does not answer. It is not started: it would be empty.
+    """
+    url = running_url(settings, "cache")
+    if url is None:
+        raise StoreUnavailable(
+            f"no embedded cache answers on {settings.data_path.absolute()}: it runs beside an instance"
+        )
+    problem = check_answers_redis(url)
+    if problem is not None:
+        raise SettingsError(f"FORECAST_CACHE_URL: {problem}")
+
+    async def run() -> T:
+        store = RedisStore("shared cache", url, open_client(url, timeout=_CACHE_SECONDS))
+        try:
+            return await work(store)
+        finally:
+            await store.stop()
+
+    return interruption.run(run())

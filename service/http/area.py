@@ -1,14 +1,19 @@
 """What a data area is to partners: its path, its route, its part of the description. areas.py lists them."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
+from litestar import asgi
 from litestar.handlers import ASGIRouteHandler
+from litestar.types import Receive, Scope, Send
 
-from service.http.answering import Answers
+from service.http.answering import Answers, ResolvedRequest
 from service.http.errors import ApiError
+from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease
+from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet, NoMatch, OtherCity, UnknownCity, UnknownZip
 
 LOCATION_FORMS = (("zip_code",), ("city_name", "state_code"))
@@ -48,18 +53,31 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[str, ...] = ()
 
 
-# Of plain ASGI: the framework reads no parameters and makes no response here, and would take longer than the answer.
-RouteFactory = Callable[[Answers], ASGIRouteHandler]
+class Resolved(msgspec.Struct, frozen=True):
+    """What a query string means in one key set; a look-up in the release's files answers it."""
+
+    query: str  # canonical: queries with the same one have the same answer
+    keys: tuple[str, ...]  # of the entries in the answer
+    look_up: Callable[[Engine], Awaitable[bytes]]
+    outcome: str = "answered"
+
+
+# Reads a raw query string. Raises ApiError (400).
+Resolve = Callable[[KeySet, bytes, Cursors], Resolved | NoMatch]
 
 
 class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):
-    """A data area as partners meet it. `name` is the warehouse's name of it."""
+    """A data area as partners meet it. `name` is the warehouse's name of it.
+
+    `nothing` says what there is not, in a ZIP code and in a city, with `{}` for where.
+    """
 
     name: str
     path: str
     description: str
     operation: Operation
-    route: RouteFactory
+    resolve: Resolve
+    nothing: tuple[str, str]
     query_forms: tuple[tuple[str, ...], ...] = LOCATION_FORMS
 
     @property
@@ -67,12 +85,25 @@ class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):
         return AreaDescription(self.name, self.path, self.description, self.query_forms)
 
 
-def keys_of(release: OpenRelease, area: str) -> KeySet:
-    """Raises ApiError (404) if the release lacks the area."""
-    keys = release.keys.get(area)
-    if keys is None:
-        raise ApiError("not_found")
-    return keys
+def route_of(area: PartnerArea, answers: Answers) -> ASGIRouteHandler:
+    """The area's GET. Plain ASGI: the framework's own parameters and responses would take longer than the answer."""
+
+    @asgi(area.path, copy_scope=False)
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        def ask(release: OpenRelease) -> ResolvedRequest:
+            keys = release.keys.get(area.name)
+            if keys is None:
+                raise ApiError("not_found")
+            found = area.resolve(keys, scope["query_string"], answers.cursors)
+            if not isinstance(found, Resolved):
+                headers = answers.policy.headers(release.id)
+                raise ApiError("no_matching_records", explain_no_match(found, *area.nothing), headers=headers)
+            return ResolvedRequest(found.query, partial(found.look_up, release.engine), found.outcome)
+
+        reply = await answers.answer(area.name, scope, ask)
+        await reply(scope, receive, send)
+
+    return answer
 
 
 def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:

@@ -3,42 +3,27 @@
 from functools import partial
 from typing import Any
 
-from litestar import asgi
-from litestar.handlers import ASGIRouteHandler
-from litestar.types import Receive, Scope, Send
-
 from service.cache.key import cache_key
-from service.http.answering import Answers, ResolvedRequest
-from service.http.area import Operation, PartnerArea, explain_no_match, keys_of
-from service.http.errors import ApiError
+from service.http.area import Operation, PartnerArea, Resolved
 from service.http.lookups import SampleLookup
 from service.http.query import parse_location
 from warehouse.areas import forecast
+from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease
-from warehouse.places.keyset import Match
+from warehouse.places.keyset import KeySet, Match, NoMatch
 
 PATH = "/v1/population-housing-forecast"
 NAME = forecast.FORECAST_AREA.name
-_NOTHING = ("There are no records of ZIP code {}", "There is no city {} in {}")
 
 
-def forecast_route(answers: Answers) -> ASGIRouteHandler:
-    @asgi(PATH, copy_scope=False)
-    async def population_housing_forecast(scope: Scope, receive: Receive, send: Send) -> None:
-        def ask(release: OpenRelease) -> ResolvedRequest:
-            keys = keys_of(release, NAME)
-            query = parse_location(scope["query_string"])
-            match = keys.resolve(query.zip_code, query.city_name, query.state_code)
-            if not isinstance(match, Match):
-                headers = answers.policy.headers(release.id)
-                raise ApiError("no_matching_records", explain_no_match(match, *_NOTHING), headers=headers)
-            outcome = "answered" if keys.has_figures(match.keys) else "answered_empty"
-            return ResolvedRequest(match.query, lambda: forecast.look_up_forecast(release.engine, match), outcome)
-
-        reply = await answers.answer(NAME, scope, ask)
-        await reply(scope, receive, send)
-
-    return population_housing_forecast
+def resolve(keys: KeySet, query_string: bytes, _: Cursors) -> Resolved | NoMatch:
+    """What a partner's query string asks for. Raises ApiError (400)."""
+    query = parse_location(query_string)
+    match = keys.resolve(query.zip_code, query.city_name, query.state_code)
+    if not isinstance(match, Match):
+        return match
+    outcome = "answered" if keys.has_figures(match.keys) else "answered_empty"
+    return Resolved(match.query, match.keys, lambda engine: forecast.look_up_forecast(engine, match), outcome)
 
 
 def samples(release: OpenRelease, most: int) -> list[SampleLookup]:
@@ -106,5 +91,6 @@ AREA = PartnerArea(
         matched="A match. zip_codes ascend by ZIP code, population by year.",
         examples={"zip_code": EXAMPLE, "without_figures": EXAMPLE_WITHOUT_FIGURES},
     ),
-    route=forecast_route,
+    resolve=resolve,
+    nothing=("There are no records of ZIP code {}", "There is no city {} in {}"),
 )

@@ -2,44 +2,30 @@
 
 from typing import Any
 
-from litestar import asgi
-from litestar.handlers import ASGIRouteHandler
-from litestar.types import Receive, Scope, Send
-
-from service.http.answering import Answers, ResolvedRequest
-from service.http.area import Operation, Parameter, PartnerArea, explain_no_match, keys_of
+from service.http.area import Operation, Parameter, PartnerArea, Resolved
 from service.http.errors import ApiError
 from service.http.query import PageQuery, parse_paged_location
 from warehouse.areas import paging, projects
 from warehouse.areas.paging import CursorError, Cursors, Page
-from warehouse.following import OpenRelease
-from warehouse.places.keyset import Match
+from warehouse.lookup.engine import Engine
+from warehouse.places.keyset import KeySet, Match, NoMatch
 
 PATH = "/v1/development-projects"
 NAME = projects.PROJECTS_AREA.name
-_NOTHING = ("There are no development projects in ZIP code {}", "There are no development projects in {}, {}")
 
 
-def projects_route(answers: Answers) -> ASGIRouteHandler:
-    cursors = answers.cursors
+def resolve(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | NoMatch:
+    """What a partner's query string asks for. Raises ApiError (400)."""
+    query, wanted = parse_paged_location(query_string)
+    match = keys.resolve(query.zip_code, query.city_name, query.state_code)
+    if not isinstance(match, Match):
+        return match
+    page = _page(match.query, wanted, cursors)
 
-    @asgi(PATH, copy_scope=False)
-    async def development_projects(scope: Scope, receive: Receive, send: Send) -> None:
-        def ask(release: OpenRelease) -> ResolvedRequest:
-            keys = keys_of(release, NAME)
-            query, wanted = parse_paged_location(scope["query_string"])
-            match = keys.resolve(query.zip_code, query.city_name, query.state_code)
-            if not isinstance(match, Match):
-                headers = answers.policy.headers(release.id)
-                raise ApiError("no_matching_records", explain_no_match(match, *_NOTHING), headers=headers)
-            page = _page(match.query, wanted, cursors)
-            name = cursors.name(match.query, page)
-            return ResolvedRequest(name, lambda: projects.look_up_projects(release.engine, keys, match, page, cursors))
+    async def look_up(engine: Engine) -> bytes:
+        return await projects.look_up_projects(engine, keys, match, page, cursors)
 
-        reply = await answers.answer(NAME, scope, ask)
-        await reply(scope, receive, send)
-
-    return development_projects
+    return Resolved(cursors.name(match.query, page), match.keys, look_up)
 
 
 def _page(query: str, asked: PageQuery, cursors: Cursors) -> Page:
@@ -112,5 +98,6 @@ AREA = PartnerArea(
         ),
         errors=("invalid_cursor",),
     ),
-    route=projects_route,
+    resolve=resolve,
+    nothing=("There are no development projects in ZIP code {}", "There are no development projects in {}, {}"),
 )

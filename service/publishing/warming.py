@@ -1,8 +1,11 @@
-"""Warms the shared cache before a release goes live; warns if the running instances use another cache, or none."""
+"""Warms the shared cache, before a release goes live or again; warns if the instances use another cache, or none."""
 
+import math
 import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
+
+import msgspec
 
 from config.settings import Settings, SettingsError
 from config.urls import address, same_store
@@ -39,9 +42,34 @@ def warm_release(
         secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=False)
     except SettingsError as error:
         return [make_finding("not-warmed", str(error))]
-    trouble = _warm(url, settings, folder, manifest, progress, Cursors(pepper.cursor_secret(secret)))
-    warnings = [make_finding("not-warmed", trouble)] if trouble is not None else []
+    warnings = []
+    try:
+        _warm(url, settings, folder, manifest, progress, secret, _WARM_SECONDS)
+    except WarmError as error:
+        warnings = [make_finding("not-warmed", str(error))]
     return warnings + _warmed_elsewhere(address(settings.cache_url), instances)
+
+
+class Warmed(msgspec.Struct, frozen=True):
+    """What warming has done."""
+
+    stored: int  # answers
+    warnings: list[Finding]
+
+
+def warm_again(settings: Settings, folder: Path, manifest: Manifest, progress: Callable[[str], None]) -> Warmed:
+    """Puts all answers of a release into the cache once more, however long it takes; `settings.warm` is not asked.
+
+    Raises:
+        WarmError: if there is no cache, or it did not take all.
+        EmbeddedError, SettingsError: if cache or pepper cannot be opened.
+    """
+    url = owner.running_url(settings, "cache")
+    if url is None:
+        raise WarmError("no embedded cache answers here: it runs beside an instance; run this again once one does")
+    secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=False)
+    stored = _warm(url, settings, folder, manifest, progress, secret, math.inf)
+    return Warmed(stored, _warmed_elsewhere(address(settings.cache_url), live_instances(settings.data_path)))
 
 
 def _warm(
@@ -50,21 +78,19 @@ def _warm(
     folder: Path,
     manifest: Manifest,
     progress: Callable[[str], None],
-    cursors: Cursors,
-) -> str | None:
-    """Why warming is incomplete; None if it is complete."""
-    plan = Plan(release=manifest.id, ttl=settings.cache_ttl, seconds=_WARM_SECONDS)
+    secret: bytes,
+    seconds: float,
+) -> int:
+    """Returns how many answers were stored within `seconds`. Raises WarmError if that was not all."""
+    cursors = Cursors(pepper.cursor_secret(secret))
+    plan = Plan(release=manifest.id, ttl=settings.cache_ttl, seconds=seconds)
     answers = (
         (area.name, query, body)
         for area in DATA_AREAS
         if area.name in manifest.areas
         for query, body in area.answers_to_warm(folder, cursors)
     )
-    try:
-        warm(url, plan, answers, lambda stored: progress(f"warming the cache: {stored:,} answers"))
-    except WarmError as error:
-        return str(error)
-    return None
+    return warm(url, plan, answers, lambda stored: progress(f"warming the cache: {stored:,} answers"))
 
 
 def _nothing_warmed(instances: list[InstanceRecord]) -> Finding:
@@ -75,12 +101,17 @@ def _nothing_warmed(instances: list[InstanceRecord]) -> Finding:
 
 
 def _warmed_elsewhere(ours: str, instances: list[InstanceRecord]) -> list[Finding]:
-    host = socket.gethostname()
-    others = [one for one in instances if one.cache is not None and not same_store(one.cache, one.host, ours, host)]
+    others = with_another_cache(ours, instances)
     if not others:
         return []
     message = f"{ours} was warmed, but not every running instance uses that cache; {_slow(others)}"
     return [make_finding("warmed-elsewhere", message, count=len(others), samples=_caches(others), remedy=_remedy())]
+
+
+def with_another_cache(ours: str, instances: Iterable[InstanceRecord]) -> list[InstanceRecord]:
+    """Those of the `instances` whose shared cache is not the one at the address `ours`, as seen from here."""
+    host = socket.gethostname()
+    return [one for one in instances if one.cache is not None and not same_store(one.cache, one.host, ours, host)]
 
 
 def _slow(instances: list[InstanceRecord]) -> str:

@@ -40,6 +40,7 @@ from service.edge.requests.log import RequestLog, share_logged
 from service.edge.requests.watch import RequestWatch
 from service.http.answering import Answers
 from service.http.app import build_litestar
+from service.http.area import route_of
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.docs import PUBLIC_PATH, docs_routes
@@ -204,7 +205,7 @@ class WorkerApp:
         self._answers = answers
         metering = self.metering
         handlers = [
-            *(area.route(answers) for area in AREAS),
+            *(route_of(area, answers) for area in AREAS),
             index_route(self.follower),
             openapi_route(),
             usage_route(metering.report, metering.store, caller),

@@ -9,6 +9,7 @@ from redis import Redis as BlockingRedis
 from redis.exceptions import NoPermissionError
 
 from service.base.terms import Terms, parse_rate
+from service.cache.contents import look_at, survey
 from service.cache.entry import CacheEntry
 from service.cache.key import cache_key
 from service.cache.purging import purge_shared
@@ -220,7 +221,7 @@ async def test_rates_are_kept_beside_the_cache(opened: Opened) -> None:
 
 
 async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) -> None:
-    """Filling, looking up, warming and purging; it sees nothing of the keys."""
+    """Filling, looking up, warming, counting, looking at and purging; it sees nothing of the keys."""
     assert check_answers_redis(url(server, "forecast-cache")) is None
     cache = SharedCache(opened("forecast-cache"), ttl=60)
     key = cache_key("r1", "forecast", "36436")
@@ -228,6 +229,11 @@ async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) ->
     assert (await cache.get(key)).entry == CacheEntry.of(b"{}")
     plan = Plan(release="r2", ttl=60, seconds=5)
     assert warm(url(server, "forecast-cache"), plan, [("forecast", "36436", b"{}")], lambda _: None) == 1
+    found = await survey(opened("forecast-cache"), 60.0, lambda _: None)
+    assert [(one.release, one.entries, one.measured) for one in found.releases] == [("r2", 1, 1), ("r1", 1, 1)]
+    held = await look_at(opened("forecast-cache"), key)
+    assert (held.entry, held.counted) == (CacheEntry.of(b"{}"), False)
+    assert held.seconds is not None
     assert await purge_shared(url(server, "forecast-cache")) == 2
     with BlockingRedis.from_url(url(server, "forecast-cache")) as client, pytest.raises(NoPermissionError):
         client.mget("k:control")

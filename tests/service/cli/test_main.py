@@ -171,9 +171,9 @@ def test_a_group_alone_shows_its_help(cli: Cli, path: tuple[str, ...]) -> None:
 
 def test_an_unknown_command_is_wrong_usage(cli: Cli) -> None:
     """Exit code 2, with the name that is unknown."""
-    done = cli("cache", "flush")
+    done = cli("larder", "empty")
     assert done.code == 2
-    assert "No such command 'cache'" in done.err
+    assert "No such command 'larder'" in done.err
 
 
 def test_the_version_is_told(cli: Cli) -> None:

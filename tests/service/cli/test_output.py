@@ -22,7 +22,9 @@ OF_KEYS += [
 OF_KEYS += [("keys", "rotate", KEY_ID, "--overlap", "7d"), ("keys", "extend", KEY_ID, "--expires", "never")]
 OF_KEYS += [("keys", "change", KEY_ID, "--no-rate")]
 OF_DATA = [("extracts", "list"), ("extracts", "show"), ("extracts", "rollback"), ("extracts", "publish", "{drop}")]
-ALL = [("config",), ("serve",), ("demo",), *OF_KEYS, *OF_DATA]
+OF_CACHE = [("cache", "warm"), ("cache", "stats"), ("cache", "explain", "zip_code=36436")]
+OF_INSTANCES = [("status",), ("cache", "purge", "--yes"), ("requests", "find", "a1"), ("requests", "sample", "1%")]
+ALL = [("config",), ("serve",), ("demo",), ("top",), *OF_KEYS, *OF_DATA, *OF_CACHE, *OF_INSTANCES]
 
 named = pytest.mark.parametrize("arguments", ALL, ids=" ".join)
 as_json = pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
@@ -45,7 +47,7 @@ def test_an_unknown_setting_is_one_line(
     assert not cli.data.exists()
 
 
-@pytest.mark.parametrize("arguments", [*OF_KEYS, *OF_DATA], ids=" ".join)
+@pytest.mark.parametrize("arguments", [*OF_KEYS, *OF_DATA, *OF_CACHE, *OF_INSTANCES], ids=" ".join)
 @as_json
 def test_a_data_folder_that_cannot_be_is_one_line(
     cli: Cli, drop: Path, arguments: tuple[str, ...], more: tuple[str, ...]

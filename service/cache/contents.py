@@ -1,0 +1,147 @@
+"""What the shared cache holds: all of it in numbers, or one entry. Looking changes nothing there."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from redis.asyncio import Redis
+
+from service.cache import entry as envelope
+from service.cache.entry import CacheEntry
+from service.cache.key import EVERY_NAME, FORMAT_VERSION, TRIAL_NAME, CacheKey
+from service.redis.client import RedisStore
+from service.redis.scan import scan
+
+# Names that one command looks at. Redis serves nobody else meanwhile: some 0.2 ms.
+_STEP = 500
+# Of the names that one step finds, at most so many are measured.
+_MEASURED = 10
+
+
+class ReleaseEntries(msgspec.Struct):
+    """The entries of one release. Sizes are of a sample: in Redis' memory, with its own overhead."""
+
+    release: str | None  # id; None: entries of another version's format
+    entries: int = 0
+    measured: int = 0
+    measured_bytes: int = 0
+
+    @property
+    def bytes(self) -> int | None:
+        """Of all entries, estimated."""
+        return round(self.entries * self.measured_bytes / self.measured) if self.measured else None
+
+
+class ServerMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """The memory of the server, with all that is on it."""
+
+    used: int
+    limit: int | None  # None: unlimited
+    policy: str
+    evicted: int  # since it started
+    expired: int  # likewise
+    uptime: float  # seconds
+    names: int  # in all databases
+
+
+class Contents(msgspec.Struct, frozen=True, kw_only=True):
+    """The shared cache as of one look; each entry that was moved meanwhile may be missing or counted twice."""
+
+    releases: tuple[ReleaseEntries, ...]  # newest first
+    complete: bool  # False: the time was up before all names were seen
+    server: ServerMemory
+
+
+async def survey(store: RedisStore, seconds: float, tell: Callable[[int], None]) -> Contents:
+    """Counts the entries for at most about `seconds`, in steps between which Redis serves others.
+
+    Raises:
+        StoreUnavailable: if the cache does not answer, or refuses.
+    """
+    server = _memory(await store.call(lambda client: client.info()))
+    found: defaultdict[str | None, ReleaseEntries] = defaultdict(lambda: ReleaseEntries(None))
+    end, seen, complete = time.monotonic() + seconds, 0, True
+    async for names in scan(store, EVERY_NAME, _STEP):
+        names = [name for name in names if name != TRIAL_NAME.encode()]
+        for name in names:
+            found[_release_of(name)].entries += 1
+        for name, size in zip(names[:_MEASURED], await _sizes(store, names[:_MEASURED]), strict=True):
+            if size is not None:  # it has not expired meanwhile
+                found[_release_of(name)].measured += 1
+                found[_release_of(name)].measured_bytes += size
+        seen += len(names)
+        tell(seen)
+        if time.monotonic() > end:
+            complete = False
+            break
+    releases = sorted(found.items(), key=lambda item: item[0] or "", reverse=True)
+    return Contents(
+        releases=tuple(msgspec.structs.replace(entries, release=release) for release, entries in releases),
+        complete=complete,
+        server=server,
+    )
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """What the shared cache holds under one key."""
+
+    entry: CacheEntry | None  # None: nothing, or something damaged
+    damaged: bool
+    size: int  # bytes, with the envelope
+    seconds: float | None  # until it expires; None if it has gone, or the user may not ask
+    counted: bool  # the look counted as a use of the entry, because the server cannot look without
+
+
+async def look_at(store: RedisStore, key: CacheKey) -> Held:
+    """Raises StoreUnavailable."""
+
+    async def ask(client: Redis) -> list[Any]:
+        # one connection for all: it is the connection that does not touch what it reads
+        async with client.pipeline(transaction=False) as pipeline:
+            pipeline.execute_command("CLIENT", "NO-TOUCH", "ON")
+            pipeline.mget(key.name)
+            pipeline.pttl(key.name)
+            pipeline.execute_command("CLIENT", "NO-TOUCH", "OFF")
+            return await pipeline.execute(raise_on_error=False)
+
+    untouched, values, left, _ = await store.call(ask)
+    if isinstance(values, Exception):
+        raise store.failed(values, answered=True)
+    value = values[0]
+    entry = None if value is None else envelope.decode(value, key.digest)
+    return Held(
+        entry=entry,
+        damaged=value is not None and entry is None,
+        size=len(value or b""),
+        seconds=left / 1000 if isinstance(left, int) and left >= 0 else None,
+        counted=isinstance(untouched, Exception),
+    )
+
+
+async def _sizes(store: RedisStore, names: list[bytes]) -> list[int | None]:
+    async def ask(client: Redis) -> list[int | None]:
+        async with client.pipeline(transaction=False) as pipeline:
+            for name in names:
+                pipeline.memory_usage(name)
+            return await pipeline.execute()
+
+    return await store.call(ask) if names else []
+
+
+def _release_of(name: bytes) -> str | None:
+    version, _, rest = name.decode(errors="replace").removeprefix("c:").partition(":")
+    return rest.rpartition(":")[0] if version == str(FORMAT_VERSION) else None
+
+
+def _memory(said: dict[str, Any]) -> ServerMemory:
+    return ServerMemory(
+        used=int(said.get("used_memory", 0)),
+        limit=int(said.get("maxmemory", 0)) or None,
+        policy=str(said.get("maxmemory_policy", "unknown")),
+        evicted=int(said.get("evicted_keys", 0)),
+        expired=int(said.get("expired_keys", 0)),
+        uptime=float(said.get("uptime_in_seconds", 0)),
+        names=sum(int(each["keys"]) for name, each in said.items() if name.startswith("db") and isinstance(each, dict)),
+    )

@@ -1,0 +1,1 @@
+"""forecast cache: the shared cache, and what it has of one query."""

@@ -1,0 +1,63 @@
+"""forecast cache: the group, and purging. The other commands are in warm.py, stats.py and explain.py."""
+
+import click
+
+from service.cli.cache.explain import explain_query
+from service.cli.cache.stats import stats
+from service.cli.cache.warm import warm_cache
+from service.cli.instances.chosen import ask_all, targets_or_fail, tell_unasked, url_option
+from service.cli.output import json_option, load_settings, print_json, reports_errors, stdout
+from service.operators.actions import Purged
+
+_PURGE_SECONDS = 60.0
+
+
+@click.group()
+def cache() -> None:
+    """Warm, show, explain and purge the caches.
+
+    Each worker has a near cache in its memory; all share one in Redis (FORECAST_CACHE_URL). Entries never become wrong:
+    their release is part of their key.
+
+    \b
+    Examples:
+      forecast cache warm
+      forecast cache stats
+      forecast cache explain 'zip_code=90210'
+    """
+
+
+for _command in (warm_cache, stats, explain_query):
+    cache.add_command(_command)
+
+
+@cache.command()
+@click.confirmation_option(
+    prompt="Partners are answered from the warehouse, more slowly, until the caches fill. Go on?"
+)
+@url_option
+@json_option
+@reports_errors
+def purge(url: str | None, as_json: bool) -> None:
+    """Empty the shared cache and the near caches.
+
+    Frees memory, and removes entries that you do not trust. Publishing needs no purge. Asks the instances on the data
+    folder, each of which empties its own near caches; the token is FORECAST_OPERATOR_WRITE_TOKEN.
+
+    Exit codes: 0 done, 1 failed or declined, 2 wrong usage.
+
+    \b
+    Examples:
+      forecast cache purge
+      forecast cache purge --yes --json
+    """
+    settings = load_settings().settings
+    found = targets_or_fail(settings, url, as_json=as_json)
+    asked = ask_all(settings, found, lambda client: client.post("/caches/purge", {}, Purged, _PURGE_SECONDS))
+    if as_json:
+        done = [{"url": one.url, "purged": one.answer, "error": one.error and str(one.error)} for one in asked]
+        print_json({"instances": done})
+    for one in asked if not as_json else ():
+        if one.answer is not None:
+            stdout().print(f"{one.name}: {one.answer.near:,} near and {one.answer.shared:,} shared answers are gone.")
+    tell_unasked(asked)

@@ -1,0 +1,136 @@
+"""forecast cache explain"""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import click
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from config.durations import in_words
+from config.settings import Settings
+from service.cli.cache.explanation import Explanation, explain
+from service.cli.cache.other_caches import other_caches, warn
+from service.cli.output import data_folder_member, json_option, load_settings, print_json, reports_errors, stdout
+from service.cli.words import many
+from service.http.area import PartnerArea
+from service.http.areas import AREAS
+from service.reports.wording import visible
+from warehouse.releases.instances import InstanceRecord, live_instances
+
+_SHOWN_ENTRIES = 8
+_BY_NAME = {area.name: area for area in AREAS}
+
+
+@click.command(name="explain")
+@click.argument("query")
+@click.option("--area", type=click.Choice(list(_BY_NAME)), help="The data area. Default: forecast, or QUERY's path.")
+@json_option
+@reports_errors
+def explain_query(query: str, area: str | None, as_json: bool) -> None:
+    """Explain where a query is answered from, and why.
+
+    QUERY is a query string, or a whole path or URL. Reads it as a partner's request is read and shows its canonical
+    form, the release, the cache key, whether the shared cache has the answer, the file that a look-up reads, and the
+    headers that follow. Changes nothing: nothing is looked up or stored, and looking at the shared cache does not count
+    as a use of the entry (before Redis 7.2 it does). Near caches cannot be seen from outside.
+
+    Exit codes: 0 explained, whatever the answer is, 1 failed or no release, 2 wrong usage.
+
+    \b
+    Examples:
+      forecast cache explain 'zip_code=90210'
+      forecast cache explain 'city_name=St. Louis&state_code=MO' --json
+      forecast cache explain '/v1/development-projects?zip_code=94103'
+    """
+    chosen, query_string = _asked(query, area)
+    settings = load_settings().settings
+    found = explain(settings, chosen, query_string)
+    instances = live_instances(settings.data_path)
+    if as_json:
+        print_json(msgspec.structs.asdict(found) | data_folder_member(settings))
+    else:
+        _print(found, settings, instances)
+    warn([*_behind(found.release, instances), *other_caches(settings, instances)])
+
+
+def _asked(query: str, area: str | None) -> tuple[PartnerArea, bytes]:
+    """The area and the raw query string of what was typed."""
+    text = query.strip()
+    path = ""
+    if text.startswith(("/", "http://", "https://")):
+        parts = urlsplit(text)
+        path, text = parts.path.rstrip("/"), parts.query
+    named = next((one for one in AREAS if one.path == path), None)
+    if path and named is None:
+        raise click.UsageError(f"there is no data area at {path}; there are {', '.join(one.path for one in AREAS)}")
+    if named is not None and area not in (None, named.name):
+        raise click.UsageError(f"{path} is the area {named.name}: leave out --area, or the path")
+    return named or _BY_NAME[area or AREAS[0].name], text.removeprefix("?").encode(errors="surrogateescape")
+
+
+def _print(found: Explanation, settings: Settings, instances: list[InstanceRecord]) -> None:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for name, text in (*_answer(found), *_tiers(found, settings, instances), *_headers(found)):
+        table.add_row(name, Text(visible(text)))
+    stdout().print(table)
+
+
+def _answer(found: Explanation) -> Iterator[tuple[str, str]]:
+    yield "area", found.area
+    yield "release", found.release
+    if found.query is None:
+        yield "answer", f"{found.status} {found.outcome}: {found.detail}"
+        return
+    yield "answer", f"{found.status} {found.outcome}{' (no figures)' if found.outcome == 'answered_empty' else ''}"
+    yield "canonical", found.query.replace("\n", " / ")
+    yield "cache key", found.cache_key or ""
+
+
+def _tiers(found: Explanation, settings: Settings, instances: list[InstanceRecord]) -> Iterator[tuple[str, str]]:
+    if found.tier == "key set":
+        yield "from", "the release's key set, in each worker's memory: no cache and no file is asked"
+    elif found.tier is None:
+        yield "from", "nothing is looked up: the request is refused as it is read"
+    if found.query is None:
+        return
+    near = _near(settings, instances)
+    yield "near caches", near or "none: no instance runs on this data folder, or FORECAST_NEAR_CACHE_BYTES is 0"
+    yield "shared cache", _shared(found)
+    listed = ", ".join(found.entries[:_SHOWN_ENTRIES]) + (", …" if len(found.entries) > _SHOWN_ENTRIES else "")
+    yield "warehouse", f"{many(len(found.entries), 'entry', 'entries')} ({listed}) of {found.file}"
+    first = "a near cache, if the worker that is asked has it; else " if near else ""
+    yield "from", f"{first}{'the shared cache' if found.tier == 'shared' else 'the warehouse, and into both caches'}"
+
+
+def _near(settings: Settings, instances: list[InstanceRecord]) -> str:
+    """What can be said of near caches; empty if there are none."""
+    if settings.near_cache_bytes == 0 or not any(one.releases for one in instances):
+        return ""
+    return f"unknown from outside: a worker that answered this in the last {in_words(settings.near_cache_ttl)} has it"
+
+
+def _shared(found: Explanation) -> str:
+    if found.shared == "away":
+        return f"cannot be asked: {found.problem}"
+    if found.shared == "miss":
+        return "does not have it: a look-up stores it"
+    if found.shared == "damaged":
+        return f"has {found.entry_bytes:,} bytes that are not this entry: they count as a miss and are replaced"
+    ends = "" if found.expires_in is None else f", for {in_words(found.expires_in)} more"
+    note = "; this look counted as a use of it" if found.counted else ""
+    return f"has it: {found.entry_bytes:,} bytes, {found.body_bytes:,} of them the body{ends}{note}"
+
+
+def _headers(found: Explanation) -> Iterator[tuple[str, str]]:
+    for number, (name, value) in enumerate(found.headers.items()):
+        yield "" if number else "headers", f"{name}: {value}"
+
+
+def _behind(release: str, instances: list[InstanceRecord]) -> list[str]:
+    """Where an instance would answer from another release than this says."""
+    behind = [one for one in instances if one.releases and not one.serves(release)]
+    return [f"instance {one.pid} on {one.host} does not serve {release} yet" for one in behind]

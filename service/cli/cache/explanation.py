@@ -1,0 +1,149 @@
+"""How one query would be answered now: read as a partner's request is read, with nothing asked for or filled."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from config.settings import Settings, SettingsError
+from service.cache.contents import look_at
+from service.cache.entry import CacheEntry
+from service.cache.key import CacheKey, cache_key
+from service.cache.read_through import Fetched
+from service.cli.stores import with_cache
+from service.http.area import PartnerArea, Resolved, explain_no_match
+from service.http.caching import CachePolicy
+from service.http.errors import CODES, NO_STORE, ApiError
+from service.http.head import RequestHead
+from service.http.reply import Header
+from service.keys import pepper
+from service.redis.errors import StoreUnavailable
+from warehouse.areas.data_area import DataArea
+from warehouse.areas.paging import Cursors
+from warehouse.areas.registry import DATA_AREAS
+from warehouse.releases.catalog import Catalog, Manifest
+
+Tier = Literal["shared", "warehouse", "key set"]
+
+# In place of an entry that only a look-up would tell.
+_UNKNOWN = CacheEntry(b"", b"", b"")
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """What one query means in the current release, and where its answer would come from if no near cache has it."""
+
+    area: str
+    release: str
+    status: int
+    outcome: str  # as requests are counted: `answered`, or the error's code
+    detail: str | None = None  # of an error
+    tier: Tier | None = None  # None: refused before anything is looked up
+    query: str | None = None  # canonical
+    cache_key: str | None = None
+    shared: Literal["hit", "miss", "damaged", "away"] | None = None
+    problem: str | None = None  # why the shared cache cannot be asked
+    expires_in: float | None = None  # seconds
+    entry_bytes: int | None = None
+    body_bytes: int | None = None
+    counted: bool = False  # looking counted as a use of the entry
+    file: str | None = None  # of the release, that a look-up reads
+    entries: tuple[str, ...] = ()  # keys of the file's entries that make up the answer
+    headers: dict[str, str] = {}  # of the answer, as far as they can be told
+
+
+def explain(settings: Settings, area: PartnerArea, query_string: bytes) -> Explanation:
+    """Explains a raw query string.
+
+    Raises:
+        NoReleaseError, CatalogError: if there is no current release, or it cannot be read.
+        SettingsError: if the cursors' secret, which is part of a page's key, is not here.
+    """
+    catalog = Catalog(settings.data_path)
+    manifest = catalog.current()
+    policy = CachePolicy(settings.max_age)
+    try:
+        found = _resolved(settings, catalog.folder(manifest.id), manifest, area, query_string)
+    except ApiError as error:
+        return _error(area, manifest, error)
+    if isinstance(found, str):
+        missing = ApiError("no_matching_records", found, headers=policy.headers(manifest.id))
+        return msgspec.structs.replace(_error(area, manifest, missing), tier="key set")
+    key = cache_key(manifest.id, area.name, found.query)
+    matched = Explanation(
+        area=area.name,
+        release=manifest.id,
+        status=200,
+        outcome=found.outcome,
+        query=found.query,
+        cache_key=key.name,
+        file=str(catalog.folder(manifest.id) / _data_area(area).entries),
+        entries=found.keys,
+    )
+    return _with_cache(matched, settings, key, policy)
+
+
+def _resolved(
+    settings: Settings, folder: Path, manifest: Manifest, area: PartnerArea, query_string: bytes
+) -> Resolved | str:
+    """What the query asks for; why nothing matches, if nothing does. Raises ApiError."""
+    if area.name not in manifest.areas:
+        raise ApiError("not_found", f"Release {manifest.id} does not have the area {area.name}.")
+    found = area.resolve(_data_area(area).keys_in(folder), query_string, _cursors(settings, area))
+    return found if isinstance(found, Resolved) else explain_no_match(found, *area.nothing)
+
+
+def _cursors(settings: Settings, area: PartnerArea) -> Cursors:
+    if not area.operation.parameters:  # there are no pages
+        return Cursors(b"")
+    if settings.keys_pepper is None and not pepper.file_of(settings.data_path).exists():
+        raise SettingsError(
+            f"a page's cache key contains a mark of the pepper, which is not in {settings.data_path.absolute()}: "
+            "set FORECAST_KEYS_PEPPER_FILE as for the instances"
+        )
+    return Cursors(pepper.cursor_secret(pepper.obtain(settings.keys_pepper, settings.data_path, create=False)))
+
+
+def _data_area(area: PartnerArea) -> DataArea:
+    return next(one for one in DATA_AREAS if one.name == area.name)
+
+
+def _with_cache(matched: Explanation, settings: Settings, key: CacheKey, policy: CachePolicy) -> Explanation:
+    """Adds what the shared cache has, and the headers that follow."""
+    held, problem = None, None
+    try:
+        held = with_cache(settings, lambda store: look_at(store, key))
+    except StoreUnavailable as error:
+        problem = str(error)
+    entry = held.entry if held is not None else None
+    tier: Literal["shared", "warehouse"] = "warehouse" if entry is None else "shared"
+    fetched = Fetched(entry or _UNKNOWN, tier, bypassed=held is None)
+    reply = policy.answer(RequestHead("", 0.0), fetched, key.release, matched.outcome)
+    headers = _shown(header for header in reply.headers if entry is not None or header[0] != b"etag")
+    explained = msgspec.structs.replace(matched, tier=tier, headers=headers, problem=problem)
+    if held is None:
+        return msgspec.structs.replace(explained, shared="away")
+    return msgspec.structs.replace(
+        explained,
+        shared="damaged" if held.damaged else "miss" if entry is None else "hit",
+        expires_in=held.seconds,
+        entry_bytes=held.size or None,
+        body_bytes=None if entry is None else len(entry.body),
+        counted=held.counted and held.size > 0,
+    )
+
+
+def _error(area: PartnerArea, manifest: Manifest, error: ApiError) -> Explanation:
+    status, advice = CODES[error.code]
+    return Explanation(
+        area=area.name,
+        release=manifest.id,
+        status=status,
+        outcome=error.code,
+        detail=error.detail or advice,
+        headers=_shown(error.headers or (NO_STORE,)),
+    )
+
+
+def _shown(headers: Iterable[Header]) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in headers}

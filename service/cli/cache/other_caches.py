@@ -1,0 +1,25 @@
+"""Warns where the shared cache of the settings is not the one that instances use."""
+
+from collections.abc import Iterable
+
+from rich.markup import escape
+
+from config.settings import Settings
+from config.urls import address
+from service.cli.output import shown, stderr
+from service.publishing.warming import with_another_cache
+from warehouse.releases.instances import InstanceRecord
+
+
+def other_caches(settings: Settings, instances: list[InstanceRecord]) -> list[str]:
+    """A sentence for each of the `instances` that uses another cache than this command."""
+    others = with_another_cache(address(settings.cache_url), instances)
+    return [
+        f"instance {one.pid} on {one.host} uses another cache, {one.cache}: set FORECAST_CACHE_URL as it has it"
+        for one in others
+    ]
+
+
+def warn(sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        stderr().print(f"[yellow]warning[/] {escape(shown(sentence))}", soft_wrap=True)

@@ -1,0 +1,130 @@
+"""forecast cache stats"""
+
+from collections.abc import Iterator, Sequence
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from config.durations import in_words
+from config.settings import Settings
+from config.urls import address
+from service.cache.contents import Contents, ReleaseEntries, survey
+from service.cli.cache.other_caches import other_caches, warn
+from service.cli.instances.chosen import Asked, ask_all, targets
+from service.cli.output import (
+    data_folder_member,
+    json_option,
+    load_settings,
+    print_json,
+    reports_errors,
+    stderr,
+    stdout,
+)
+from service.cli.stores import with_cache
+from service.cli.words import many, size
+from service.operators.overview import Overview
+from service.reports import terminal
+from service.reports.text_table import text_table
+from service.reports.wording import visible
+from warehouse.releases.catalog import Catalog
+from warehouse.releases.instances import live_instances
+
+
+@click.command()
+@click.option("--seconds", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Count for this long.")
+@json_option
+@reports_errors
+def stats(seconds: float, as_json: bool) -> None:
+    """Show what the caches hold, by release, and their memory.
+
+    Entries of the shared cache are counted by SCAN, in steps between which Redis serves others; their bytes are
+    estimated from a sample. The memory is the server's, with whatever else is on it. Of near caches, each worker of the
+    instances on the data folder tells its own.
+
+    Exit codes: 0 shown, 1 the shared cache cannot be asked, 2 wrong usage.
+
+    \b
+    Examples:
+      forecast cache stats
+      forecast cache stats --seconds 60 --json
+    """
+    settings = load_settings().settings
+    with terminal.progress(stderr()) as tell:
+        found = with_cache(
+            settings, lambda store: survey(store, seconds, lambda names: tell(f"counting: {names:,} entries"))
+        )
+    near = ask_all(settings, targets(settings, None), lambda client: client.get("/overview", Overview))
+    if as_json:
+        print_json(_as_json(settings, found, near) | data_folder_member(settings))
+    else:
+        _print(settings, found, near)
+    warn(other_caches(settings, live_instances(settings.data_path)))
+
+
+def _print(settings: Settings, found: Contents, near: Sequence[Asked[Overview]]) -> None:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for name, text in (("shared cache", address(settings.cache_url)), *_server(found), *_near(near)):
+        table.add_row(name, Text(visible(text)))
+    console = stdout()
+    console.print(table)
+    console.print()
+    if not found.releases:
+        console.print("The shared cache holds no entries.")
+        return
+    listed = text_table("release", "state", "entries", "about", numeric=("entries", "about"))
+    for one in found.releases:
+        name = one.release or "(another version's)"
+        listed.add_row(name, _state(settings, one), f"{one.entries:,}", size(one.bytes))
+    console.print(listed)
+    if not found.complete:
+        console.print("The time was up before all entries were seen: --seconds counts for longer.", style="yellow")
+
+
+def _server(found: Contents) -> Iterator[tuple[str, str]]:
+    server = found.server
+    limit = "no limit" if server.limit is None else f"of {size(server.limit)}"
+    yield "memory", f"{size(server.used)}, {limit}, maxmemory-policy {server.policy}"
+    up = in_words(server.uptime)
+    yield "evicted", f"{server.evicted:,}, and {server.expired:,} expired, since it started {up} ago"
+
+
+def _near(asked: Sequence[Asked[Overview]]) -> Iterator[tuple[str, str]]:
+    if not asked:
+        yield "near caches", "none: no instance runs on this data folder"
+    for one in asked:
+        if one.answer is None:
+            yield "near caches", f"unknown: {one.name} cannot be asked: {one.error}"
+            continue
+        for worker in one.answer.workers:
+            holds = f"{many(worker.near_entries, 'entry', 'entries')}, {size(worker.near_bytes)}"
+            yield "near cache", f"{holds}, of worker {worker.pid} of {one.name}"
+
+
+def _state(settings: Settings, one: ReleaseEntries) -> str:
+    catalog = Catalog(settings.data_path)
+    pointer = catalog.pointer()
+    if pointer is not None and one.release in (pointer.release, pointer.previous):
+        return "current" if one.release == pointer.release else "previous"
+    return "kept" if one.release in catalog.names() else "gone"
+
+
+def _as_json(settings: Settings, found: Contents, near: Sequence[Asked[Overview]]) -> dict[str, object]:
+    return {
+        "cache": address(settings.cache_url),
+        "server": found.server,
+        "complete": found.complete,
+        "releases": [
+            {"release": one.release, "state": _state(settings, one), "entries": one.entries, "bytes": one.bytes}
+            for one in found.releases
+        ],
+        "near_caches": [_near_as_json(one) for one in near],
+    }
+
+
+def _near_as_json(one: Asked[Overview]) -> dict[str, object]:
+    workers = () if one.answer is None else one.answer.workers
+    said = [{"pid": each.pid, "entries": each.near_entries, "bytes": each.near_bytes} for each in workers]
+    return {"url": one.url, "error": None if one.error is None else str(one.error), "workers": said}

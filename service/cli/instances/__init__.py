@@ -1,0 +1,1 @@
+"""Running instances as commands find and ask them."""

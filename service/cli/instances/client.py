@@ -1,0 +1,125 @@
+"""Asks one operators' listener. Every question ends within its time, and every failure is a sentence."""
+
+import socket
+import time
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from config.settings import Settings
+
+TIMEOUT_SECONDS = 2.0
+_MOST_BYTES = 8 << 20  # of an answer
+_CHUNK_BYTES = 1 << 16
+_READ, _WRITE = "FORECAST_OPERATOR_READ_TOKEN", "FORECAST_OPERATOR_WRITE_TOKEN"
+
+T = TypeVar("T")
+
+
+class AskError(Exception):
+    """An instance could not be asked, or refused. `code` is the listener's own, if it gave one."""
+
+    def __init__(self, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    """The members of an error that a person needs."""
+
+    code: str
+    detail: str
+
+
+class OperatorsClient:
+    """Asks the listener at `url`, with the tokens of the `settings`. Made for one command; each question connects anew.
+
+    No proxy is asked, and no redirect is followed: a token must reach nobody else.
+    """
+
+    def __init__(self, url: str, settings: Settings) -> None:
+        self.url = url.rstrip("/")
+        self._read = settings.operator_read_token or settings.operator_write_token
+        self._write = settings.operator_write_token
+
+    def get(self, path: str, kind: type[T]) -> T:
+        """The answer to GET `path`. Raises AskError."""
+        return self._ask("GET", path, None, self._read, kind, TIMEOUT_SECONDS)
+
+    def post(self, path: str, body: Any, kind: type[T], seconds: float = TIMEOUT_SECONDS) -> T:
+        """The answer to POST `path` with `body` as JSON. Raises AskError."""
+        if self._write is None:
+            raise AskError(f"this changes something: set {_WRITE} to the instance's write token")
+        return self._ask("POST", path, msgspec.json.encode(body), self._write, kind, seconds)
+
+    def _ask(self, method: str, path: str, body: bytes | None, token: str | None, kind: type[T], seconds: float) -> T:
+        headers = {"Accept": "application/json", "Connection": "close"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        status, answer = self._exchange(method, path, body, headers, seconds)
+        if status >= 400:
+            raise self._refused(status, answer, method)
+        try:
+            return msgspec.json.decode(answer, type=kind)
+        except msgspec.ValidationError:
+            raise AskError(f"{self.url} is of another version than this command") from None
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise self._foreign() from None
+
+    def _exchange(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], seconds: float
+    ) -> tuple[int, bytes]:
+        end = time.monotonic() + seconds
+        parts = urlsplit(self.url)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        connection = kind(parts.hostname or "", parts.port, timeout=seconds)
+        try:
+            connection.request(method, f"{parts.path}{path}", body, headers)
+            response = connection.getresponse()
+            return response.status, self._body(response, end)
+        except TimeoutError:
+            raise AskError(f"{self.url} does not answer within {seconds:g} s") from None
+        except ConnectionRefusedError:
+            raise AskError(f"nothing listens at {self.url}") from None
+        except ConnectionError:  # also where it closes without an answer
+            raise AskError(f"{self.url} closed the connection without an answer") from None
+        except socket.gaierror:
+            raise AskError(f"there is no host {parts.hostname}") from None
+        except OSError as error:
+            raise AskError(f"{self.url} cannot be reached: {error.strerror or error}") from None
+        except HTTPException:
+            raise self._foreign() from None
+        finally:
+            connection.close()
+
+    def _body(self, response: HTTPResponse, end: float) -> bytes:
+        found = b""
+        while chunk := response.read1(_CHUNK_BYTES):
+            found += chunk
+            if len(found) > _MOST_BYTES:
+                raise self._foreign()
+            if time.monotonic() > end:
+                raise TimeoutError
+        return found
+
+    def _refused(self, status: int, answer: bytes, method: str) -> AskError:
+        try:
+            problem = msgspec.json.decode(answer, type=_Problem)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return self._foreign()
+        missing = "has no write token" if method == "POST" else "is of an earlier version"
+        said = {
+            "missing_token": f"{self.url} wants a token: set {_READ} to the instance's read token",
+            "invalid_token": f"{self.url} does not know the token that {_READ} or {_WRITE} holds",
+            "not_permitted": f"{self.url} lets this token only read: set {_WRITE} to the instance's write token",
+            "missing_api_key": f"{self.url} is a partners' listener: give the operators' (FORECAST_OPERATOR_PORT)",
+            "not_found": f"{self.url} does not offer this: it {missing}",
+        }.get(problem.code, f"{self.url} answers {status}: {problem.detail}")
+        return AskError(said, problem.code)
+
+    def _foreign(self) -> AskError:
+        return AskError(f"what answers at {self.url} is not an operators' listener")

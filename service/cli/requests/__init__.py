@@ -1,0 +1,1 @@
+"""forecast requests: what the request log knows."""

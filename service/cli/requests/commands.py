@@ -1,0 +1,143 @@
+"""forecast requests: one request in the log of the running instances, and how many requests are logged."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+import click
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from service.base.seen import LoggedRequest
+from service.cli.instances.chosen import Asked, ask_all, targets_or_fail, tell_unasked, url_option
+from service.cli.instances.client import AskError, OperatorsClient
+from service.cli.output import fail, json_option, load_settings, print_json, reports_errors, stdout
+from service.cli.words import percent
+from service.http.head import MOST_REQUEST_ID, valid_request_id
+from service.operators.live import Sampling
+from service.reports.wording import visible
+
+Found = Asked[list[LoggedRequest]]
+
+
+class Share(click.ParamType[float]):
+    """The type of an argument that takes `0.01` or `1%`."""
+
+    name = "rate"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value).strip()
+        try:
+            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            share = -1.0
+        if not 0 <= share <= 1:
+            self.fail(f"{value!r} is not a share; give 0.01 or 1%, at most 1", param, ctx)
+        return share
+
+
+@click.group()
+def requests() -> None:
+    """Find a request in the log, and set how many are logged.
+
+    Errors and slow requests are always logged, the others at the sampling rate. Each instance remembers its newest
+    lines.
+
+    \b
+    Examples:
+      forecast requests find 9f2c71aa03b54e6fd0181a2b3c4d5e6f
+      forecast requests sample 10%
+    """
+
+
+@requests.command()
+@click.argument("request_id")
+@url_option
+@json_option
+@reports_errors
+def find(request_id: str, url: str | None, as_json: bool) -> None:
+    """Show what the log knows of one request.
+
+    REQUEST_ID is the X-Request-Id of an answer, and the request_id of an error. Asks the instances on the data folder.
+
+    Exit codes: 0 found, 1 no instance that was asked knows it, or one could not be asked, 2 wrong usage.
+
+    \b
+    Examples:
+      forecast requests find 9f2c71aa03b54e6fd0181a2b3c4d5e6f
+      forecast requests find 9f2c71aa03b54e6fd0181a2b3c4d5e6f --json
+    """
+    if not valid_request_id(request_id.encode(errors="surrogateescape")):
+        fail(f"{request_id!r} is not a request id: at most {MOST_REQUEST_ID} of A-Z a-z 0-9 . _ -", as_json=as_json)
+    settings = load_settings().settings
+    asked = ask_all(settings, targets_or_fail(settings, url, as_json=as_json), lambda client: _find(client, request_id))
+    found = [(one, line) for one in asked for line in one.answer or ()]
+    unasked = "; ".join(f"{one.name}: {one.error}" for one in asked if one.error is not None)
+    if not found:
+        known = (
+            f"; {unasked}" if unasked else ", which is sampled: `forecast requests sample 100%` logs all from now on"
+        )
+        fail(f"request {request_id} is not in the log{known}", as_json=as_json)
+    if as_json:
+        print_json([{"instance": one.url, **msgspec.to_builtins(line)} for one, line in found])
+    else:
+        _print(found)
+    tell_unasked(asked)
+
+
+@requests.command()
+@click.argument("rate", type=Share())
+@url_option
+@json_option
+@reports_errors
+def sample(rate: float, url: str | None, as_json: bool) -> None:
+    """Set the share of requests that are logged, until the restart.
+
+    RATE is a share like 0.01 or 1%. 0 logs errors and slow requests alone. Sets it in the instances on the data folder;
+    the token is FORECAST_OPERATOR_WRITE_TOKEN.
+
+    Exit codes: 0 set, 1 failed, 2 wrong usage.
+
+    \b
+    Examples:
+      forecast requests sample 10%
+      forecast requests sample 0 --url http://10.0.0.7:8001
+    """
+    settings = load_settings().settings
+    found = targets_or_fail(settings, url, as_json=as_json)
+    asked = ask_all(settings, found, lambda client: client.post("/log/sampling", Sampling(rate), Sampling))
+    if as_json:
+        print_json(
+            [{"url": one.url, "rate": one.answer and one.answer.rate, "error": _text(one.error)} for one in asked]
+        )
+    for one in asked if not as_json else ():
+        if one.answer is not None:
+            stdout().print(f"{one.name} logs {percent(one.answer.rate)} of its requests now.")
+    tell_unasked(asked)
+
+
+def _find(client: OperatorsClient, request_id: str) -> list[LoggedRequest]:
+    try:
+        return client.get(f"/requests/{quote(request_id)}", list[LoggedRequest])
+    except AskError as error:
+        if error.code == "no_such_request":
+            return []
+        raise
+
+
+def _print(found: Sequence[tuple[Found, LoggedRequest]]) -> None:
+    for number, (one, line) in enumerate(found):
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True, style="dim")
+        table.add_column(overflow="fold")
+        if number:
+            stdout().print()
+        table.add_row("instance", Text(visible(one.name)))
+        for name, value in msgspec.to_builtins(line).items():
+            table.add_row(name.replace("_", " "), Text(visible(str(value))))
+        stdout().print(table)
+
+
+def _text(error: AskError | None) -> str | None:
+    return None if error is None else str(error)

@@ -1,0 +1,49 @@
+"""forecast status"""
+
+import sys
+
+import click
+
+from service.cli.instances.chosen import ask_all, targets_or_fail, url_option
+from service.cli.output import FAILED, fail, json_option, load_settings, print_json, reports_errors, stdout
+from service.cli.status.screen import screen
+from service.cli.status.several import as_json_of, ask_overview, overall, screen_of_several
+
+# Exit codes beside those of all commands: 2 and 3 mean something else already.
+DEGRADED = 4
+UNAVAILABLE = 5
+_CODES = {"ok": 0, "degraded": DEGRADED, "unavailable": UNAVAILABLE, None: FAILED}
+
+
+@click.command()
+@url_option
+@json_option
+@reports_errors
+def status(url: str | None, as_json: bool) -> None:
+    """Show whether all is well, from which tier and how fast.
+
+    One screen: what is wrong and since when; hit rate by tier, requests, errors and latency of the last minute and
+    hour; release, workers, both Redis, warehouse, inbox. Asks the instances on the data folder, each for at most 2 s,
+    with the token in FORECAST_OPERATOR_READ_TOKEN or FORECAST_OPERATOR_WRITE_TOKEN. Several get a line each; together
+    they are degraded, not unavailable, as long as one of them serves partners.
+
+    Exit codes: 0 all is well, 1 no instance runs or none can be asked, 2 wrong usage, 4 degraded, 5 unavailable.
+
+    \b
+    Examples:
+      forecast status
+      forecast status --url http://10.0.0.7:8001 --json
+      forecast status --json | jq -r .sentence
+    """
+    settings = load_settings().settings
+    asked = ask_all(settings, targets_or_fail(settings, url, as_json=as_json), ask_overview)
+    said = overall(asked)
+    if as_json:
+        print_json(as_json_of(asked))
+    elif said.level is None and len(asked) == 1:
+        fail(said.sentence)
+    elif len(asked) > 1:
+        stdout().print(screen_of_several(asked))
+    elif asked[0].answer is not None:
+        stdout().print(screen(asked[0].answer))
+    sys.exit(_CODES[said.level])

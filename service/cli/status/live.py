@@ -1,0 +1,125 @@
+"""The screen of `forecast top`: what `status` shows, the last second beside it, and who asks for what."""
+
+from collections.abc import Iterator
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from service.cli.status.screen import facts, hit_rates, parts, traffic, verdict
+from service.cli.status.watch import Watch
+from service.cli.words import clock, since
+from service.operators.overview import HitRate, Overview, Point, Ranked, Rankings, Traffic
+from service.reports.wording import visible
+
+_PARTS = ("statuses", "workers", "key store", "shared cache", "warehouse", "inbox")
+_EVENTS = 4
+
+Ranking = tuple[str, tuple[Ranked, ...]]
+
+
+def live_screen(watch: Watch, console: Console, now: float) -> RenderableType:
+    """At most as high as the terminal."""
+    seen = watch.seen
+    away = _away(watch, now)
+    if seen is None:
+        return Group(*away, Text(), _footer(watch))
+    about = facts(row for row in parts(seen) if row[0] in _PARTS)
+    top = Group(*away, verdict(seen.verdict, seen.at), Text(), _figures(seen), Text(), about, Text())
+    rest = console.size.height - len(console.render_lines(top)) - 1
+    return Group(top, *_lists(seen, rest), _footer(watch))
+
+
+def _away(watch: Watch, now: float) -> list[Text]:
+    if watch.away_since is None:
+        return []
+    text = Text(f"Not reachable {since(watch.away_since, now)}: {watch.problem}", "bold red")
+    return [text.append(f"\nWhat follows is of {clock(watch.seen.at)} UTC.", "dim") if watch.seen else text]
+
+
+def _figures(seen: Overview) -> Table:
+    both = Table.grid(padding=(0, 2, 0, 0))
+    both.add_row(
+        hit_rates({"1 s": _hits(seen.latest), "1 min": seen.hit_rate_now, "1 h": seen.hit_rate_hour}),
+        traffic({"1 s": _requests(seen.latest), "1 min": seen.traffic_now, "1 h": seen.traffic_hour}),
+    )
+    return both
+
+
+def hit_rate(latest: Point) -> float | None:
+    """The share of answers from a cache; None if there were none."""
+    found = latest.near + latest.shared
+    answers = found + latest.warehouse
+    return found / answers if answers else None
+
+
+def _hits(latest: Point) -> HitRate:
+    """One second's rates as counts."""
+    near, shared, warehouse = round(latest.near), round(latest.shared), round(latest.warehouse)
+    return HitRate(
+        seconds=1.0,
+        near=near,
+        shared=shared,
+        warehouse=warehouse,
+        previous=0,
+        not_found=round(latest.not_found),
+        rate=hit_rate(latest),
+    )
+
+
+def _requests(latest: Point) -> Traffic:
+    return Traffic(
+        seconds=1.0,
+        requests=latest.ok + latest.refused + latest.failed,
+        errors=latest.failed,
+        by_status={},
+        p50=latest.p50,
+        p99=latest.p99,
+        p999=latest.p999,
+    )
+
+
+def _lists(seen: Overview, lines: int) -> Iterator[RenderableType]:
+    """Rankings in pairs and the newest events, as many as fit into `lines`."""
+    for pair in _rankings(seen.rankings):
+        rows = min(max(len(ranked) for _, ranked in pair) or 1, lines - 2)  # a heading above, a blank line below
+        if rows < 1:
+            return
+        yield _pair(pair, rows)
+        yield Text()
+        lines -= rows + 2
+    for event in seen.events[: min(_EVENTS, max(0, lines))]:
+        yield Text(f"{clock(event.at)} {visible(event.text)}", "dim", no_wrap=True, overflow="ellipsis")
+
+
+def _rankings(found: Rankings) -> list[tuple[Ranking, Ranking]]:
+    """The most telling first."""
+    return [
+        (("most asked", found.queries), ("most missed", found.missed)),
+        (("heaviest partners", found.partners), ("429 (keys)", found.limited)),
+        (("not found", found.unknown), ("401", found.refused)),
+    ]
+
+
+def _pair(pair: tuple[Ranking, Ranking], rows: int) -> Table:
+    table = Table(box=None, expand=True, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name, _ in pair:
+        table.add_column("about", justify="right", no_wrap=True, min_width=9)
+        table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=1)
+    for number in range(rows):
+        cells: list[str] = []
+        for _, ranked in pair:
+            cells += _cells(ranked[number]) if number < len(ranked) else ("", "")
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _cells(one: Ranked) -> tuple[str, str]:
+    return f"{one.count:,}", visible(f"{one.name} {one.detail}".rstrip())
+
+
+def _footer(watch: Watch) -> Text:
+    text = Text(f"{watch.seen.instance.pid} on {visible(watch.seen.instance.host)}; " if watch.seen else "", "dim")
+    if len(watch.asked) > 1:
+        text.append(f"Tab: the next of {len(watch.asked)} instances; ")
+    return text.append("q or Ctrl-C ends")

@@ -1,0 +1,184 @@
+"""One overview on a screen of 24 lines: the verdict first, then hit rates, traffic and latencies, then the parts."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from config.durations import in_words
+from service.cli.words import UNKNOWN, latency, many, percent, rate, since, size, span
+from service.operators.overview import HitRate, Overview, Store, Traffic, Verdict
+from service.reports.wording import visible
+
+STYLES = {"ok": "bold green", "degraded": "bold yellow", "unavailable": "bold red"}
+_STATUSES = 8  # that are shown: the most frequent
+
+
+def screen(seen: Overview) -> Group:
+    """The whole screen."""
+    return Group(verdict(seen.verdict, seen.at), "", facts(identity(seen)), "", figures(seen), "", facts(parts(seen)))
+
+
+def verdict(said: Verdict, now: float) -> Text:
+    """The sentence, and below it each reason that it does not give itself; with since when."""
+    text = Text(visible(said.sentence), STYLES[said.level])
+    given = [reason for reason in said.reasons if reason.text in said.sentence]
+    text.append(f" ({since(given[0].since if given else said.since, now)})", "dim not bold")
+    for reason in said.reasons:
+        if reason not in given:
+            text.append(f"\n  {visible(reason.text)}", "not bold")
+            text.append(f" ({since(reason.since, now)})", "dim not bold")
+    return text
+
+
+def figures(seen: Overview) -> Table:
+    """Hit rates on the left, traffic on the right, of the last minute and hour; of a young instance those are one."""
+    both = Table.grid(padding=(0, 4, 0, 0))
+    both.add_row(
+        hit_rates({span(one.seconds): one for one in (seen.hit_rate_now, seen.hit_rate_hour)}),
+        traffic({span(one.seconds): one for one in (seen.traffic_now, seen.traffic_hour)}),
+    )
+    return both
+
+
+def hit_rates(spans: Mapping[str, HitRate]) -> Table:
+    """A column for each span, by its name."""
+    table, of = _columns(spans), spans.values()
+    table.add_row(Text("hit rate", "bold"), *(Text(percent(one.rate), "bold") for one in of))
+    table.add_row("  near cache", *(percent(_part(one, one.near)) for one in of))
+    table.add_row("  shared cache", *(percent(_part(one, one.shared)) for one in of))
+    table.add_row("  warehouse", *(percent(_part(one, one.warehouse)) for one in of))
+    if any(one.previous for one in of):
+        table.add_row("previous release", *(rate(one.previous / one.seconds if one.seconds else 0.0) for one in of))
+    table.add_row("not found", *(rate(one.not_found / one.seconds if one.seconds else 0.0) for one in of))
+    return table
+
+
+def traffic(spans: Mapping[str, Traffic]) -> Table:
+    """The same for requests, errors and latencies."""
+    table, of = _columns(spans), spans.values()
+    table.add_row("requests", *(rate(one.requests) for one in of))
+    table.add_row("5xx", *(Text(rate(one.errors), "bold red" if one.errors else "") for one in of))
+    table.add_row("p50", *(latency(one.p50) for one in of))
+    table.add_row("p99", *(latency(one.p99) for one in of))
+    table.add_row("p99.9", *(latency(one.p999) for one in of))
+    return table
+
+
+def identity(seen: Overview) -> Iterator[tuple[str, RenderableType]]:
+    one = seen.instance
+    name = f"{one.pid} on {visible(one.host)}, version {visible(one.version)}"
+    replaced = f", {many(one.restarts, 'worker')} replaced" if one.restarts else ""
+    yield (
+        "instance",
+        f"{name}, up {in_words(seen.at - one.started_at)}, {many(one.connections, 'connection')}{replaced}",
+    )
+    yield "release", _release(seen)
+    switch = seen.switch
+    if switch is not None:
+        before, after = percent(switch.rate_before), percent(switch.rate_after)
+        ago = in_words(max(0.0, seen.at - switch.at))
+        yield "switch", f"{ago} ago, from {visible(switch.before)}: hit rate {before} before, {after} after"
+
+
+def _release(seen: Overview) -> str:
+    if not seen.releases:
+        return "none: nothing has been published yet"
+    current, *others = seen.releases
+    age = f"published {in_words(max(0.0, seen.at - current.published_at))} ago"
+    made_up = ", illustrative figures" if current.illustrative else ""
+    # the line on the switch names the one before
+    earlier = f"; before: {visible(others[0].id)}" if others and seen.switch is None else ""
+    return f"{visible(current.id)}, {age}{made_up}{earlier}"
+
+
+def parts(seen: Overview) -> Iterator[tuple[str, RenderableType]]:
+    statuses = sorted(seen.traffic_now.by_status.items(), key=lambda item: -item[1])[:_STATUSES]
+    yield (
+        "statuses",
+        "  ".join(f"{visible(status)} {rate(number)}" for status, number in sorted(statuses)) or "no requests",
+    )
+    yield "workers", _workers(seen)
+    for store in seen.stores:
+        yield {"keys": "key store", "cache": "shared cache"}[store.name], _store(store, len(seen.workers))
+    lookups = seen.warehouse
+    times = f"p50 {latency(lookups.p50)}, p99 {latency(lookups.p99)}" if lookups.p50 is not None else "none lately"
+    yield "warehouse", f"{many(lookups.waiting, 'look-up')} waiting, {rate(lookups.queries)}, {times}"
+    yield "inbox", _inbox(seen)
+    yield "keys", _keys(seen)
+    one = seen.instance
+    if one.disk_free is not None:
+        yield "disk", f"{size(one.disk_free)} of {size(one.disk_size)} free, {visible(one.data_folder)}"
+
+
+def _workers(seen: Overview) -> Text:
+    text = Text()
+    for state in ("serving", "starting", "hanging", "leaving"):
+        pids = [str(worker.pid) for worker in seen.workers if worker.state == state]
+        if pids:
+            style = "bold red" if state == "hanging" else ""
+            text.append(", " if text else "").append(f"{len(pids)} {state} ({', '.join(pids)})", style)
+    if not seen.workers:
+        return Text("none", "bold red")
+    text.append(f", {size(sum(worker.memory for worker in seen.workers))}")
+    slowest = max(seen.workers, key=lambda worker: worker.p99 or 0.0)
+    if slowest.p99 is not None and len(seen.workers) > 1:
+        text.append(f"; slowest: {slowest.pid}, p99 {latency(slowest.p99)}")
+    return text
+
+
+def _store(store: Store, workers: int) -> Text:
+    if not store.up:
+        return Text("away", "bold red")
+    limit = "" if store.memory_limit is None else f" of {size(store.memory_limit)}"
+    parts = [f"up, {latency(store.latency)}, {size(store.memory)}{limit}"]
+    parts += [] if store.evicted is None or store.name == "keys" else [f"{store.evicted:,} evicted"]
+    text = Text(", ".join(parts))
+    if store.pushed is not None:
+        text.append(f", revocations pushed to {store.pushed} of {workers}", "" if store.pushed >= workers else "yellow")
+    return text
+
+
+def _inbox(seen: Overview) -> Text:
+    inbox = seen.inbox
+    text = Text("watched" if inbox.watched else "not watched by this instance")
+    if inbox.watched or inbox.published or inbox.refused or inbox.waiting:
+        text.append(f": {inbox.published:,} published, {inbox.refused:,} refused, {inbox.waiting:,} waiting")
+    for number, word in ((inbox.held, "held"), (inbox.failing, "failing")):
+        if number:
+            text.append(f", {number:,} {word}", "yellow")
+    if inbox.last_drop_at is not None:
+        text.append(f"; last drop {in_words(max(0.0, seen.at - inbox.last_drop_at))} ago")
+    if inbox.overdue:
+        text.append(f"; the next is overdue by {in_words(inbox.overdue)}", "yellow")
+    return text
+
+
+def _keys(seen: Overview) -> Text:
+    soon, later = seen.keys.expire_within_7_days, seen.keys.expire_within_30_days
+    if soon is None or later is None:
+        return Text(UNKNOWN)
+    return Text(f"{soon:,} expire within 7 days", "yellow" if soon else "").append(f", {later:,} within 30")
+
+
+def facts(rows: Iterator[tuple[str, RenderableType]]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="dim", min_width=12)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value if not isinstance(value, str) else Text(value))
+    return table
+
+
+def _columns(names: Iterable[str]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column()
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _part(whole: HitRate, number: int) -> float | None:
+    answers = whole.near + whole.shared + whole.warehouse
+    return number / answers if answers else None

@@ -1,0 +1,137 @@
+"""forecast top"""
+
+import itertools
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+import click
+import msgspec
+from rich.console import Console
+from rich.live import Live
+
+from service.base.signals import stop_signals
+from service.cli.instances.chosen import url_option
+from service.cli.output import json_option, load_settings, reports_errors, stdout
+from service.cli.status.keyboard import keyboard
+from service.cli.status.live import hit_rate, live_screen
+from service.cli.status.several import AskedOverview, as_json_of
+from service.cli.status.watch import Watch
+from service.cli.words import clock, latency, percent, rate
+from service.reports.wording import visible
+
+_EVERY_SECONDS = 1.0
+_COLUMNS = "{:8}  {:>7}  {:11}  {:>9}  {:>7}  {:>8}  {:>8}  {:>8}  {}"
+_HEADING = _COLUMNS.format("UTC", "pid", "verdict", "requests", "5xx", "hit rate", "p50", "p99", "release")
+
+
+@click.command()
+@url_option
+@click.option("--count", type=click.IntRange(min=1), help="End after so many looks. Default: go on.")
+@json_option
+@reports_errors
+def top(url: str | None, count: int | None, as_json: bool) -> None:
+    """Watch an instance, once a second, until q or Ctrl-C.
+
+    Shows what `forecast status` shows, with the last second beside it, and below it what is asked and missed most, and
+    by whom. Of several instances on the data folder, Tab shows the next. While an instance restarts, it is waited for.
+    Into a pipe, prints a line a second for each instance; with --json, an object a second for all. Takes the same
+    tokens as `forecast status`.
+
+    Exit codes: 0 ended, 1 failed, 2 wrong usage.
+
+    \b
+    Examples:
+      forecast top
+      forecast top --url http://10.0.0.7:8001
+      forecast top --count 60 --json > minute.jsonl
+    """
+    watch = Watch(load_settings().settings, url)
+    console = stdout()
+    with _until_signal():
+        if as_json or not console.is_terminal or console.is_dumb_terminal:
+            _print_lines(watch, count, as_json=as_json)
+        else:
+            _show(watch, console, count)
+
+
+def _show(watch: Watch, console: Console, count: int | None) -> None:
+    with Live(console=console, screen=True, auto_refresh=False) as live, keyboard() as pressed:
+        for due in _looks(count):
+            watch.look()
+            live.update(live_screen(watch, console, time.time()), refresh=True)
+            key = pressed(due - time.monotonic())
+            if key in ("q", "Q"):
+                return
+            if key == "\t":
+                watch.show_next()
+
+
+def _print_lines(watch: Watch, count: int | None, *, as_json: bool) -> None:
+    if not as_json:
+        click.echo(_HEADING)
+    for due in _looks(count):
+        watch.look()
+        if as_json:
+            click.echo(msgspec.json.encode({"at": time.time()} | as_json_of(watch.asked)))
+        else:
+            for line in _lines(watch):
+                click.echo(line)
+        sys.stdout.flush()
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _lines(watch: Watch) -> Iterator[str]:
+    if not watch.asked:
+        yield f"{clock(time.time())}  {watch.problem}"
+    for one in watch.asked:
+        yield _line(one)
+
+
+def _line(one: AskedOverview) -> str:
+    seen = one.answer
+    if seen is None:
+        return f"{clock(time.time())}  {one.name} cannot be asked: {one.error}"
+    now = seen.latest
+    return _COLUMNS.format(
+        clock(seen.at),
+        seen.instance.pid,
+        seen.verdict.level,
+        rate(now.ok + now.refused + now.failed),
+        rate(now.failed),
+        percent(hit_rate(now)),
+        latency(now.p50),
+        latency(now.p99),
+        visible(seen.releases[0].id) if seen.releases else "none",
+    )
+
+
+def _looks(count: int | None) -> Iterator[float]:
+    """For each look, when the next is due, in monotonic seconds; 0 after the last."""
+    for number in itertools.count(1):
+        yield 0.0 if number == count else time.monotonic() + _EVERY_SECONDS
+        if number == count:
+            return
+
+
+class _Ended(BaseException):
+    """A signal ended the watching, which is how it usually ends."""
+
+
+@contextmanager
+def _until_signal() -> Iterator[None]:
+    def end(_: int, __: FrameType | None) -> NoReturn:
+        raise _Ended
+
+    before = {number: signal.signal(number, end) for number in stop_signals()}
+    try:
+        yield
+    except _Ended:
+        return
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,185 @@
+"""`forecast cache warm`, `stats` and `purge`."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import redis
+
+from service.cli.cache import warm
+from service.operators.actions import Purged
+from tests.service.cli.conftest import HERE, Start
+from tests.service.conftest import Cli
+from tests.support.drops import project, write_drop
+from tests.support.overviews import overview
+from tests.support.valkey import ValkeyProcess
+from warehouse.areas import forecast
+from warehouse.releases.catalog import Catalog
+
+TOKEN = "write-token-of-the-tests"
+
+
+@pytest.fixture
+def cache(short: Path, cli: Cli) -> Iterator[ValkeyProcess]:
+    """A server that the commands' settings name."""
+    server = ValkeyProcess(short / "cache").start()
+    cli.settings["cache_url"] = server.url
+    yield server
+    server.kill()
+
+
+@pytest.fixture(autouse=True)
+def niceness(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The tests go on at the usual priority."""
+    asked: list[int] = []
+    monkeypatch.setattr(os, "nice", asked.append)
+    return asked
+
+
+def names_in(server: ValkeyProcess) -> set[bytes]:
+    with redis.Redis(unix_socket_path=str(server.socket)) as client:
+        return set(client.keys("c:*"))
+
+
+def test_warming_puts_every_answer_back(cli: Cli, release: str, cache: ValkeyProcess, niceness: list[int]) -> None:
+    """Whatever FORECAST_WARM says; a second run does the same again, and gives way to others."""
+    expected = len(list(forecast.forecast_answers_to_warm(Catalog(cli.data).folder(release))))
+    for _ in range(2):
+        done = cli("cache", "warm", "--json", warm="off")
+        assert (done.code, done.json["release"], done.json["answers"]) == (0, release, expected)
+        assert done.json["warnings"] == []
+    assert len(names_in(cache)) == expected
+    assert niceness == [warm._NICENESS] * 2
+    assert cli("cache", "explain", "zip_code=36436", "--json").json["shared"] == "hit"
+
+
+def test_a_page_is_explained_with_the_key_that_workers_use(cli: Cli, cache: ValkeyProcess, tmp_path: Path) -> None:
+    """It contains a mark of the pepper: without the pepper nothing is said, rather than something wrong."""
+    drop = write_drop(tmp_path / "drop", projects=[project("A-1"), project("A-2")])
+    assert cli("extracts", "publish", str(drop), warm="off").code == 0
+    query = "/v1/development-projects?zip_code=36436"
+    done = cli("cache", "explain", query)
+    assert done.code == 1
+    assert "set FORECAST_KEYS_PEPPER_FILE" in done.error()
+    cli.settings["keys_pepper"] = "pepper of the tests"
+    assert cli("cache", "warm").code == 0
+    said = cli("cache", "explain", query, "--json").json
+    assert (said["area"], said["shared"]) == ("projects", "hit")
+    said = cli("cache", "explain", f"{query}&limit=1", "--json").json
+    assert said["shared"] == "miss"
+    assert said["query"].startswith("zip:36436\n1\n")
+    assert "zip:36436 / 1 / " in cli("cache", "explain", f"{query}&limit=1").out
+    said = cli("cache", "explain", f"{query}&cursor=made-up", "--json").json
+    assert (said["status"], said["outcome"]) == (400, "invalid_cursor")
+
+
+def test_warming_says_what_it_did(cli: Cli, release: str, cache: ValkeyProcess) -> None:
+    done = cli("cache", "warm")
+    assert done.code == 0
+    assert f" answers of release {release} are in the cache (" in done.out
+    assert str(cli.data) in done.err
+
+
+def test_without_a_release_nothing_can_be_warmed(cli: Cli, cache: ValkeyProcess) -> None:
+    done = cli("cache", "warm")
+    assert done.code == 1
+    assert "nothing has been published yet" in done.error()
+
+
+def test_without_a_cache_nothing_can_be_warmed(cli: Cli, release: str) -> None:
+    done = cli("cache", "warm")
+    assert done.code == 1
+    assert "no embedded cache answers here" in done.error()
+
+
+def test_a_cache_that_is_away_is_one_line(cli: Cli, release: str, cache: ValkeyProcess) -> None:
+    cache.kill()
+    for command in ("warm", "stats"):
+        for more in ((), ("--json",)):
+            done = cli("cache", command, *more)
+            assert done.code == 1
+            assert done.error()
+
+
+def test_a_release_that_becomes_current_meanwhile_is_told(
+    cli: Cli, release: str, cache: ValkeyProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = Catalog(cli.data).current()
+    seen = [msgspec.structs.replace(now, id="newer"), now]
+    monkeypatch.setattr(Catalog, "current", lambda _: seen.pop())
+    assert "newer became current meanwhile" in cli("cache", "warm").err
+
+
+def test_stats_count_by_release(cli: Cli, release: str, cache: ValkeyProcess, start: Start) -> None:
+    """The current one, and what earlier ones left; and the near caches of the workers."""
+    start(overview())
+    cli("cache", "warm")
+    with redis.Redis(unix_socket_path=str(cache.socket)) as client:
+        client.set("c:2:20200101T000000Z-0123456789ab:ff", "x")
+    done = cli("cache", "stats", "--json")
+    assert done.code == 0
+    said = done.json
+    assert said["complete"]
+    assert [(one["release"], one["state"], one["entries"]) for one in said["releases"]] == [
+        (release, "current", len(names_in(cache)) - 1),
+        ("20200101T000000Z-0123456789ab", "gone", 1),
+    ]
+    (near,) = said["near_caches"]
+    assert [worker["entries"] for worker in near["workers"]] == [50_000, 50_000]
+    shown = cli("cache", "stats").out
+    assert "50,000 entries, 120.0 MB, of worker 4712" in shown
+    assert "current" in shown
+    assert "no limit" in shown
+
+
+def test_stats_warn_of_instances_with_another_cache(cli: Cli, cache: ValkeyProcess, start: Start) -> None:
+    """Their records say `embedded` here: what is shown is not what they use."""
+    start(overview())
+    done = cli("cache", "stats")
+    assert done.code == 0
+    assert f"instance 4711 on {HERE} uses another cache, embedded" in done.err
+    assert "holds no entries" in done.out
+
+
+def test_stats_without_an_instance_say_so(cli: Cli, cache: ValkeyProcess) -> None:
+    assert "none: no instance runs on this data folder" in cli("cache", "stats").out
+
+
+def test_a_purge_asks_every_instance(cli: Cli, start: Start) -> None:
+    """With the write token; each says what it removed."""
+    listeners = [start(pid=4711), start(pid=4811)]
+    for listener in listeners:
+        listener.answer("/caches/purge", Purged(3, 4))
+    done = cli("cache", "purge", "--yes", operator_write_token=TOKEN)
+    assert done.code == 0
+    assert f"instance 4711 on {HERE}: 3 near and 4 shared answers are gone." in done.out
+    for listener in listeners:
+        assert [(said.method, said.path, said.token) for said in listener.asked] == [
+            ("POST", "/caches/purge", f"Bearer {TOKEN}")
+        ]
+
+
+def test_a_purge_is_confirmed(cli: Cli, start: Start) -> None:
+    listener = start()
+    assert cli("cache", "purge", typed="n\n", operator_write_token=TOKEN).code == 1
+    assert listener.asked == []
+
+
+def test_a_purge_that_an_instance_refuses_fails(cli: Cli, start: Start) -> None:
+    """The others have done it; the one that has not is named."""
+    start(pid=4711).answer("/caches/purge", Purged(3, 4))
+    start(pid=4811).refuse(403, "not_permitted")
+    done = cli("cache", "purge", "--yes", "--json", operator_write_token=TOKEN)
+    assert done.code == 1
+    assert [one["purged"] for one in done.json["instances"]] == [{"near": 3, "shared": 4}, None]
+    assert f"instance 4811 on {HERE}: " in done.err
+
+
+def test_a_purge_without_a_write_token_is_not_sent(cli: Cli, start: Start) -> None:
+    listener = start()
+    done = cli("cache", "purge", "--yes")
+    assert done.code == 1
+    assert "set FORECAST_OPERATOR_WRITE_TOKEN" in done.err
+    assert listener.asked == []

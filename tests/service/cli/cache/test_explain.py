@@ -1,0 +1,132 @@
+"""`forecast cache explain`: what a partner would be answered, from where and why, and nothing changed by asking."""
+
+from urllib.parse import quote_plus
+
+import pytest
+
+from config.settings import Settings
+from tests.service.conftest import Cli
+from tests.support.served import FORECAST, Served
+from tests.support.waiting import until
+from tests.support.wire import Answer
+from warehouse.releases.catalog import Catalog
+
+_TELLING = ("etag", "cache-control", "vary", "x-data-release")
+PROJECTS = "/v1/development-projects"
+
+
+@pytest.fixture
+def explained(cli: Cli, settings: Settings) -> Cli:
+    """Commands with the settings of the session's worker."""
+    cli.data = settings.data_path
+    cli.settings = {"keys_url": settings.keys_url, "cache_url": settings.cache_url}
+    return cli
+
+
+def headers_of(answer: Answer) -> dict[str, str]:
+    """Those that say what an answer is, apart from where it came from and to whom it went."""
+    return {
+        name: value for name, value in answer.headers if name in ("etag", "cache-control", "vary", "x-data-release")
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "canonical"),
+    [
+        ({"zip_code": "36436"}, 200, "zip:36436"),
+        ({"zip_code": "36436-1234", "colour": "red"}, 200, "zip:36436"),
+        ({"city_name": "St. Louis", "state_code": "mo"}, 200, "city:MO:stlouis"),
+        ({"city_name": "SPRINGFIELD", "state_code": "IL"}, 200, "city:IL:springfield"),
+        ({"city_name": "Springfeld", "state_code": "IL"}, 404, None),
+        ({"zip_code": "99999"}, 404, None),
+        ({"zip_code": "1"}, 400, None),
+        ({}, 400, None),
+    ],
+    ids=str,
+)
+def test_it_says_what_a_partner_is_answered(
+    explained: Cli, worker: Served, query: dict[str, str], status: int, canonical: str | None
+) -> None:
+    """Status, headers, error and hint, and once the answer is stored, that the shared cache has it."""
+    query_string = "&".join(f"{name}={quote_plus(value)}" for name, value in query.items())
+    answer = worker.ask(f"{FORECAST}?{query_string}")
+    if canonical is not None:
+        until(lambda: explained("cache", "explain", query_string, "--json").json["shared"] == "hit")
+    said = explained("cache", "explain", query_string, "--json").json
+    assert (answer.status, said["status"], said["query"]) == (status, status, canonical)
+    assert headers_of(answer).items() <= said["headers"].items()
+    if status == 200:
+        assert (said["tier"], said["body_bytes"]) == ("shared", len(answer.body))
+    else:
+        assert (said["outcome"], said["detail"]) == (answer.json()["code"], answer.json()["detail"])
+
+
+def test_explaining_changes_nothing(explained: Cli, worker: Served, settings: Settings) -> None:
+    """What nobody asked for stays a miss, however often it is explained."""
+    for _ in range(2):
+        said = explained("cache", "explain", "zip_code=62705", "--json").json
+        assert (said["shared"], said["tier"]) == ("miss", "warehouse")
+    release = Catalog(settings.data_path).current().id
+    assert said["file"] == str(settings.data_path / "releases" / release / "forecast.parquet")
+    assert said["entries"] == ["62705"]
+    assert said["cache_key"].startswith(f"c:2:{release}:")
+    assert "etag" not in said["headers"]
+    assert said["headers"]["cache-status"] == "forecast; fwd=uri-miss; detail=warehouse"
+
+
+def test_a_person_reads_why(explained: Cli, worker: Served) -> None:
+    done = explained("cache", "explain", "zip_code=62704")
+    assert done.code == 0
+    said = dict(line.split(maxsplit=1) for line in done.out.splitlines() if not line.startswith(" "))
+    assert said["canonical"].strip() == "zip:62704"
+    assert "does not have it" in done.out
+    assert "the warehouse, and into both caches" in done.out
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "?zip_code=36436",
+        f"{FORECAST}?zip_code=36436",
+        f"https://api.example.org{FORECAST}?zip_code=36436",
+        " zip_code=36436",
+    ],
+)
+def test_a_query_can_be_copied_from_where_it_was_seen(explained: Cli, typed: str) -> None:
+    """With or without the question mark, a path or a host."""
+    assert explained("cache", "explain", typed, "--json").json["query"] == "zip:36436"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("/v1/nothing?zip_code=1",), "there is no data area at /v1/nothing"),
+        ((f"{PROJECTS}?zip_code=1", "--area", "forecast"), "is the area projects"),
+        (("zip_code=1", "--area", "weather"), "'weather' is not one of"),
+    ],
+)
+def test_an_area_that_cannot_be_is_wrong_usage(cli: Cli, arguments: tuple[str, ...], says: str) -> None:
+    done = cli("cache", "explain", *arguments)
+    assert done.code == 2
+    assert says in done.err
+
+
+def test_an_area_that_the_release_lacks_is_not_found(explained: Cli) -> None:
+    said = explained("cache", "explain", f"{PROJECTS}?zip_code=36436", "--json").json
+    assert (said["status"], said["outcome"], said["tier"]) == (404, "not_found", None)
+
+
+def test_without_a_release_there_is_nothing_to_explain(cli: Cli) -> None:
+    done = cli("cache", "explain", "zip_code=36436")
+    assert done.code == 1
+    assert "nothing has been published yet" in done.error()
+
+
+def test_a_cache_that_is_away_is_part_of_the_answer(cli: Cli, release: str) -> None:
+    """The warehouse answers then, and the headers say that the cache was passed over."""
+    done = cli("cache", "explain", "zip_code=36436", "--json")
+    assert done.code == 0
+    said = done.json
+    assert (said["release"], said["shared"], said["tier"]) == (release, "away", "warehouse")
+    assert said["problem"].startswith("no embedded cache answers on ")
+    assert said["headers"]["cache-status"] == "forecast; fwd=bypass; detail=warehouse"

@@ -1,0 +1,194 @@
+"""`forecast status`: the verdict first, on one screen, with an exit code that a script can branch on."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from service.cli.status.screen import screen
+from service.operators.overview import Level, Overview, Reason, Verdict
+from tests.service.cli.conftest import HERE, Start
+from tests.service.conftest import Cli
+from tests.support.listener import listening
+from tests.support.overviews import BEFORE, NOW, RELEASE, hits, overview, worker
+
+CACHE_AWAY = Reason("the shared cache is away: answers come from the warehouse", NOW - 180)
+ONE_SERVES = Reason("1 of 2 workers serve", NOW - 2)
+
+
+def verdict(level: Level, *reasons: Reason) -> Verdict:
+    sentence = f"{level.capitalize()}: {reasons[0].text}." if reasons else "All is well."
+    return Verdict(level, sentence, NOW - 180, reasons)
+
+
+def degraded(**over: Any) -> Overview:
+    return overview(verdict=verdict("degraded", CACHE_AWAY, ONE_SERVES), **over)
+
+
+def test_it_fits_a_terminal_of_24_lines(cli: Cli) -> None:
+    """With what is typed above it and the prompt below, when all is well; nothing is cut off."""
+    console = Console(width=80)
+    seen = overview(workers=tuple(worker(40_000 + number) for number in range(2)))
+    lines = ["".join(segment.text for segment in line).rstrip() for line in console.render_lines(screen(seen))]
+    assert len(lines) <= 22
+    assert max(map(len, lines)) <= 80
+    assert not any("…" in line for line in lines)
+
+
+def test_it_says_the_essentials(cli: Cli, start: Start) -> None:
+    start(overview())
+    done = cli("status")
+    assert (done.code, done.err) == (0, "")
+    first, *rest = done.out.splitlines()
+    assert first == "All is well. (since 12:13:20 UTC, 2 hours)"
+    said = "\n".join(rest)
+    for part in (
+        "4711 on web-1, version 0.1.0, up 2 hours, 40 connections",
+        f"{RELEASE}, published 2 hours ago",
+        f"from {BEFORE}: hit rate 98.12% before, 97.95% after",
+        "last minute  last hour",
+        "99.00%     95.00%",
+        "200 731/s  304 40.6/s  404 40.6/s",
+        "2 serving (4712, 4713), 360.0 MB; slowest: 4713, p99 1.2 ms",
+        "revocations pushed to 2 of 2",
+        "124.0 MB of 512.0 MB, 0 evicted",
+        "0 look-ups waiting, 3.1/s, p50 2.1 ms, p99 9.3 ms",
+        "80.0 GB of 100.0 GB free",
+    ):
+        assert part in said
+
+
+def test_what_is_wrong_comes_first_and_says_since_when(cli: Cli, start: Start) -> None:
+    """The sentence has the gravest reason; the others stand below it."""
+    start(degraded())
+    done = cli("status")
+    assert done.code == 4
+    assert done.out.splitlines()[:2] == [
+        "Degraded: the shared cache is away: answers come from the warehouse. (since 14:10:20 UTC, 3 minutes)",
+        "  1 of 2 workers serve (since 14:13:18 UTC, 2 seconds)",
+    ]
+
+
+@pytest.mark.parametrize(("level", "code"), [("ok", 0), ("degraded", 4), ("unavailable", 5)])
+def test_the_exit_code_is_the_verdict(cli: Cli, start: Start, level: Level, code: int) -> None:
+    start(overview(verdict=verdict(level, *([] if level == "ok" else [CACHE_AWAY]))))
+    done = cli("status")
+    assert done.code == code
+    as_json = cli("status", "--json")
+    assert as_json.code == code
+    assert as_json.json["level"] == level
+
+
+def test_json_has_the_whole_overview(cli: Cli, start: Start) -> None:
+    listener = start(overview())
+    said = cli("status", "--json").json
+    (one,) = said["instances"]
+    assert said["sentence"] == "All is well."
+    assert (one["url"], one["error"]) == (listener.url, None)
+    assert one["overview"]["hit_rate_now"]["rate"] == 0.99
+
+
+def test_answers_of_the_previous_release_are_shown_where_there_are_any(cli: Cli, start: Start) -> None:
+    start(overview(hit_rate_now=hits(60.0, 1, 1, 1, previous=120)))
+    assert "previous release" in cli("status").out
+
+
+def test_names_cannot_control_the_terminal(cli: Cli, start: Start) -> None:
+    start(overview(verdict=Verdict("degraded", "Bad: \x1b[2J.", NOW, (Reason("[bold]\x1b[2J", NOW),))))
+    done = cli("status")
+    assert "\x1b" not in done.out
+    assert "[bold]" in done.out
+
+
+def test_no_instance_is_one_line_and_its_own_code(cli: Cli) -> None:
+    """It is not unavailable: nobody could be asked."""
+    for more in ((), ("--json",)):
+        done = cli("status", *more)
+        assert done.code == 1
+        assert done.error().startswith(f"no instance runs on {cli.data}: `forecast serve` starts one")
+
+
+def test_an_instance_that_cannot_be_asked_is_named(cli: Cli, start: Start) -> None:
+    listener = start(overview())
+    listener.refuse(401, "missing_token")
+    done = cli("status")
+    assert done.code == 1
+    assert done.error().startswith(f"instance 4711 on {HERE} cannot be asked: ")
+    assert "FORECAST_OPERATOR_READ_TOKEN" in done.err
+    said = cli("status", "--json")
+    assert (said.code, said.json["level"], said.json["instances"][0]["overview"]) == (1, None, None)
+
+
+def test_the_token_of_the_settings_is_sent(cli: Cli, start: Start) -> None:
+    listener = start(overview())
+    assert cli("status", operator_read_token="read-token-of-the-tests").code == 0
+    assert listener.asked[-1].token == "Bearer read-token-of-the-tests"
+
+
+def test_an_instance_on_the_loopback_of_another_host_is_not_asked(cli: Cli, start: Start) -> None:
+    """The token would go to whoever listens on that port here."""
+    listener = start(overview(), host=f"not-{HERE}")
+    done = cli("status")
+    assert done.code == 1
+    assert f"of not-{HERE} alone: run this there" in done.error()
+    assert listener.asked == []
+
+
+def test_a_url_asks_that_listener_and_no_other(cli: Cli, start: Start) -> None:
+    here = start(degraded())
+    with listening() as there:
+        there.answer("/overview", overview())
+        assert cli("status", "--url", f"{there.url}/").code == 0
+    assert here.asked == []
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:8001", "ftp://a", "http://", "http://a:b@c:1", "http://a:99999", "http://a?b"]
+)
+def test_a_url_that_is_none_is_wrong_usage(cli: Cli, url: str) -> None:
+    done = cli("status", "--url", url)
+    assert done.code == 2
+    assert "http://127.0.0.1:8001" in done.err
+
+
+def test_several_instances_get_a_line_each(cli: Cli, start: Start) -> None:
+    """And one above them for all."""
+    listeners = [start(overview(), pid=4711), start(overview(), pid=4811)]
+    done = cli("status")
+    assert done.code == 0
+    assert done.out.startswith("All is well with 2 instances.\n")
+    for listener in listeners:
+        assert listener.url in done.out
+    assert f"Release {RELEASE}." in done.out
+
+
+@pytest.mark.parametrize(
+    ("levels", "code", "says"),
+    [
+        (("ok", "unavailable"), 4, "Of 2 instances: 1 unavailable."),
+        (("degraded", "ok"), 4, "Of 2 instances: 1 degraded."),
+        (("unavailable", "unavailable"), 5, "Of 2 instances: 2 unavailable."),
+        (("ok", None), 4, "Of 2 instances: 1 not to be asked."),
+        (("unavailable", None), 5, "Of 2 instances: 1 unavailable, 1 not to be asked."),
+        ((None, None), 1, "None of 2 instances can be asked."),
+    ],
+)
+def test_together_they_serve_as_long_as_one_of_them_does(
+    cli: Cli, start: Start, levels: tuple[Level | None, ...], code: int, says: str
+) -> None:
+    for number, level in enumerate(levels):
+        reasons = [] if level == "ok" else [CACHE_AWAY]
+        listener = start(overview(verdict=verdict(level or "ok", *reasons)), pid=4711 + number)
+        if level is None:
+            listener.refuse(503, "unavailable")
+    done = cli("status")
+    assert (done.code, done.out.splitlines()[0]) == (code, says)
+    assert cli("status", "--json").json["sentence"] == says
+
+
+def test_different_releases_are_told(cli: Cli, start: Start) -> None:
+    elsewhere = msgspec.structs.replace(overview().instance, pid=4811)
+    start(overview(), pid=4711)
+    start(overview(instance=elsewhere, releases=overview().releases[1:]), pid=4811)
+    assert f"Releases differ: 4711 has {RELEASE}, 4811 has {BEFORE}." in cli("status").out

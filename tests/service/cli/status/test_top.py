@@ -1,0 +1,180 @@
+"""`forecast top`: live in a terminal, a line a second into a pipe, through restarts of the instance."""
+
+import contextlib
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import threading
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from config.settings import Settings
+from service.cli.status import top
+from service.cli.status.live import live_screen
+from service.cli.status.watch import Watch
+from service.operators.overview import Ranked, Rankings
+from tests.service.cli.conftest import HERE, Start
+from tests.service.conftest import Cli
+from tests.support.instance import environment
+from tests.support.listener import listening
+from tests.support.overviews import NOW, RELEASE, overview
+from tests.support.waiting import until
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(top, "_EVERY_SECONDS", 0.001)
+
+
+@pytest.fixture
+def watch(cli: Cli) -> Watch:
+    return Watch(Settings(data_dir=str(cli.data)), None)
+
+
+def shown(watch: Watch, height: int = 24, now: float = NOW) -> list[str]:
+    """The lines of the screen."""
+    console = Console(width=80, height=height)
+    lines = console.render_lines(live_screen(watch, console, now), pad=False)
+    return ["".join(segment.text for segment in line).rstrip() for line in lines]
+
+
+def test_a_pipe_gets_a_line_for_each_look(cli: Cli, start: Start, quick: None) -> None:
+    """With the last second's figures, below one heading."""
+    start(overview())
+    done = cli("top", "--count", "3")
+    assert (done.code, done.err) == (0, "")
+    heading, *lines = done.out.splitlines()
+    assert heading.split() == ["UTC", "pid", "verdict", "requests", "5xx", "hit", "rate", "p50", "p99", "release"]
+    expected = ["14:13:20", "4711", "ok", "771/s", "0/s", "98.97%", "0.2", "ms", "1.1", "ms", RELEASE]
+    assert [line.split() for line in lines] == [expected] * 3
+
+
+def test_json_is_an_object_for_each_look(cli: Cli, start: Start, quick: None) -> None:
+    start(overview(), pid=4711)
+    start(overview(), pid=4811)
+    lines = [json.loads(line) for line in cli("top", "--count", "2", "--json").out.splitlines()]
+    assert [(line["level"], len(line["instances"])) for line in lines] == [("ok", 2)] * 2
+
+
+def test_an_instance_that_cannot_be_asked_does_not_end_it(cli: Cli, start: Start, quick: None) -> None:
+    """Nor does the lack of one."""
+    done = cli("top", "--count", "2")
+    assert done.code == 0
+    assert done.out.count(f"no instance runs on {cli.data}") == 2
+    start(overview()).refuse(401, "missing_token")
+    done = cli("top", "--count", "2")
+    assert done.code == 0
+    assert done.out.count(f"instance 4711 on {HERE} cannot be asked: ") == 2
+
+
+@pytest.mark.parametrize("height", [24, 30, 60])
+def test_the_screen_is_as_high_as_the_terminal_at_most(watch: Watch, start: Start, height: int) -> None:
+    """However much there is to tell."""
+    ranked = tuple(Ranked(f"forecast zip:{number}", 1000 - number, 0, "x" * 50) for number in range(20))
+    rankings = Rankings(
+        seconds=60, queries=ranked, missed=ranked, unknown=ranked, partners=ranked, limited=ranked, refused=ranked
+    )
+    start(overview(rankings=rankings, events=overview().events * 9))
+    watch.look()
+    lines = shown(watch, height)
+    assert len(lines) <= height
+    assert lines[-1].endswith("q or Ctrl-C ends")
+    assert "zip:0" in " ".join(lines)
+
+
+def test_the_screen_has_the_essentials(watch: Watch, start: Start) -> None:
+    """The last second beside minute and hour; what is asked and missed most, and by whom."""
+    start(overview())
+    watch.look()
+    lines = shown(watch, 40)
+    said = "\n".join(" ".join(line.split()) for line in lines)
+    assert lines[0].startswith("All is well.")
+    for part in (
+        "hit rate 98.97% 99.00% 95.00% requests 771/s 812/s 790/s",
+        "most asked",
+        "9,000 forecast zip:90210",
+        "12 forecast zip:99950",
+        "9,800 acme",
+        f"12:13:20 release {RELEASE} is current",
+    ):
+        assert part in said
+
+
+def test_a_restart_is_waited_for(watch: Watch, start: Start, cli: Cli) -> None:
+    """What was seen last stays, marked as such, until the instance answers again."""
+    watch.look()
+    assert shown(watch)[0].startswith("Not reachable since ")
+    first = start(overview())
+    watch.look()
+    assert shown(watch)[0].startswith("All is well.")
+    first.refuse(503, "unavailable", "The instance is starting. Try again.")
+    watch.look()
+    assert watch.away_since is not None
+    lines = shown(watch, 40, watch.away_since + 5)
+    assert lines[0].startswith("Not reachable since ")
+    assert ", 5 seconds: " in " ".join(lines[:2])
+    assert "What follows is of 14:13:20 UTC." in lines
+    first.recover()
+    watch.look()
+    assert shown(watch)[0].startswith("All is well.")
+
+
+def test_the_next_instance_is_shown_on_demand(watch: Watch, start: Start) -> None:
+    """In turns; one that ends meanwhile gives way to another."""
+    start(overview(), pid=4711)
+    start(overview(rankings=Rankings(seconds=0.0), at=NOW + 1), pid=4811)
+    watch.look()
+    assert watch.seen == overview()
+    for expected in (NOW + 1, NOW):
+        watch.show_next()
+        watch.look()
+        assert watch.seen is not None
+        assert watch.seen.at == expected
+    assert "Tab: the next of 2 instances" in shown(watch)[-1]
+
+
+@pytest.mark.parametrize("end", ["q", "SIGINT", "SIGTERM"])
+def test_a_terminal_is_left_as_it_was(tmp_path: Path, end: str) -> None:
+    """By q and by a signal alike: shown on a screen of its own, with exit code 0."""
+    outer, inner = pty.openpty()
+    before = termios.tcgetattr(inner)
+    with listening() as listener:
+        listener.answer("/overview", overview())
+        env = environment(tmp_path) | {"TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
+        command = [sys.executable, "-m", "service", "top", "--url", listener.url]
+        process = subprocess.Popen(command, env=env, stdin=inner, stdout=inner, stderr=inner)
+        out = _Out(outer)
+        until(lambda: b"All is well." in out.data)
+        assert termios.tcgetattr(inner)[3] != before[3]
+        if end == "q":
+            os.write(outer, b"q")
+        else:
+            process.send_signal(signal.Signals[end])
+        assert process.wait(60) == 0
+    assert termios.tcgetattr(inner) == before
+    os.close(inner)
+    out.thread.join()
+    assert out.data.startswith(b"\x1b[?1049h")
+    assert b"\x1b[?1049l" in out.data[-20:]
+
+
+class _Out:
+    """What a terminal is told, until its other end closes."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.data = b""
+        self._descriptor = descriptor
+        self.thread = threading.Thread(target=self._read)
+        self.thread.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):  # how a terminal's end is told
+            while found := os.read(self._descriptor, 1 << 16):
+                self.data += found
+        os.close(self._descriptor)
