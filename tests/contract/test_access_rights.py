@@ -10,6 +10,7 @@ from redis.exceptions import NoPermissionError
 
 from service.base.terms import Terms, parse_rate
 from service.cache.entry import CacheEntry
+from service.cache.forgetting import forget
 from service.cache.key import cache_key
 from service.cache.purging import purge_shared
 from service.cache.shared import SharedCache
@@ -220,7 +221,7 @@ async def test_rates_are_kept_beside_the_cache(opened: Opened) -> None:
 
 
 async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) -> None:
-    """Filling, looking up, warming and purging; it sees nothing of the keys."""
+    """Filling, looking up, warming, forgetting and purging; it sees nothing of the keys."""
     assert check_answers_redis(url(server, "forecast-cache")) is None
     cache = SharedCache(opened("forecast-cache"), ttl=60)
     key = cache_key("r1", "forecast", "36436")
@@ -228,6 +229,7 @@ async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) ->
     assert (await cache.get(key)).entry == CacheEntry.of(b"{}")
     plan = Plan(release="r2", ttl=60, seconds=5)
     assert warm(url(server, "forecast-cache"), plan, [("forecast", "36436", b"{}")], lambda _: None) == 1
-    assert await purge_shared(url(server, "forecast-cache")) == 2
+    assert forget(url(server, "forecast-cache"), ["r2"], 60) == 1
+    assert await purge_shared(url(server, "forecast-cache")) == 1
     with BlockingRedis.from_url(url(server, "forecast-cache")) as client, pytest.raises(NoPermissionError):
         client.mget("k:control")
