@@ -31,27 +31,7 @@ DASHBOARD = json.loads((ROOT / "config" / "grafana" / "dashboard.json").read_tex
 OPERATIONS = ROOT / "docs" / "operations.md"
 
 # Metrics that rules and dashboard name and a scrape does not have yet.
-AWAITED: set[str] = {
-    "forecast_answers_total",
-    "forecast_build_info",
-    "forecast_connections",
-    "forecast_connections_limit",
-    "forecast_disk_free_bytes",
-    "forecast_disk_size_bytes",
-    "forecast_events_total",
-    "forecast_key_refusals_total",
-    "forecast_keys_expiring",
-    "forecast_memory_limit_bytes",
-    "forecast_rate_limited_total",
-    "forecast_store_evicted_keys_total",
-    "forecast_store_latency_seconds",
-    "forecast_store_memory_bytes",
-    "forecast_store_memory_limit_bytes",
-    "forecast_warehouse_queue_limit",
-    "forecast_warehouse_waiting_lookups",
-    "forecast_worker_request_seconds_bucket",
-    "forecast_workers_hanging",
-}
+AWAITED = {"forecast_workers_hanging"}
 
 _DAY = 86_400
 _OURS = 'job="forecast",instance="a"'
@@ -69,6 +49,7 @@ WITHIN_LIMITS = {
     'forecast_answers_total{tier="near",release="r2"}': "0+0x240 0+850x240",
     'forecast_answers_total{tier="shared",release="r1"}': "0+60x480",
     'forecast_answers_total{tier="warehouse",release="r1"}': "0+40x480",
+    'forecast_answers_total{tier="previous",release="r1"}': "0+900x480",
     "forecast_release_problems": "0x480",
     'forecast_release_published_timestamp_seconds{release="r1"}': f"{-44 * _DAY}x480",
     'forecast_release_published_timestamp_seconds{release="r0"}': f"{-80 * _DAY}x480",
@@ -93,8 +74,10 @@ WITHIN_LIMITS = {
     'forecast_store_evicted_keys_total{store="cache"}': "0+1x480",
     'forecast_store_evicted_keys_total{store="keys"}': "0x480",
     "forecast_store_problems": "0x480",
+    'forecast_store_latency_seconds{store="cache"}': "0.05x480",
+    "forecast_log_lines_dropped_total": "7x480",
     "forecast_warehouse_waiting_lookups": "128x480",
-    "forecast_warehouse_queue_limit": "256x480",
+    "forecast_warehouse_waiting_lookups_limit": "256x480",
     "forecast_connections": "90x480",
     "forecast_connections_limit": "100x480",
     "forecast_hung_workers": "0x480",
@@ -152,6 +135,8 @@ CASES = [
     Case("ForecastCacheRefuses", {'forecast_cache_stores_failed_total{reason="full"}': "0+1x480"}, 41),
     Case("ForecastCacheTooSmall", {'forecast_store_evicted_keys_total{store="cache"}': "0+2x480"}, 275),
     Case("ForecastStoreMisconfigured", {"forecast_store_problems": "1x480"}, 20),
+    Case("ForecastStoreSlow", {'forecast_store_latency_seconds{store="cache"}': "0.06x480"}, 20),
+    Case("ForecastLogDropped", {"forecast_log_lines_dropped_total": "0+1x480"}, 41),
     Case("ForecastQueueFull", {"forecast_warehouse_waiting_lookups": "129x480"}, 4),
     Case("ForecastConnectionsFull", {"forecast_connections": "91x480"}, 4),
     Case("ForecastWorkersMissing", {"forecast_workers_wanted": "3x480"}, 4),
@@ -177,6 +162,7 @@ QUIET: dict[str, dict[str, str | None]] = {
         'forecast_answers_total{tier="near",release="r2"}': "0x480",
         'forecast_answers_total{tier="shared",release="r1"}': "0x480",
         'forecast_answers_total{tier="warehouse",release="r1"}': "0+1x480",
+        'forecast_answers_total{tier="previous",release="r1"}': "0x480",
     },
     "a key store without a limit": {'forecast_store_memory_limit_bytes{store="keys"}': "0x480"},
     "an instance that has no release yet": {
