@@ -73,7 +73,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     cache_ttl: Annotated[
         int, Meta(ge=1, le=31_536_000, description="Time to live of an entry in the shared cache.")
-    ] = 86_400
+    ] = 45 * 86_400  # longer than from one drop to the next, or everything that was warmed goes at once before it
     cache_timeout: Annotated[
         float, Meta(gt=0, le=5, description="Longest wait for the shared cache before the warehouse answers.")
     ] = 0.05

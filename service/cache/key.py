@@ -23,3 +23,9 @@ class CacheKey(msgspec.Struct, frozen=True):
 def cache_key(release: str, area: str, query: str) -> CacheKey:
     digest = blake2b(f"{release}\n{area}\n{query}".encode(), digest_size=16).digest()
     return CacheKey(f"c:{FORMAT_VERSION}:{release}:{digest.hex()}", digest, release)
+
+
+def release_of(name: bytes) -> bytes | None:
+    """The release in the name of an entry, of any format; None if it names none."""
+    parts = name.split(b":")
+    return parts[2] if len(parts) == 4 else None

@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 from redis import Redis
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
-from redis.retry import Retry
 
 from service.base.batched import batched
 from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
 from service.cache.key import cache_key
+from service.redis.client import open_blocking_client
 
 # Answers stored at once: few enough that Redis serves others in between.
 _BATCH = 200
@@ -40,13 +39,7 @@ def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callable[[in
         WarmError: if not all could be stored.
     """
     deadline = time.monotonic() + plan.seconds
-    client = Redis.from_url(
-        url,
-        socket_timeout=_REPLY_SECONDS,
-        socket_connect_timeout=_REPLY_SECONDS,
-        retry=Retry(NoBackoff(), 0),
-        protocol=2,
-    )
+    client = open_blocking_client(url, _REPLY_SECONDS)
     stored = 0
     try:
         with client:

@@ -11,6 +11,7 @@ from prometheus_client.core import (
     Metric,
 )
 
+from config import resources
 from service.base.telemetry import LATENCY_BOUNDS, Histogram
 from service.operators.observer import installed_version, requests_of
 from service.operators.overview import EventKind
@@ -52,6 +53,8 @@ def workers(state: InstanceState) -> Iterator[Metric]:
             seconds.add_metric((str(worker.pid),), cumulative(requests), requests.total)
     yield memory
     yield seconds
+    text = "Memory that the instance may use: the least limit of its cgroups, or the machine's."
+    yield gauge("forecast_memory_limit_bytes", text, resources.memory())
     reports = state.reports
     text = "Open connections of partners."
     yield gauge("forecast_connections", text, sum(report.connections for report in reports))

@@ -1,5 +1,6 @@
 """Publishing as the command line and the inbox do it: with the settings' limits, warming, and retirement."""
 
+import logging
 import os
 import socket
 from collections.abc import Sequence
@@ -10,21 +11,27 @@ from typing import Literal
 
 import msgspec
 
-from config.settings import Settings
+from config.first_line import first_line
+from config.settings import Settings, SettingsError
 from service.base.whoami import whoami
+from service.embedded import owner
+from service.embedded.runtime import EmbeddedError
 from service.publishing.rollback import SERVED_WITHIN_SECONDS
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
 from warehouse.releases.catalog import Catalog, Manifest, Origin
 from warehouse.releases.deliveries import note_delivery
 from warehouse.releases.instances import InstanceRecord, wait_until_served
-from warehouse.releases.retire import retire_all_but
+from warehouse.releases.retire import in_use, retire_all_but
 from warehouse.rules.acceptance import parse_acceptance
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.findings import Finding
 from warehouse.schema.printable import printable
 from warehouse.schema.progress import ProgressCallback
 
+log = logging.getLogger("forecast.publishing")
+
 _MOST_PATHS = 20  # kept in a manifest
+_FORGET_SECONDS = 5.0  # some 0.5 s for three releases of the whole country
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +85,7 @@ def inbox_options_of(settings: Settings, origin: Origin | None = None) -> Publis
 def publish_and_wait(
     settings: Settings, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback
 ) -> Published:
-    """Publishes, waits for the live instances, and retires surplus releases. Raises as `publish`."""
+    """Publishes, waits for the live instances, and retires surplus releases, in the cache too. Raises as `publish`."""
     catalog = Catalog(settings.data_path)
 
     def warmed(folder: Path, manifest: Manifest, tell: ProgressCallback) -> list[Finding]:
@@ -99,4 +106,23 @@ def publish_and_wait(
             retired = retire_all_but(catalog, settings.keep_releases)
         except WarehouseError:
             retired = []  # another publisher is at work, and retires as well
+        forget_unused(settings, catalog, retired)
     return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))
+
+
+def forget_unused(settings: Settings, catalog: Catalog, retired: Sequence[str]) -> None:
+    """Removes from the shared cache what belongs to `retired` releases, and to those kept on disk that nobody uses.
+
+    The current release, the one to roll back to, and those that live instances serve stay warm. Never raises: what
+    cannot be removed goes by its TTL.
+    """
+    # here, because checks need no client of Redis, which takes a tenth of a second to import
+    from service.cache.forgetting import ForgetError, forget
+
+    try:
+        unused = {*retired, *catalog.names()} - in_use(catalog)
+        url = owner.running_url(settings, "cache")
+        if unused and url is not None:
+            forget(url, unused, _FORGET_SECONDS)
+    except (WarehouseError, SettingsError, EmbeddedError, OSError, ForgetError) as error:
+        log.info("answers of old releases stay in the shared cache for now: %s", first_line(error))

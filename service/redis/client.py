@@ -5,12 +5,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from redis import Redis as BlockingRedis
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.retry import Retry as BlockingRetry
 
 from config.first_line import first_line
 from config.urls import mask_url
@@ -59,6 +61,17 @@ def open_client(url: str, *, timeout: float, retries: int = 0, **options: Any) -
         **options,
     )
     return Redis.from_pool(pool)
+
+
+def open_blocking_client(url: str, timeout: float) -> BlockingRedis:
+    """A client for commands, which wait for each reply: at most `timeout` seconds."""
+    return BlockingRedis.from_url(
+        url,
+        socket_timeout=timeout,
+        socket_connect_timeout=timeout,
+        retry=BlockingRetry(NoBackoff(), 0),
+        protocol=2,
+    )
 
 
 def raise_errors(replies: list[Any], but: tuple[str, ...] = (WRONG_TYPE,)) -> list[Any]:

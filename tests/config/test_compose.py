@@ -21,6 +21,7 @@ from tests.support.waiting import until
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+MONITORING = ("prometheus", "alertmanager", "grafana")
 REDIS = {"keys": "redis-keys.conf", "cache": "redis-cache.conf"}
 MULTIPLES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -72,8 +73,10 @@ class Passwords:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.tokens = folder / "tokens"
+        self.tokens.mkdir(parents=True)
         self._bin = folder / "bin"
-        self._bin.mkdir(parents=True)
+        self._bin.mkdir()
         (self._bin / "valkey-server").symlink_to(server_program())
 
     def make(self) -> dict[str, str]:
@@ -102,14 +105,15 @@ class Passwords:
         """With our paths; compose writes two dollars for one."""
         conf = shlex.quote(str(ROOT / "config" / REDIS[role]))
         ours = shlex.quote(str(self.folder))
-        return script.replace("$$", "$").replace("/etc/valkey/redis.conf", conf).replace("/passwords", ours)
+        script = script.replace("$$", "$").replace("/etc/valkey/redis.conf", conf).replace("/passwords", ours)
+        return script.replace("/tokens", shlex.quote(str(self.tokens)))
 
 
 def settings_with(passwords: Passwords) -> Settings:
     """Those of the service."""
     passwords.make()
     given = {
-        name: value.replace("/passwords", str(passwords.folder))
+        name: value.replace("/passwords", str(passwords.folder)).replace("/tokens", str(passwords.tokens))
         for name, value in SERVICES["forecast"]["environment"].items()
     }
     return load(image_environment() | given).settings
@@ -151,6 +155,22 @@ def test_the_service_finds_both_redis(tmp_path: Path) -> None:
     assert "stores" in SERVICES["forecast"]["networks"]
 
 
+def test_operators_need_the_read_token_that_the_first_start_made(tmp_path: Path) -> None:
+    """Prometheus sends the same one, and Grafana's password is another; both outlive their containers."""
+    passwords = Passwords(tmp_path)
+    settings = settings_with(passwords)
+    made = {path.name: path.read_text() for path in passwords.tokens.iterdir()}
+    assert settings.operator_read_token == made["read-token"]
+    assert len({*made.values()}) == len(made) == 2
+    passwords.make()
+    assert made == {path.name: path.read_text() for path in passwords.tokens.iterdir()}
+    assert "tokens" in COMPOSE["volumes"]
+    for name in ("forecast", *MONITORING):
+        mounted = "tokens:/tokens:ro" in SERVICES[name]["volumes"]
+        assert mounted is (name != "alertmanager")
+    assert all("/tokens" not in str(SERVICES[role]) for role in REDIS)
+
+
 def test_the_service_starts_without_redis() -> None:
     """It waits for neither to be healthy: a Redis that is slow to load makes it degraded, not absent."""
     conditions = {name: given["condition"] for name, given in SERVICES["forecast"]["depends_on"].items()}
@@ -189,7 +209,7 @@ def test_keys_are_kept_and_the_cache_is_not() -> None:
     assert "data:/data" in SERVICES["forecast"]["volumes"]
     assert not any(":/data" in volume for volume in SERVICES["cache"]["volumes"])
     assert SERVICES["cache"]["tmpfs"][0].startswith("/data:")
-    assert set(COMPOSE["volumes"]) == {"data", "inbox", "keys", "passwords"}
+    assert {"data", "inbox", "keys", "passwords", "tokens"} <= set(COMPOSE["volumes"])
 
 
 def mounts(name: str) -> dict[str, str]:

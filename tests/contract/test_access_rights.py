@@ -11,6 +11,7 @@ from redis.exceptions import NoPermissionError
 from service.base.terms import Terms, parse_rate
 from service.cache.contents import look_at, survey
 from service.cache.entry import CacheEntry
+from service.cache.forgetting import forget
 from service.cache.key import cache_key
 from service.cache.purging import purge_shared
 from service.cache.shared import SharedCache
@@ -221,7 +222,7 @@ async def test_rates_are_kept_beside_the_cache(opened: Opened) -> None:
 
 
 async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) -> None:
-    """Filling, looking up, warming, counting, looking at and purging; it sees nothing of the keys."""
+    """Filling, looking up, warming, counting, looking at, forgetting and purging; it sees nothing of the keys."""
     assert check_answers_redis(url(server, "forecast-cache")) is None
     cache = SharedCache(opened("forecast-cache"), ttl=60)
     key = cache_key("r1", "forecast", "36436")
@@ -234,6 +235,7 @@ async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) ->
     held = await look_at(opened("forecast-cache"), key)
     assert (held.entry, held.counted) == (CacheEntry.of(b"{}"), False)
     assert held.seconds is not None
-    assert await purge_shared(url(server, "forecast-cache")) == 2
+    assert forget(url(server, "forecast-cache"), ["r2"], 60) == 1
+    assert await purge_shared(url(server, "forecast-cache")) == 1
     with BlockingRedis.from_url(url(server, "forecast-cache")) as client, pytest.raises(NoPermissionError):
         client.mget("k:control")

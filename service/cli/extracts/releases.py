@@ -21,6 +21,7 @@ from service.cli.output import (
     stdout,
     tell_data_folder,
 )
+from service.publishing.publisher import forget_unused
 from service.publishing.rollback import SERVED_WITHIN_SECONDS, roll_back_and_wait
 from service.reports import terminal
 from service.reports.terminal_comparison import print_comparison
@@ -193,6 +194,7 @@ def retire_releases(releases: tuple[str, ...], keep: int | None, as_json: bool) 
     settings = load_settings().settings
     catalog = Catalog(settings.data_path)
     gone = retire(catalog, releases) if keep is None else retire_all_but(catalog, keep)
+    forget_unused(settings, catalog, gone)
     if as_json:
         print_json({"retired": gone} | data_folder_member(settings))
         return

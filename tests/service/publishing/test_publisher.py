@@ -1,7 +1,7 @@
 """Publishing with the cache warmed before the switch: whole, in part, or not at all, and the release goes live."""
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from config.settings import Settings
 from config.urls import address
 from service.cache import entry as envelope
 from service.cache.key import cache_key
+from service.cache.key import release_of as release_in
 from service.embedded import owner
 from service.embedded.runtime import EmbeddedError
 from service.publishing.publisher import Published, options_of, publish_and_wait
@@ -275,6 +276,70 @@ def test_surplus_releases_are_retired_and_the_one_to_roll_back_to_stays(ours: Se
     # releases of one second are not told apart by their age
     assert len(catalog.names()) <= 3
     assert not set(outcome.retired) & set(catalog.names())
+
+
+# ---- what is left of old releases in the cache ----
+
+
+def months(settings: Settings, short: Path, numbers: Sequence[int]) -> list[str]:
+    """The ids of releases that were published one after the other, of figures that differ."""
+    drops = {each: write_drop(short / f"m{each}", population=[people("36436", 2023, each)]) for each in numbers}
+    return [release_of(published(settings, drop)) for drop in drops.values()]
+
+
+def warm_ones(cache: ValkeyProcess) -> set[str]:
+    """The ids of the releases that have entries in the cache."""
+    with Redis(unix_socket_path=str(cache.socket)) as client:
+        found = {release_in(name) for name in client.scan_iter()}
+    return {release.decode() for release in found if release is not None}
+
+
+def test_two_releases_stay_warm_the_current_one_and_the_one_to_roll_back_to(
+    ours: Settings, cache: ValkeyProcess, short: Path
+) -> None:
+    """Of those kept on disk. A release of another data folder stays as well."""
+    with Redis(unix_socket_path=str(cache.socket)) as client:
+        client.set(cache_key("elsewhere", "forecast", "x").name, "x")
+    made = months(ours, short, range(4))
+    assert set(Catalog(ours.data_path).names()) == set(made)
+    assert warm_ones(cache) == {*made[-2:], "elsewhere"}
+
+
+def test_a_release_that_an_instance_serves_stays_warm(ours: Settings, cache: ValkeyProcess, short: Path) -> None:
+    """Until no instance serves it any more."""
+    (first,) = months(ours, short, [0])
+    file = InstanceFile(ours.data_path, "a")
+    record = InstanceRecord("a", 4711, socket.gethostname(), "http://127.0.0.1:1", (first,), address(ours.cache_url))
+    file.write(record)
+    made = [first, *months(ours, short, [1, 2])]
+    file.close()
+    assert warm_ones(cache) == set(made)
+    (last,) = months(ours, short, [3])
+    assert warm_ones(cache) == {made[2], last}
+
+
+def test_after_a_rollback_both_releases_stay_warm(ours: Settings, cache: ValkeyProcess, short: Path) -> None:
+    """And then the next one and the one that was rolled back to."""
+    made = months(ours, short, [0, 1])
+    roll_back_and_wait(ours.data_path, None, "ops")
+    assert warm_ones(cache) == set(made)
+    (last,) = months(ours, short, [2])
+    assert warm_ones(cache) == {made[0], last}
+
+
+def test_a_cache_that_goes_away_after_the_switch_keeps_no_release_from_going_live(
+    ours: Settings, cache: ValkeyProcess, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch = Catalog.switch
+
+    def dying(catalog: Catalog, release: str, by: str | None = None) -> object:
+        cache.kill()
+        return switch(catalog, release, by)
+
+    months(ours, short, [0, 1])
+    monkeypatch.setattr(Catalog, "switch", dying)
+    (last,) = months(ours, short, [2])
+    assert Catalog(ours.data_path).current().id == last
 
 
 def test_the_key_set_names_every_answer_that_is_warmed(ours: Settings, short: Path) -> None:

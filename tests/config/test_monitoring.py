@@ -1,0 +1,176 @@
+"""The profile `monitoring` of compose.yaml: Prometheus, Alertmanager and Grafana, and the files they are given."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.containerfile import ROOT
+
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OF_PROFILE = {name: service for name, service in SERVICES.items() if service.get("profiles") == ["monitoring"]}
+CONFIG = ROOT / "config"
+PROMETHEUS: dict[str, Any] = yaml.safe_load((CONFIG / "prometheus.yml").read_text())
+SOURCES: list[dict[str, Any]] = yaml.safe_load((CONFIG / "grafana" / "datasources.yml").read_text())["datasources"]
+PROVIDERS: list[dict[str, Any]] = yaml.safe_load((CONFIG / "grafana" / "dashboards.yml").read_text())["providers"]
+DASHBOARD: dict[str, Any] = json.loads((CONFIG / "grafana" / "dashboard.json").read_text())
+
+
+def mounted(name: str) -> dict[str, Path]:
+    """The files of this checkout that a service sees, by their path in its container; all of them read-only."""
+    found = {}
+    for line in SERVICES[name]["volumes"]:
+        if line.startswith("./"):
+            source, path, mode = line.split(":")
+            assert mode == "ro"
+            found[path] = ROOT / source
+    return found
+
+
+def tool(name: str, package: str, *arguments: str) -> None:
+    """Runs a checker of Debian's `package`; the test fails with what it prints."""
+    if shutil.which(name) is None:
+        pytest.skip(f"needs {name}: apt-get install {package}")
+    done = subprocess.run([name, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_monitoring_starts_only_when_it_is_asked_for() -> None:
+    """And what it runs is pinned, and runs as a number that is not root."""
+    assert set(OF_PROFILE) == {"prometheus", "alertmanager", "grafana"}
+    for service in OF_PROFILE.values():
+        assert re.fullmatch(r"[a-z/]+:v?\d+\.\d+\.\d+", service["image"])
+        assert re.fullmatch(r"[1-9]\d*:\d+", service["user"])
+    assert not any(
+        name in service.get("depends_on", {})
+        for name in OF_PROFILE
+        for service in SERVICES.values()
+        if "profiles" not in service
+    )
+
+
+def test_only_grafana_can_be_reached_and_only_from_this_machine() -> None:
+    """It asks for a password; the other two would ask nobody. None of them reaches a Redis."""
+    assert {name: service.get("ports") for name, service in OF_PROFILE.items()} == {
+        "prometheus": None,
+        "alertmanager": None,
+        "grafana": ["127.0.0.1:3000:3000"],
+    }
+    assert COMPOSE["networks"]["monitoring"]["internal"] is True
+    assert all("stores" not in service["networks"] for service in OF_PROFILE.values())
+    assert OF_PROFILE["prometheus"]["networks"] == ["monitoring"]
+
+
+def test_grafana_has_no_default_password_and_no_strangers() -> None:
+    environment = OF_PROFILE["grafana"]["environment"]
+    assert environment["GF_SECURITY_ADMIN_PASSWORD__FILE"] == "/tokens/grafana"
+    assert environment["GF_USERS_ALLOW_SIGN_UP"] == environment["GF_AUTH_ANONYMOUS_ENABLED"] == "false"
+
+
+def test_prometheus_finds_the_instance_its_token_and_its_rules() -> None:
+    """Under the job's name that every rule and panel asks for."""
+    (job,) = PROMETHEUS["scrape_configs"]
+    assert job["job_name"] == "forecast"
+    assert job["static_configs"] == [{"targets": ["forecast:8001"]}]
+    token = job["authorization"]["credentials_file"]
+    assert SERVICES["forecast"]["environment"]["FORECAST_OPERATOR_READ_TOKEN_FILE"] == token
+    files = mounted("prometheus")
+    assert files["/etc/prometheus/prometheus.yml"] == CONFIG / "prometheus.yml"
+    assert [f"/etc/prometheus/{name}" for name in PROMETHEUS["rule_files"]] == ["/etc/prometheus/alerts.yml"]
+    assert files["/etc/prometheus/alerts.yml"] == CONFIG / "alerts.yml"
+    (sent_to,) = PROMETHEUS["alerting"]["alertmanagers"][0]["static_configs"]
+    assert sent_to["targets"] == ["alertmanager:9093"]
+    assert "monitoring" in SERVICES["alertmanager"]["networks"]
+
+
+def test_prometheus_takes_its_configuration(tmp_path: Path) -> None:
+    """By its own checker, with the token where it expects one."""
+    text = (CONFIG / "prometheus.yml").read_text().replace("/tokens", str(tmp_path))
+    (tmp_path / "prometheus.yml").write_text(text)
+    (tmp_path / "read-token").write_text("x" * 64)
+    shutil.copy(CONFIG / "alerts.yml", tmp_path)
+    tool("promtool", "prometheus", "check", "config", str(tmp_path / "prometheus.yml"))
+
+
+def test_alertmanager_takes_its_configuration_and_routes_by_severity() -> None:
+    """By its own checker. Whatever has no route of its own goes to the operators too."""
+    path = str(CONFIG / "alertmanager.yml")
+    tool("amtool", "prometheus-alertmanager", "check-config", path)
+    for severity in ("critical", "warning"):
+        routed = ("config", "routes", "test", f"--config.file={path}", "--verify.receivers=operators")
+        tool("amtool", "prometheus-alertmanager", *routed, f"severity={severity}")
+    config = yaml.safe_load((CONFIG / "alertmanager.yml").read_text())
+    (receiver,) = config["receivers"]
+    webhook = receiver["slack_configs"][0]["api_url_file"]
+    assert f"${{ALERT_WEBHOOK:-/dev/null}}:{webhook}:ro" in SERVICES["alertmanager"]["volumes"]
+    assert mounted("alertmanager") == {"/etc/alertmanager/alertmanager.yml": CONFIG / "alertmanager.yml"}
+
+
+def test_grafana_is_given_its_sources_and_its_dashboard() -> None:
+    """Each file is where Grafana, or the file before it, looks."""
+    files = mounted("grafana")
+    assert files["/etc/grafana/provisioning/datasources/forecast.yml"] == CONFIG / "grafana" / "datasources.yml"
+    assert files["/etc/grafana/provisioning/dashboards/forecast.yml"] == CONFIG / "grafana" / "dashboards.yml"
+    (provider,) = PROVIDERS
+    path = f"{provider['options']['path']}/dashboard.json"
+    assert files[path] == CONFIG / "grafana" / "dashboard.json"
+    assert OF_PROFILE["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] == path
+    assert {source["url"] for source in SOURCES} == {"http://prometheus:9090", "http://alertmanager:9093"}
+
+
+# ---- the dashboard ----
+
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+
+
+def test_every_panel_asks_the_provisioned_source_and_has_a_place() -> None:
+    """Ids are unique, and no two panels overlap: Grafana would show neither as meant."""
+    uids = {source["uid"] for source in SOURCES}
+    taken: set[tuple[int, int]] = set()
+    for panel in DASHBOARD["panels"]:
+        where = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(where["x"], where["x"] + where["w"])
+            for y in range(where["y"], where["y"] + where["h"])
+        }
+        assert not taken & cells, panel["title"]
+        assert max(x for x, _ in cells) < 24
+        taken |= cells
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+    for panel in PANELS:
+        assert panel["datasource"]["uid"] in uids
+        assert all(target["datasource"]["uid"] in uids for target in panel["targets"])
+        assert panel["title"]
+
+
+def test_the_dashboard_is_one_by_grafana_s_own_schema() -> None:
+    """Whatever the schema does not know is lost on the way through it; two members of the data source alone are."""
+    pytest.importorskip("grafana_foundation_sdk", reason="needs grafana-foundation-sdk: pip install -e .[deploy]")
+    from grafana_foundation_sdk.cog.encoder import JSONEncoder
+    from grafana_foundation_sdk.cog.plugins import register_default_plugins
+    from grafana_foundation_sdk.models.dashboard import Dashboard
+
+    register_default_plugins()
+    known = json.loads(JSONEncoder().encode(Dashboard.from_json(DASHBOARD)))
+    assert set(lost(DASHBOARD, known)) == {"annotations.list.0.step", "annotations.list.0.titleFormat"}
+
+
+def lost(ours: Any, known: Any, place: str = "") -> list[str]:
+    """Where `known` lacks a member of `ours`, or has another value; null is the same as absent."""
+    if isinstance(ours, dict) and isinstance(known, dict):
+        return [
+            each
+            for name, value in ours.items()
+            if value is not None
+            for each in lost(value, known.get(name), f"{place}{name}.")
+        ]
+    if isinstance(ours, list) and isinstance(known, list) and len(ours) == len(known):
+        return [each for i, value in enumerate(ours) for each in lost(value, known[i], f"{place}{i}.")]
+    return [] if ours == known else [place.rstrip(".")]
