@@ -75,6 +75,8 @@ class Passwords:
         self._bin = folder / "bin"
         self._bin.mkdir(parents=True)
         (self._bin / "valkey-server").symlink_to(server_program())
+        self.tokens = folder / "tokens"
+        self.tokens.mkdir()
 
     def make(self) -> dict[str, str]:
         [script] = SERVICES["passwords"]["command"]
@@ -101,15 +103,16 @@ class Passwords:
     def _here(self, script: str, role: str) -> str:
         """With our paths; compose writes two dollars for one."""
         conf = shlex.quote(str(ROOT / "config" / REDIS[role]))
-        ours = shlex.quote(str(self.folder))
-        return script.replace("$$", "$").replace("/etc/valkey/redis.conf", conf).replace("/passwords", ours)
+        script = script.replace("$$", "$").replace("/etc/valkey/redis.conf", conf)
+        script = script.replace("/passwords", shlex.quote(str(self.folder)))
+        return script.replace("/tokens", shlex.quote(str(self.tokens)))
 
 
 def settings_with(passwords: Passwords) -> Settings:
     """Those of the service."""
     passwords.make()
     given = {
-        name: value.replace("/passwords", str(passwords.folder))
+        name: value.replace("/passwords", str(passwords.folder)).replace("/tokens", str(passwords.tokens))
         for name, value in SERVICES["forecast"]["environment"].items()
     }
     return load(image_environment() | given).settings
@@ -141,6 +144,19 @@ def test_no_password_is_an_argument_or_known_to_others() -> None:
         assert SERVICES[name]["depends_on"]["passwords"] == {"condition": "service_completed_successfully"}
     for role in REDIS:
         assert "--requirepass" not in SERVICES[role]["command"][-1]
+
+
+def test_operators_have_a_token_to_read_and_none_to_write(tmp_path: Path) -> None:
+    """The listener is not on loopback in its container, so it takes one; it is made once, and no Redis knows it."""
+    passwords = Passwords(tmp_path)
+    token = settings_with(passwords).operator_read_token
+    assert token is not None
+    assert len(token) == 64
+    settings = settings_with(passwords)
+    assert (settings.operator_read_token, settings.operator_write_token) == (token, None)
+    mounting = {name for name, one in SERVICES.items() if any("tokens:" in each for each in one["volumes"])}
+    assert mounting == {"forecast", "passwords"}
+    assert "tokens:/tokens:ro" in SERVICES["forecast"]["volumes"]
 
 
 def test_the_service_finds_both_redis(tmp_path: Path) -> None:
@@ -189,7 +205,7 @@ def test_keys_are_kept_and_the_cache_is_not() -> None:
     assert "data:/data" in SERVICES["forecast"]["volumes"]
     assert not any(":/data" in volume for volume in SERVICES["cache"]["volumes"])
     assert SERVICES["cache"]["tmpfs"][0].startswith("/data:")
-    assert set(COMPOSE["volumes"]) == {"data", "inbox", "keys", "passwords"}
+    assert set(COMPOSE["volumes"]) == {"data", "inbox", "keys", "passwords", "tokens"}
 
 
 def mounts(name: str) -> dict[str, str]:
