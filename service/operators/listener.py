@@ -7,7 +7,6 @@ import socket
 
 from config.settings import Settings
 from service.base.server import ListenerServer, plain_config
-from service.base.sockets import url_of
 from service.edge.connection.deadlines import reset
 from service.keys import audit
 from service.operators.access import Tokens
@@ -34,10 +33,9 @@ class OperatorsListener:
     def start(self, instance: WatchedInstance) -> None:
         if not self._tokens.readable:
             log.warning(
-                "nobody can read metrics or the reasons of health: the operators' listener (%s) can be reached from "
-                "other machines, and has no token. Set FORECAST_OPERATOR_READ_TOKEN_FILE, or "
-                "FORECAST_OPERATOR_HOST=127.0.0.1",
-                url_of(self._bound),
+                "nobody can read metrics or the reasons of health: FORECAST_OPERATOR_HOST (%s) lets other machines in, "
+                "and there is no token. Set FORECAST_OPERATOR_READ_TOKEN_FILE, or FORECAST_OPERATOR_HOST=127.0.0.1",
+                self._settings.operator_host,
             )
         if self._tokens.writable:  # changes of keys are logged at every log level, as commands do
             audit.log.setLevel(logging.INFO)
