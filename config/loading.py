@@ -24,7 +24,7 @@ FOREIGN_PREFIXES = ("FORECAST_PORT", "FORECAST_SERVICE_")
 _CONFIG = f"{ENVIRONMENT_PREFIX}CONFIG"
 _FILE = "_file"
 _FOLDERS = ("data_dir", "inbox")
-_SEPARATORS = {"attribution": "|", "inbox_tables": ",", "inbox_hold": ","}
+_SEPARATORS = {"attribution": "|", "operator_allowed_hosts": ",", "inbox_tables": ",", "inbox_hold": ","}
 DURATIONS = (
     "cache_ttl",
     "cache_timeout",

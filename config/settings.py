@@ -14,6 +14,8 @@ _SECRET = {"secret": True}
 _URL = {"secret": True, "url": True}
 # Characters that an Authorization header can hold as they are.
 _TOKEN = Meta(min_length=16, pattern=r"^[!-~]+\Z")
+# A host as it is in a URL, without a port.
+_HOST = Meta(pattern=r"^([A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?)\Z")
 
 # What a drop may bring (`warehouse.schema.tables`).
 TableName = Literal["locations", "population", "housing", "aliases", "development_projects"]
@@ -50,11 +52,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     listen_port: Annotated[int, Meta(ge=0, le=65535, description="Port of the partners' listener.")] = 8000
     operator_host: Annotated[str, Meta(description="Address of the operators' listener.")] = "127.0.0.1"
     operator_port: Annotated[int, Meta(ge=0, le=65535, description="Port of the operators' listener.")] = 8001
+    operator_allowed_hosts: Annotated[
+        tuple[Annotated[str, _HOST], ...],
+        Meta(
+            description="Names, besides localhost, under which a listener of operators on loopback may be asked, "
+            "separated by commas."
+        ),
+    ] = ()
     operator_read_token: Annotated[
         Annotated[str, _TOKEN] | None,
         Meta(
             description="Bearer token for metrics and the reasons of health: 16 ASCII characters or more, no white "
-            "space; unset: they are open.",
+            "space; unset: they are open on loopback, and closed beyond it.",
             extra=_SECRET,
         ),
     ] = None

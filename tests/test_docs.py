@@ -40,7 +40,7 @@ OPERATIONS = DOCS / "operations.md"
 by_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
 # Defaults that depend on the machine, or are said in words.
-_IN_WORDS = ("data_dir", "inbox_tables", "inbox_hold", "limits", "severities", "attribution")
+_IN_WORDS = ("data_dir", "inbox_tables", "inbox_hold", "limits", "severities", "attribution", "operator_allowed_hosts")
 
 
 @by_page

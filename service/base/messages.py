@@ -16,6 +16,8 @@ from service.base.telemetry import Snapshot
 # so large a share of requests.
 REPORT, PURGE = b"report\n", b"purge\n"
 FIND, SAMPLE = b"find ", b"sample "
+# A worker's answer while it does not serve yet.
+STARTING = b"starting\n"
 # A snapshot with every combination of labels is far smaller.
 LINE_LIMIT_BYTES = 8 << 20
 _LAME_DUCK_SECONDS = 1.0

@@ -162,8 +162,7 @@ class Supervisor:
     # --- watching ------------------------------------------------------------------------------------------------
 
     async def _tend(self) -> float:
-        """Replaces dead embedded servers, and asks workers for reports."""
-        self._workers.ask()
+        """Replaces dead embedded servers."""
         if self._stops_at_once:
             return _TEND_SECONDS
         if not self._servers.owned:  # in a thread, because it touches the data folder

@@ -13,6 +13,7 @@ from service.base.telemetry import TASK_FAILURES, Snapshot, Telemetry
 from service.cache.purging import purge_shared
 from service.instance.store_checks import StoreChecks
 from service.instance.watcher_process import WatcherProcess
+from service.instance.worker_process import WorkerProcess
 from service.instance.workers import Workers
 from service.operators.actions import Purged
 from service.operators.folder_news import FolderNews, read_folder_news
@@ -60,10 +61,7 @@ class InstanceView:
     def state(self) -> InstanceState:
         news, settings = self._news, self._settings
         return InstanceState(
-            workers=tuple(
-                WorkerState(worker.pid, worker.report, worker.resident_bytes(), worker.started_at, worker.leaving)
-                for worker in self._workers.all
-            ),
+            workers=tuple(worker_state(worker) for worker in self._workers.all),
             wanted_workers=self._workers.wanted,
             restarts=self._workers.restarts,
             draining=self.draining,
@@ -134,3 +132,14 @@ class InstanceView:
         async with self._reading:
             with contextlib.suppress(FilesHang):  # `state` says so
                 self._news = await self._files.run(f"reading {folder}", read_folder_news, folder, wait=1)
+
+
+def worker_state(worker: WorkerProcess) -> WorkerState:
+    return WorkerState(
+        worker.pid,
+        worker.report,
+        worker.resident_bytes(),
+        worker.started_at,
+        worker.leaving,
+        responds=not worker.silence.is_long,
+    )

@@ -15,9 +15,8 @@ import msgspec
 from service.base import messages
 from service.base.seen import LoggedRequest, Sighting
 from service.instance.children import ended, start_child
+from service.instance.silence import Silence, take_sample
 
-# Without a report. Longer than any request may take and any switch of releases takes.
-_STUCK_SECONDS = 15.0
 _FRESH_SECONDS = 0.5
 # A full near cache is emptied in some 500 turns of a loop that also serves requests.
 _PURGE_SECONDS = 5.0
@@ -25,7 +24,10 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class WorkerProcess:
-    """One worker, from its start to its end; owned by the instance's Workers. `report` is None before the first one."""
+    """One worker, from its start to its end; owned by the instance's Workers.
+
+    `report` is the newest one, None before the first; `silence` is the time since; `given_up` once it hangs.
+    """
 
     def __init__(
         self,
@@ -35,6 +37,8 @@ class WorkerProcess:
         on_report: Callable[[], None],
     ) -> None:
         self.report: messages.WorkerReport | None = None
+        self.silence = Silence(starting=True)
+        self.given_up = False
         self.pid = process.pid
         self.started_at = time.time()
         self.leaving = False  # it was told to stop
@@ -43,7 +47,7 @@ class WorkerProcess:
         self._process = process
         self._on_report = on_report
         self._writer: asyncio.StreamWriter | None = None
-        self._heard = asyncio.get_running_loop().time()
+        self._heard = False
         self._waiters: list[asyncio.Future[None]] = []
         self._listening = asyncio.create_task(self._listen(control_socket, orders), name=f"worker {self.pid}")
 
@@ -64,8 +68,17 @@ class WorkerProcess:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
 
-    def ask(self) -> None:
+    def look(self) -> None:
+        """Sees whether the worker has reported since the last look, and asks it to. Call every `LOOK_SECONDS`."""
+        if not self._heard:
+            self.silence.look(asyncio.get_running_loop().time(), take_sample(self.pid))
+        self._heard = False
         self.tell(messages.REPORT)
+
+    def give_up(self) -> None:
+        """Kills the worker, which hangs. One that hangs in the kernel ends when that lets it go."""
+        self.given_up = True
+        self.signal(signal.SIGKILL)
 
     async def purge(self) -> None:
         """Empties the worker's near cache; waits for that, but not for long."""
@@ -91,7 +104,7 @@ class WorkerProcess:
         """Waits for a report that is younger than this call, but not for long."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        self.ask()
+        self.tell(messages.REPORT)
         await asyncio.wait([waiter], timeout=_FRESH_SECONDS)
 
     async def find(self, request_id: str) -> list[LoggedRequest]:
@@ -101,9 +114,6 @@ class WorkerProcess:
         self.tell(messages.FIND + request_id.encode() + b"\n")
         await asyncio.wait([found], timeout=_FRESH_SECONDS)
         return found.result() if found.done() else []
-
-    def is_stuck(self) -> bool:
-        return asyncio.get_running_loop().time() - self._heard > _STUCK_SECONDS
 
     @property
     def hung_seconds(self) -> float:
@@ -121,7 +131,10 @@ class WorkerProcess:
         self._writer.write(messages.encode_message(orders))
         try:
             while line := await reader.readline():
-                self._take(msgspec.json.decode(line, type=messages.WorkerReport))
+                self._heard = True
+                self.silence = Silence()
+                if line != messages.STARTING:
+                    self._take(msgspec.json.decode(line, type=messages.WorkerReport))
         except (ConnectionError, ValueError, msgspec.DecodeError):
             self.signal(signal.SIGKILL)  # it is gone, or talks nonsense
         finally:
@@ -129,7 +142,6 @@ class WorkerProcess:
 
     def _take(self, report: messages.WorkerReport) -> None:
         self.report = report
-        self._heard = asyncio.get_running_loop().time()
         self.on_sightings(report.sightings)
         self._on_report()
         waiters, self._waiters = self._waiters, []

@@ -1,4 +1,6 @@
-"""The workers of an instance: a dead one is replaced, a hanging one as soon as another serves in its place."""
+"""The workers of an instance: one that died or does not respond is replaced; one whose files hang, as soon as another
+serves in its place.
+"""
 
 import asyncio
 import logging
@@ -12,16 +14,18 @@ import msgspec
 from service.base import messages
 from service.base.messages import Orders
 from service.base.seen import Sighting
-from service.base.tasks import hold_until_done, keep_running
+from service.base.tasks import end_task, hold_until_done, keep_running
 from service.base.telemetry import Telemetry
 from service.instance.children import LONGEST_BACKOFF_SECONDS, Backoff
+from service.instance.silence import LOOK_SECONDS
 from service.instance.stopping import LAST_SECONDS, stop_workers
 from service.instance.worker_process import WorkerProcess
 
 log = logging.getLogger("forecast.supervisor")
 
-_LOOK_SECONDS = 0.25
 _WAIT_SECONDS = 0.05
+# For the end of a worker that was killed.
+_DEATH_SECONDS = 1.0
 # A worker that hangs this long is to be replaced: every request is answered within 5 s.
 _HUNG_SECONDS = 5.0
 # A worker that takes over from a hanging one must serve within the first, or it hangs on the same files. Each further
@@ -53,6 +57,7 @@ class Workers:
     def start(self, orders: Orders, listening: socket.socket) -> None:
         self._orders = orders
         self._listening = listening
+        self._looking = keep_running("look at the workers", self._look)
         for _ in range(self.wanted):
             hold_until_done(keep_running("keep a worker", self._keep, stopping=self._stopping), self._tasks)
 
@@ -60,18 +65,20 @@ class Workers:
         """Stops all within `drain` and `LAST_SECONDS`; closes the listening socket."""
         self._stopping.set()
         await stop_workers(self.all, list(self._tasks), self._listening, drain)
+        await end_task(self._looking)
 
     def kill(self) -> None:
         for worker in self.all:
             worker.signal(signal.SIGKILL)
 
-    def ask(self) -> None:
-        """Asks all for a report; kills a worker that has not answered for long."""
+    async def _look(self) -> float:
+        """Asks all for a report; kills those that hang."""
         for worker in self.all:
-            worker.ask()
-            if worker.is_stuck():
-                log.error("worker %d does not respond; killing it", worker.pid)
-                worker.signal(signal.SIGKILL)
+            worker.look()
+            if worker.silence.hangs and not worker.given_up:
+                log.error("worker %d does not respond (%s); killing it", worker.pid, worker.silence)
+                worker.give_up()
+        return LOOK_SECONDS
 
     def sample(self, share: float) -> None:
         """From now on, every worker logs so large a share of requests, beside errors and slow ones."""
@@ -106,7 +113,10 @@ class Workers:
                 log.error("worker %d hangs; worker %d serves in its place", worker.pid, successor.pid)
                 self._begin(self._leave(worker, ending), "replace a worker")
                 continue
-            log.error("worker %d ended (%s); replacing it", worker.pid, ending.result(), extra={"worker": worker.pid})
+            status = ending.result() if ending.done() else "killed, but not gone yet"
+            log.error("worker %d ended (%s); replacing it", worker.pid, status, extra={"worker": worker.pid})
+            if not ending.done():
+                self._begin(self._leave(worker, ending), "reap a worker")
             await self._pause(backoff.after(loop.time() - began))
         return 0.0
 
@@ -133,9 +143,14 @@ class Workers:
     # --- workers that hang ---------------------------------------------------------------------------------------
 
     async def _successor(self, worker: WorkerProcess, ending: "asyncio.Task[str]") -> WorkerProcess | None:
-        """Waits until `worker` has ended (None), or until it hangs and another serves in its place (returned)."""
+        """Waits until `worker` has ended or was killed (None), or until its files hang and another serves in its place
+        (returned).
+        """
         while not ending.done():
-            await asyncio.wait([ending], timeout=_LOOK_SECONDS)
+            await asyncio.wait([ending], timeout=LOOK_SECONDS)
+            if worker.given_up:
+                await asyncio.wait([ending], timeout=_DEATH_SECONDS)
+                return None
             if worker.hung_seconds < _HUNG_SECONDS:
                 continue
             async with self._replacing:  # one at a time: each takes a worker's memory

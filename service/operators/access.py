@@ -20,23 +20,31 @@ class Right(IntEnum):
 class Tokens:
     """The operators' tokens, kept as digests only. The operators' listener owns it.
 
-    Without a read token everybody may read; without a write token nobody may write.
+    Without a read token everybody may read where the listener is `open_to_all`, and else whoever has the write token.
+    Without a write token nobody may write.
     """
 
-    def __init__(self, read: str | None = None, write: str | None = None) -> None:
+    def __init__(self, read: str | None = None, write: str | None = None, *, open_to_all: bool = True) -> None:
         self._read = None if read is None else _digest(read.encode())
         self._write = None if write is None else _digest(write.encode())
-        self._open = Right.READ if read is None else Right.NONE
+        self._open = Right.READ if read is None and open_to_all else Right.NONE
 
     @property
     def writable(self) -> bool:
         """Whether there is a write token."""
         return self._write is not None
 
+    @property
+    def readable(self) -> bool:
+        """Whether anybody can read."""
+        return self._open >= Right.READ or self._read is not None or self._write is not None
+
     def refusal(self, needed: Right, headers: list[Header]) -> str | None:
         """The error code for a request with `headers`; None if its token grants what is `needed`."""
         if needed <= self._open:
             return None
+        if needed is Right.READ and not self.readable:
+            return "token_not_set"
         presented = _bearer(headers)
         if presented is None:
             return "missing_token"

@@ -15,7 +15,7 @@ from service.base.seen import LoggedRequest
 from service.base.telemetry import Snapshot
 from service.http.errors import NO_STORE, ApiError
 from service.http.head import read_head
-from service.http.reply import Reply, Send
+from service.http.reply import Header, Reply, Send
 from service.operators.access import Right, Tokens
 from service.operators.actions import Actions, NoOrder, RollbackOrder
 from service.operators.body import decoded, read_body
@@ -24,6 +24,7 @@ from service.operators.events import EventBoard
 from service.operators.history import Span
 from service.operators.live import Broadcast, Sampling, live_endpoints
 from service.operators.metrics import render_metrics
+from service.operators.origins import Hosts, is_cross_site
 from service.operators.overview import History, Overview
 from service.operators.problems import of_error, refusal_reply
 from service.operators.rounds import Rounds
@@ -78,9 +79,10 @@ class OperatorsApp:
 
     most_connections = MOST_CONNECTIONS
 
-    def __init__(self, endpoints: list[Endpoint], tokens: Tokens) -> None:
+    def __init__(self, endpoints: list[Endpoint], tokens: Tokens, hosts: Hosts | None) -> None:
         self._endpoints = endpoints
         self._tokens = tokens
+        self._hosts = hosts
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         head = read_head(scope["headers"], time.perf_counter())
@@ -107,7 +109,7 @@ class OperatorsApp:
         if scope["method"] not in endpoint.methods:
             raise ApiError("method_not_allowed", headers=((b"allow", ", ".join(endpoint.methods).encode()),))
         headers = scope["headers"]
-        refusal = self._tokens.refusal(endpoint.needs, headers)
+        refusal = self._refusal(endpoint.needs, headers)
         if refusal is not None:
             raise ApiError(refusal)
         call = EndpointCall(
@@ -115,10 +117,20 @@ class OperatorsApp:
             query=scope["query_string"].decode("latin-1"),
             body=await read_body(headers, receive) if endpoint.needs is Right.WRITE else b"",
             remote=scope["client"][0] if scope["client"] else "unknown",
-            may_read=self._tokens.refusal(Right.READ, headers) is None,
-            may_write=self._tokens.refusal(Right.WRITE, headers) is None,
+            may_read=self._refusal(Right.READ, headers) is None,
+            may_write=self._refusal(Right.WRITE, headers) is None,
         )
         return await endpoint.answer(call)
+
+    def _refusal(self, needed: Right, headers: list[Header]) -> str | None:
+        """The error code for a request with `headers`; None if it has the right that is `needed`."""
+        if needed is Right.NONE:
+            return None  # probes come under any name
+        if self._hosts is not None and not self._hosts.know(headers):
+            return "misdirected_request"
+        if needed is Right.WRITE and is_cross_site(headers):
+            return "cross_site"
+        return self._tokens.refusal(needed, headers)
 
     def _found(self, path: str) -> tuple[Endpoint, str]:
         for endpoint in self._endpoints:
@@ -129,15 +141,21 @@ class OperatorsApp:
 
 
 def build_operators_app(
-    instance: WatchedInstance, tokens: Tokens | None = None, changes: Actions | None = None
+    instance: WatchedInstance,
+    tokens: Tokens | None = None,
+    changes: Actions | None = None,
+    hosts: Hosts | None = None,
 ) -> OperatorsApp:
-    """The application. The endpoints for `changes` exist only if there is a write token."""
+    """The application. The endpoints for `changes` exist only if there is a write token.
+
+    `hosts`: names under which it may be asked for what takes a right; None: any.
+    """
     tokens = tokens or Tokens()
     offered = changes if tokens.writable else None
     endpoints = _readable(instance, () if offered is None else _WRITABLE)
     if offered is not None:
         endpoints += _writable(instance, offered)
-    return OperatorsApp(endpoints, tokens)
+    return OperatorsApp(endpoints, tokens, hosts)
 
 
 def _readable(instance: WatchedInstance, writable: tuple[str, ...]) -> list[Endpoint]:

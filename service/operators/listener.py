@@ -7,13 +7,13 @@ import socket
 
 from config.settings import Settings
 from service.base.server import ListenerServer, plain_config
-from service.base.sockets import url_of
 from service.edge.connection.deadlines import reset
 from service.keys import audit
 from service.operators.access import Tokens
 from service.operators.actions import Actions
 from service.operators.connection import OperatorsProtocol
 from service.operators.endpoints import WatchedInstance, build_operators_app
+from service.operators.origins import Hosts
 
 log = logging.getLogger("forecast.operators")
 
@@ -27,14 +27,22 @@ class OperatorsListener:
         self._settings = settings
         self._bound = bound
         self._changes = changes
-        self._tokens = Tokens(settings.operator_read_token, settings.operator_write_token)
+        self._loopback = ipaddress.ip_address(bound.getsockname()[0]).is_loopback
+        self._tokens = Tokens(settings.operator_read_token, settings.operator_write_token, open_to_all=self._loopback)
 
     def start(self, instance: WatchedInstance) -> None:
-        warn_if_open(self._settings, self._bound)
+        if not self._tokens.readable:
+            log.warning(
+                "nobody can read metrics or the reasons of health: FORECAST_OPERATOR_HOST (%s) lets other machines in, "
+                "and there is no token. Set FORECAST_OPERATOR_READ_TOKEN_FILE, or FORECAST_OPERATOR_HOST=127.0.0.1",
+                self._settings.operator_host,
+            )
         if self._tokens.writable:  # changes of keys are logged at every log level, as commands do
             audit.log.setLevel(logging.INFO)
         self._broadcast = instance.broadcast
-        app = build_operators_app(instance, self._tokens, self._changes)
+        # beyond loopback, names are not known, and the token keeps pages of other sites out
+        hosts = Hosts((self._settings.operator_host, *self._settings.operator_allowed_hosts))
+        app = build_operators_app(instance, self._tokens, self._changes, hosts if self._loopback else None)
         self._server = ListenerServer(plain_config(app, OperatorsProtocol))
         # the loop accepts one connection of each socket in a turn, which under a flood is too slow for anybody else
         sockets = [self._bound, *(self._bound.dup() for _ in range(_ACCEPTED_PER_TURN - 1))]
@@ -54,13 +62,3 @@ class OperatorsListener:
         self._server.should_exit = self._server.force_exit = True
         for connection in list(self._server.server_state.connections):
             reset(connection.transport)
-
-
-def warn_if_open(settings: Settings, bound: socket.socket) -> None:
-    """Logs a warning if other machines can read without a token."""
-    if settings.operator_read_token is None and not ipaddress.ip_address(bound.getsockname()[0]).is_loopback:
-        log.warning(
-            "anybody who reaches the operators' listener (%s) can read health and metrics: set "
-            "FORECAST_OPERATOR_READ_TOKEN_FILE, or FORECAST_OPERATOR_HOST=127.0.0.1",
-            url_of(bound),
-        )

@@ -109,8 +109,9 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     failing = sum(report.release_problem is not None for report in reports)
     text = "Workers that cannot open the current release, or whose look-ups in it fail."
     yield gauge("forecast_release_problems", text, failing)
-    hung = sum(report.hung is not None for report in reports)
-    yield gauge("forecast_hung_workers", "Workers in which a look-up, or following releases, hangs.", hung)
+    hung = sum(worker.state == "hanging" for worker in state.workers)
+    text = "Workers that do not respond, or in which a look-up, or following releases, hangs."
+    yield gauge("forecast_hung_workers", text, hung)
     text = "Memory of the near caches, over all workers."
     yield gauge("forecast_near_cache_bytes", text, sum(report.near_bytes for report in reports))
     text = "Answers in the near caches, over all workers."

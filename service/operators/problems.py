@@ -14,6 +14,11 @@ OPERATOR_CODES: dict[str, tuple[int, str]] = {
         401,
         "The token is unknown. Send the one in FORECAST_OPERATOR_READ_TOKEN or FORECAST_OPERATOR_WRITE_TOKEN.",
     ),
+    "token_not_set": (
+        401,
+        "Beyond loopback, reading takes a token, and none is set. Set FORECAST_OPERATOR_READ_TOKEN_FILE, and restart.",
+    ),
+    "cross_site": (403, "A browser sent this for a page of another site. Nothing was changed."),
     "not_permitted": (403, "This token may only read. Use the one in FORECAST_OPERATOR_WRITE_TOKEN."),
     "not_found": (404, "There is nothing at this path. GET / lists the endpoints."),
     "no_such_request": (
@@ -29,6 +34,10 @@ OPERATOR_CODES: dict[str, tuple[int, str]] = {
     "body_too_large": (413, "The body is too large. Send at most 4 KiB."),
     "uri_too_long": (414, "The address is too long. Keep it under 8 KiB."),
     "not_json": (415, "Send the body with Content-Type: application/json, or send no body."),
+    "misdirected_request": (
+        421,
+        "The Host is none of this listener's. Use localhost, or add the name to FORECAST_OPERATOR_ALLOWED_HOSTS.",
+    ),
     "headers_too_large": (431, "The headers are too many or too large. Send at most 100, 16 KiB together."),
     "internal": (500, "Something went wrong on our side. The log has more under the request_id."),
     "unavailable": (503, "The key store does not answer. Try again."),

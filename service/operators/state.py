@@ -22,11 +22,14 @@ class WorkerState(msgspec.Struct, frozen=True):
     resident_bytes: int
     started_at: float = 0.0  # Unix seconds
     leaving: bool = False  # it was told to stop
+    responds: bool = True  # False: it seems to hang, and its report is old
 
     @property
     def state(self) -> Literal["starting", "serving", "hanging", "leaving"]:
         if self.leaving:
             return "leaving"
+        if not self.responds:
+            return "hanging"
         if self.report is None:
             return "starting"
         return "hanging" if self.report.hung is not None else "serving"
@@ -58,7 +61,8 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reports(self) -> list[WorkerReport]:
-        return [worker.report for worker in self.workers if worker.report is not None]
+        """Of the workers that serve."""
+        return [worker.report for worker in self.workers if worker.report is not None and worker.responds]
 
     @property
     def drop_overdue(self) -> float:
@@ -111,7 +115,7 @@ def _blocking(state: InstanceState, reports: list[WorkerReport]) -> str | None:
     if state.draining:
         return "draining"
     if not reports:
-        return "starting"
+        return ", ".join(_unresponsive(state)) or "starting"
     if not any(report.release for report in reports):
         problem = next(filter(None, (report.release_problem or report.hung for report in reports)), None)
         return f"no release: {problem}" if problem else "no release has been published yet"
@@ -151,6 +155,8 @@ def _of_workers(state: InstanceState, reports: list[WorkerReport]) -> Iterator[P
     ):
         for text in sorted(filter(None, found)):
             yield Problem(kind, text)
+    for text in _unresponsive(state):
+        yield Problem(text, text)
     if len(reports) < state.wanted_workers:
         yield Problem("workers", f"{len(reports)} of {state.wanted_workers} workers serve")
 
@@ -162,6 +168,10 @@ def _of_drops(state: InstanceState) -> Iterator[Problem]:
         yield Problem("held", _held(state.inbox))
     if state.drop_overdue:
         yield Problem("overdue", _overdue(state))
+
+
+def _unresponsive(state: InstanceState) -> list[str]:
+    return [f"worker {worker.pid} does not respond" for worker in state.workers if not worker.responds]
 
 
 def _held(inbox: InboxStatus) -> str:

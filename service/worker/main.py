@@ -105,7 +105,8 @@ class Worker:
 
     def _send_report(self) -> None:
         if not self._started:
-            return  # the first report tells the supervisor that this worker serves
+            self._writer.write(messages.STARTING)  # the first report tells the supervisor that this worker serves
+            return
         app = self._app
         release, hang = app.follower.current, app.follower.hang
         manifest = release.manifest if release else None

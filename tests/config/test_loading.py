@@ -53,6 +53,7 @@ def refusal(environ: dict[str, str]) -> str:
         ("INBOX_QUIET", "2m", 120.0),
         ("INBOX_QUIET", "never", "never"),
         ("INBOX_TABLES", "population, housing,", ("population", "housing")),
+        ("OPERATOR_ALLOWED_HOSTS", "ops.example.org, [2001:db8::1]", ("ops.example.org", "[2001:db8::1]")),
         ("INBOX_HOLD", "total-drift,zip-codes-lost", ("total-drift", "zip-codes-lost")),
     ],
 )

@@ -19,7 +19,7 @@ from tests.support.operators import WRITE
 from tests.support.waiting import until
 
 MOST_GROWTH = 80 << 20
-METRICS = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
+METRICS = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def resident(pid: int) -> int:
@@ -31,7 +31,7 @@ def test_requests_without_end_on_one_connection_fill_no_memory(instance: Instanc
     (worker,) = instance.worker_pids()
     before = {pid: resident(pid) for pid in (worker, instance.process.pid)}
     attacks = [
-        threading.Thread(target=pipeline, args=(base, b"GET / HTTP/1.1\r\nHost:a\r\n\r\n", 3.0))
+        threading.Thread(target=pipeline, args=(base, b"GET / HTTP/1.1\r\nHost:localhost\r\n\r\n", 3.0))
         for base in (instance.partners, instance.operators)
     ]
     for attack in attacks:
@@ -46,7 +46,9 @@ def test_requests_without_end_on_one_connection_fill_no_memory(instance: Instanc
 @contextlib.contextmanager
 def operators_who_never_end(base: str) -> Iterator[socket.socket]:
     """Somebody reads no answer; somebody with the token to write sends no body, and somebody a byte of it."""
-    promise = f"POST /caches/purge HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {WRITE}\r\nContent-Length: 2\r\n\r\n"
+    promise = (
+        f"POST /caches/purge HTTP/1.1\r\nHost: [::1]\r\nAuthorization: Bearer {WRITE}\r\nContent-Length: 2\r\n\r\n"
+    )
     with unread(base, METRICS), connect(base) as silent, connect(base) as halting, connect(base) as waiting:
         for connection, data in ((silent, promise), (halting, promise + "{"), (waiting, "GET /health")):
             connection.sendall(data.encode())

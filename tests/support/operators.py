@@ -15,6 +15,7 @@ from service.operators.endpoints import OperatorsApp, build_operators_app
 from service.operators.history import Span
 from service.operators.live import Broadcast
 from service.operators.observer import Observer
+from service.operators.origins import Hosts
 from service.operators.overview import History, Overview
 from service.operators.state import InstanceState
 from tests.support.asgi import exchange
@@ -88,9 +89,11 @@ def operators(
     read: str | None = None,
     write: str | None = None,
     changes: Actions | None = None,
+    hosts: Hosts | None = None,
+    open_to_all: bool = True,
 ) -> OperatorsApp:
     """An application whose instance has answered one request."""
-    return build_operators_app(Watched(state), Tokens(read, write), changes)
+    return build_operators_app(Watched(state), Tokens(read, write, open_to_all=open_to_all), changes, hosts)
 
 
 async def ask(

@@ -41,6 +41,21 @@ def test_without_a_read_token_everybody_reads(write: str | None) -> None:
         assert refusal(tokens, Right.WRITE, *values) is not None
 
 
+@pytest.mark.parametrize(
+    ("read", "write", "code"),
+    [(None, None, "token_not_set"), (None, WRITE, "missing_token"), (READ, None, "missing_token")],
+)
+def test_beyond_loopback_reading_takes_a_token(read: str | None, write: str | None, code: str) -> None:
+    """If none is set, nobody reads, and the error says so. The write token reads as well."""
+    tokens = Tokens(read, write, open_to_all=False)
+    assert refusal(tokens, Right.NONE) is None
+    assert refusal(tokens, Right.READ) == code
+    assert refusal(tokens, Right.READ, "Bearer another-token-altogether") in ("token_not_set", "invalid_token")
+    assert tokens.readable is (code != "token_not_set")
+    for token in filter(None, (read, write)):
+        assert refusal(tokens, Right.READ, f"Bearer {token}") is None
+
+
 def test_without_any_token_nothing_can_be_written() -> None:
     """Not with an empty one either."""
     assert not Tokens(READ).writable

@@ -8,6 +8,7 @@ import pytest
 from service.base.telemetry import Snapshot
 from service.operators.actions import Actions
 from service.operators.endpoints import build_operators_app
+from service.operators.origins import Hosts
 from service.operators.state import InstanceState
 from tests.service.operators.test_state import WELL, but, instance
 from tests.support.key_store import PEPPER
@@ -101,6 +102,47 @@ async def test_a_probe_without_the_token_learns_the_status_alone(state: Instance
 async def test_liveness_never_takes_a_token() -> None:
     """Nor does the index."""
     app = operators(lambda: instance(WELL), read=READ, write=WRITE)
+    assert (await ask(app, "/health/live")).status == (await ask(app, "/")).status == 200
+
+
+# --- where a request comes from --------------------------------------------------------------------------------------
+
+
+async def test_a_page_that_gave_this_machine_its_own_name_reads_nothing(tmp_path: Path) -> None:
+    """Nor changes anything, whatever it sends. Probes may use any name: they learn the status alone."""
+    changes = Actions("redis://h", PEPPER, tmp_path, purge)
+    app = operators(lambda: instance(but(cache_up=False)), write=WRITE, changes=changes, hosts=Hosts())
+    for path, method in (("/metrics", "GET"), ("/overview", "GET"), ("/events", "GET"), ("/caches/purge", "POST")):
+        refused = await ask(app, path, method, token=WRITE, host="rebound.example:8001")
+        assert refused.problem() == (421, "misdirected_request")
+        assert "FORECAST_OPERATOR_ALLOWED_HOSTS" in refused.json()["detail"]
+    assert (await ask(app, "/metrics", host="localhost:9001")).status == 200
+    assert (await ask(app, "/caches/purge", "POST", token=WRITE, host="127.0.0.1")).status == 200
+    probed = await ask(app, "/health/ready", host="balancer.example")
+    assert (probed.status, probed.json()) == (200, {"status": "degraded"})
+    assert (await ask(app, "/health/live", host="balancer.example")).status == 200
+
+
+async def test_a_page_of_another_site_changes_nothing(tmp_path: Path) -> None:
+    """Not even with the token. It may link to what can be read; a page of the listener itself may do both."""
+    app = operators(lambda: instance(WELL), write=WRITE, changes=Actions("redis://h", PEPPER, tmp_path, purge))
+    for refused in (
+        await ask(app, "/caches/purge", "POST", token=WRITE, sec_fetch_site="cross-site"),
+        await ask(app, "/caches/purge", "POST", token=WRITE, origin="https://elsewhere.example"),
+    ):
+        assert refused.problem() == (403, "cross_site")
+    assert (await ask(app, "/metrics", sec_fetch_site="cross-site")).status == 200
+    assert (await ask(app, "/caches/purge", "POST", token=WRITE, sec_fetch_site="same-origin")).status == 200
+
+
+async def test_beyond_loopback_nothing_is_read_before_there_is_a_token() -> None:
+    """The answer says what to set. Probes go on, and learn the status alone."""
+    app = operators(lambda: instance(but(cache_up=False)), open_to_all=False)
+    for path in ("/metrics", "/overview", "/events"):
+        refused = await ask(app, path, token="another-token-altogether")
+        assert refused.problem() == (401, "token_not_set")
+        assert "FORECAST_OPERATOR_READ_TOKEN_FILE" in refused.json()["detail"]
+    assert (await ask(app, "/health/ready")).json() == {"status": "degraded"}
     assert (await ask(app, "/health/live")).status == (await ask(app, "/")).status == 200
 
 

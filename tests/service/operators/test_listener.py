@@ -14,7 +14,7 @@ from service.edge.admission import limits
 from service.keys import audit
 from service.operators.actions import Actions
 from service.operators.endpoints import OperatorsApp
-from service.operators.listener import OperatorsListener, warn_if_open
+from service.operators.listener import OperatorsListener
 from tests.service.operators.test_state import WELL, instance
 from tests.support.key_store import PEPPER
 from tests.support.operators import READ, WRITE, Watched, purge
@@ -28,19 +28,36 @@ def audit_level() -> Iterator[None]:
     audit.log.setLevel(level)
 
 
-@pytest.mark.parametrize(
-    ("host", "token", "warned"),
-    [("0.0.0.0", None, True), ("0.0.0.0", READ, False), ("127.0.0.1", None, False), ("localhost", None, False)],
-)
-def test_a_listener_that_anybody_can_read_is_warned_of(
-    host: str, token: str | None, warned: bool, caplog: pytest.LogCaptureFixture
+async def listening(settings: Settings, folder: Path, *requests: tuple[str, str]) -> list[int]:
+    """The statuses of requests for a path under a name, to a listener with `settings`."""
+    with bind(settings.operator_host, 0, "operator_port") as bound:
+        listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, folder, purge))
+        listener.start(Watched(lambda: instance(WELL)))
+        async with httpx.AsyncClient(base_url=url_of(bound)) as client:
+            answers = [await client.get(path, headers={"host": host}) for path, host in requests]
+        await listener.stop(30)
+    return [answer.status_code for answer in answers]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_on_loopback_the_listener_is_read_under_its_own_names_alone(host: str, tmp_path: Path) -> None:
+    """No token is needed there; a name of the settings is one of its own."""
+    settings = Settings(data_dir=str(tmp_path), operator_host=host, operator_allowed_hosts=("ops.example",))
+    names = ("localhost:8001", "127.0.0.1", "ops.example", "rebound.example")
+    statuses = await listening(settings, tmp_path, *(("/metrics", name) for name in names))
+    assert statuses == [200, 200, 200, 421]
+
+
+@pytest.mark.parametrize(("token", "told"), [(None, True), (READ, False)])
+async def test_beyond_loopback_the_listener_takes_a_token_and_any_name(
+    token: str | None, told: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once, and it says what to set; a loopback address is nobody else's to reach."""
-    settings = Settings(data_dir="/nowhere", operator_read_token=token)
-    with bind(host, 0, "operator_port") as bound:
-        warn_if_open(settings, bound)
-    told = [record.getMessage() for record in caplog.records]
-    assert [("FORECAST_OPERATOR_READ_TOKEN_FILE" in message) for message in told] == [True] * warned
+    """A probe sends the address of its pod. If no token is set, the log says so once."""
+    settings = Settings(data_dir=str(tmp_path), operator_host="0.0.0.0", operator_read_token=token)
+    requests = ("/health/ready", "192.0.2.7"), ("/metrics", "192.0.2.7"), ("/metrics", "localhost")
+    assert await listening(settings, tmp_path, *requests) == [200, 401, 401]
+    messages = [record.getMessage() for record in caplog.records]
+    assert [("FORECAST_OPERATOR_READ_TOKEN_FILE" in message) for message in messages] == [True] * told
 
 
 @pytest.mark.usefixtures("audit_level")
@@ -62,7 +79,7 @@ async def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
     assert audit.log.isEnabledFor(logging.INFO)
 
 
-PROMISE = f"POST /caches/purge HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {WRITE}\r\nContent-Length: 2\r\n\r\n"
+PROMISE = f"POST /caches/purge HTTP/1.1\r\nHost: [::1]\r\nAuthorization: Bearer {WRITE}\r\nContent-Length: 2\r\n\r\n"
 REFUSED = {
     "nonsense": ("CONNECT a:443 HTTP/1.1\r\n\r\n", 400, "bad_request"),
     "half a head": ("GET /health/live HTTP/1.1\r\n", 408, "request_timeout"),
@@ -110,7 +127,7 @@ async def test_the_newest_connection_takes_the_place_of_the_one_that_was_idle_lo
         listener.start(Watched(lambda: instance(WELL)))
 
         def ask() -> None:
-            request = "GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n"
+            request = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
             with Wire(port, 30) as first, Wire(port, 30) as second:
                 second.send(request).answer()
                 with Wire(port, 30) as third:

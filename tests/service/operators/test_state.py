@@ -126,6 +126,25 @@ def test_a_drop_that_waits_for_approval_is_a_reason_too() -> None:
     )
 
 
+def silent(*numbers: int) -> InstanceState:
+    """An instance of two workers, of which some do not respond."""
+    state = instance(WELL, WELL)
+    workers = [
+        msgspec.structs.replace(worker, responds=number not in numbers) for number, worker in enumerate(state.workers)
+    ]
+    return msgspec.structs.replace(state, workers=tuple(workers))
+
+
+def test_a_worker_that_does_not_respond_does_not_serve() -> None:
+    """Its report is old: what it says counts no more. When none responds, a balancer should send nothing."""
+    assert readiness(silent(1)) == Readiness(
+        "degraded", ("worker 101 does not respond", "1 of 2 workers serve"), ("r1",)
+    )
+    assert readiness(silent(0, 1)) == Readiness(
+        "unavailable", ("worker 100 does not respond, worker 101 does not respond",), ()
+    )
+
+
 def test_a_reason_that_all_workers_have_is_said_once() -> None:
     """However many they are."""
     found = readiness(instance(*(but(release_problem="cannot open r2") for _ in range(8))))

@@ -3,9 +3,12 @@
 With this folder on PYTHONPATH, and HANGING naming an order file: while that exists, whatever opens, lists or replaces a
 path that begins with one of its lines waits in its thread. The order `for ever` on a line of its own makes what waits
 then wait also when the order is gone. DuckDB reads by itself; for it, a FIFO is in a file's place (hang_file).
+
+Signals make the main thread hang, and with it the event loop: SIGUSR1 in a wait, SIGUSR2 in a loop.
 """
 
 import os
+import signal
 import sys
 import time
 from typing import Any
@@ -36,5 +39,12 @@ def _hang(event: str, arguments: tuple[Any, ...]) -> None:
         lines = _order()
 
 
+def _loop(*_: object) -> None:
+    while True:
+        pass
+
+
 if _ORDER:
     sys.addaudithook(_hang)
+    signal.signal(signal.SIGUSR1, lambda *_: time.sleep(3600))
+    signal.signal(signal.SIGUSR2, _loop)

@@ -1,0 +1,52 @@
+"""Who must not reach the operators' listener through a browser: pages of other sites."""
+
+import ipaddress
+from collections.abc import Iterable
+from itertools import product
+
+from service.http.reply import Header
+
+_OURS = (b"same-origin", b"none")  # none: typed, or from a bookmark
+
+
+class Hosts:
+    """The names under which a listener on a loopback address may be asked. The operators' listener owns it.
+
+    A site can make its own name lead to this machine (DNS rebinding). Its pages then read what they like, but a browser
+    sends that name.
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names = {"localhost", *(name.strip("[]").lower() for name in names)}
+
+    def know(self, headers: list[Header]) -> bool:
+        """Whether the request is for one of the names, any port, or for a loopback address.
+
+        A request without a Host is not from a browser.
+        """
+        return all(self._knows(value.decode("latin-1").lower()) for name, value in headers if name == b"host")
+
+    def _knows(self, host: str) -> bool:
+        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].removesuffix(".")
+        if name in self._names:
+            return True
+        try:
+            return ipaddress.ip_address(name).is_loopback
+        except ValueError:
+            return False
+
+
+def is_cross_site(headers: list[Header]) -> bool:
+    """Whether a browser says that a page of another site, or of another port, sent the request.
+
+    Browsers send `Sec-Fetch-Site` to addresses that they trust, others get an `Origin` with each POST.
+    """
+    sites = _values(headers, b"sec-fetch-site")
+    if sites:
+        return any(site not in _OURS for site in sites)
+    pairs = product(_values(headers, b"origin"), _values(headers, b"host"))
+    return any(origin.partition(b"://")[2] != host for origin, host in pairs)
+
+
+def _values(headers: list[Header], wanted: bytes) -> list[bytes]:
+    return [value.lower() for name, value in headers if name == wanted]

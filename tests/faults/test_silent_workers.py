@@ -1,0 +1,104 @@
+"""Workers that do not respond are replaced; new connections are answered meanwhile, or by the successor."""
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.faults.conftest import Site
+from tests.faults.test_hanging import reasons
+from tests.support.hangs import Hanging
+from tests.support.instance import FORECAST, Instance, is_alive, serving
+from tests.support.waiting import PATIENCE, until
+
+
+@pytest.fixture
+def hanging(published: Site, short: Path) -> Hanging:
+    return Hanging(published.env, short / "hanging")
+
+
+@pytest.fixture
+def pair(hanging: Hanging, short: Path) -> Iterator[Instance]:
+    """Two workers that serve."""
+    with serving(hanging.env, short / "serve.log", workers=2) as instance:
+        until(lambda: len(serving_pids(instance)) == 2)
+        yield instance
+
+
+def serving_pids(instance: Instance) -> list[int]:
+    """Of all workers, if as many serve as should."""
+    whole = instance.metric("forecast_workers") == instance.metric("forecast_workers_wanted")
+    return instance.worker_pids() if whole else []
+
+
+def given_up(instance: Instance) -> dict[int, str]:
+    """What the log says the workers did that were replaced because they did not respond."""
+    form = re.compile(r"worker (\d+) does not respond \((.*) for [\d.]+ s\)")
+    told = (form.match(line["message"]) for line in instance.log())
+    return {int(one[1]): one[2] for one in told if one is not None}
+
+
+def test_a_worker_that_hangs_is_replaced_and_the_other_takes_new_connections(pair: Instance, published: Site) -> None:
+    """Whatever it hangs in. What it had accepted ends with it: nobody waits for an answer that never comes."""
+    hanging = {signal.SIGSTOP: "stopped", signal.SIGUSR1: "waiting for something else", signal.SIGUSR2: "busy"}
+    told = {}
+    for number, (fault, doing) in enumerate(hanging.items(), start=1):
+        hung, _ = pair.worker_pids()
+        told[hung] = doing
+        os.kill(hung, fault)
+        until(lambda: outcome(pair, published.key) == 200)
+        until_replaced(pair, hung)
+        assert pair.metric("forecast_worker_restarts_total") == number
+    assert given_up(pair) == told
+
+
+def until_replaced(instance: Instance, pid: int) -> None:
+    until(lambda: not is_alive(pid) and len(serving_pids(instance)) == 2)
+
+
+def outcome(instance: Instance, key: str) -> int | None:
+    """The status of a request on a connection of its own; None if it was accepted by a worker that ended."""
+    try:
+        return instance.zip_code(key).status_code
+    except httpx.TransportError:
+        return None
+
+
+def test_when_all_hang_who_waits_is_answered_by_a_successor(pair: Instance, published: Site) -> None:
+    """A connection that no worker has accepted waits in the kernel, and belongs to all of them."""
+    before = pair.worker_pids()
+    for pid in before:
+        os.kill(pid, signal.SIGSTOP)
+    assert pair.get(FORECAST, published.key, zip_code="36436", timeout=PATIENCE).status_code == 200
+    for pid in before:
+        until_replaced(pair, pid)
+    assert given_up(pair) == dict.fromkeys(before, "stopped")
+    assert pair.ready().json()["status"] == "ready"
+
+
+def test_a_worker_that_hangs_while_it_drains_does_not_hold_up_the_stop(hanging: Hanging, short: Path) -> None:
+    """It is not replaced any more; the stop does not take the drain time, which nobody needs."""
+    with serving(hanging.env | {"FORECAST_DRAIN": "60"}, short / "serve.log", workers=2) as instance:
+        until(lambda: len(serving_pids(instance)) == 2)
+        hung, _ = instance.worker_pids()
+        os.kill(hung, signal.SIGUSR1)
+        assert instance.stop() == 0
+        assert given_up(instance) == {hung: "waiting for something else"}
+
+
+def test_a_worker_that_hangs_at_its_start_is_replaced_like_any_other(pair: Instance, published: Site) -> None:
+    """Meanwhile the other serves, and readiness says so."""
+    first, other = pair.worker_pids()
+    os.kill(first, signal.SIGKILL)
+    until(lambda: bool(set(pair.descendants()) - {first, other}))
+    (starting,) = set(pair.descendants()) - {first, other}
+    os.kill(starting, signal.SIGSTOP)
+    until(lambda: "1 of 2 workers serve" in reasons(pair))
+    assert pair.zip_code(published.key).status_code == 200
+    until_replaced(pair, starting)
+    assert given_up(pair) == {starting: "stopped"}
+    assert other in pair.worker_pids()

@@ -1,0 +1,70 @@
+"""The workers of an instance, with something else in place of their processes."""
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+
+from config.settings import Settings
+from service.base.messages import Endpoints, Orders
+from service.instance import silence as silence_module
+from service.instance import workers as workers_module
+from service.instance.silence import Sample, Silence
+from service.instance.worker_process import WorkerProcess
+from service.instance.workers import Workers
+from tests.service.operators.test_state import WELL
+from tests.support.waiting import eventually
+
+
+class InTheKernel:
+    """A worker; if it `hangs`, no signal ends it before `gone` is set."""
+
+    report, given_up, hung_seconds = WELL, False, 0.0
+
+    def __init__(self, pid: int, *, hangs: bool) -> None:
+        self.pid, self.hangs = pid, hangs
+        self.silence = Silence()
+        self.gone = asyncio.Event()
+
+    def look(self) -> None:
+        if self.hangs:
+            self.silence.look(asyncio.get_running_loop().time(), Sample("D", 1, 2, 3))
+
+    def give_up(self) -> None:
+        self.given_up = True
+
+    def signal(self, _: int) -> None:
+        if not self.hangs:
+            self.gone.set()
+
+    async def ended(self) -> str:
+        await self.gone.wait()
+        return "signal 9"
+
+
+async def test_a_worker_that_cannot_be_killed_is_replaced_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The kernel lets it go much later, or never; until then operators hear of it."""
+    started: list[Any] = []
+
+    def start(*_: object) -> Any:
+        started.append(InTheKernel(len(started), hangs=not started))
+        return started[-1]
+
+    monkeypatch.setattr(WorkerProcess, "start", start)
+    monkeypatch.setattr(workers_module, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(workers_module, "_DEATH_SECONDS", 0.01)
+    monkeypatch.setattr(silence_module, "_HANGS_SECONDS", 0.05)
+    workers = Workers(1, lambda: None)
+    orders = Orders(Settings(data_dir="/nowhere"), Endpoints("", "", b""), log_json=False)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        workers.start(orders, listening)
+        await eventually(lambda: workers.all == started and len(started) == 2)
+        started[0].gone.set()
+        await eventually(lambda: workers.all == started[1:])
+        await workers.stop(0)
+    assert "worker 0 does not respond (waiting for a disk" in caplog.text
+    assert "worker 0 ended (killed, but not gone yet); replacing it" in caplog.text
+    assert workers.restarts == 1
