@@ -36,6 +36,10 @@ def _changes(before: InstanceState, after: InstanceState) -> Iterator[tuple[Even
     old, new = served(before), served(after)
     if new is not None and new != old:
         yield "release", f"release {new} is live" + (f"; it was {old}" if old is not None else "")
+    silent = {worker.pid for worker in before.workers if not worker.responds}
+    for worker in after.workers:
+        if not worker.responds and worker.pid not in silent:
+            yield "worker", f"worker {worker.pid} does not respond"
     if after.restarts > before.restarts:
         for worker in before.workers:
             if worker.pid not in {other.pid for other in after.workers}:

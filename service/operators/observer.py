@@ -66,8 +66,9 @@ class Observer:
     def look(self, state: InstanceState, ended: Snapshot) -> None:
         """`ended` has the figures of workers that ended."""
         now = self._clock()
-        snapshots = [ended, *(report.telemetry for report in state.reports)]
-        self._history.record(now, figures_of(snapshots))
+        # also of workers that do not respond now: what they counted stays counted
+        counted = [worker.report.telemetry for worker in state.workers if worker.report is not None]
+        self._history.record(now, figures_of([ended, *counted]))
         self._look_at_workers(now, state.workers)
         if self._state is not None:
             self.events.compare(self._state, state)

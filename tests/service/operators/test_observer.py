@@ -122,6 +122,21 @@ def test_workers_have_their_own_latency_and_rate(watching: Watching) -> None:
     assert first.p99 < 0.001 < 0.5 < second.p99
 
 
+def test_a_worker_that_does_not_respond_takes_nothing_back(watching: Watching) -> None:
+    """What it counted stays counted, and comes back with no jump; that it is silent is an event."""
+    counted = Telemetry()
+    counted.count(ANSWERS, "forecast", "near", "r1", "direct", amount=100)
+    counted.count(REQUESTS, "forecast", "200", "answered", amount=100)
+    state = instance(but(telemetry=counted.snapshot()), WELL)
+    watching.seconds(instance(None, None))
+    watching.seconds(state, 3)
+    first, second = state.workers
+    silent = msgspec.structs.replace(state, workers=(msgspec.structs.replace(first, responds=False), second))
+    for seen in (watching.seconds(silent), watching.seconds(state)):
+        assert (seen.latest.near, seen.hit_rate_hour.near) == (0, 100)
+    assert texts(seen)[0] == "worker 100 does not respond"
+
+
 def test_what_workers_saw_is_ranked(watching: Watching) -> None:
     watching.observer.told([Sighting("refused", "192.0.2.1", "missing_api_key", 3)])
     (refused,) = watching.seconds(instance(WELL)).rankings.refused
