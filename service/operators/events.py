@@ -36,14 +36,7 @@ def _changes(before: InstanceState, after: InstanceState) -> Iterator[tuple[Even
     old, new = served(before), served(after)
     if new is not None and new != old:
         yield "release", f"release {new} is live" + (f"; it was {old}" if old is not None else "")
-    silent = {worker.pid for worker in before.workers if not worker.responds}
-    for worker in after.workers:
-        if not worker.responds and worker.pid not in silent:
-            yield "worker", f"worker {worker.pid} does not respond"
-    if after.restarts > before.restarts:
-        for worker in before.workers:
-            if worker.pid not in {other.pid for other in after.workers}:
-                yield "worker", f"worker {worker.pid} was replaced"
+    yield from _of_workers(before, after)
     for name, text in (("keys_up", "the key store"), ("cache_up", "the shared cache")):
         was, now = _up(before, name), _up(after, name)
         if was is not None and now is not None and was != now:
@@ -57,6 +50,17 @@ def _changes(before: InstanceState, after: InstanceState) -> Iterator[tuple[Even
             yield "inbox", f"{'a drop was' if count == 1 else f'{count} drops were'} {what}"
     if after.draining and not before.draining:
         yield "instance", "the instance is stopping"
+
+
+def _of_workers(before: InstanceState, after: InstanceState) -> Iterator[tuple[EventKind, str]]:
+    silent = {worker.pid for worker in before.workers if not worker.responds}
+    for worker in after.workers:
+        if not worker.responds and worker.pid not in silent:
+            yield "worker", f"worker {worker.pid} does not respond"
+    if after.restarts > before.restarts:
+        for worker in before.workers:
+            if worker.pid not in {other.pid for other in after.workers}:
+                yield "worker", f"worker {worker.pid} was replaced"
 
 
 def served(state: InstanceState) -> str | None:
