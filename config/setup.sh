@@ -40,5 +40,7 @@ if ! "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-
     fail "installation failed: $(grep -m 1 '^ERROR' "$log" || echo "see $log") (whole log: $log)"
 fi
 rm -f "$log"
+[ -s service/operators/page/uplot/uPlot.iife.min.js ] ||
+    echo "setup: npm is not there, or cannot reach its registry: the operators' page has tables, but no charts"
 touch "$venv/.runnable"
 case $extras in *dev*) touch "$venv/.installed" ;; esac

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from service.http.errors import NO_STORE
-from service.http.reply import JSON, Reply, Send
+from service.http.reply import JSON, Header, Reply, Send
 from service.operators.access import Right
 
 
@@ -16,6 +16,7 @@ class EndpointCall(msgspec.Struct, frozen=True, kw_only=True):
 
     part: str  # the varying part of the path, empty if there is none
     query: str = ""  # what follows the question mark
+    headers: list[Header]
     body: bytes
     remote: str  # address of the caller
     may_read: bool

@@ -26,6 +26,7 @@ from service.operators.live import Broadcast, Sampling, live_endpoints
 from service.operators.metrics import render_metrics
 from service.operators.origins import Hosts, is_cross_site
 from service.operators.overview import History, Overview
+from service.operators.page_files import INDEX, read_page, wants_page
 from service.operators.problems import of_error, refusal_reply
 from service.operators.rounds import Rounds
 from service.operators.state import Health, InstanceState, readiness
@@ -115,6 +116,7 @@ class OperatorsApp:
         call = EndpointCall(
             part=part,
             query=scope["query_string"].decode("latin-1"),
+            headers=headers,
             body=await read_body(headers, receive) if endpoint.needs is Right.WRITE else b"",
             remote=scope["client"][0] if scope["client"] else "unknown",
             may_read=self._refusal(Right.READ, headers) is None,
@@ -159,9 +161,18 @@ def build_operators_app(
 
 
 def _readable(instance: WatchedInstance, writable: tuple[str, ...]) -> list[Endpoint]:
+    page = read_page()
+
     async def index(call: EndpointCall) -> Reply:
+        if wants_page(call.headers):
+            return page[INDEX].reply(call.headers)
         there = (*_READABLE, *writable) if call.may_write else _READABLE
         return json_reply({"endpoints": there})
+
+    async def page_file(call: EndpointCall) -> Reply:
+        if call.part not in page:
+            raise ApiError("not_found")
+        return page[call.part].reply(call.headers)
 
     async def live(_: EndpointCall) -> Reply:
         return json_reply({"status": "live"})
@@ -182,6 +193,7 @@ def _readable(instance: WatchedInstance, writable: tuple[str, ...]) -> list[Endp
 
     return [
         Endpoint(re.compile("/"), Right.NONE, index),
+        Endpoint(re.compile("/page/(.+)"), Right.NONE, page_file),
         Endpoint(re.compile("/health/live/?"), Right.NONE, live),
         Endpoint(re.compile("/health/ready/?"), Right.NONE, ready),
         Endpoint(re.compile("/metrics/?"), Right.READ, metrics),

@@ -1,0 +1,137 @@
+// The history as charts, each with its table. Without the library there are the tables alone.
+
+import { byId, fillRows, make, say } from "./dom.js";
+import { NOTHING, clock, percent, rate, took } from "./format.js";
+import { Plot, load } from "./plot.js";
+import { hitRate } from "./sections.js";
+
+const FIGURES = [
+  { id: "tiers", title: "Answers a second", format: rate, stacked: true, series: [
+    { name: "near caches", tone: "near", of: (point) => point.near },
+    { name: "Redis", tone: "shared", of: (point) => point.shared },
+    { name: "DuckDB", tone: "warehouse", of: (point) => point.warehouse },
+    { name: "404", tone: "unknown", of: (point) => point.not_found },
+  ] },
+  { id: "rate", title: "Hit rate", format: percent, share: true, series: [
+    { name: "from a cache", tone: "near", of: hitRate },
+  ] },
+  { id: "refusals", title: "Refused and failed a second", format: rate, series: [
+    { name: "refused (4xx)", tone: "refused", dash: [6, 4], of: (point) => point.refused },
+    { name: "failed (5xx)", tone: "failed", of: (point) => point.failed },
+  ] },
+  { id: "latency", title: "Time to answer", format: took, log: true, series: [
+    { name: "median", tone: "near", of: (point) => point.p50 },
+    { name: "p99", tone: "warehouse", dash: [6, 4], of: (point) => point.p99 },
+    { name: "p99.9", tone: "failed", dash: [2, 3], of: (point) => point.p999 },
+  ] },
+];
+
+/** All figures of the history. `begin` once, then `show` as often as there is something new. */
+export class Charts {
+  constructor() {
+    this.figures = FIGURES.map((figure) => new Figure(figure));
+    byId("charts").append(...this.figures.map(({ node }) => node));
+  }
+
+  /** Loads the library; without it, tables are open and a sentence says why. */
+  async begin() {
+    const there = await load();
+    this.figures.forEach((figure) => (there ? figure.plot() : figure.withoutPlot()));
+    byId("charts-by").hidden = !there;
+    byId("charts-missing").hidden = there;
+  }
+
+  /** `span` is [its seconds, its name]; `marks` are when another release became current. */
+  show({ points, step }, { span: [seconds, name], end, marks }) {
+    const shown = { rows: withGaps(points, step), from: end - seconds, end, marks, name };
+    this.figures.forEach((figure) => figure.show(shown));
+  }
+}
+
+/** With a row without values where steps are absent, so that no line crosses the gap. */
+function withGaps(points, step) {
+  const rows = [];
+  for (const point of points) {
+    const last = rows.at(-1);
+    if (last && point.at - last.at > step * 2.5) rows.push({ at: last.at + step, gap: true });
+    rows.push(point);
+  }
+  return rows;
+}
+
+const lookOf = ({ stacked }, { dash }) => (stacked ? "area" : !dash ? "solid" : dash[0] > 3 ? "dashed" : "dotted");
+
+/** One chart with its legend and its table. */
+class Figure {
+  constructor(figure) {
+    this.figure = figure;
+    this.shown = null;
+    this.values = figure.series.map(() => make("b"));
+    this.place = make("div", { class: "plot", role: "img", "aria-label": "Nothing yet." });
+    this.body = make("tbody");
+    this.details = this.#table();
+    const legend = make("ul", { class: "legend" }, ...figure.series.map((series, at) =>
+      make("li", { class: `key ${series.tone} ${lookOf(figure, series)}` }, `${series.name} `, this.values[at])));
+    this.node = make("figure", { "aria-labelledby": `${figure.id}-title` },
+      make("figcaption", {}, make("h3", { id: `${figure.id}-title` }, figure.title), legend), this.place, this.details);
+  }
+
+  #table() {
+    const { title, series } = this.figure;
+    const heads = series.map(({ name }) => make("th", { scope: "col", class: "number" }, name));
+    const head = make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Until"), ...heads));
+    const region = make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": `Table: ${title}` },
+      make("table", {}, head, this.body));
+    const details = make("details", {}, make("summary", {}, `Table: ${title.toLowerCase()}`), region);
+    details.addEventListener("toggle", () => this.#fill());
+    return details;
+  }
+
+  plot() {
+    this.drawn = new Plot(this.figure, this.place, () => this.#tell());
+    if (this.shown) this.show(this.shown);
+  }
+
+  withoutPlot() {
+    this.place.hidden = true;
+    this.details.open = true;
+  }
+
+  show(shown) {
+    this.shown = shown;
+    this.columns = this.figure.series.map(({ of }) => shown.rows.map((row) => (row.gap ? null : of(row))));
+    this.place.setAttribute("aria-label", this.#summary());
+    this.drawn?.draw(shown.rows.map(({ at }) => at), this.columns, shown);
+    this.#tell();
+    this.#fill();
+  }
+
+  /** Values in the legend: of where the pointer is, else the newest. */
+  #tell() {
+    if (!this.shown) return;
+    const row = this.drawn?.pointed ?? this.shown.rows.length - 1;
+    this.values.forEach((value, at) => say(value, this.figure.format(this.columns[at][row])));
+  }
+
+  #summary() {
+    const { series, format } = this.figure;
+    const said = series.map(({ name }, at) => {
+      const known = this.columns[at].filter((value) => value !== null);
+      if (!known.length) return `${name}: nothing yet`;
+      const low = known.reduce((a, b) => Math.min(a, b));
+      const high = known.reduce((a, b) => Math.max(a, b));
+      return `${name}: now ${format(known.at(-1))}, from ${format(low)} to ${format(high)}`;
+    });
+    return `Chart of the last ${this.shown.name}. ${said.join("; ")}. The table below has every value.`;
+  }
+
+  /** The table, newest first; only while it is open. */
+  #fill() {
+    if (!this.details.open || !this.shown) return;
+    const rows = this.shown.rows.map(({ at, gap }, row) => [
+      clock(at, this.shown.end),
+      ...this.columns.map((column) => (gap ? NOTHING : this.figure.format(column[row]))),
+    ]);
+    fillRows(this.body, rows.reverse());
+  }
+}

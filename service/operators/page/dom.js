@@ -1,0 +1,77 @@
+// Filling what the page has. Text comes from strangers in part, so it is only ever set as text.
+
+export const byId = (id) => document.getElementById(id);
+
+/** Sets the text of `node` unless it has it: what did not change is not announced, and selections survive. */
+export function say(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+export function make(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+/**
+ * Makes the rows of `body` those given, keeping the ones that are there. The first cell names its row. A cell is its
+ * text, or {text, tone}; columns are numbers where the table's head says so.
+ */
+export function fillRows(body, rows) {
+  while (body.rows.length > rows.length) body.deleteRow(-1);
+  rows.forEach((cells, at) => fillRow(body.rows[at] ?? body.insertRow(), cells));
+}
+
+/** The same where there may be nothing: then one cell says so. */
+export function fillOr(body, rows, nothing) {
+  if (rows.length) return fillRows(body, rows);
+  if (body.dataset.nothing !== nothing || body.rows.length !== 1) {
+    body.replaceChildren(make("tr", {}, make("td", { class: "nothing", colspan: headOf(body).length }, nothing)));
+  }
+  return undefined;
+}
+
+function fillRow(row, cells) {
+  if (row.cells[0]?.className === "nothing") row.replaceChildren();
+  const heads = headOf(row.parentNode);
+  const stacked = row.closest("table").classList.contains("stack");
+  if (stacked) row.setAttribute("role", "row");
+  cells.forEach((cell, at) => {
+    const node = row.cells[at] ?? row.appendChild(cellOf(at, heads[at], stacked));
+    say(node, cell.text ?? cell);
+    if ((node.dataset.tone ?? "") !== (cell.tone ?? "")) node.dataset.tone = cell.tone ?? "";
+  });
+}
+
+const headOf = (body) => body.parentNode.tHead.rows[0].cells;
+
+function cellOf(at, head, stacked) {
+  const node = at === 0 ? make("th", { scope: "row" }) : make("td");
+  if (head.classList.contains("number")) node.className = "number";
+  if (stacked) {
+    node.dataset.label = head.textContent;
+    node.setAttribute("role", at === 0 ? "rowheader" : "cell");
+  }
+  return node;
+}
+
+/** Says what everything in a table is that is laid out as a list on phones: browsers forget it with the layout. */
+export function keepRoles(table) {
+  const say = (role, nodes) => [...nodes].forEach((node) => node.setAttribute("role", role));
+  say("table", [table]);
+  say("rowgroup", table.querySelectorAll("thead, tbody"));
+  say("row", table.querySelectorAll("tr"));
+  say("columnheader", table.querySelectorAll("thead th"));
+}
+
+/** Terms and their values. */
+export function fillTerms(list, terms) {
+  while (list.children.length > terms.length) list.lastElementChild.remove();
+  terms.forEach(([term, value, tone = ""], at) => {
+    const row = list.children[at] ?? list.appendChild(make("div", {}, make("dt"), make("dd")));
+    say(row.children[0], term);
+    say(row.children[1], value);
+    if ((row.children[1].dataset.tone ?? "") !== tone) row.children[1].dataset.tone = tone;
+  });
+}

@@ -1,0 +1,83 @@
+// The points of the chosen span: fetched once, then continued by what each overview brings, or fetched again.
+
+import { byId, say } from "./dom.js";
+import { ask } from "./live.js";
+
+const SPANS = { "10m": [600, "10 minutes"], "2h": [7200, "2 hours"], "24h": [86400, "24 hours"] };
+const LIVE_STEP = 1.5; // s: with steps up to this, the newest point of an overview is the next one of the history
+const YOUNG = 1200; // s: of an instance this young, ten minutes say more than two hours
+
+export class History {
+  constructor(charts) {
+    this.charts = charts;
+    this.span = null;
+    this.known = null; // what /history answered for the span
+    this.asking = null;
+    for (const field of document.getElementsByName("span")) {
+      field.addEventListener("change", () => this.#choose(field.value));
+    }
+  }
+
+  /** Takes over what is new, and shows it. */
+  use(overview) {
+    this.overview = overview;
+    if (this.span === null) {
+      const young = overview.at - overview.instance.started_at < YOUNG;
+      this.#choose(young ? "10m" : "2h");
+    } else if (this.known === null || this.#isLate(overview.at)) {
+      this.#fetch();
+    } else if (this.known.step <= LIVE_STEP) {
+      this.#append(overview.latest);
+    }
+    this.#show();
+  }
+
+  /** The connection was lost, so points are missing. */
+  forget() {
+    this.known = null;
+  }
+
+  #choose(span) {
+    this.span = span;
+    this.known = null;
+    document.querySelector(`input[name=span][value="${span}"]`).checked = true;
+    this.#fetch();
+  }
+
+  #isLate(now) {
+    const last = this.known.points.at(-1)?.at ?? this.fetchedAt;
+    return this.known.step > LIVE_STEP && now - Math.max(last, this.fetchedAt) >= this.known.step;
+  }
+
+  #append(latest) {
+    const { points } = this.known;
+    if (points.length && latest.at - points.at(-1).at < this.known.step / 2) return;
+    points.push(latest);
+    while (points[0].at < latest.at - SPANS[this.span][0]) points.shift();
+  }
+
+  async #fetch() {
+    const span = this.span;
+    if (this.asking === span) return;
+    this.asking = span;
+    try {
+      const known = await (await ask(`history?span=${span}`)).json();
+      if (span !== this.span) return;
+      this.known = known;
+      this.fetchedAt = this.overview.at;
+      this.#show();
+      say(byId("history-problem"), "");
+    } catch {
+      say(byId("history-problem"), "The history cannot be read now. It is tried again."); // by the next overview
+    } finally {
+      if (this.asking === span) this.asking = null;
+    }
+  }
+
+  #show() {
+    if (this.known === null) return;
+    const marks = this.overview.switch === null ? [] : [this.overview.switch.at];
+    for (const event of this.overview.events) if (event.kind === "release") marks.push(event.at);
+    this.charts.show(this.known, { span: SPANS[this.span], end: this.overview.at, marks });
+  }
+}

@@ -1,0 +1,140 @@
+// The operators' page: follows one instance, and says when it cannot.
+
+import { Charts } from "./charts.js";
+import { byId, keepRoles, make, say } from "./dom.js";
+import { age, clock } from "./format.js";
+import { History } from "./history.js";
+import { follow, token } from "./live.js";
+import {
+  showAnswers, showEvents, showGist, showRankings, showReleases, showRest, showStores, showWorkers,
+} from "./sections.js";
+
+const SECTIONS = [showGist, showAnswers, showReleases, showEvents, showRankings, showWorkers, showStores, showRest];
+const MARKS = { ok: "✓", degraded: "!", unavailable: "✕", lost: "?", unknown: "…" };
+const TITLES = { ok: "OK", degraded: "Degraded", unavailable: "Unavailable", lost: "No connection", unknown: "Connecting" };
+
+const SENDABLE = /^[\x21-\x7e]+$/; // what a header may contain
+
+const charts = new Charts();
+const history = new History(charts);
+let newest = null; // the last overview
+let heardAt = null; // when it came, by this device's clock, in seconds
+let lostAt = null; // since when there is no connection
+let paused = false;
+
+const now = () => Date.now() / 1000;
+
+function onOverview(overview) {
+  if (newest !== null && overview.instance.version !== newest.instance.version) location.reload(); // its page is another
+  const back = lostAt !== null || newest === null;
+  newest = overview;
+  heardAt = now();
+  lostAt = null;
+  if (back) history.forget();
+  byId("token").hidden = true;
+  say(byId("token-problem"), "");
+  byId("forget").hidden = token.get() === null;
+  byId("figures").hidden = false;
+  document.body.classList.remove("old");
+  showVerdict(overview);
+  if (!paused) showFigures(overview);
+}
+
+function showFigures(overview) {
+  say(byId("instance"), `${overview.instance.host}, version ${overview.instance.version}`);
+  SECTIONS.forEach((show) => show(overview));
+  history.use(overview);
+  say(byId("updated"), `Live, ${clock(overview.at, overview.at)}`);
+}
+
+function showVerdict({ at, verdict }) {
+  headline(verdict.level, verdict.sentence);
+  sayReasons(verdict.reasons.map((reason) => `${reason.text} (since ${clock(reason.since, at)})`));
+  say(byId("since"), `Since ${clock(verdict.since, at)}, for ${age(at - verdict.since)}.`);
+}
+
+function headline(level, sentence) {
+  byId("verdict").dataset.level = level;
+  say(byId("mark"), MARKS[level]);
+  say(byId("sentence"), sentence);
+  const host = newest?.instance.host ?? "forecast";
+  if (document.title !== `${TITLES[level]} · ${host}`) document.title = `${TITLES[level]} · ${host}`;
+}
+
+/** Only if they changed: they are announced. */
+function sayReasons(reasons) {
+  const list = byId("reasons");
+  if (reasons.join("\n") === [...list.children].map((item) => item.textContent).join("\n")) return;
+  list.replaceChildren(...reasons.map((text) => make("li", {}, text)));
+}
+
+function onLost(problem) {
+  lostAt ??= heardAt ?? now();
+  document.body.classList.add("old");
+  headline("lost", newest === null
+    ? "No connection to the instance"
+    : `No connection to the instance since ${clock(lostAt)}. What is below is old.`);
+  sayReasons([`The last try: ${problem}. This page keeps trying.`]);
+  showLoss();
+}
+
+/** What changes while there is no connection: outside of what is announced. */
+function showLoss() {
+  if (lostAt === null) return;
+  const last = newest === null ? "" : ` The last that it said: ${newest.verdict.sentence}`;
+  say(byId("since"), `For ${age(now() - lostAt)}.${last}`);
+  if (newest !== null) say(byId("updated"), `Old figures, of ${clock(newest.at)}`);
+}
+
+/** Asks for a token until one is given. */
+function onWanted() {
+  const tried = token.get() !== null;
+  token.forget();
+  newest = lostAt = null;
+  byId("figures").hidden = true;
+  byId("forget").hidden = true;
+  byId("token").hidden = false;
+  sayReasons([]);
+  say(byId("gist"), "");
+  say(byId("since"), "");
+  say(byId("updated"), "Not connected");
+  headline("unknown", "Nothing is shown without a token");
+  const field = byId("token-field");
+  if (tried) refuse(field);
+  field.focus();
+  return new Promise((resolve) => {
+    byId("token-form").onsubmit = (event) => {
+      event.preventDefault();
+      const given = field.value.trim();
+      field.value = "";
+      if (!SENDABLE.test(given)) return refuse(field);
+      token.keep(given);
+      return resolve();
+    };
+  });
+}
+
+function refuse(field) {
+  field.setAttribute("aria-invalid", "true");
+  say(byId("token-problem"), "That token is not accepted here. Nothing was kept of it.");
+}
+
+byId("pause").addEventListener("click", () => {
+  paused = !paused;
+  byId("pause").setAttribute("aria-pressed", String(paused));
+  document.body.classList.toggle("paused", paused);
+  if (newest === null) return;
+  if (paused) say(byId("updated"), `Paused at ${clock(newest.at)}`);
+  else showFigures(newest);
+});
+
+byId("forget").addEventListener("click", () => {
+  token.forget();
+  location.reload();
+});
+
+document.querySelectorAll(".stack").forEach(keepRoles);
+say(byId("zone"), Intl.DateTimeFormat().resolvedOptions().timeZone);
+setInterval(showLoss, 1000);
+charts.begin();
+follow({ overview: onOverview, lost: onLost, wanted: onWanted });

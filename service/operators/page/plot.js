@@ -1,0 +1,122 @@
+// One figure drawn by uPlot. Colours come from the style sheet, so that both schemes have theirs.
+
+const HEIGHT = 176;
+const FONT = "12px system-ui, sans-serif";
+
+/** Loads the library; resolves to whether it is there. */
+export function load() {
+  const style = Object.assign(document.createElement("link"), { rel: "stylesheet", href: "page/uplot/uPlot.min.css" });
+  const script = Object.assign(document.createElement("script"), { src: "page/uplot/uPlot.iife.min.js" });
+  return new Promise((resolve) => {
+    script.addEventListener("load", () => resolve(true));
+    script.addEventListener("error", () => resolve(false));
+    document.head.append(style, script);
+  });
+}
+
+/** The plot of `figure` in `place`. `pointed` is called as the pointer moves. */
+export class Plot {
+  constructor(figure, place, pointed) {
+    this.figure = figure;
+    this.marks = [];
+    const series = this.#order(figure.series);
+    this.plot = new window.uPlot(this.#options(series, place, pointed), [[], ...series.map(() => [])], place);
+    new ResizeObserver(() => this.plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.plot.redraw());
+  }
+
+  /** Which row the pointer is at; null if it is elsewhere. */
+  get pointed() {
+    return this.plot.cursor.idx ?? null;
+  }
+
+  draw(times, columns, { from, end, marks }) {
+    this.marks = marks;
+    const drawn = this.#order(this.figure.stacked ? stacked(columns) : columns);
+    this.plot.batch(() => {
+      this.plot.setData([times, ...drawn], false);
+      this.plot.setScale("x", { min: from, max: end });
+    });
+  }
+
+  /** Of a stack, the largest sum is drawn first. */
+  #order(series) {
+    return this.figure.stacked ? [...series].reverse() : series;
+  }
+
+  #options(series, place, pointed) {
+    const axis = { stroke: () => colour("quiet"), font: FONT, grid: { stroke: () => colour("hair"), width: 1 }, ticks: { show: false } };
+    return {
+      width: place.clientWidth,
+      height: HEIGHT,
+      padding: [18, 4, 0, 0], // above: the word at a mark
+      legend: { show: false },
+      cursor: { y: false, drag: { x: false, y: false }, sync: { key: "history" }, points: { show: false } },
+      scales: { y: { range: rangeOf(this.figure), distr: this.figure.log ? 3 : 1 } },
+      axes: [
+        { ...axis, size: 26, space: 64, values: (_, splits) => splits.map(timeOfDay) },
+        { ...axis, size: 58, space: 28, ...(this.figure.log ? { splits: powersOfTen } : {}), values: (_, splits) => splits.map((v) => (v === null ? "" : this.figure.format(v))) },
+      ],
+      series: [{}, ...series.map(({ tone, dash }) => ({
+        stroke: () => colour(tone),
+        fill: this.figure.stacked ? () => `${colour(tone)}8c` : undefined,
+        width: 1.5,
+        dash,
+        points: { show: false },
+      }))],
+      bands: this.figure.stacked ? series.slice(1).map((_, at) => ({ series: [at + 1, at + 2] })) : [],
+      hooks: { setCursor: [pointed], draw: [(plot) => this.#mark(plot)] },
+    };
+  }
+
+  /** Another release became current: an upright line. */
+  #mark(plot) {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.strokeStyle = ctx.fillStyle = colour("quiet");
+    ctx.setLineDash([3, 3]);
+    ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+    for (const time of this.marks) {
+      const x = Math.round(plot.valToPos(time, "x", true));
+      if (x < bbox.left || x > bbox.left + bbox.width) continue;
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+      const right = x + 60 * devicePixelRatio > bbox.left + bbox.width;
+      ctx.textAlign = right ? "right" : "left";
+      ctx.fillText("release", x + (right ? 2 : -2) * devicePixelRatio, bbox.top - 5 * devicePixelRatio);
+    }
+    ctx.restore();
+  }
+}
+
+const colour = (tone) => getComputedStyle(document.documentElement).getPropertyValue(`--${tone}`).trim();
+
+function timeOfDay(seconds) {
+  const date = new Date(seconds * 1000);
+  return `${String(date.getHours()).padStart(2, "0")}:${String(date.getMinutes()).padStart(2, "0")}`;
+}
+
+/** Each column on top of those before it. */
+function stacked(columns) {
+  const sums = [];
+  columns.forEach((column, at) => {
+    sums.push(column.map((value, row) => (value === null ? null : value + (at ? sums[at - 1][row] : 0))));
+  });
+  return sums;
+}
+
+function powersOfTen(plot, axis, low, high) {
+  const powers = [];
+  for (let at = Math.round(Math.log10(low)); at <= Math.round(Math.log10(high)); at += 1) powers.push(10 ** at);
+  return powers;
+}
+
+function rangeOf({ share, log }) {
+  if (share) return (_, low) => [low === null ? 0 : Math.max(0, Math.floor(low * 10 - 0.5) / 10), 1];
+  if (!log) return (_, low, high) => [0, high ? high * 1.1 : 1];
+  return (_, low, high) => (low === null || low <= 0
+    ? [1e-4, 1]
+    : [10 ** Math.floor(Math.log10(low)), 10 ** Math.max(Math.ceil(Math.log10(high)), Math.floor(Math.log10(low)) + 1)]);
+}

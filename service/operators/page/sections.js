@@ -1,0 +1,186 @@
+// Every section of the page but the charts, from one overview.
+
+import { byId, fillOr, fillRows, fillTerms, make, say } from "./dom.js";
+import { NOTHING, age, bytes, clock, count, percent, rate, spanOf, took } from "./format.js";
+
+const MEANS = {
+  200: "found", 304: "not modified", 400: "bad request", 401: "no good key", 403: "not entitled", 404: "not found",
+  405: "wrong method", 406: "not acceptable", 408: "too slow to ask", 413: "too large", 414: "too long",
+  429: "over the rate", 431: "headers too large", 500: "internal error", 503: "unavailable",
+};
+
+const answered = (hits) => hits.near + hits.shared + hits.warehouse;
+const ratio = (part, whole) => (whole ? part / whole : null);
+export const hitRate = (tiers) => ratio(tiers.near + tiers.shared, answered(tiers));
+
+/** The sentences that answer at once: what partners get, from where, how fast, of which release, and what fails. */
+export function showGist(overview) {
+  const { traffic_now: traffic, hit_rate_now: hits } = overview;
+  const current = overview.releases.find((release) => release.current);
+  const release = current
+    ? `Release ${current.id}${current.illustrative ? " (made-up figures)" : ""}, published ${age(overview.at - current.published_at)} ago.`
+    : "No release is current.";
+  say(byId("gist"), traffic.requests === 0
+    ? `Nobody asked in the last ${age(traffic.seconds)}. ${release}`
+    : `${rate(traffic.requests)} requests a second, ${errorsOf(traffic)}. ${tiersOf(hits)} ${timesOf(traffic)} ${release}`);
+}
+
+const errorsOf = (traffic) => (traffic.errors
+  ? `${percent(traffic.errors / traffic.requests)} of them failed (5xx)`
+  : "none failed");
+
+function tiersOf(hits) {
+  const all = answered(hits);
+  if (!all) return "No figures were answered.";
+  return `${percent(hits.near / all)} of answers come from near caches, ${percent(hits.shared / all)} from Redis, `
+    + `${percent(hits.warehouse / all)} from DuckDB.`;
+}
+
+const timesOf = ({ p50, p99 }) => (p50 === null ? "" : `Half take at most ${took(p50)}, 99 % at most ${took(p99)}.`);
+
+export function showAnswers({ traffic_now: now, traffic_hour: hour, hit_rate_now: hits, hit_rate_hour: hourly }) {
+  say(byId("span-now"), spanOf(now.seconds, 60, "minute"));
+  say(byId("span-hour"), spanOf(hour.seconds, 3600, "hour"));
+  const pair = (name, of, show) => [name, show(of[0]), show(of[1])];
+  const bad = (row, ...values) => [row[0], ...row.slice(1).map((text, at) => ({ text, tone: values[at] ? "bad" : "" }))];
+  const share = (tier) => [ratio(hits[tier], answered(hits)), ratio(hourly[tier], answered(hourly))];
+  fillRows(byId("requests"), [
+    pair("Requests a second", [now.requests, hour.requests], rate),
+    bad(pair("failed (5xx) a second", [now.errors, hour.errors], rate), now.errors, hour.errors),
+  ]);
+  fillRows(byId("hits"), [
+    pair("Hit rate", [hitRate(hits), hitRate(hourly)], percent),
+    pair("from near caches", share("near"), percent),
+    pair("from Redis", share("shared"), percent),
+    pair("from DuckDB (missed)", share("warehouse"), percent),
+    pair("unknown names a second", [hits, hourly].map((span) => ratio(span.not_found, span.seconds)), rate),
+  ]);
+  fillRows(byId("times"), [
+    pair("Median time", [now.p50, hour.p50], took),
+    pair("p99", [now.p99, hour.p99], took),
+    pair("p99.9", [now.p999, hour.p999], took),
+  ]);
+  const statuses = Object.keys({ ...now.by_status, ...hour.by_status }).sort();
+  fillRows(byId("statuses"), [["Status, a second", "", ""], ...statuses.map((status) => {
+    const values = [now.by_status[status] ?? 0, hour.by_status[status] ?? 0];
+    const row = pair(`${status} ${MEANS[status] ?? ""}`, values, rate);
+    return status >= "500" ? bad(row, ...values) : row;
+  })]);
+}
+
+export function showReleases({ at, releases, switch: last }) {
+  fillOr(byId("releases").tBodies[0], releases.map((release) => [
+    release.id,
+    [release.current ? "current" : "earlier", release.illustrative ? "made-up figures" : ""].filter(Boolean).join(", "),
+    clock(release.published_at, at),
+    age(at - release.published_at),
+  ]), "No release has been published.");
+  say(byId("switch"), last
+    ? `Last switch at ${clock(last.at, at)}, ${age(at - last.at)} ago, from ${last.before} to ${last.after}. `
+      + `Hit rate ${percent(last.rate_before)} in the 5 minutes before, ${percent(last.rate_after)} `
+      + (at - last.at < 300 ? "since." : "in the 5 minutes after.")
+    : "No switch since the instance started.");
+}
+
+export function showEvents({ at, events }) {
+  fillOr(byId("events").tBodies[0], events.map((event) => [clock(event.at, at), event.kind, event.text]),
+    "Nothing since the instance started.");
+}
+
+const RANKINGS = [
+  ["queries", "Most asked", "Query", "Nothing was asked."],
+  ["missed", "Most missed", "Query", "Nothing was missed."],
+  ["unknown", "Unknown names (404)", "Query", "None was unknown."],
+  ["partners", "Heaviest partners", "Partner", "Nobody asked."],
+  ["keys", "Heaviest keys", "Key", "Nobody asked."],
+  ["limited", "Over their rate (429)", "Key", "Nobody was."],
+  ["refused", "Refused (401)", "From", "Nobody was."],
+];
+const SHOWN = 8;
+
+export function showRankings({ rankings }) {
+  say(byId("rankings-span"), `in about ${spanOf(rankings.seconds, 3600, "hour").replace("Last", "the last")}, counts are estimates`);
+  for (const [field, title, what, nothing] of RANKINGS) {
+    const table = byId(`ranking-${field}`) ?? makeRanking(field, title, what);
+    fillOr(table.tBodies[0], rankings[field].slice(0, SHOWN).map((line) => [
+      line.detail ? `${line.name} · ${line.detail}` : line.name,
+      line.error ? `${count(line.count - line.error)} to ${count(line.count)}` : count(line.count),
+    ]), nothing);
+  }
+}
+
+function makeRanking(field, title, what) {
+  const head = make("thead", {}, make("tr", {},
+    make("th", { scope: "col" }, what), make("th", { scope: "col", class: "number" }, "Count")));
+  const table = make("table", { id: `ranking-${field}`, "aria-labelledby": `${field}-title` }, head, make("tbody"));
+  byId("rankings").append(make("div", {}, make("h3", { id: `${field}-title` }, title), table));
+  return table;
+}
+
+const TONES = { serving: "", starting: "warn", leaving: "warn", hanging: "bad" };
+
+export function showWorkers({ at, workers, instance }) {
+  const replaced = instance.restarts < 2 ? `${instance.restarts || "none"} was` : `${count(instance.restarts)} were`;
+  say(byId("restarts"), `${replaced} replaced since the start`);
+  fillOr(byId("workers").tBodies[0], workers.map((worker) => [
+    String(worker.pid),
+    { text: worker.state, tone: TONES[worker.state] },
+    worker.release ?? NOTHING,
+    rate(worker.requests),
+    took(worker.p99),
+    count(worker.connections),
+    bytes(worker.memory),
+    `${count(worker.near_entries)} in ${bytes(worker.near_bytes)}`,
+    age(at - worker.started_at),
+  ]), "No worker runs.");
+}
+
+export function showStores({ stores, workers }) {
+  const pushes = (store) => {
+    if (store.pushed === null) return { text: NOTHING };
+    return { text: `to ${store.pushed} of ${workers.length} workers`, tone: store.pushed < workers.length ? "warn" : "" };
+  };
+  fillOr(byId("stores").tBodies[0], stores.map((store) => [
+    store.name,
+    store.up ? { text: "up" } : { text: "away", tone: "bad" },
+    store.memory_limit ? `${bytes(store.memory)} of ${bytes(store.memory_limit)}` : bytes(store.memory),
+    count(store.evicted),
+    took(store.latency),
+    pushes(store),
+  ]), "Nothing is known yet.");
+}
+
+export function showRest({ at, warehouse, inbox, keys, instance }) {
+  fillTerms(byId("warehouse"), [
+    ["Waiting look-ups", count(warehouse.waiting), warehouse.waiting ? "warn" : ""],
+    ["Look-ups a second", rate(warehouse.queries)],
+    ["Median time", took(warehouse.p50)],
+    ["p99", took(warehouse.p99)],
+  ]);
+  const bad = (number) => (number ? "bad" : "");
+  fillTerms(byId("inbox"), [
+    ["Watched here", inbox.watched ? "yes" : "no"],
+    ["Published", count(inbox.published)],
+    ["Waiting", count(inbox.waiting)],
+    ["Held for approval", count(inbox.held), inbox.held ? "warn" : ""],
+    ["Refused", count(inbox.refused)],
+    ["Failing", count(inbox.failing), bad(inbox.failing)],
+    ["Last drop", inbox.last_drop_at === null ? NOTHING : `${age(at - inbox.last_drop_at)} ago`],
+    ["Next drop", inbox.overdue ? `overdue by ${age(inbox.overdue)}` : "not overdue", inbox.overdue ? "warn" : ""],
+  ]);
+  fillTerms(byId("keys"), [
+    ["End within 7 days", count(keys.expire_within_7_days), keys.expire_within_7_days ? "warn" : ""],
+    ["End within 30 days", count(keys.expire_within_30_days)],
+  ]);
+  const free = instance.disk_free;
+  fillTerms(byId("machine"), [
+    ["Host", instance.host],
+    ["Process", String(instance.pid)],
+    ["Version", instance.version],
+    ["Running for", age(at - instance.started_at)],
+    ["Open connections", count(instance.connections)],
+    ["Data folder", instance.data_folder],
+    ["Free disk", instance.disk_size ? `${bytes(free)} of ${bytes(instance.disk_size)}` : bytes(free),
+      free !== null && instance.disk_size && free < instance.disk_size * 0.1 ? "warn" : ""],
+  ]);
+}

@@ -1,0 +1,73 @@
+"""One browser for each module. Its tests are not coroutines: the browser's driver has an event loop of its own."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Literal, Protocol
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.double import Double
+from tests.support.waiting import PATIENCE
+
+WIDE, PHONE = (1440, 900), (390, 844)
+ColorScheme = Literal["light", "dark"]
+_CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+# It runs as root, has no screen, and asks nobody outside for anything.
+_FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+class Opened(Protocol):
+    """Opens the page at `url` and closes it after the block, which fails if the page reported an error."""
+
+    def __call__(
+        self, url: str, size: tuple[int, int] = WIDE, scheme: ColorScheme = "light", errors: bool = False
+    ) -> AbstractContextManager[Page]: ...
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if _CHROMIUM is None:
+        pytest.skip("there is no chromium on the PATH (Debian: apt-get install chromium)")
+    with sync_playwright() as driver:
+        folder = tmp_path_factory.mktemp("browser")
+        running = driver.chromium.launch(executable_path=_CHROMIUM, args=_FLAGS, downloads_path=folder)
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Browser) -> Opened:
+    @contextmanager
+    def opening(
+        url: str, size: tuple[int, int] = WIDE, scheme: ColorScheme = "light", errors: bool = False
+    ) -> Iterator[Page]:
+        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+        context.set_default_timeout(PATIENCE * 1000)
+        page = context.new_page()
+        said: list[str] = []
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+        page.goto(url)
+        yield page
+        context.close()
+        assert errors or said == []
+
+    return opening
+
+
+@pytest.fixture
+def double() -> Iterator[Double]:
+    """An instance without a token that is well."""
+    running = Double().start()
+    yield running
+    running.stop()

@@ -1,0 +1,310 @@
+"""The operators' page, in a browser, from figures made by hand."""
+
+import json
+import re
+from importlib import resources
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from playwright.sync_api import Page, expect
+
+from service.operators.overview import Event, Reason, Verdict
+from tests.browser.conftest import PHONE, WIDE, ColorScheme, Opened
+from tests.browser.double import Double
+from tests.browser.made import MARKUP, NEWER, OLDER, empty, history, unavailable, well, without_cache
+from tests.support.operators import READ
+from tests.support.waiting import PATIENCE
+
+_AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
+
+expect.set_options(timeout=PATIENCE * 1000)
+
+
+def sentence(page: Page) -> Any:
+    return page.locator("#sentence")
+
+
+def row(page: Page, table: str, name: str) -> list[str]:
+    """The cells of the row of `table` that `name` begins."""
+    found = page.locator(f"{table} tbody tr").filter(has=page.get_by_role("rowheader", name=name, exact=True))
+    return [cell.strip() for cell in found.locator("th, td").all_inner_texts()]
+
+
+# --- what it says ----------------------------------------------------------------------------------------------------
+
+
+def test_whoever_is_woken_reads_the_essentials_first(double: Double, opened: Opened) -> None:
+    """Whether partners get answers, from which tier, how fast, from which release, and what fails."""
+    with opened(double.url) as page:
+        expect(sentence(page)).to_have_text("All is well.")
+        expect(page.locator("#since")).to_have_text(re.compile("^Since .*, for 2 h 14 min.$"))
+        gist = page.locator("#gist").inner_text()
+        assert gist == (
+            "912 requests a second, none failed. 92.9 % of answers come from near caches, 5.0 % from Redis, 2.0 % from "
+            f"DuckDB. Half take at most 0.21 ms, 99 % at most 3.4 ms. Release {NEWER}, published 2 d 3 h ago."
+        )
+        assert page.title() == "OK · forecast-1"
+        assert page.locator("#gist").bounding_box()["y"] < 250  # type: ignore[index]  # it is there
+
+
+def test_every_figure_of_an_overview_is_on_the_page(double: Double, opened: Opened) -> None:
+    """Hit rates by tier, statuses, times, releases and the last switch, rankings, stores, workers, inbox, keys, disk."""
+    with opened(double.url) as page:
+        expect(sentence(page)).to_have_text("All is well.")
+        assert row(page, "#answers", "Hit rate") == ["Hit rate", "97.9 %", "97.1 %"]
+        assert row(page, "#answers", "from DuckDB (missed)")[1:] == ["2.0 %", "2.8 %"]
+        assert row(page, "#answers", "unknown names a second")[1:] == ["8.53", "8.06"]
+        assert row(page, "#answers", "429 over the rate")[1:] == ["9.60", "9.60"]
+        assert row(page, "#answers", "p99.9")[1:] == ["22 ms", "25 ms"]
+        assert "Hit rate 98.1 % in the 5 minutes before, 94.2 %" in page.locator("#switch").inner_text()
+        assert [row(page, "#releases", release)[1] for release in (NEWER, OLDER)] == ["current", "earlier"]
+        assert row(page, "#ranking-limited", "9xTt2mLr0aQe · Bolt Mortgages")[1] == "34,560"
+        assert row(page, "#ranking-refused", "203.0.113.77 · unknown key")[1] == "3,960"
+        assert row(page, "#stores", "cache")[1:] == ["up", "124 MB of 512 MB", "1,290", "0.30 ms", "–"]
+        assert row(page, "#stores", "keys")[-1] == "to 2 of 2 workers"
+        assert row(page, "#workers", "4721")[1:4] == ["serving", NEWER, "456"]
+        assert "Free disk\n41 GB of 107 GB" in page.locator("#machine").inner_text()
+        assert "End within 7 days\n1" in page.locator("#keys").inner_text()
+        assert "a key of Acme Realty was issued" in page.locator("#events").inner_text()
+
+
+def test_what_is_wrong_is_said_with_its_reasons_and_since_when(double: Double, opened: Opened) -> None:
+    """While the page is open, too; never by colour alone."""
+    with opened(double.url) as page:
+        expect(sentence(page)).to_have_text("All is well.")
+        double.overview = without_cache
+        expect(sentence(page)).to_have_text("Partners get answers, but the shared cache is away.")
+        expect(page.locator("#reasons li")).to_have_text(re.compile(r"answers come from the warehouse \(since [\d:]+\)"))
+        assert row(page, "#stores", "cache")[1] == "away"
+        double.overview = unavailable
+        expect(page).to_have_title("Unavailable · forecast-1")
+        expect(page.locator("#reasons li")).to_have_count(2)
+        assert "97.5 % of them failed (5xx)" in page.locator("#gist").inner_text()
+        assert row(page, "#workers", "4720")[1] == "hanging"
+        assert row(page, "#answers", "503 unavailable")[1] == "890"
+
+
+def test_an_instance_that_knows_nothing_yet_has_no_false_figures(double: Double, opened: Opened) -> None:
+    """No zeros where there is nothing to tell."""
+    double.overview = empty
+    with opened(double.url) as page:
+        expect(page.locator("#gist")).to_have_text("Nobody asked in the last 2 s. No release is current.")
+        assert row(page, "#answers", "Hit rate")[1:] == ["–", "–"]
+        assert page.locator("#span-hour").inner_text() == "Last 2 s"
+        assert page.locator("#workers tbody").inner_text() == "No worker runs."
+
+
+def test_what_strangers_sent_stays_text(double: Double, opened: Opened) -> None:
+    """Wherever it stands: in a query, a name, an event, a reason."""
+    made = well()
+    ranking = replace(made.rankings, partners=tuple(replace(line, name=MARKUP) for line in made.rankings.partners))
+    verdict = Verdict("degraded", MARKUP, made.at, (Reason(MARKUP, made.at),))
+    event = Event(made.at, "key", MARKUP)
+    double.overview = lambda: well(verdict=verdict, rankings=ranking, events=(event,))
+    with opened(double.url) as page:
+        expect(sentence(page)).to_have_text(MARKUP)
+        assert row(page, "#ranking-queries", MARKUP)[0] == row(page, "#ranking-partners", MARKUP)[0] == MARKUP
+        assert page.locator("#events td").last.inner_text() == MARKUP
+        assert page.locator("main img").count() == page.locator("main b", has_text="city").count() == 0
+        assert "owned" not in page.title()
+
+
+# --- charts ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_chart_has_its_table_and_keeps_it_in_step(double: Double, opened: Opened) -> None:
+    """As time goes by, and when another span is chosen; the newest row is what the legend says."""
+    with opened(double.url) as page:
+        expect(page.locator("figure canvas")).to_have_count(4)
+        assert page.locator("figure").count() == page.locator("figure details table").count() == 4
+        page.get_by_label("10 minutes").check()
+        figure = page.get_by_role("figure", name="Answers a second")
+        figure.locator("summary").click()
+        expect(figure.locator("tbody tr")).to_have_count(601)
+        before = figure.locator("tbody tr").first.inner_text()
+        expect(figure.locator("tbody tr").first).not_to_have_text(before, use_inner_text=True)
+        newest, legend = figure.evaluate(
+            "figure => [figure.querySelector('tbody tr'), figure.querySelector('.legend')].map(of =>"
+            " [...of.querySelectorAll('td, b')].map(node => node.textContent))"
+        )
+        assert newest == legend
+        assert re.match("Chart of the last 10 minutes. near caches: now .*", figure.get_by_role("img").get_attribute("aria-label") or "")
+        page.get_by_label("24 hours").check()
+        expect(figure.locator("tbody tr")).to_have_count(721)
+
+
+def test_without_the_library_there_are_tables_and_a_sentence(double: Double, opened: Opened) -> None:
+    """Where the service was installed without npm."""
+    with opened("about:blank", errors=True) as page:
+        page.route("**/uplot/**", lambda route: route.fulfill(status=404))
+        page.goto(double.url)
+        expect(page.get_by_text("Charts are not installed here")).to_be_visible()
+        expect(page.locator("figure table:visible")).to_have_count(4)
+        expect(page.locator("figure canvas")).to_have_count(0)
+        assert page.get_by_role("figure", name="Hit rate").locator("tbody td").first.inner_text() == "98.0 %"
+
+
+# --- connection ------------------------------------------------------------------------------------------------------
+
+
+def test_a_lost_connection_is_said_and_mended(double: Double, opened: Opened) -> None:
+    """Figures are shown as old, and nothing claims that all is well; a restarted service is found again."""
+    with opened(double.url, errors=True) as page:
+        expect(sentence(page)).to_have_text("All is well.")
+        double.stop()
+        expect(sentence(page)).to_have_text(re.compile(r"No connection to the instance since [\d:]+. What is below is old."))
+        expect(page.locator("#since")).to_contain_text("The last that it said: All is well.")
+        expect(page.locator("#updated")).to_have_text(re.compile(r"Old figures, of [\d:]+"))
+        assert page.title() == "No connection · forecast-1"
+        assert page.locator("#figures").evaluate("of => getComputedStyle(of).filter") == "grayscale(1)"
+        double.overview = without_cache
+        double.start()
+        expect(sentence(page)).to_have_text("Partners get answers, but the shared cache is away.")
+        expect(page.locator("#updated")).to_have_text(re.compile("Live, "))
+        assert page.locator("body.old").count() == 0
+
+
+def test_an_instance_that_falls_silent_counts_as_lost(double: Double, opened: Opened) -> None:
+    """The connection stands, but nothing comes: within 5 s. The page's clock is put forward."""
+    with opened("about:blank") as page:
+        page.clock.install()
+        page.goto(double.url)
+        expect(sentence(page)).to_have_text("All is well.")
+        double.silent = True
+        page.wait_for_timeout(500)  # what was under way has come
+        page.clock.fast_forward(6000)
+        expect(sentence(page)).to_have_text(re.compile("No connection to the instance"))
+        expect(page.locator("#reasons")).to_have_text("The last try: it does not answer. This page keeps trying.")
+
+
+def test_another_version_of_the_service_brings_its_own_page(double: Double, opened: Opened) -> None:
+    """Scripts of the old one would read its figures wrongly."""
+    with opened(double.url) as page:
+        expect(sentence(page)).to_have_text("All is well.")
+        page.evaluate("document.body.dataset.old = 'yes'")
+        double.overview = lambda: well(instance=replace(well().instance, version="0.2.0"))
+        expect(page.locator("body[data-old]")).to_have_count(0)
+        expect(page.locator("#instance")).to_have_text("forecast-1, version 0.2.0")
+
+
+def test_whoever_reads_can_hold_the_figures(double: Double, opened: Opened) -> None:
+    """The verdict goes on."""
+    with opened(double.url) as page:
+        expect(sentence(page)).to_have_text("All is well.")
+        page.get_by_role("button", name="Pause").click()
+        double.overview = unavailable
+        expect(sentence(page)).to_have_text(re.compile("Partners get no answers"))
+        expect(page.locator("#updated")).to_have_text(re.compile("Paused at "))
+        assert row(page, "#workers", "4720")[1] == "serving"
+        page.get_by_role("button", name="Pause").click()
+        assert row(page, "#workers", "4720")[1] == "hanging"
+
+
+# --- token -----------------------------------------------------------------------------------------------------------
+
+
+def test_with_a_read_token_the_page_asks_for_it(opened: Opened) -> None:
+    """It says when one is wrong, keeps the right one for the tab alone, and forgets it when told to."""
+    double = Double(read=READ).start()
+    try:
+        with opened(double.url, errors=True) as page:
+            field = page.get_by_label("Operators’ token")
+            expect(field).to_be_focused()
+            assert page.locator("#figures").is_hidden()
+            for wrong in ("another-token-altogether", "schlüssel"):
+                field.fill(wrong)
+                field.press("Enter")
+                expect(page.get_by_role("alert")).to_have_text("That token is not accepted here. Nothing was kept of it.")
+                assert page.evaluate("sessionStorage.length") == 0
+            field.fill(READ)
+            field.press("Enter")
+            expect(sentence(page)).to_have_text("All is well.")
+            expect(page.locator("figure canvas")).to_have_count(4)
+            assert page.evaluate("[{...sessionStorage}, localStorage.length, document.cookie]") == [{"forecast.token": READ}, 0, ""]
+            page.reload()
+            expect(sentence(page)).to_have_text("All is well.")
+            page.get_by_role("button", name="Forget the token").click()
+            expect(field).to_be_visible()
+            assert page.evaluate("sessionStorage.length") == 0
+    finally:
+        double.stop()
+
+
+# --- for everybody ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (WIDE, "dark"), (PHONE, "light"), (PHONE, "dark")])
+def test_axe_finds_no_violation(double: Double, opened: Opened, size: tuple[int, int], scheme: ColorScheme) -> None:
+    """Well with a table open, unavailable, and without a connection."""
+    double.history = lambda now, seconds, _: history(now, seconds, seconds / 20)  # of longer tables, it reads each cell
+    with opened(double.url, size, scheme, errors=True) as page:
+        expect(page.locator("figure canvas")).to_have_count(4)
+        page.locator("summary").first.click()
+        assert violations(page) == []
+        double.overview = unavailable
+        expect(page).to_have_title(re.compile("Unavailable"))
+        assert violations(page) == []
+        double.stop()
+        expect(page).to_have_title(re.compile("No connection"))
+        assert violations(page) == []
+        double.start()
+
+
+def violations(page: Page) -> list[str]:
+    if not page.evaluate("!!window.axe"):
+        page.evaluate(_AXE)
+    found = page.evaluate("axe.run({resultTypes: ['violations']})")
+    return [json.dumps({**rule, "nodes": [node["html"] for node in rule["nodes"]]}) for rule in found["violations"]]
+
+
+@pytest.mark.parametrize("width", [390, 320])
+def test_nothing_scrolls_sideways_on_a_phone(double: Double, opened: Opened, width: int) -> None:
+    """With the longest names, and with the tables of the charts open."""
+    with opened(double.url, (width, 844)) as page:
+        expect(page.locator("figure canvas")).to_have_count(4)
+        for summary in page.locator("summary").all():
+            summary.click()
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert page.get_by_role("cell", name="serving").count() == 2, "the layout keeps what tables are"
+
+
+def test_everything_is_reached_by_keyboard_in_order(double: Double, opened: Opened) -> None:
+    """And the focus can be seen."""
+    with opened(double.url) as page:
+        expect(page.locator("figure canvas")).to_have_count(4)
+        reached = []
+        for _ in range(6):
+            page.keyboard.press("Tab")
+            reached.append(page.evaluate("document.activeElement.value || document.activeElement.textContent"))
+            assert page.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth)") >= 2
+        assert reached == ["Skip to the verdict", "Pause", "2h", "Table: answers a second", "Table: hit rate", "Table: refused and failed a second"]
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("region", name="Table: Refused and failed a second")).to_be_visible()
+
+
+def test_a_screen_reader_hears_the_verdict_and_not_each_second(double: Double, opened: Opened) -> None:
+    """Nothing in a live region changes while the verdict does not."""
+    with opened(double.url) as page:
+        expect(sentence(page)).to_have_text("All is well.")
+        page.evaluate(
+            "() => { window.heard = 0; window.seen = 0;"
+            " const watch = (count, of) => new MutationObserver(count).observe(of, {subtree: true, childList: true, characterData: true});"
+            " document.querySelectorAll('[role=status], [role=alert], [aria-live]').forEach(of => watch(() => heard++, of));"
+            " watch(() => seen++, document.querySelector('#figures')); }"
+        )
+        page.wait_for_function("() => seen >= 3")
+        assert page.evaluate("heard") == 0
+        double.overview = without_cache
+        page.wait_for_function("() => heard > 0")
+
+
+def test_the_page_brings_everything_along_and_moves_nothing(double: Double, opened: Opened) -> None:
+    """Not one request goes elsewhere; nothing is animated."""
+    with opened("about:blank") as page:
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(double.url)
+        expect(page.locator("figure canvas")).to_have_count(4)
+        assert [url for url in asked if not url.startswith(double.url)] == ["data:,"][: "data:," in asked]
+        assert page.evaluate("document.getAnimations().length") == 0
