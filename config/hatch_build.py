@@ -25,7 +25,7 @@ FILES = {
 _SECONDS = 60
 
 
-class Differs(Exception):
+class DiffersError(Exception):
     """A file is not the one that was pinned."""
 
 
@@ -40,14 +40,14 @@ class ChartsHook(BuildHookInterface):  # type: ignore[misc]  # hatchling has no 
 
 
 def bring(place: Path) -> bool:
-    """Puts the pinned files into `place` unless they are there; whether they are. Raises Differs."""
+    """Puts the pinned files into `place` unless they are there; whether they are. Raises DiffersError."""
     if all(_digest(place / Path(member).name) == digest for member, digest in FILES.items()):
         return True
     shutil.rmtree(place, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         try:
             command = ["npm", "pack", PACKAGE, "--silent", "--pack-destination", folder]
-            subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS, cwd=folder)
+            subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS, cwd=folder)  # noqa: S603 - constants
         except (OSError, subprocess.SubprocessError):
             return False
         (package,) = Path(folder).glob("*.tgz")
@@ -59,14 +59,14 @@ def bring(place: Path) -> bool:
 
 
 def unpacked(package: Path) -> dict[str, bytes]:
-    """The pinned files of `package` by name. Raises Differs before anything of it is used."""
+    """The pinned files of `package` by name. Raises DiffersError before anything of it is used."""
     found = {}
     with tarfile.open(package) as archive:
         for member, digest in FILES.items():
             file = archive.extractfile(f"package/{member}")
             content = b"" if file is None else file.read()
             if sha256(content).hexdigest() != digest:
-                raise Differs(f"{member} of {PACKAGE} is not the file that is pinned in config/hatch_build.py")
+                raise DiffersError(f"{member} of {PACKAGE} is not the file that is pinned in config/hatch_build.py")
             found[Path(member).name] = content
     return found
 

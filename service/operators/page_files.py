@@ -12,7 +12,11 @@ from service.http.reply import Header, Reply
 
 INDEX = "index.html"
 
-_TYPES = {"html": b"text/html; charset=utf-8", "css": b"text/css; charset=utf-8", "js": b"text/javascript; charset=utf-8"}
+_TYPES = {
+    "html": b"text/html; charset=utf-8",
+    "css": b"text/css; charset=utf-8",
+    "js": b"text/javascript; charset=utf-8",
+}
 # Nothing from elsewhere, nothing inline. Data: the empty icon, which spares a request for one.
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "

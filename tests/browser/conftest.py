@@ -1,8 +1,11 @@
 """One browser for each module. Its tests are not coroutines: the browser's driver has an event loop of its own."""
 
+import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Literal, Protocol
 
 import pytest
@@ -24,6 +27,9 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+# A folder for a picture of the page at the end of each test, for people.
+_PICTURES = os.environ.get("PICTURES")
 
 
 class Opened(Protocol):
@@ -59,6 +65,9 @@ def opened(browser: Browser) -> Opened:
         page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
         page.goto(url)
         yield page
+        if _PICTURES is not None:
+            name = re.sub(r"\W+", "-", os.environ["PYTEST_CURRENT_TEST"].partition("::")[2].partition(" ")[0])
+            page.screenshot(path=Path(_PICTURES) / f"{name}{size[0]}-{scheme}.png", full_page=True)
         context.close()
         assert errors or said == []
 

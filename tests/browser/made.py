@@ -27,7 +27,7 @@ from service.operators.overview import (
     Worker,
 )
 
-NEWER, OLDER = "2026-11-20T0211-9f3a61", "2026-10-19T0204-71c2d0"
+NEWER, OLDER = "20261120T021144Z-9f3a61", "20261019T020412Z-71c2d0"
 # What a partner may put into a query, and what must stay text.
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><b>city</b>"
 
@@ -50,7 +50,9 @@ def point(at: float, load: float = 900.0) -> Point:
 
 
 def history(now: float, seconds: float, step: float, load: float = 900.0) -> History:
-    return History(step=step, points=tuple(point(now - seconds + n * step, load) for n in range(int(seconds / step) + 1)))
+    return History(
+        step=step, points=tuple(point(now - seconds + n * step, load) for n in range(int(seconds / step) + 1))
+    )
 
 
 def well(now: float | None = None, **changed: Any) -> Overview:
@@ -70,8 +72,8 @@ def well(now: float | None = None, **changed: Any) -> Overview:
             disk_free=41_300_000_000,
             disk_size=107_000_000_000,
         ),
-        hit_rate_now=HitRate(seconds=60, near=49_820, shared=2680, warehouse=1074, not_found=512),
-        hit_rate_hour=HitRate(seconds=3600, near=2_900_100, shared=180_200, warehouse=91_400, not_found=29_000),
+        hit_rate_now=hits(60, 49_820, 2680, 1074, 512),
+        hit_rate_hour=hits(3600, 2_900_100, 180_200, 91_400, 29_000),
         traffic_now=Traffic(
             seconds=60,
             requests=912.4,
@@ -121,7 +123,7 @@ def well(now: float | None = None, **changed: Any) -> Overview:
         ),
         keys=Keys(expire_within_7_days=1, expire_within_30_days=4),
         events=(
-            Event(now - 5000, "release", f"{NEWER} became current"),
+            Event(now - 5000, "release", f"release {NEWER} is live; it was {OLDER}"),
             Event(now - 5003, "inbox", "the drop november.zip was published"),
             Event(now - 61_000, "key", "a key of Acme Realty was issued (0B1zQmX4ktLw)"),
             Event(now - 93_600, "instance", "the instance started"),
@@ -129,6 +131,19 @@ def well(now: float | None = None, **changed: Any) -> Overview:
         latest=point(now),
     )
     return replace(made, **changed)
+
+
+def hits(seconds: float, near: int, shared: int, warehouse: int, not_found: int, previous: int = 0) -> HitRate:
+    answers = near + shared + warehouse
+    return HitRate(
+        seconds=seconds,
+        near=near,
+        shared=shared,
+        warehouse=warehouse,
+        previous=previous,
+        not_found=not_found,
+        rate=(near + shared) / answers if answers else None,
+    )
 
 
 def rankings() -> Rankings:
@@ -142,7 +157,10 @@ def rankings() -> Rankings:
         missed=(Ranked("city=llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch", 410),),
         unknown=(Ranked("zip_code=00000", 9100, 20), Ranked("city=atlantis", 2200, 90)),
         partners=(Ranked("Acme Realty", 1_930_000), Ranked("Bolt Mortgages", 802_000)),
-        keys=(Ranked("0B1zQmX4ktLw", 1_930_000, 0, "Acme Realty"), Ranked("9xTt2mLr0aQe", 802_000, 0, "Bolt Mortgages")),
+        keys=(
+            Ranked("0B1zQmX4ktLw", 1_930_000, 0, "Acme Realty"),
+            Ranked("9xTt2mLr0aQe", 802_000, 0, "Bolt Mortgages"),
+        ),
         limited=(Ranked("9xTt2mLr0aQe", 34_560, 0, "Bolt Mortgages"),),
         refused=(Ranked("203.0.113.77", 3960, 0, "unknown key"),),
     )
@@ -153,7 +171,9 @@ def without_cache(now: float | None = None) -> Overview:
     overview = well(now)
     since = overview.at - 75
     text = "the shared cache is away: answers come from the warehouse"
-    verdict = Verdict("degraded", "Partners get answers, but the shared cache is away.", since, (Reason(text, since),))
+    verdict = Verdict(
+        "degraded", f"Partners get answers, but something is wrong: {text}.", since, (Reason(text, since),)
+    )
     keys, cache = overview.stores
     return replace(overview, verdict=verdict, stores=(keys, replace(cache, up=False, memory=None, latency=None)))
 
@@ -169,7 +189,7 @@ def unavailable(now: float | None = None) -> Overview:
     first, second = overview.workers
     return replace(
         overview,
-        verdict=Verdict("unavailable", "Partners get no answers: no look-up works and nothing is cached.", since, reasons),
+        verdict=Verdict("unavailable", f"Partners get no answers: {reasons[0].text}.", since, reasons),
         workers=(replace(first, state="hanging"), second),
         traffic_now=replace(overview.traffic_now, errors=890.2, by_status={"503": 890.2, "401": 1.1}),
         warehouse=replace(overview.warehouse, waiting=256),
@@ -179,11 +199,11 @@ def unavailable(now: float | None = None) -> Overview:
 def empty(now: float | None = None) -> Overview:
     """An instance that has just started: nobody asked, and nothing is known."""
     now = now or time.time()
-    none = HitRate(seconds=2, near=0, shared=0, warehouse=0, not_found=0)
+    none = hits(2, 0, 0, 0, 0)
     quiet = Traffic(seconds=2, requests=0, errors=0, by_status={}, p50=None, p99=None, p999=None)
     return well(
         now,
-        verdict=Verdict("unavailable", "Partners get no answers yet: no release has been published.", now - 2),
+        verdict=Verdict("unavailable", "Partners get no answers: no release has been published yet.", now - 2),
         instance=replace(well(now).instance, started_at=now - 2, disk_free=None, disk_size=None),
         hit_rate_now=none,
         hit_rate_hour=none,

@@ -76,8 +76,9 @@ export class History {
 
   #show() {
     if (this.known === null) return;
-    const marks = this.overview.switch === null ? [] : [this.overview.switch.at];
-    for (const event of this.overview.events) if (event.kind === "release") marks.push(event.at);
+    const { switch: last, events } = this.overview;
+    const marks = events.filter(({ kind }) => kind === "release").map(({ at }) => at);
+    if (last !== null && !marks.some((at) => Math.abs(at - last.at) < 5)) marks.push(last.at); // events are the newest ones only
     this.charts.show(this.known, { span: SPANS[this.span], end: this.overview.at, marks });
   }
 }

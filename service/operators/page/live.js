@@ -1,6 +1,6 @@
 // The connection to the instance. EventSource cannot send a header, so the stream is read with fetch.
 
-const SILENCE = 5000; // ms without a byte, after which a connection counts as lost: the instance writes every second
+const SILENCE = 6000; // ms without an overview, after which a connection counts as lost: one should come every second
 const PAUSES = [500, 1000, 2000, 3000]; // ms between tries
 const STORED = "forecast.token";
 
@@ -58,7 +58,7 @@ async function stream(use) {
   let watch = 0;
   const alive = () => {
     clearTimeout(watch);
-    watch = setTimeout(() => given.abort(new Error("it does not answer")), SILENCE);
+    watch = setTimeout(() => given.abort(new Error("it sends no figures")), SILENCE);
   };
   try {
     alive();
@@ -67,10 +67,12 @@ async function stream(use) {
     for (let rest = ""; ;) {
       const { done, value } = await reached(reader.read());
       if (done) throw new Error("it closed the connection");
-      alive();
       const events = (rest + value).replaceAll("\r", "").split("\n\n");
       rest = events.pop();
-      events.forEach((event) => handle(event, use));
+      events.forEach((event) => handle(event, (overview) => {
+        alive();
+        use(overview);
+      }));
     }
   } finally {
     clearTimeout(watch);

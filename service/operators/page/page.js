@@ -49,7 +49,8 @@ function showFigures(overview) {
 
 function showVerdict({ at, verdict }) {
   headline(verdict.level, verdict.sentence);
-  sayReasons(verdict.reasons.map((reason) => `${reason.text} (since ${clock(reason.since, at)})`));
+  const more = verdict.reasons.length > 1 ? verdict.reasons : []; // a single one is in the sentence
+  sayReasons(more.map((reason) => `${reason.text} (since ${clock(reason.since, at)})`));
   say(byId("since"), `Since ${clock(verdict.since, at)}, for ${age(at - verdict.since)}.`);
 }
 

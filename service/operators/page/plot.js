@@ -62,7 +62,7 @@ export class Plot {
         fill: this.figure.stacked ? () => `${colour(tone)}8c` : undefined,
         width: 1.5,
         dash,
-        points: { show: false },
+        points: { show: true, size: 4, filter: alone },
       }))],
       bands: this.figure.stacked ? series.slice(1).map((_, at) => ({ series: [at + 1, at + 2] })) : [],
       hooks: { setCursor: [pointed], draw: [(plot) => this.#mark(plot)] },
@@ -76,13 +76,16 @@ export class Plot {
     ctx.strokeStyle = ctx.fillStyle = colour("quiet");
     ctx.setLineDash([3, 3]);
     ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-    for (const time of this.marks) {
+    let labelled = -Infinity;
+    for (const time of [...this.marks].sort((one, other) => one - other)) {
       const x = Math.round(plot.valToPos(time, "x", true));
       if (x < bbox.left || x > bbox.left + bbox.width) continue;
       ctx.beginPath();
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
+      if (x - labelled < 60 * devicePixelRatio) continue; // its word would lie on the last one's
+      labelled = x;
       const right = x + 60 * devicePixelRatio > bbox.left + bbox.width;
       ctx.textAlign = right ? "right" : "left";
       ctx.fillText("release", x + (right ? 2 : -2) * devicePixelRatio, bbox.top - 5 * devicePixelRatio);
@@ -96,6 +99,13 @@ const colour = (tone) => getComputedStyle(document.documentElement).getPropertyV
 function timeOfDay(seconds) {
   const date = new Date(seconds * 1000);
   return `${String(date.getHours()).padStart(2, "0")}:${String(date.getMinutes()).padStart(2, "0")}`;
+}
+
+/** Values between two gaps, which no line would show. */
+function alone(plot, series) {
+  const values = plot.data[series];
+  const isAlone = (at) => values[at] != null && values[at - 1] == null && values[at + 1] == null;
+  return [...values.keys()].filter(isAlone);
 }
 
 /** Each column on top of those before it. */

@@ -17,12 +17,14 @@ export const hitRate = (tiers) => ratio(tiers.near + tiers.shared, answered(tier
 export function showGist(overview) {
   const { traffic_now: traffic, hit_rate_now: hits } = overview;
   const current = overview.releases.find((release) => release.current);
-  const release = current
-    ? `Release ${current.id}${current.illustrative ? " (made-up figures)" : ""}, published ${age(overview.at - current.published_at)} ago.`
-    : "No release is current.";
+  const release = current ? releaseOf(current, overview.at) : "No release is current.";
   say(byId("gist"), traffic.requests === 0
     ? `Nobody asked in the last ${age(traffic.seconds)}. ${release}`
     : `${rate(traffic.requests)} requests a second, ${errorsOf(traffic)}. ${tiersOf(hits)} ${timesOf(traffic)} ${release}`);
+}
+
+function releaseOf({ id, illustrative, published_at: published }, at) {
+  return `Release ${id}${illustrative ? " (made-up figures)" : ""}${published ? `, ${age(at - published)} old` : ""}.`;
 }
 
 const errorsOf = (traffic) => (traffic.errors
@@ -49,10 +51,12 @@ export function showAnswers({ traffic_now: now, traffic_hour: hour, hit_rate_now
     bad(pair("failed (5xx) a second", [now.errors, hour.errors], rate), now.errors, hour.errors),
   ]);
   fillRows(byId("hits"), [
-    pair("Hit rate", [hitRate(hits), hitRate(hourly)], percent),
+    pair("Hit rate", [hits.rate, hourly.rate], percent),
     pair("from near caches", share("near"), percent),
     pair("from Redis", share("shared"), percent),
     pair("from DuckDB (missed)", share("warehouse"), percent),
+    ...(hits.previous || hourly.previous
+      ? [bad(pair("of the previous release", [hits.previous, hourly.previous], count), hits.previous, hourly.previous)] : []),
     pair("unknown names a second", [hits, hourly].map((span) => ratio(span.not_found, span.seconds)), rate),
   ]);
   fillRows(byId("times"), [
@@ -72,14 +76,17 @@ export function showReleases({ at, releases, switch: last }) {
   fillOr(byId("releases").tBodies[0], releases.map((release) => [
     release.id,
     [release.current ? "current" : "earlier", release.illustrative ? "made-up figures" : ""].filter(Boolean).join(", "),
-    clock(release.published_at, at),
-    age(at - release.published_at),
+    release.published_at ? clock(release.published_at, at) : NOTHING,
+    release.published_at ? age(at - release.published_at) : NOTHING,
   ]), "No release has been published.");
-  say(byId("switch"), last
-    ? `Last switch at ${clock(last.at, at)}, ${age(at - last.at)} ago, from ${last.before} to ${last.after}. `
-      + `Hit rate ${percent(last.rate_before)} in the 5 minutes before, ${percent(last.rate_after)} `
-      + (at - last.at < 300 ? "since." : "in the 5 minutes after.")
-    : "No switch since the instance started.");
+  say(byId("switch"), last ? switchOf(last, at) : "No switch since the instance started.");
+}
+
+function switchOf({ at, before, after, rate_before: earlier, rate_after: later }, now) {
+  const rateOf = (share) => (share === null ? "nobody asked" : percent(share));
+  return `Last switch at ${clock(at, now)}, ${age(now - at)} ago, from ${before} to ${after}. `
+    + `Hit rate in the 5 minutes before: ${rateOf(earlier)}; ${now - at < 300 ? "since then" : "in the 5 minutes after"}: `
+    + `${rateOf(later)}.`;
 }
 
 export function showEvents({ at, events }) {
@@ -130,7 +137,7 @@ export function showWorkers({ at, workers, instance }) {
     took(worker.p99),
     count(worker.connections),
     bytes(worker.memory),
-    `${count(worker.near_entries)} in ${bytes(worker.near_bytes)}`,
+    worker.near_entries ? `${count(worker.near_entries)} in ${bytes(worker.near_bytes)}` : "empty",
     age(at - worker.started_at),
   ]), "No worker runs.");
 }
