@@ -16,6 +16,7 @@ from tests.support.waiting import PATIENCE
 
 WIDE, PHONE = (1440, 900), (390, 844)
 ColorScheme = Literal["light", "dark"]
+SCHEMES: tuple[ColorScheme, ...] = ("light", "dark")
 _CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 # It runs as root, has no screen, and asks nobody outside for anything.
 _FLAGS = (

@@ -55,7 +55,7 @@ class Double:
         self._stopping = False
         self._open = ExitStack()
         bound = self._open.enter_context(bind("127.0.0.1", self._port, "operator_port"))
-        self._thread = threading.Thread(target=asyncio.run, args=(self._serve(bound),))
+        self._thread = threading.Thread(target=asyncio.run, args=(self._serve(bound),), daemon=True)
         self._thread.start()
         return self
 

@@ -7,7 +7,7 @@ import { hitRate } from "./sections.js";
 
 const FIGURES = [
   { id: "tiers", title: "Answers a second", format: rate, stacked: true, series: [
-    { name: "near caches", tone: "near", of: (point) => point.near },
+    { name: "near", tone: "near", of: (point) => point.near },
     { name: "Redis", tone: "shared", of: (point) => point.shared },
     { name: "DuckDB", tone: "warehouse", of: (point) => point.warehouse },
     { name: "404", tone: "unknown", of: (point) => point.not_found },
@@ -26,6 +26,8 @@ const FIGURES = [
   ] },
 ];
 
+const SHORTEST = 60; // s: a chart of a young instance begins with it
+
 /** All figures of the history. `begin` once, then `show` as often as there is something new. */
 export class Charts {
   constructor() {
@@ -43,7 +45,8 @@ export class Charts {
 
   /** `span` is [its seconds, its name]; `marks` are when another release became current. */
   show({ points, step }, { span: [seconds, name], end, marks }) {
-    const shown = { rows: withGaps(points, step), from: end - seconds, end, marks, name };
+    const first = Math.min(points[0]?.at ?? end, end - SHORTEST);
+    const shown = { rows: withGaps(points, step), from: Math.max(end - seconds, first), end, marks, name };
     this.figures.forEach((figure) => figure.show(shown));
   }
 }

@@ -34,7 +34,7 @@ function onOverview(overview) {
   byId("token").hidden = true;
   say(byId("token-problem"), "");
   byId("forget").hidden = token.get() === null;
-  byId("figures").hidden = false;
+  byId("figures").hidden = byId("pause").hidden = false;
   document.body.classList.remove("old");
   showVerdict(overview);
   if (!paused) showFigures(overview);
@@ -92,8 +92,7 @@ function onWanted() {
   const tried = token.get() !== null;
   token.forget();
   newest = lostAt = null;
-  byId("figures").hidden = true;
-  byId("forget").hidden = true;
+  byId("figures").hidden = byId("pause").hidden = byId("forget").hidden = true;
   byId("token").hidden = false;
   sayReasons([]);
   say(byId("gist"), "");

@@ -49,12 +49,12 @@ export class Plot {
     return {
       width: place.clientWidth,
       height: HEIGHT,
-      padding: [18, 4, 0, 0], // above: the word at a mark
+      padding: [18, 14, 0, 0], // above: the word at a mark
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, sync: { key: "history" }, points: { show: false } },
       scales: { y: { range: rangeOf(this.figure), distr: this.figure.log ? 3 : 1 } },
       axes: [
-        { ...axis, size: 26, space: 64, values: (_, splits) => splits.map(timeOfDay) },
+        { ...axis, size: 26, space: 64, values: (_, splits, axis, space, step) => splits.map((at) => timeOfDay(at, step)) },
         { ...axis, size: 58, space: 28, ...(this.figure.log ? { splits: powersOfTen } : {}), values: (_, splits) => splits.map((v) => (v === null ? "" : this.figure.format(v))) },
       ],
       series: [{}, ...series.map(({ tone, dash }) => ({
@@ -96,9 +96,11 @@ export class Plot {
 
 const colour = (tone) => getComputedStyle(document.documentElement).getPropertyValue(`--${tone}`).trim();
 
-function timeOfDay(seconds) {
+/** To the minute, unless labels are less than one apart. */
+function timeOfDay(seconds, step) {
   const date = new Date(seconds * 1000);
-  return `${String(date.getHours()).padStart(2, "0")}:${String(date.getMinutes()).padStart(2, "0")}`;
+  const parts = [date.getHours(), date.getMinutes(), ...(step < 60 ? [date.getSeconds()] : [])];
+  return parts.map((part) => String(part).padStart(2, "0")).join(":");
 }
 
 /** Values between two gaps, which no line would show. */

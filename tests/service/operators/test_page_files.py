@@ -1,0 +1,79 @@
+"""The operators' page as it is served; tests/browser has what it does."""
+
+import gzip
+from html.parser import HTMLParser
+
+import pytest
+
+from service.operators.page_files import read_page
+from tests.service.operators.test_state import WELL, instance
+from tests.support.operators import READ, Answer, ask, operators
+
+BROWSER = "text/html,application/xhtml+xml,*/*;q=0.8"
+# What a visit may load at most, compressed.
+_MOST_BYTES = 60_000
+
+
+async def get(path: str = "/", **headers: str) -> Answer:
+    """Without the token that figures take: the page has no data."""
+    return await ask(operators(lambda: instance(WELL), read=READ), path, **{"accept": BROWSER, **headers})
+
+
+async def test_a_browser_gets_the_page_and_a_program_the_index() -> None:
+    """Of the same path; a cache between them knows the difference."""
+    page, index = await get(), await get(accept="*/*")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert page.body.startswith(b"<!doctype html>")
+    assert "/overview" in index.json()["endpoints"]
+    assert "accept" in page.headers["vary"].split(", ")
+
+
+@pytest.mark.parametrize("path", ["/", "/page/page.js", "/page/page.css"])
+async def test_nothing_foreign_runs_in_the_page(path: str) -> None:
+    """Scripts, styles and requests are the listener's own, nothing is inline, and nobody shows it in a frame."""
+    headers = (await get(path)).headers
+    policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+    assert policy.pop("img-src") == "data:"
+    own = {name for name, source in policy.items() if source == "'self'"}
+    assert own == {"script-src", "style-src", "connect-src"}
+    assert {source for name, source in policy.items() if name not in own} == {"'none'"}
+    assert {"default-src", "frame-ancestors", "base-uri", "form-action"} < set(policy)
+    assert (headers["x-content-type-options"], headers["referrer-policy"]) == ("nosniff", "no-referrer")
+
+
+async def test_what_a_browser_has_is_not_sent_again() -> None:
+    """It asks each time; each coding has a validator of its own."""
+    plain, zipped = await get(), await get(accept_encoding="gzip")
+    assert gzip.decompress(zipped.body) == plain.body
+    assert plain.headers["etag"] != zipped.headers["etag"]
+    assert plain.headers["cache-control"] == "no-cache"
+    again = await get(accept_encoding="gzip", if_none_match=zipped.headers["etag"])
+    assert (again.status, again.body, again.headers["etag"]) == (304, b"", zipped.headers["etag"])
+
+
+@pytest.mark.parametrize("path", ["/page/", "/page/nothing.js", "/page/../page_files.py", "/page//etc/passwd"])
+async def test_nothing_but_the_page_is_served(path: str) -> None:
+    """Paths are looked up among the page's files, never on the disk."""
+    assert (await get(path)).problem() == (404, "not_found")
+
+
+def test_the_whole_page_is_light() -> None:
+    """Everything together, uPlot and its licence included."""
+    files = read_page()
+    assert {"index.html", "page.css", "page.js"} < set(files)
+    assert sum(len(file.gzipped) for file in files.values()) < _MOST_BYTES
+
+
+def test_everything_is_where_the_page_looks_for_it() -> None:
+    """Files that the index names, relative to where it is, so that a proxy may put it below a prefix."""
+    named: list[str] = []
+
+    class Links(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            if tag in ("script", "link"):
+                named.extend(value or "" for name, value in attrs if name in ("src", "href"))
+
+    files = read_page()
+    Links().feed(files["index.html"].body.decode())
+    assert [name for name in named if not name.startswith("data:")] == ["page/page.css", "page/page.js"]
+    assert {name.removeprefix("page/") for name in named if name.startswith("page/")} <= set(files)
