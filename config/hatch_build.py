@@ -29,7 +29,7 @@ class DiffersError(Exception):
     """A file is not the one that was pinned."""
 
 
-class ChartsHook(BuildHookInterface):  # type: ignore[misc]  # hatchling has no types
+class ChartsHook(BuildHookInterface[Any]):
     """What hatchling calls before it builds."""
 
     PLUGIN_NAME = "custom"

@@ -3,6 +3,7 @@
 import io
 import subprocess
 import tarfile
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def test_without_npm_the_build_goes_on_without_charts(tmp_path: Path, monkeypatc
 
 def test_what_is_there_and_right_is_not_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is there and altered is not kept."""
-    monkeypatch.setattr(hatch_build, "FILES", dict.fromkeys(FILES, hatch_build.sha256(b"right").hexdigest()))
+    monkeypatch.setattr(hatch_build, "FILES", dict.fromkeys(FILES, sha256(b"right").hexdigest()))
     monkeypatch.setenv("PATH", str(tmp_path))
     place = tmp_path / "uplot"
     place.mkdir()

@@ -14,9 +14,10 @@ BROWSER = "text/html,application/xhtml+xml,*/*;q=0.8"
 _MOST_BYTES = 60_000
 
 
-async def get(path: str = "/", **headers: str) -> Answer:
+async def get(path: str = "/", accept: str = BROWSER, **headers: str) -> Answer:
     """Without the token that figures take: the page has no data."""
-    return await ask(operators(lambda: instance(WELL), read=READ), path, **{"accept": BROWSER, **headers})
+    app = operators(lambda: instance(WELL), read=READ)
+    return await ask(app, path, method="GET", token=None, body=b"", accept=accept, **headers)
 
 
 async def test_a_browser_gets_the_page_and_a_program_the_index() -> None:
