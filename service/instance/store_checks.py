@@ -2,14 +2,15 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-from service.base.messages import Endpoints
+from service.base.messages import Endpoints, WorkerReport
 from service.base.tasks import end_task, keep_running
 from service.keys import audit
 from service.keys.listing import every_key
@@ -64,20 +65,22 @@ class StoreChecks:
         await self._keys.stop()
         await self._cache.stop()
 
-    def stores(self, pushed: int) -> tuple[Store, ...]:
-        """What was seen last. `pushed`: workers to which revocations are pushed."""
-        keys, cache = self._shown(self._keys, "keys"), self._shown(self._cache, "cache")
-        return msgspec.structs.replace(keys, pushed=pushed), cache
+    def stores(self, reports: Sequence[WorkerReport]) -> tuple[Store, ...]:
+        """What was seen last; whether they are up, as the workers say: they notice first."""
+        keys = self._shown(self._keys, "keys", [report.keys_up for report in reports])
+        cache = self._shown(self._cache, "cache", [report.cache_up for report in reports])
+        return msgspec.structs.replace(keys, pushed=sum(report.push_connected for report in reports)), cache
 
-    def _shown(self, store: RedisStore, name: str) -> Store:
+    def _shown(self, store: RedisStore, name: Literal["keys", "cache"], reached: list[bool]) -> Store:
         facts, latency = self._known.get(store.name), self._latency.get(store.name)
+        up = all(reached) if reached else latency is not None
         return Store(
-            name="keys" if name == "keys" else "cache",
-            up=latency is not None,
+            name=name,
+            up=up,
             memory=facts.used if facts is not None else None,
             memory_limit=facts.maxmemory or None if facts is not None else None,
             evicted=facts.evicted if facts is not None else None,
-            latency=latency,
+            latency=latency if up else None,
         )
 
     async def _look(self) -> float:

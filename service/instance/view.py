@@ -60,8 +60,10 @@ class InstanceView:
 
     def state(self) -> InstanceState:
         news, settings = self._news, self._settings
+        workers = tuple(worker_state(worker) for worker in self._workers.all)
+        reports = [worker.report for worker in workers if worker.report is not None and worker.responds]
         return InstanceState(
-            workers=tuple(worker_state(worker) for worker in self._workers.all),
+            workers=workers,
             wanted_workers=self._workers.wanted,
             restarts=self._workers.restarts,
             draining=self.draining,
@@ -77,7 +79,7 @@ class InstanceView:
             current_release=news.current,
             disk_free=news.disk_free,
             disk_size=news.disk_size,
-            stores=self._checks.stores(self._pushed()),
+            stores=self._checks.stores(reports),
             keys=self._checks.keys,
             lookup_queue=settings.lookup_queue,
             connections=settings.connections,
@@ -116,9 +118,6 @@ class InstanceView:
             return Purged(near, await purge_shared(self._cache_url))
         finally:
             await asyncio.gather(*(worker.purge() for worker in self._workers.all))
-
-    def _pushed(self) -> int:
-        return sum(worker.report.push_connected for worker in self._workers.all if worker.report is not None)
 
     async def _look(self) -> float:
         """Looks at everything; returns the seconds until the next time."""

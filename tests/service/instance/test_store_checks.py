@@ -8,6 +8,7 @@ from redis import Redis
 from service.base.messages import Endpoints
 from service.instance import store_checks
 from service.instance.store_checks import StoreChecks
+from tests.service.operators.test_state import WELL, but
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
 
@@ -33,6 +34,22 @@ async def test_a_store_that_is_away_does_not_hide_the_other(
             with Redis.from_url(server.url) as client:
                 client.config_set("maxmemory", "100mb")
             await eventually(lambda: any("noeviction" in problem for problem in checks.problems))
+    finally:
+        await checks.stop()
+        server.kill()
+
+
+async def test_stores_are_up_as_the_workers_say(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They notice first; before there is a worker, the last look says it. Of one that is away, no latency is told."""
+    monkeypatch.setattr(store_checks, "_LOOK_SECONDS", 0.01)
+    server = ValkeyProcess(short / "there", appendonly=True).start()
+    checks = StoreChecks(Endpoints(server.url, server.url, b"pepper of the tests"), short)
+    checks.start()
+    try:
+        await eventually(lambda: all(store.up and store.memory and store.latency for store in checks.stores([])))
+        keys, cache = checks.stores([WELL, but(cache_up=False, push_connected=False)])
+        assert (keys.up, keys.pushed, cache.up, cache.latency) == (True, 1, False, None)
+        await eventually(lambda: checks.keys.expire_within_7_days == 0)
     finally:
         await checks.stop()
         server.kill()
