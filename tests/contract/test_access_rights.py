@@ -8,6 +8,7 @@ import pytest
 from redis import Redis as BlockingRedis
 from redis.exceptions import NoPermissionError
 
+from service.base.messages import Endpoints
 from service.base.terms import Terms, parse_rate
 from service.cache.contents import look_at, survey
 from service.cache.entry import CacheEntry
@@ -19,6 +20,8 @@ from service.cache.warm import Plan, warm
 from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import server_program
 from service.http.errors import ApiError
+from service.instance import store_checks
+from service.instance.store_checks import StoreChecks
 from service.keys import audit, backup, changes
 from service.keys.adopting import adopt
 from service.keys.backup import Dump
@@ -239,3 +242,32 @@ async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) ->
     assert await purge_shared(url(server, "forecast-cache")) == 1
     with BlockingRedis.from_url(url(server, "forecast-cache")) as client, pytest.raises(NoPermissionError):
         client.mget("k:control")
+
+
+async def test_operators_see_changes_of_keys_and_those_that_end_soon_with_the_rights_for_it(
+    server: ValkeyProcess, opened: Opened, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without them neither is told, and nothing else goes wrong; nothing can be changed with them."""
+    monkeypatch.setattr(store_checks, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(store_checks, "_RETRY_SECONDS", 0.01)
+    keys = KeyStore(opened("forecast-keys"), PEPPER, short)
+    happened: list[str] = []
+    worker = url(server, "forecast-worker")
+    checks = StoreChecks(Endpoints(worker, worker, PEPPER), short, lambda _, text: happened.append(text))
+    checks.start()
+    try:
+        await eventually(lambda: bool(checks.stores([])[0].memory))
+        assert checks.keys.expire_within_7_days is None
+        with BlockingRedis.from_url(server.url) as client:
+            for line in rights("operators-view"):
+                client.execute_command(*line)
+        await eventually(lambda: checks.keys.expire_within_7_days == 0)
+        await eventually(lambda: checks._told is not None)
+        _, key = await keys.issue("acme", "", None)
+        await eventually(lambda: any(f"key {key.key_id} was issued" in text for text in happened))
+        with BlockingRedis.from_url(worker) as client:
+            for refused in (("SET", "k:x", "1"), ("XADD", "a:audit", "*", "line", "x")):
+                with pytest.raises(NoPermissionError):
+                    client.execute_command(*refused)
+    finally:
+        await checks.stop()

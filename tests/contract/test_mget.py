@@ -35,7 +35,7 @@ STORED = {
 }
 NAMES = [*STORED, "c:nothing", "c:list", "c:a"]
 # Redis 7.0 has no such right, nor the command.
-_LATER_RIGHTS = ("+client|setinfo",)
+_LATER_RIGHTS = ("+client|setinfo", "+client|no-touch", "+waitaof")
 WAYS = ("unix socket", "database", "password", "user with the documented rights")
 
 
