@@ -62,8 +62,7 @@ def _print_lines(lines: DemoLines) -> None:
     _section(console, "Ask, in another terminal", lines.ask)
     _section(console, "Read, in a browser", (("the documentation", lines.documentation),))
     _section(console, "Be the data engineer", lines.publish)
-    _section(console, "Be the operator", (("is it well?", f"curl -s {lines.operators}/health/ready"),))
-    _print(console, f"  {'figures':24}curl -s {lines.operators}/metrics")
+    _section(console, "Be the operator", lines.operate)
     _print(console, "\nCtrl-C stops everything.\n")
 
 

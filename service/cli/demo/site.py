@@ -38,6 +38,7 @@ class DemoLines(msgspec.Struct, frozen=True):
     illustrative: bool  # False if a release that is not the demo's was current already
     ask: tuple[tuple[str, str], ...]  # requests of a partner
     publish: tuple[tuple[str, str], ...]  # commands of a data engineer
+    operate: tuple[tuple[str, str], ...]  # a page and commands of an operator
     operators: str  # base URL of the operators' listener
     documentation: str  # URL of the documentation page
 
@@ -163,6 +164,11 @@ def _lines(manifest: Manifest, partners: str, operators: str, key: str, program:
             ("publish a newer drop", f"{program}extracts publish {shell_path(drops / 'second')}"),
             ("see a bad one refused", f"{program}extracts publish {shell_path(drops / 'bad')}"),
             ("go back", f"{program}extracts rollback"),
+        ),
+        operate=(
+            ("see it, in a browser", f"{operators}/"),
+            ("in a terminal", f"{program}status"),
+            ("figures", f"curl -s {operators}/metrics"),
         ),
         operators=operators,
         documentation=f"{partners}/docs/",

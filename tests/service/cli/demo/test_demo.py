@@ -84,6 +84,9 @@ def the_printed_lines_work(env: dict[str, str], lines: dict[str, Any]) -> None:
     page = httpx.get(lines["documentation"])
     assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
     until(lambda: httpx.get(f"{lines['operators']}/health/ready").json()["status"] == "ready")
+    view = httpx.get(lines["operate"][0][1], headers={"accept": "text/html"})
+    assert (view.status_code, view.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    until(lambda: "All is well." in forecast(env, "status").stdout)
     shown = json.loads(forecast(env, "extracts", "show", "--json").stdout)
     assert shown["manifest"]["illustrative"] is True
     assert 41_000 < shown["manifest"]["zip_codes"] < 43_000
