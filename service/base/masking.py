@@ -1,10 +1,17 @@
 """Masks keys wherever text is shown or logged: somebody may paste one by mistake."""
 
 import re
+from urllib.parse import unquote_plus
 
 KEY_PREFIX = "phf_live"
 _LIKE_ONE = re.compile(f"{KEY_PREFIX}_[0-9A-Za-z_]+")
 _MASKED = f"{KEY_PREFIX}_********"
+
+
+def masked_query(query: str) -> str:
+    """`query`, as it was sent, without any key: if one only shows when it is decoded, the decoded text."""
+    decoded = unquote_plus(query, errors="replace")
+    return masked(query) if masked(decoded) == decoded else masked(decoded)
 
 
 def masked(text: str) -> str:

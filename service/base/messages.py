@@ -41,6 +41,7 @@ class Orders(msgspec.Struct, frozen=True):
     endpoints: Endpoints
     log_json: bool
     takes_over: bool = False
+    logged_share: float | None = None  # of requests, as operators asked for; None: as the settings say
 
 
 class FoundRequests(msgspec.Struct, frozen=True):
@@ -73,6 +74,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     hung: str | None = None  # what hangs on the data folder's file system: the worker cannot do all its work
     hung_seconds: float = 0.0
     connections: int = 0  # open ones of partners
+    connections_limit: int = 0  # that are served at most
     waiting: int = 0  # look-ups that wait for the warehouse
     sightings: list[Sighting] = []  # since the last report
     found: FoundRequests | None = None  # in the first report after it was asked for

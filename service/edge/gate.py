@@ -9,12 +9,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from service.base.masking import masked
+from service.base.masking import masked, masked_query
 from service.base.seen import LoggedRequest
 from service.base.telemetry import ANSWERS, KEY_CHECKS, REJECTED, REQUEST_SECONDS, REQUESTS, ROUTED, Telemetry
 from service.edge.admission.admission import Admission
 from service.edge.admission.verdicts import refusal_of_key
 from service.edge.hot.answers import HotAnswers
+from service.edge.requests.sightings import shortened
 from service.edge.requests.watch import PID, RequestWatch, stamp
 from service.http.errors import of_exception, problem
 from service.http.head import SCOPE_KEY, RequestHead, read_head, valid_host
@@ -121,9 +122,23 @@ class Gate:
         """Counts a request that the protocol refused before it could be routed."""
         self.telemetry.count(REJECTED, code)
 
-    def refusal(self, code: str, request_id: str) -> Reply:
-        """The answer to such a request."""
-        return problem(code, request_id)
+    def refusal(self, code: str, request_id: str, address: str | None) -> Reply:
+        """The answer to such a request, which is counted and logged. Its method and path may not have arrived."""
+        reply = problem(code, request_id)
+        self.telemetry.count(REQUESTS, NO_AREA, str(reply.status), code)
+        line = LoggedRequest(
+            time=stamp(),
+            request_id=request_id,
+            status=reply.status,
+            method="-",
+            path="-",
+            outcome=code,
+            milliseconds=0.0,
+            pid=PID,
+            address=address,
+        )
+        self._watch.look(line, 0.0)
+        return reply
 
     def finished(
         self, scope: Any, head: RequestHead, area: str, status: int, outcome: str, source: Source | None
@@ -202,19 +217,19 @@ def _normalised(path: str) -> str:
 def _line(
     scope: Any, head: RequestHead, area: str, status: int, outcome: str, source: Source | None, seconds: float
 ) -> LoggedRequest:
-    # a key may have been put into the address by mistake
-    query = source.query if source is not None else masked(scope["query_string"].decode("latin-1"))
+    # a key may have been put into the address by mistake, and an address may be long
+    query = source.query if source is not None else masked_query(scope["query_string"].decode("latin-1"))
     return LoggedRequest(
         time=stamp(),
         request_id=head.request_id,
         status=status,
         method=scope["method"],
-        path=masked(scope["path"]),
+        path=shortened(masked(scope["path"])),
         outcome=outcome,
         milliseconds=round(seconds * 1000, 3),
         pid=PID,
         area=area if area != NO_AREA else None,
-        query=query or None,
+        query=shortened(query) or None,
         tier=source.tier if source is not None else None,
         release=source.release if source is not None else None,
         key_id=head.key_id,

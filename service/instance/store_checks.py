@@ -1,5 +1,6 @@
 """Looks at the two Redis of an instance every few seconds: either may be replaced, reconfigured, or filling up."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -28,6 +29,7 @@ _LOOK_SECONDS = 5.0
 # Counting keys reads all of them.
 _COUNT_SECONDS = 600.0
 _RETRY_SECONDS = 30.0
+_PAUSE_FACTOR = 20.0
 # An id of the audit trail that precedes all others.
 _BEFORE_ALL = "0-0"
 
@@ -42,6 +44,7 @@ class StoreChecks:
         self, endpoints: Endpoints, data: Path, happened: Callable[[EventKind, str], None] = lambda _kind, _text: None
     ) -> None:
         self._happened = happened
+        self._changed = asyncio.Event()  # a key was changed since keys were counted
         self._told: str | None = None  # the newest line of the audit trail that was told
         self.problems: tuple[str, ...] = ()
         self.keys = Keys()
@@ -116,8 +119,10 @@ class StoreChecks:
         return server
 
     async def _count_keys(self) -> float:
-        """Counts active keys that end soon; returns the seconds until they are counted again."""
-        now = datetime.now(UTC)
+        """Counts active keys that end soon, then waits for a change of a key, or ten minutes. Returns the seconds to
+        pause: a large store must not be read all the time."""
+        self._changed.clear()
+        began, now = time.perf_counter(), datetime.now(UTC)
         try:
             ends = [
                 key.expires_at
@@ -129,7 +134,10 @@ class StoreChecks:
             return _RETRY_SECONDS
         within = [sum(end <= now + timedelta(days=days) for end in ends) for days in (7, 30)]
         self.keys = Keys(expire_within_7_days=within[0], expire_within_30_days=within[1])
-        return _COUNT_SECONDS
+        took = time.perf_counter() - began
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), _COUNT_SECONDS)
+        return took * _PAUSE_FACTOR
 
     async def _follow_trail(self) -> float:
         """Tells of changes of keys, whoever makes them; returns the seconds until the next look."""
@@ -138,6 +146,7 @@ class StoreChecks:
                 self._told = await audit.last_id(self._keys) or _BEFORE_ALL
             async for line in audit.oldest_first(self._keys, self._told):
                 self._told = line.id
+                self._changed.set()
                 if line.change is not None:
                     self._happened("key", audit.said(line.change))
         return _LOOK_SECONDS

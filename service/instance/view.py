@@ -77,12 +77,12 @@ class InstanceView:
             watches_inbox=settings.inbox is not None,
             releases=news.releases,
             current_release=news.current,
+            switched_by=news.switched_by,
             disk_free=news.disk_free,
             disk_size=news.disk_size,
             stores=self._checks.stores(reports),
             keys=self._checks.keys,
             lookup_queue=settings.lookup_queue,
-            connections=settings.connections,
         )
 
     async def sums(self) -> Snapshot:

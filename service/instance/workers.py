@@ -81,9 +81,8 @@ class Workers:
         return LOOK_SECONDS
 
     def sample(self, share: float) -> None:
-        """From now on, every worker logs so large a share of requests, beside errors and slow ones."""
-        settings = msgspec.structs.replace(self._orders.settings, access_log=share)
-        self._orders = msgspec.structs.replace(self._orders, settings=settings)
+        """From now on, every worker logs so large a share of the requests that are neither errors nor slow."""
+        self._orders = msgspec.structs.replace(self._orders, logged_share=share)
         for worker in self.all:
             worker.tell(b"%b%r\n" % (messages.SAMPLE, share))
 

@@ -126,6 +126,7 @@ class Actions:
         try:
             done = await self._purge()
         except StoreUnavailable as error:
+            self._happened("purge", f"the near caches were purged by {_who(remote)}; the shared cache did not answer")
             raise ApiError("unavailable", f"{error}. The near caches of this instance are empty; try again") from None
         self._happened("purge", f"the caches were purged by {_who(remote)}: {done.near} near, {done.shared} shared")
         log.info("caches were purged by %s: %d near, %d shared", _who(remote), done.near, done.shared)

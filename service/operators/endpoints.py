@@ -102,7 +102,7 @@ class OperatorsApp:
         """The connection refused a request. Logged at debug, so that strangers cannot fill the log."""
         log.debug("refused: %s", code)
 
-    def refusal(self, code: str, request_id: str) -> Reply:
+    def refusal(self, code: str, request_id: str, address: str | None) -> Reply:  # noqa: ARG002 - never logged
         return refusal_reply(code, request_id)
 
     async def _answer(self, scope: Any, receive: Any) -> Answer:

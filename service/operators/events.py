@@ -1,13 +1,16 @@
 """What happened to an instance, for its operators: told by whoever did it, or seen by comparing two states."""
 
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from service.operators.overview import Event, EventKind
 from service.operators.state import InstanceState
 
-_KEPT = 200
+_KEPT = 50  # of each kind
+# Of one kind, so that many changes of keys do not hide the crash of a worker.
+_SHOWN_OF_A_KIND = 15
 
 
 class EventBoard:
@@ -16,15 +19,16 @@ class EventBoard:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.counted: Counter[EventKind] = Counter()
         self._clock = clock
-        self._events: deque[Event] = deque(maxlen=_KEPT)
+        self._events: defaultdict[EventKind, deque[Event]] = defaultdict(lambda: deque(maxlen=_KEPT))
 
     def add(self, kind: EventKind, text: str) -> None:
         self.counted[kind] += 1
-        self._events.appendleft(Event(self._clock(), kind, text))
+        self._events[kind].appendleft(Event(self._clock(), kind, text))
 
     def newest(self, most: int) -> tuple[Event, ...]:
-        """Newest first."""
-        return tuple(event for event, _ in zip(self._events, range(most), strict=False))
+        """Newest first; not too many of one kind."""
+        shown = [event for events in self._events.values() for event in islice(events, _SHOWN_OF_A_KIND)]
+        return tuple(sorted(shown, key=lambda event: -event.at)[:most])
 
     def compare(self, before: InstanceState, after: InstanceState) -> None:
         """Adds what changed between two states."""
@@ -33,9 +37,6 @@ class EventBoard:
 
 
 def _changes(before: InstanceState, after: InstanceState) -> Iterator[tuple[EventKind, str]]:
-    old, new = served(before), served(after)
-    if new is not None and new != old:
-        yield "release", f"release {new} is live" + (f"; it was {old}" if old is not None else "")
     yield from _of_workers(before, after)
     for name, text in (("keys_up", "the key store"), ("cache_up", "the shared cache")):
         was, now = _up(before, name), _up(after, name)

@@ -8,13 +8,11 @@ from service.base.telemetry import (
     ANSWERS,
     LATENCY_BOUNDS,
     QUERY_SECONDS,
-    REJECTED,
     REQUEST_SECONDS,
     REQUESTS,
     Histogram,
     Snapshot,
 )
-from service.http.errors import CODES
 
 _BUCKETS = len(LATENCY_BOUNDS) + 1
 # What is answered when a name is not in the release.
@@ -69,9 +67,6 @@ def figures_of(snapshots: Iterable[Snapshot]) -> Figures:
                 figures.statuses[status] = figures.statuses.get(status, 0) + value
                 if labels[2] == NOT_FOUND:
                     figures.not_found += value
-            elif name == REJECTED.name:
-                status = CODES[labels[0]][0]
-                figures.statuses[status] = figures.statuses.get(status, 0) + value
         figures.requests = _with(figures.requests, snapshot, REQUEST_SECONDS.name)
         figures.queries = _with(figures.queries, snapshot, QUERY_SECONDS.name)
     return figures

@@ -23,6 +23,7 @@ class FolderNews(msgspec.Struct, frozen=True, kw_only=True):
     delivered: datetime | None = None  # when the last drop was; None before the first
     releases: tuple[str, ...] = ()  # ids of the newest, newest first
     current: str | None = None  # the release that the folder names
+    switched_by: str | None = None  # who made it current
     disk_free: int | None = None  # bytes
     disk_size: int | None = None
 
@@ -33,7 +34,7 @@ class FolderNews(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_folder_news(data: Path) -> FolderNews:
     """The workers tell of a data folder that cannot be read; here it is empty."""
-    delivered = current = free = size = None
+    delivered = current = by = free = size = None
     releases: tuple[str, ...] = ()
     with suppress(OSError):
         delivered = last_delivery(data)
@@ -41,7 +42,7 @@ def read_folder_news(data: Path) -> FolderNews:
         releases = tuple(Catalog(data).names()[:_RELEASES])
     with suppress(OSError, CatalogError):
         pointer = Catalog(data).pointer()
-        current = pointer.release if pointer is not None else None
+        current, by = (pointer.release, pointer.by) if pointer is not None else (None, None)
     with suppress(OSError):
         found = os.statvfs(data)
         free, size = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
@@ -50,6 +51,7 @@ def read_folder_news(data: Path) -> FolderNews:
         delivered=delivered,
         releases=releases if current is None or current in releases else (*releases, current),
         current=current,
+        switched_by=by,
         disk_free=free,
         disk_size=size,
     )

@@ -17,7 +17,7 @@ from service.operators.observer import installed_version, requests_of
 from service.operators.overview import EventKind
 from service.operators.state import InstanceState
 
-EVENT_KINDS: tuple[EventKind, ...] = ("release", "purge", "key", "worker", "store", "inbox", "instance")
+EVENT_KINDS: tuple[EventKind, ...] = ("release", "rollback", "purge", "key", "worker", "store", "inbox", "instance")
 
 
 def gauge(name: str, text: str, value: float) -> Metric:
@@ -43,23 +43,30 @@ def build() -> Iterator[Metric]:
 
 def workers(state: InstanceState) -> Iterator[Metric]:
     memory = GaugeMetricFamily("forecast_worker_resident_memory_bytes", "Memory by worker.", labels=("pid",))
+    started = GaugeMetricFamily("forecast_worker_start_time_seconds", "When a worker was started.", labels=("pid",))
+    served = GaugeMetricFamily("forecast_worker_release", "The release of a worker.", labels=("pid", "release"))
+    opened = GaugeMetricFamily("forecast_worker_connections", "Open connections of partners.", labels=("pid",))
+    near = GaugeMetricFamily("forecast_worker_near_cache_bytes", "Memory of its near cache.", labels=("pid",))
     seconds = HistogramMetricFamily(
         "forecast_worker_request_seconds", "Time from a request's headers to its answer, by worker.", labels=("pid",)
     )
     for worker in state.workers:
         memory.add_metric((str(worker.pid),), worker.resident_bytes)
+        started.add_metric((str(worker.pid),), worker.started_at)
         if worker.report is not None:
+            served.add_metric((str(worker.pid), worker.report.release or ""), 1)
+            opened.add_metric((str(worker.pid),), worker.report.connections)
+            near.add_metric((str(worker.pid),), worker.report.near_bytes)
             requests = requests_of(worker.report.telemetry)
             seconds.add_metric((str(worker.pid),), cumulative(requests), requests.total)
-    yield memory
-    yield seconds
+    yield from (memory, started, served, opened, near, seconds)
     text = "Memory that the instance may use: the least limit of its cgroups, or the machine's."
     yield gauge("forecast_memory_limit_bytes", text, resources.memory())
     reports = state.reports
     text = "Open connections of partners."
     yield gauge("forecast_connections", text, sum(report.connections for report in reports))
     text = "Connections that the workers serve at most."
-    yield gauge("forecast_connections_limit", text, state.connections * state.wanted_workers)
+    yield gauge("forecast_connections_limit", text, sum(report.connections_limit for report in reports))
     text = "Look-ups that wait for the warehouse, or run."
     yield gauge("forecast_warehouse_waiting_lookups", text, sum(report.waiting for report in reports))
     text = "Look-ups that may wait or run; more are answered 503."

@@ -23,35 +23,34 @@ _EARLY_SECONDS = 0.5
 class Mark(msgspec.Struct, frozen=True, gc=False):
     """What had been counted at one time."""
 
-    at: float  # Unix seconds
+    tick: float  # monotonic seconds: the clock of the machine may be set meanwhile
     figures: Figures
 
 
 class FigureHistory:
-    """Owned by the instance's observer, which records about once a second."""
+    """Owned by the instance's observer, which records about once a second. `tick` is now, in monotonic seconds."""
 
-    def __init__(self, at: float) -> None:
+    def __init__(self, tick: float) -> None:
         self._levels: dict[Span, deque[Mark]] = {span: deque(maxlen=kept) for span, (_, kept) in _LEVELS.items()}
         self._drawn: dict[Span, tuple[Mark, History]] = {}
-        self.now = Mark(at, Figures())
-        self.record(at, self.now.figures)
+        self.now = Mark(tick, Figures())
+        self._offset = 0.0
+        self.record(tick, self.now.figures, self._offset)
 
-    def record(self, at: float, figures: Figures) -> None:
-        """`figures` are those since the instance began."""
-        self.now = Mark(at, figures)
+    def record(self, tick: float, figures: Figures, offset: float) -> None:
+        """`figures` are those since the instance began; `offset` makes Unix seconds of monotonic ones, as of now."""
+        self.now, self._offset = Mark(tick, figures), offset
         for span, (step, _) in _LEVELS.items():
             marks = self._levels[span]
-            if not marks or at - marks[-1].at >= step - _EARLY_SECONDS or at < marks[-1].at:
-                if marks and at < marks[-1].at:
-                    marks.clear()  # the clock was set back
+            if not marks or tick - marks[-1].tick >= step - _EARLY_SECONDS:
                 marks.append(self.now)
 
-    def back(self, seconds: float, at: float | None = None) -> Mark:
-        """The latest mark that is `seconds` old at the time `at` (None: now), else the oldest."""
-        wanted = (self.now.at if at is None else at) - seconds
+    def back(self, seconds: float, tick: float | None = None) -> Mark:
+        """The latest mark that is `seconds` old at the time `tick` (None: now), else the oldest."""
+        wanted = (self.now.tick if tick is None else tick) - seconds
         for marks in self._levels.values():
-            if marks[0].at <= wanted:
-                index = bisect_left(marks, wanted, key=lambda mark: mark.at)
+            if marks[0].tick <= wanted:
+                index = bisect_left(marks, wanted, key=lambda mark: mark.tick)
                 return marks[min(index, len(marks) - 1)]
         return next(reversed(self._levels.values()))[0]
 
@@ -59,21 +58,21 @@ class FigureHistory:
         marks = self._levels[span]
         drawn = self._drawn.get(span)
         if drawn is None or drawn[0] is not marks[-1]:
-            points = tuple(point(*pair) for pair in pairwise(marks))
+            points = tuple(point(*pair, self._offset) for pair in pairwise(marks))
             drawn = self._drawn[span] = marks[-1], History(step=_LEVELS[span][0], points=points)
         return drawn[1]
 
     def latest(self) -> Point:
         """What the last second added."""
         marks = self._levels["10m"]
-        return point(marks[-2] if len(marks) > 1 else marks[-1], marks[-1])
+        return point(marks[-2] if len(marks) > 1 else marks[-1], marks[-1], self._offset)
 
 
-def point(before: Mark, after: Mark) -> Point:
-    seconds = max(after.at - before.at, 0.001)
+def point(before: Mark, after: Mark, offset: float) -> Point:
+    seconds = max(after.tick - before.tick, 0.001)
     found = after.figures.since(before.figures)
     return Point(
-        at=after.at,
+        at=after.tick + offset,
         near=found.near / seconds,
         shared=found.shared / seconds,
         warehouse=found.warehouse / seconds,
@@ -91,7 +90,7 @@ def hit_rate(before: Mark, after: Mark) -> HitRate:
     found = after.figures.since(before.figures)
     answers = found.near + found.shared + found.warehouse
     return HitRate(
-        seconds=after.at - before.at,
+        seconds=after.tick - before.tick,
         near=found.near,
         shared=found.shared,
         warehouse=found.warehouse,
@@ -102,10 +101,10 @@ def hit_rate(before: Mark, after: Mark) -> HitRate:
 
 
 def traffic(before: Mark, after: Mark) -> Traffic:
-    seconds = max(after.at - before.at, 0.001)
+    seconds = max(after.tick - before.tick, 0.001)
     found = after.figures.since(before.figures)
     return Traffic(
-        seconds=after.at - before.at,
+        seconds=after.tick - before.tick,
         requests=found.asked / seconds,
         errors=found.of_class(5) / seconds,
         by_status={str(status): count / seconds for status, count in sorted(found.statuses.items())},

@@ -14,7 +14,6 @@ from service.operators.events import EventBoard, served
 from service.operators.figures import Figures, figures_of, quantile
 from service.operators.history import FigureHistory, Mark, Span, hit_rate, traffic
 from service.operators.overview import (
-    Event,
     History,
     Inbox,
     Instance,
@@ -27,7 +26,7 @@ from service.operators.overview import (
     Worker,
 )
 from service.operators.ranking import RankingBoard
-from service.operators.state import InstanceState, Problem, WorkerState, problems_of
+from service.operators.state import InstanceState, Problem, Status, WorkerState, problems_of
 
 MINUTE, HOUR = 60.0, 3600.0
 # Before and after a switch of releases, the hit rate is that of so many seconds.
@@ -43,21 +42,32 @@ _SENTENCES = {
 
 
 class Observer:
-    """The observer of one instance, owned by its supervisor, which calls `look` about once a second."""
+    """The observer of one instance, owned by its supervisor, which calls `look` about once a second.
 
-    def __init__(self, data_folder: str, clock: Callable[[], float] = time.time) -> None:
-        self.board = RankingBoard()
+    `clock` is in Unix seconds, for times that are shown; `ticks` in monotonic ones, for all that is worked out.
+    """
+
+    def __init__(
+        self,
+        data_folder: str,
+        clock: Callable[[], float] = time.time,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.board = RankingBoard(ticks)
         self.events = EventBoard(clock)
         self._data_folder = data_folder
         self._clock = clock
-        self._started_at = clock()
-        self._history = FigureHistory(self._started_at)
+        self._ticks = ticks
+        self._began = ticks()
+        self._offset = 0.0  # makes Unix seconds of monotonic ones, as of the last look
+        self._history = FigureHistory(self._began)
         self._state: InstanceState | None = None
         self._workers: dict[int, deque[tuple[float, Histogram]]] = {}  # by pid: requests of the last minute
         self._since: dict[str, float] = {}  # by kind of problem
-        self._well_since = self._started_at
-        self._switch: tuple[float, str, str] | None = None  # when, from which release, to which
-        self._served: str | None = None
+        self._well_since = self._began
+        self._served: str | None = None  # the release that all workers served last
+        self._served_since = self._began
+        self._switch: tuple[float, float, str, str] | None = None  # when, the switch before, from and to which release
         self.events.add("instance", "the instance started")
 
     def told(self, sightings: Iterable[Sighting]) -> None:
@@ -65,20 +75,34 @@ class Observer:
 
     def look(self, state: InstanceState, ended: Snapshot) -> None:
         """`ended` has the figures of workers that ended."""
-        now = self._clock()
+        tick = self._ticks()
+        self._offset = self._clock() - tick
         # also of workers that do not respond now: what they counted stays counted
         counted = [worker.report.telemetry for worker in state.workers if worker.report is not None]
-        self._history.record(now, figures_of([ended, *counted]))
-        self._look_at_workers(now, state.workers)
+        self._history.record(tick, figures_of([ended, *counted]), self._offset)
+        self._look_at_workers(tick, state.workers)
+        self._look_at_release(tick, state)
         if self._state is not None:
             self.events.compare(self._state, state)
-        release = served(state)
-        if release is not None and release != self._served:
-            if self._served is not None:
-                self._switch = now, self._served, release
-            self._served = release
         self._state = state
-        self._note(self._problems(state))
+        self._note(tick, self._problems(state))
+
+    def _look_at_release(self, tick: float, state: InstanceState) -> None:
+        """A switch is over once all workers serve the same."""
+        release, before = served(state), self._served
+        if release is None or release == before:
+            return
+        by = f", by {state.switched_by}" if state.switched_by and state.current_release == release else ""
+        if before is None:
+            self.events.add("release", f"release {release} is live")
+        else:
+            self._switch = tick, self._served_since, before, release
+            # releases are named after when they were built
+            if release < before:
+                self.events.add("rollback", f"rolled back to release {release}{by}; it was {before}")
+            else:
+                self.events.add("release", f"release {release} is live{by}; it was {before}")
+        self._served, self._served_since = release, tick
 
     def overview(self) -> Overview | None:
         """None before the first look."""
@@ -87,7 +111,7 @@ class Observer:
             return None
         minute, hour = self._history.back(MINUTE), self._history.back(HOUR)
         return Overview(
-            at=now.at,
+            at=now.tick + self._offset,
             verdict=self._verdict(state),
             instance=self._instance(state),
             hit_rate_now=hit_rate(minute, now),
@@ -109,39 +133,39 @@ class Observer:
     def history(self, span: Span) -> History:
         return self._history.history(span)
 
-    def happened(self, event: Event) -> None:
-        self.events.add(event.kind, event.text)
-
     # --- the verdict ---------------------------------------------------------------------------------------------
 
-    def _problems(self, state: InstanceState) -> tuple[str, list[Problem]]:
+    def _problems(self, state: InstanceState) -> tuple[Status, list[Problem]]:
+        """As readiness has them, causes first; then what partners notice of them."""
         status, problems = problems_of(state)
         found = self._history.now.figures.since(self._history.back(MINUTE).figures)
         failed = found.of_class(5)
         if failed >= _ERRORS and failed >= _ERROR_SHARE * found.asked:
             share = f"{failed / found.asked:.1%}" if failed < found.asked else "all"
-            problems = [Problem("errors", f"{share} of the requests of the last minute failed (5xx)"), *problems]
+            problems = [*problems, Problem("errors", f"{share} of the requests of the last minute failed (5xx)")]
             status = "degraded" if status == "ready" else status
         return status, problems
 
-    def _note(self, found: tuple[str, list[Problem]]) -> None:
-        now = self._clock()
-        kinds = {problem.kind for problem in found[1]}
+    def _note(self, tick: float, found: tuple[Status, list[Problem]]) -> None:
+        """Notes since when there is a problem. While nobody is answered, others are not looked for, and stay."""
+        status, problems = found
+        kinds = {problem.kind for problem in problems}
         if self._since and not kinds:
-            self._well_since = now
-        self._since = {kind: self._since.get(kind, now) for kind in kinds}
+            self._well_since = tick
+        stay = {*self._since} if status == "unavailable" else set()
+        self._since = {kind: self._since.get(kind, tick) for kind in kinds | stay}
 
     def _verdict(self, state: InstanceState) -> Verdict:
         status, problems = self._problems(state)
+        now = self._history.now.tick
         reasons = tuple(
-            Reason(problem.text, self._since.get(problem.kind, self._history.now.at)) for problem in problems
+            Reason(problem.text, problem.since or self._since.get(problem.kind, now) + self._offset)
+            for problem in problems
         )
-        since = min((reason.since for reason in reasons), default=self._well_since)
-        sentence = _SENTENCES[status]
-        if reasons:
-            sentence = f"{sentence.rstrip('.')}: {reasons[0].text}."
-        level = "ok" if status == "ready" else "degraded" if status == "degraded" else "unavailable"
-        return Verdict(level, sentence, since, reasons)  # type: ignore[arg-type]
+        if not reasons:
+            return Verdict("ok", _SENTENCES["ready"], self._well_since + self._offset)
+        sentence = f"{_SENTENCES[status].rstrip('.')}: {reasons[0].text}."
+        return Verdict("degraded" if status == "degraded" else "unavailable", sentence, reasons[0].since, reasons)
 
     # --- parts ---------------------------------------------------------------------------------------------------
 
@@ -150,7 +174,7 @@ class Observer:
             host=socket.gethostname(),
             pid=os.getpid(),
             version=installed_version(),
-            started_at=self._started_at,
+            started_at=self._began + self._offset,
             restarts=state.restarts,
             connections=sum(report.connections for report in state.reports),
             data_folder=self._data_folder,
@@ -161,22 +185,22 @@ class Observer:
     def _switched(self) -> Switch | None:
         if self._switch is None:
             return None
-        at, before, after = self._switch
-        then = self._history.back(0, at)
-        later = self._history.back(0, min(self._history.now.at, at + _SWITCH_SECONDS))
+        tick, since, before, after = self._switch
+        then = self._history.back(0, tick)
+        later = self._history.back(0, min(self._history.now.tick, tick + _SWITCH_SECONDS))
         return Switch(
-            at=at,
+            at=tick + self._offset,
             before=before,
             after=after,
-            rate_before=hit_rate(self._history.back(_SWITCH_SECONDS, at), then).rate,
+            rate_before=hit_rate(self._history.back(min(_SWITCH_SECONDS, tick - since), tick), then).rate,
             rate_after=hit_rate(then, later).rate,
         )
 
-    def _look_at_workers(self, now: float, workers: tuple[WorkerState, ...]) -> None:
+    def _look_at_workers(self, tick: float, workers: tuple[WorkerState, ...]) -> None:
         self._workers = {worker.pid: self._workers.get(worker.pid, deque(maxlen=61)) for worker in workers}
         for worker in workers:
             if worker.report is not None:
-                self._workers[worker.pid].append((now, requests_of(worker.report.telemetry)))
+                self._workers[worker.pid].append((tick, requests_of(worker.report.telemetry)))
 
     def _worker(self, worker: WorkerState) -> Worker:
         marks, report = self._workers[worker.pid], worker.report
@@ -237,7 +261,7 @@ def _warehouse(before: Mark, after: Mark, state: InstanceState) -> Warehouse:
     found: Figures = after.figures.since(before.figures)
     return Warehouse(
         waiting=sum(report.waiting for report in state.reports),
-        queries=sum(found.queries) / max(after.at - before.at, 0.001),
+        queries=sum(found.queries) / max(after.tick - before.tick, 0.001),
         p50=quantile(found.queries, 0.5),
         p99=quantile(found.queries, 0.99),
     )

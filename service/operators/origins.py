@@ -1,11 +1,14 @@
 """Who must not reach the operators' listener through a browser: pages of other sites."""
 
 import ipaddress
+import re
 from collections.abc import Iterable
 from itertools import product
 
 from service.http.reply import Header
 
+# A name or an IPv4 address, or an IPv6 address in brackets, and a port.
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]+)?")
 _OURS = (b"same-origin", b"none")  # none: typed, or from a bookmark
 
 
@@ -27,7 +30,10 @@ class Hosts:
         return all(self._knows(value.decode("latin-1").lower()) for name, value in headers if name == b"host")
 
     def _knows(self, host: str) -> bool:
-        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].removesuffix(".")
+        match = _HOST.fullmatch(host)
+        if match is None:
+            return False
+        name = (match[1] or match[2]).removesuffix(".")
         if name in self._names:
             return True
         try:

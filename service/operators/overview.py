@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 Level = Literal["ok", "degraded", "unavailable"]
-EventKind = Literal["release", "purge", "key", "worker", "store", "inbox", "instance"]
+EventKind = Literal["release", "rollback", "purge", "key", "worker", "store", "inbox", "instance"]
 
 
 class Reason(msgspec.Struct, frozen=True):

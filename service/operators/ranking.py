@@ -56,16 +56,18 @@ class RankingBoard:
     def rankings(self) -> Rankings:
         self._turn()
         keys = self._ranked("key", NAMES)
-        partners: defaultdict[str, int] = defaultdict(int)
+        partners: defaultdict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
         for key in keys:
-            partners[key.detail] += key.count
+            count, error = partners[key.detail]
+            partners[key.detail] = count + key.count, error + key.error
         return Rankings(
             seconds=self._clock() - self._before_since,
             queries=self._ranked("query"),
             missed=self._ranked("missed"),
             unknown=self._ranked("unknown"),
             partners=tuple(
-                Ranked(name, count) for name, count in sorted(partners.items(), key=lambda one: -one[1])[:SHOWN]
+                Ranked(name, count, error)
+                for name, (count, error) in sorted(partners.items(), key=lambda one: -one[1][0])[:SHOWN]
             ),
             keys=keys[:SHOWN],
             limited=self._ranked("limited"),
@@ -78,7 +80,10 @@ class RankingBoard:
             for name, (count, error) in window[kind].counts.items():
                 sums[name] = sums[name][0] + count, sums[name][1] + error
         heaviest = sorted(sums.items(), key=lambda one: (-one[1][0], one[0]))[:most]
-        return tuple(Ranked(name, count, error, detail) for (name, detail), (count, error) in heaviest)
+        # what may be mostly error says nothing: many names, each asked a few times
+        return tuple(
+            Ranked(name, count, error, detail) for (name, detail), (count, error) in heaviest if error <= count / 2
+        )
 
     def _turn(self) -> None:
         now = self._clock()

@@ -1,5 +1,6 @@
 """What the supervisor knows about its instance, and the readiness that follows from it (Decision 12)."""
 
+import time
 from collections.abc import Iterator
 from typing import Literal
 
@@ -52,12 +53,12 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     watches_inbox: bool = False
     releases: tuple[str, ...] = ()  # ids of those in the data folder, newest first
     current_release: str | None = None  # that the data folder names
+    switched_by: str | None = None  # who made it current
     disk_free: int | None = None  # bytes; None while it cannot be told
     disk_size: int | None = None
     stores: tuple[Store, ...] = ()  # as of the last look at each
     keys: Keys = Keys()
     lookup_queue: int = 0  # look-ups that may wait in one worker
-    connections: int = 0  # that one worker serves at most
 
     @property
     def reports(self) -> list[WorkerReport]:
@@ -90,6 +91,7 @@ class Problem(msgspec.Struct, frozen=True):
 
     kind: str
     text: str
+    since: float | None = None  # Unix seconds, if it is known
 
 
 def readiness(state: InstanceState) -> Readiness:
@@ -135,7 +137,7 @@ def _of_stores(state: InstanceState, reports: list[WorkerReport]) -> Iterator[Pr
             "the key store is away: each worker accepts keys that it verified in the last 60 s; others get a 503",
         )
     if not all(report.cache_up for report in reports):
-        yield Problem("cache", "the shared cache is away: answers come from the warehouse")
+        yield Problem("cache", "the shared cache is away: more answers come from the warehouse")
     for refusal in sorted({report.cache_refusal for report in reports if report.cache_refusal}):
         yield Problem("cache-refuses", f"the shared cache: {refusal}")
     for problem in state.store_problems:
@@ -157,6 +159,10 @@ def _of_workers(state: InstanceState, reports: list[WorkerReport]) -> Iterator[P
             yield Problem(kind, text)
     for text in _unresponsive(state):
         yield Problem(text, text)
+    full = [report.connections_limit for report in reports if report.connections > report.connections_limit > 0]
+    if full:
+        many = f"{len(full)} of {len(reports)} workers serve {full[0]:,} connections each, as many as they may"
+        yield Problem("connections", f"{many} (FORECAST_CONNECTIONS): requests on more get a 503")
     if len(reports) < state.wanted_workers:
         yield Problem("workers", f"{len(reports)} of {state.wanted_workers} workers serve")
 
@@ -165,9 +171,9 @@ def _of_drops(state: InstanceState) -> Iterator[Problem]:
     if state.inbox_problem is not None:
         yield Problem("inbox", f"drops are not published: {state.inbox_problem}")
     if state.inbox.held:
-        yield Problem("held", _held(state.inbox))
+        yield Problem("held", _held(state.inbox), state.inbox.held_since)
     if state.drop_overdue:
-        yield Problem("overdue", _overdue(state))
+        yield Problem("overdue", _overdue(state), time.time() - state.drop_overdue)
 
 
 def _unresponsive(state: InstanceState) -> list[str]:

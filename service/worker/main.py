@@ -43,6 +43,8 @@ class Worker:
         self._writer = writer
         line_of = json_line if orders.log_json else text_line
         self._app = WorkerApp(orders.settings, orders.endpoints, self._switched, line_of)
+        if orders.logged_share is not None:
+            self._app.watch.sample(orders.logged_share)
         self._found: messages.FoundRequests | None = None
         self._started = False
         self._purges = 0
@@ -131,6 +133,7 @@ class Worker:
             hung=str(hang) if hang else None,
             hung_seconds=hang.seconds if hang else 0.0,
             connections=len(self._server.server_state.connections),
+            connections_limit=self._settings.connections,
             waiting=release.engine.under_way if release else 0,
             sightings=app.watch.sightings.take(),
             found=self._found,

@@ -33,8 +33,8 @@ class Application(Protocol):
         """Counts a request that never reached the application."""
         ...
 
-    def refusal(self, code: str, request_id: str) -> Reply:
-        """The answer to such a request; `code` is one that `LimitedProtocol` refuses with."""
+    def refusal(self, code: str, request_id: str, address: str | None) -> Reply:
+        """The answer to such a request from `address`; `code` is one that `LimitedProtocol` refuses with."""
         ...
 
 
@@ -270,7 +270,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _write_refusal(self) -> None:
         request_id = new_request_id().decode()
-        reply = self.app.refusal(self._refusal or "bad_request", request_id)
+        reply = self.app.refusal(self._refusal or "bad_request", request_id, self.client[0] if self.client else None)
         self._unset_keepalive_if_required()
         self.flow.resume_reading()
         self.transport.write(last_answer(reply, request_id, self.server_state.default_headers))

@@ -15,6 +15,8 @@ from service.base.seen import LoggedRequest
 
 # A share of 0: no request is so far away.
 NEVER = 1 << 62
+# Smaller shares are none: one request in a billion.
+_LEAST_SHARE = 1e-9
 # Errors that are alike are told again after so long, together.
 FOLD_SECONDS = 10.0
 _MOST_FOLDED = 1_000  # kinds of errors
@@ -28,7 +30,7 @@ def gap(share: float, uniform: Callable[[], float] = random.random) -> int:
     """How many requests to go to the next one of a sample, itself included, so that each has the chance `share`."""
     if share >= 1:
         return 1
-    if share <= 0:
+    if share < _LEAST_SHARE:
         return NEVER
     return 1 + int(math.log(1.0 - uniform()) / math.log1p(-share))
 

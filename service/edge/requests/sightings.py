@@ -4,7 +4,7 @@ from service.base.seen import Sighting, SightingKind
 
 # Of each kind between two reports. What is asked often is among the first; the supervisor ranks (operators/ranking.py).
 MOST_NAMES = 1_000
-# Names are foreign text.
+# Names are foreign text: each is kept for long, in several places.
 _LONGEST_NAME = 120
 
 
@@ -18,7 +18,7 @@ class Sightings:
         seen = self._seen.get(kind)
         if seen is None:
             seen = self._seen[kind] = {}
-        key = (name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…", detail)
+        key = (shortened(name), detail)
         before = seen.get(key)
         if before is not None:
             seen[key] = before + count
@@ -33,3 +33,8 @@ class Sightings:
             for kind, names in seen.items()
             for (name, detail), count in names.items()
         ]
+
+
+def shortened(text: str) -> str:
+    """`text`, or its beginning."""
+    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"

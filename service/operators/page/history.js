@@ -77,7 +77,7 @@ export class History {
   #show() {
     if (this.known === null) return;
     const { switch: last, events } = this.overview;
-    const marks = events.filter(({ kind }) => kind === "release").map(({ at }) => at);
+    const marks = events.filter(({ kind }) => kind === "release" || kind === "rollback").map(({ at }) => at);
     if (last !== null && !marks.some((at) => Math.abs(at - last.at) < 5)) marks.push(last.at); // events are the newest ones only
     this.charts.show(this.known, { span: SPANS[this.span], end: this.overview.at, marks });
   }

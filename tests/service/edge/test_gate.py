@@ -1,8 +1,9 @@
 """Before the router: the order of checks, keys, methods, paths, and what every answer carries."""
 
+import msgspec
 import pytest
 
-from service.base.telemetry import Telemetry
+from service.base.telemetry import REQUESTS, Telemetry
 from service.edge.gate import Gate
 from service.http.reply import JSON, Reply
 from service.keys.verifier import KeyVerifier
@@ -192,3 +193,32 @@ async def test_every_request_is_looked_at_and_a_key_in_its_address_is_masked() -
     (line,) = watch.lines
     assert (line.status, line.method, line.path, line.outcome) == (200, "GET", "/x", "answered")
     assert line.query == "api_key=phf_live_********"
+
+
+@pytest.mark.parametrize("query", [b"key=phf%5flive_abc_def", b"key=ph%66_live_abc_def", b"%70hf_live_abc_def"])
+async def test_a_key_that_shows_when_it_is_decoded_is_masked_too(query: bytes) -> None:
+    """Whoever reads the log could decode it."""
+    watch = Logged(share=1.0)
+    gate = Gate(Reply(200, (), b"", "answered"), {}, _Nobody(), Telemetry(), watch, public=("/x",))
+    await exchange(gate, "/x", query_string=query)
+    assert watch.lines[0].query is not None
+    assert watch.lines[0].query.endswith("phf_live_********")
+
+
+async def test_a_line_is_short_whatever_was_asked() -> None:
+    """Thousands are remembered: strangers must not fill the memory with long addresses."""
+    watch = Logged()
+    gate = Gate(Reply(200, (), b"", "answered"), {}, _Nobody(), Telemetry(), watch)
+    await exchange(gate, "/" + "é" * 7000, query_string=b"x" * 7000)
+    (line,) = watch.lines
+    assert len(msgspec.json.encode(line)) < 1000
+
+
+async def test_what_is_refused_at_the_connection_is_counted_and_logged_as_other_requests_are() -> None:
+    """With its own status and where it came from."""
+    watch, telemetry = Logged(), Telemetry()
+    gate = Gate(Reply(200, (), b"", "answered"), {}, _Nobody(), telemetry, watch)
+    assert gate.refusal("uri_too_long", "r1", "192.0.2.1").status == 414
+    (line,) = watch.lines
+    assert (line.status, line.outcome, line.request_id, line.address) == (414, "uri_too_long", "r1", "192.0.2.1")
+    assert telemetry.sum(REQUESTS, status="414") == 1

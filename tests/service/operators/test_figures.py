@@ -6,7 +6,6 @@ from service.base.telemetry import (
     ANSWERS,
     LATENCY_BOUNDS,
     QUERY_SECONDS,
-    REJECTED,
     REQUEST_SECONDS,
     REQUESTS,
     Telemetry,
@@ -27,12 +26,12 @@ def test_answers_are_summed_over_workers_areas_releases_and_ways() -> None:
 
 
 def test_requests_are_counted_by_status_refused_ones_included() -> None:
-    """Those that never reached the router have a status too; of the 404s, unknown names are told apart."""
+    """Of the 404s, unknown names are told apart."""
     worker = Telemetry()
     worker.count(REQUESTS, "forecast", "200", "answered", amount=5)
     worker.count(REQUESTS, "forecast", "404", "no_matching_records", amount=2)
     worker.count(REQUESTS, "none", "404", "not_found")
-    worker.count(REJECTED, "uri_too_long")
+    worker.count(REQUESTS, "none", "414", "uri_too_long")
     figures = figures_of([worker.snapshot()])
     assert figures.statuses == {200: 5, 404: 3, 414: 1}
     assert (figures.asked, figures.of_class(4), figures.not_found) == (9, 4, 2)

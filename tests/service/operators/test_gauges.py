@@ -32,14 +32,16 @@ def test_the_two_stores_have_their_figures() -> None:
 def test_room_is_told_beside_its_limit() -> None:
     """Over all workers: connections, look-ups in the warehouse, and the disk."""
     state = msgspec.structs.replace(
-        instance(but(connections=3, waiting=2), but(connections=4, waiting=5)),
-        connections=100,
+        instance(
+            but(connections=3, connections_limit=100, waiting=2), but(connections=4, connections_limit=100, waiting=5)
+        ),
         lookup_queue=256,
         disk_free=5,
         disk_size=9,
     )
     found = gauges(state)
     assert (found["forecast_connections", ""], found["forecast_connections_limit", ""]) == (7, 200)
+    assert [found["forecast_worker_connections", pid] for pid in ("100", "101")] == [3, 4]
     assert found["forecast_warehouse_waiting_lookups", ""] == 7
     assert found["forecast_warehouse_waiting_lookups_limit", ""] == 512
     assert (found["forecast_disk_free_bytes", ""], found["forecast_disk_size_bytes", ""]) == (5, 9)

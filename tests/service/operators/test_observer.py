@@ -17,8 +17,9 @@ class Watching:
 
     def __init__(self) -> None:
         self.now = 10_000.0
+        self.set_by = 0.0  # how far the machine's clock was set forward, or back
         self.telemetry = Telemetry()
-        self.observer = Observer("/data", lambda: self.now)
+        self.observer = Observer("/data", lambda: self.now + self.set_by, lambda: self.now)
 
     def seconds(self, state: InstanceState, number: int = 1) -> Overview:
         for _ in range(number):
@@ -57,14 +58,14 @@ def test_what_is_wrong_is_named_with_the_time_since_when(watching: Watching) -> 
     watching.seconds(instance(WELL), 5)
     began = watching.now + 1
     watching.seconds(instance(but(cache_up=False)), 3)
-    held = Status(held=1, held_since=0.0)
+    held = Status(held=1, held_since=5.0)
     first = msgspec.structs.replace(instance(but(cache_up=False)), inbox=held)
     watching.seconds(first, 2)
-    verdict = watching.seconds(msgspec.structs.replace(first, inbox=Status(held=2, held_since=0.0)), 2).verdict
+    verdict = watching.seconds(msgspec.structs.replace(first, inbox=Status(held=2, held_since=5.0)), 2).verdict
     assert verdict.level == "degraded"
     assert verdict.sentence.startswith("Partners get answers, but something is wrong: the shared cache is away")
     assert verdict.since == began
-    assert [reason.since for reason in verdict.reasons] == [began, began + 3]
+    assert [reason.since for reason in verdict.reasons] == [began, 5.0], "a held drop knows since when it waits"
     again = watching.seconds(instance(WELL), 4).verdict
     assert (again.level, again.since) == ("ok", watching.now - 3)
 
@@ -104,6 +105,82 @@ def test_a_switch_shows_in_the_hit_rate_before_and_after(watching: Watching) -> 
     assert (seen.switch.at, seen.switch.before, seen.switch.after) == (at, "r1", "r2")
     assert (seen.switch.rate_before, seen.switch.rate_after) == (0.9, 0.5)
     assert texts(seen)[0] == "release r2 is live; it was r1"
+
+
+def test_a_rollback_is_told_apart_with_who_did_it_and_what_was_seen_of_the_release(watching: Watching) -> None:
+    """The hit rate before it is that of the release that it left, and of no other."""
+    state = instance(but(release="r1"))
+    watching.seconds(state)
+    watching.answer("warehouse", 90)
+    watching.seconds(state, 10)
+    watching.seconds(instance(but(release="r2")))
+    watching.answer("near", 3, "r2")
+    watching.answer("warehouse", 1, "r2")
+    watching.seconds(instance(but(release="r2")), 5)
+    back = msgspec.structs.replace(state, current_release="r1", switched_by="ops@host")
+    seen = watching.seconds(back)
+    assert seen.switch is not None
+    assert seen.switch.rate_before == 0.75
+    assert (seen.events[0].kind, seen.events[0].text) == (
+        "rollback",
+        "rolled back to release r1, by ops@host; it was r2",
+    )
+
+
+def test_workers_that_all_died_come_back_with_no_switch(watching: Watching) -> None:
+    """What they serve then is what they served before."""
+    for state in (instance(WELL), instance(None), instance(WELL)):
+        seen = watching.seconds(state)
+    assert seen.switch is None
+    assert watching.observer.events.counted["release"] == 1
+
+
+def test_the_cause_comes_before_what_partners_notice_of_it(watching: Watching) -> None:
+    """The sentence names the cause, with its own time, whatever else has been wrong for longer."""
+    watching.seconds(instance(WELL), 2)
+    watching.telemetry.count(REQUESTS, "forecast", "503", "unavailable", amount=50)
+    watching.seconds(instance(WELL), 3)
+    began = watching.now + 1
+    verdict = watching.seconds(instance(but(release_problem="look-ups fail")), 2).verdict
+    assert verdict.sentence.endswith("something is wrong: look-ups fail.")
+    assert verdict.since == verdict.reasons[0].since == began
+    assert "failed (5xx)" in verdict.reasons[-1].text
+    assert verdict.reasons[-1].since < began
+
+
+def test_what_was_wrong_before_nobody_was_answered_keeps_its_time(watching: Watching) -> None:
+    """While nobody is answered, nothing else is looked for."""
+    began = watching.now + 1
+    watching.seconds(instance(but(cache_up=False)), 3)
+    watching.seconds(instance(None), 3)
+    assert watching.seconds(instance(but(cache_up=False))).verdict.since == began
+
+
+def test_a_clock_that_is_set_moves_no_rate(watching: Watching) -> None:
+    """Neither of the instance nor of a worker; the time that is shown is that of the clock."""
+    counted = Telemetry()
+    for second in range(100):
+        counted.observe(REQUEST_SECONDS, 0.0001, "forecast")
+        watching.answer("near", 1)
+        if second == 50:
+            watching.set_by = -3600.0
+        seen = watching.seconds(instance(but(telemetry=counted.snapshot())))
+    (worker,) = seen.workers
+    assert (round(worker.requests, 3), seen.traffic_now.requests) == (1.0, 1.0)
+    assert seen.at == watching.now - 3600
+    assert seen.verdict.since < seen.at
+
+
+def test_many_events_of_one_kind_hide_no_other(watching: Watching) -> None:
+    """A crash is seen among a thousand changes of keys."""
+    watching.seconds(instance(WELL))
+    watching.observer.events.add("worker", "worker 7 was replaced")
+    for number in range(1000):
+        watching.observer.events.add("key", f"key {number} was issued")
+    seen = watching.seconds(instance(WELL)).events
+    assert "worker 7 was replaced" in [event.text for event in seen]
+    assert len([event for event in seen if event.kind == "key"]) == 15
+    assert watching.observer.events.counted["key"] == 1000
 
 
 def test_workers_have_their_own_latency_and_rate(watching: Watching) -> None:

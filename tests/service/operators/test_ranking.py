@@ -38,12 +38,20 @@ def test_a_name_that_comes_late_is_ranked_although_the_board_is_full() -> None:
     assert len(board.rankings().queries) == SHOWN
 
 
+def test_what_may_be_mostly_error_is_not_shown() -> None:
+    """Many names that are made up, each asked once, are no ranking."""
+    board = RankingBoard(Clock())
+    board.add([Sighting("unknown", "asked", "", 50)])
+    board.add(Sighting("unknown", f"made up {number}", "", 1) for number in range(20 * NAMES))
+    assert [one.name for one in board.rankings().unknown] == ["asked"]
+
+
 def test_partners_are_the_sum_of_their_keys() -> None:
     """A ranking of keys names the partner beside each."""
     board = RankingBoard(Clock())
     board.add([Sighting("key", "k1", "acme", 5), Sighting("key", "k2", "acme", 4), Sighting("key", "k3", "bell", 8)])
     ranked = board.rankings()
-    assert [(one.name, one.count) for one in ranked.partners] == [("acme", 9), ("bell", 8)]
+    assert [(one.name, one.count, one.error) for one in ranked.partners] == [("acme", 9, 0), ("bell", 8, 0)]
     assert [(one.name, one.detail, one.count) for one in ranked.keys] == [
         ("k3", "bell", 8),
         ("k1", "acme", 5),

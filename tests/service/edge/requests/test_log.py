@@ -50,7 +50,7 @@ def test_the_gaps_of_a_sample_give_each_request_the_same_chance() -> None:
     assert 3.9 < sum(gaps) / len(gaps) < 4.1
     counted = Counter(gaps)
     assert 0.24 < counted[1] / len(gaps) < 0.26
-    assert (gap(1.0), gap(0.0)) == (1, NEVER)
+    assert (gap(1.0), gap(0.0), gap(5e-324)) == (1, NEVER, NEVER)
 
 
 def test_errors_alike_are_one_line_with_a_count() -> None:
