@@ -137,7 +137,7 @@ def _of_stores(state: InstanceState, reports: list[WorkerReport]) -> Iterator[Pr
             "the key store is away: each worker accepts keys that it verified in the last 60 s; others get a 503",
         )
     if not all(report.cache_up for report in reports):
-        yield Problem("cache", "the shared cache is away: more answers come from the warehouse")
+        yield Problem("cache", "the shared cache is away: the warehouse answers instead")
     for refusal in sorted({report.cache_refusal for report in reports if report.cache_refusal}):
         yield Problem("cache-refuses", f"the shared cache: {refusal}")
     for problem in state.store_problems:

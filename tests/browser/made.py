@@ -170,7 +170,7 @@ def without_cache(now: float | None = None) -> Overview:
     """The shared cache is away."""
     overview = well(now)
     since = overview.at - 75
-    text = "the shared cache is away: more answers come from the warehouse"
+    text = "the shared cache is away: the warehouse answers instead"
     verdict = Verdict(
         "degraded", f"Partners get answers, but something is wrong: {text}.", since, (Reason(text, since),)
     )

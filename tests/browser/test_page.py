@@ -88,7 +88,7 @@ def test_what_is_wrong_is_said_with_its_reasons_and_since_when(double: Double, o
     with opened(double.url) as page:
         expect(sentence(page)).to_have_text("All is well.")
         double.overview = without_cache
-        expect(sentence(page)).to_have_text(f"{BUT} the shared cache is away: more answers come from the warehouse.")
+        expect(sentence(page)).to_have_text(f"{BUT} the shared cache is away: the warehouse answers instead.")
         expect(page.locator("#since")).to_have_text(re.compile("^Since .*, for 1 min.$"))
         assert row(page, "#stores", "cache")[1] == "away"
         double.overview = unavailable
