@@ -25,6 +25,7 @@ _CONFIG = f"{ENVIRONMENT_PREFIX}CONFIG"
 _FILE = "_file"
 _FOLDERS = ("data_dir", "inbox")
 _SEPARATORS = {"attribution": "|", "operator_allowed_hosts": ",", "inbox_tables": ",", "inbox_hold": ","}
+_SHARES = ("access_log", "traces")
 DURATIONS = (
     "cache_ttl",
     "cache_timeout",
@@ -204,7 +205,7 @@ def _convert(name: str, value: object, source: str) -> object:
 
 def _number(name: str, text: str, source: str) -> str:
     """A share or a duration as a plain number; any other text as it is."""
-    if name == "access_log" and text.endswith("%"):
+    if name in _SHARES and text.endswith("%"):
         return _share(text, source)
     duration = parse_duration(text) if name in DURATIONS else None
     return text if duration is None else str(int(duration.total_seconds()))

@@ -142,6 +142,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         float, Meta(gt=0, le=60, description="Time after which a request counts as slow, and is logged.")
     ] = 0.5
 
+    traces: Annotated[
+        float,
+        Meta(ge=0, le=1, description="Share of requests that are traced, such as 1%; it needs the extra `traces`."),
+    ] = 0.0
+
     limits: Annotated[
         dict[str, Annotated[float, Meta(ge=0, le=1e9)]],
         Meta(description="Limits of publishing rules, like `total-drift=10%, leaping-figure=8`; 1e9: none."),

@@ -40,6 +40,7 @@ QUERY_SECONDS = Family("forecast_warehouse_query_seconds", "Time of one DuckDB q
 QUERY_LOOKUPS = Family("forecast_warehouse_lookups", "Look-ups in DuckDB; those that wait together share a query.", ())
 TASK_FAILURES = Family("forecast_task_failures", "Unexpected failures of background tasks, which go on.", ("task",))
 LINES_DROPPED = Family("forecast_log_lines_dropped", "Lines of the request log that standard error did not take.", ())
+TRACES_DROPPED = Family("forecast_traces_dropped", "Traced requests that the collector did not take.", ())
 COUNTERS = (
     REQUESTS,
     ANSWERS,
@@ -51,6 +52,7 @@ COUNTERS = (
     QUERY_LOOKUPS,
     TASK_FAILURES,
     LINES_DROPPED,
+    TRACES_DROPPED,
 )
 HISTOGRAMS = (REQUEST_SECONDS, LOOKUP_SECONDS, QUERY_SECONDS)
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from service.base.tracing import STEP_OUTCOME, Attributes, step
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
 from service.cache.near import NearCache
@@ -16,6 +17,9 @@ from service.cache.single_flight import SingleFlight
 Tier = Literal["near", "shared", "warehouse"]
 Fill = Callable[[], Awaitable[bytes]]
 Observe = Callable[[str, str, float], None]
+
+# A look-up in the shared cache, where it is traced.
+SHARED_STEP: Attributes = {"db.system.name": "redis", "db.operation.name": "MGET"}
 
 # Longer than a cache look-up may take, so that whoever missed just before the fill was stored still finds it.
 _LINGER_SECONDS = 0.25
@@ -55,12 +59,16 @@ class ReadThrough:
 
         Raises whatever `fill` raises.
         """
-        near = self.near.get(key.digest)
+        with step("near") as asked:
+            near = self.near.get(key.digest)
+            asked.set(STEP_OUTCOME, "hit" if near is not None else "miss")
         if near is not None:
             return Fetched(near.entry, "near", bypassed=False)
         generation = self.near.generation
         started = time.perf_counter()
-        lookup = await self.shared.get(key)
+        with step("shared", SHARED_STEP, remote=True) as asked:
+            lookup = await self.shared.get(key)
+            asked.set(STEP_OUTCOME, lookup.outcome)
         self.looked_up(key, lookup, generation, time.perf_counter() - started)
         if lookup.entry is not None:
             return Fetched(lookup.entry, "shared", bypassed=False)
@@ -88,7 +96,8 @@ class ReadThrough:
         started = time.perf_counter()
         outcome = "error"
         try:
-            body = await fill()
+            with step("warehouse"):
+                body = await fill()
             outcome = "hit"
         finally:
             self._observe("warehouse", outcome, time.perf_counter() - started)

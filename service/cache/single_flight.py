@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from service.base.tasks import hold_until_done
+from service.base.tracing import STEP_OUTCOME, step
 
 T = TypeVar("T")
 
@@ -27,17 +28,21 @@ class SingleFlight(Generic[T]):
 
     async def run(self, key: str, fill: Callable[[], Awaitable[T]]) -> T:
         """The result of `fill`, shared by all who ask for `key` meanwhile. An error reaches all who wait."""
-        landed = self._landed.get(key)
-        if landed is not None:
-            return landed[1]
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        waiting = self._waiting.get(key)
-        if waiting is None:
-            self._waiting[key] = [answer]
-            hold_until_done(asyncio.create_task(self._fly(key, fill)), self._tasks)
-        else:
-            waiting.append(answer)
-        return await answer
+        with step("single flight") as flight:
+            landed = self._landed.get(key)
+            if landed is not None:
+                flight.set(STEP_OUTCOME, "landed")
+                return landed[1]
+            answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+            waiting = self._waiting.get(key)
+            flight.set(STEP_OUTCOME, "led" if waiting is None else "joined")
+            if waiting is None:
+                self._waiting[key] = [answer]
+                # the steps of the fill are its first caller's
+                hold_until_done(asyncio.create_task(self._fly(key, fill)), self._tasks)
+            else:
+                waiting.append(answer)
+            return await answer
 
     async def _fly(self, key: str, fill: Callable[[], Awaitable[T]]) -> None:
         try:

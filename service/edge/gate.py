@@ -12,6 +12,7 @@ from typing import Any
 from service.base.masking import masked, masked_query
 from service.base.seen import LoggedRequest
 from service.base.telemetry import ANSWERS, KEY_CHECKS, REJECTED, REQUEST_SECONDS, REQUESTS, ROUTED, Telemetry
+from service.base.tracing import STEP_OUTCOME, step
 from service.edge.admission.admission import Admission
 from service.edge.admission.verdicts import refusal_of_key
 from service.edge.hot.answers import HotAnswers
@@ -70,6 +71,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         head = read_head(scope["headers"], time.perf_counter())
+        head.trace = self._watch.begin(scope["headers"])
         path = _normalised(scope["path"])
         answer = _Answer(self, scope, head, self._routes.get(path, NO_AREA), send)
         try:
@@ -109,7 +111,9 @@ class Gate:
         if not presented:
             self.telemetry.count(KEY_CHECKS, "missing")
             return problem("missing_api_key", head.request_id)
-        verdict = await self._verifier.check(presented)
+        with step("key") as checked:
+            verdict = await self._verifier.check(presented)
+            checked.set(STEP_OUTCOME, type(verdict).__name__.lower())
         if isinstance(verdict, Accepted):
             head.key, head.key_id = verdict.key, verdict.key.key_id
             self.telemetry.count(KEY_CHECKS, "accepted")
@@ -150,7 +154,7 @@ class Gate:
         if self._admission is not None and head.key is not None:
             self._admission.count(head.key, area, status, outcome)
         self.telemetry.observe(REQUEST_SECONDS, seconds, area)
-        self._watch.look(_line(scope, head, area, status, outcome, source, seconds), seconds)
+        self._watch.look(_line(scope, head, area, status, outcome, source, seconds), seconds, head.trace)
 
 
 class _Answer:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from service.base.tracing import Trace
 from service.keys.record import ApiKey
 
 SCOPE_KEY = "forecast.head"
@@ -20,7 +21,8 @@ _HOST = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=-]*(:[0-9]*)?|\[[0-9A-Fa-f:.]+\](
 
 class RequestHead(msgspec.Struct):
     """`api_keys`, `hosts`: as often as they were sent. `key` is there once it is verified, and `key_id` also where its
-    owner proved to have an expired or revoked one; `limits` are fields that every answer to it carries.
+    owner proved to have an expired or revoked one; `limits` are fields that every answer to it carries. `trace`: if it
+    is traced.
     """
 
     request_id: str
@@ -34,6 +36,7 @@ class RequestHead(msgspec.Struct):
     key_id: str | None = None
     key: ApiKey | None = None
     limits: tuple[tuple[bytes, bytes], ...] = ()
+    trace: Trace | None = None
 
 
 def valid_host(host: bytes) -> bool:

@@ -14,6 +14,7 @@ import uvloop
 from config.settings import Settings
 from config.sizing import worker_count
 from config.urls import address
+from service.base import tracing
 from service.base.messages import Endpoints, Orders
 from service.base.signals import stop_signals
 from service.base.sockets import StartError, bind, url_of
@@ -73,10 +74,14 @@ class Supervisor:
         """Serves until SIGTERM, SIGINT or SIGHUP; a second SIGTERM or SIGINT stops at once.
 
         Raises:
-            StartError: if a port is taken, the data folder cannot be written, or a Redis URL is wrong.
+            StartError: if a port is taken, the data folder cannot be written, a Redis URL is wrong, or an extra is
+                missing.
         """
         settings = self._settings
         owner.wanted(settings)  # first, so that an operator hears of a forgotten URL before any other problem
+        problem = tracing.missing() if settings.traces > 0 else None
+        if problem is not None:
+            raise StartError(f"FORECAST_TRACES: {problem}")
         async with contextlib.AsyncExitStack() as stack:
             self._partners = stack.enter_context(bind(settings.listen_host, settings.listen_port, "listen_port"))
             self._operators = stack.enter_context(bind(settings.operator_host, settings.operator_port, "operator_port"))

@@ -5,10 +5,11 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from config.settings import Settings
 from config.sizing import lookup_memory, near_cache_bytes
-from service.base import tasks
+from service.base import tasks, tracing
 from service.base.messages import Endpoints
 from service.base.seen import LoggedRequest
 from service.base.tasks import end_task, keep_running
@@ -23,6 +24,7 @@ from service.base.telemetry import (
     QUERY_SECONDS,
     STORES_FAILED,
     TASK_FAILURES,
+    TRACES_DROPPED,
     Counter,
     Histogram,
     Snapshot,
@@ -62,6 +64,9 @@ from warehouse.following import OpenRelease, ReleaseFollower
 from warehouse.lookup.engine import Engine
 from warehouse.lookup.lookup_statement import LookupStatement
 
+if TYPE_CHECKING:
+    from service.worker.tracer import SpanTracer
+
 log = logging.getLogger("forecast.worker")
 
 # With the supervisor's own interval, an instance is healthy within two seconds of its key store.
@@ -70,6 +75,7 @@ _WATCH_SECONDS = 0.5
 _SHOWN_RELEASES = 4
 _FOLDED_SECONDS = 1.0
 _LAST_LINES_SECONDS = 1.0
+_LAST_SPANS_SECONDS = 1.0
 _AREA_NAMES = frozenset(area.name for area in AREAS)
 _OTHER_PATHS = {"/v1": "index", "/v1/openapi.json": "openapi", USAGE_PATH: "usage"}
 
@@ -86,9 +92,11 @@ class WorkerApp:
     ) -> None:
         self.telemetry = Telemetry()
         self._lines = LineWriter(line_of)
+        self._tracer = _tracer(settings.traces)
         self.watch = RequestWatch(
             RequestLog(share_logged(settings.access_log), errors=settings.access_log != "off", write=self._lines.write),
             settings.slow_request,
+            tracer=self._tracer,
         )
         self.keys_store = RedisStore(
             "key store", endpoints.keys_url, open_client(endpoints.keys_url, timeout=settings.keys_timeout, retries=1)
@@ -167,6 +175,8 @@ class WorkerApp:
         await self.cache_store.stop()
         self.watch.log.tell_folded(at_once=True)
         self._lines.stop(_LAST_LINES_SECONDS)
+        if self._tracer is not None:
+            self._tracer.stop(_LAST_SPANS_SECONDS)
 
     def figures(self) -> Snapshot:
         """The figures until now, with those that the near cache and the direct answer count themselves."""
@@ -177,6 +187,7 @@ class WorkerApp:
         for reason, failed in self._shared.failed.items():
             self.telemetry.total(STORES_FAILED, failed, reason)
         self.telemetry.total(LINES_DROPPED, self._lines.dropped)
+        self.telemetry.total(TRACES_DROPPED, self._tracer.dropped if self._tracer is not None else 0)
         for task, failures in tasks.failures.items():
             self.telemetry.total(TASK_FAILURES, failures, task)
         if self.near.max_bytes:
@@ -239,6 +250,7 @@ class WorkerApp:
             timeout=self._settings.lookup_timeout,
             queue=self._settings.lookup_queue,
             observe=self._observe_query,
+            watch=tracing.statement_of,
         )
 
     def _switched(self, release: OpenRelease) -> None:
@@ -250,6 +262,14 @@ class WorkerApp:
     def _observe_query(self, seconds: float, lookups: int) -> None:
         self.telemetry.observe(QUERY_SECONDS, seconds)
         self.telemetry.count(QUERY_LOOKUPS, amount=lookups)
+
+
+def _tracer(share: float) -> "SpanTracer | None":
+    if share == 0:
+        return None
+    from service.worker.tracer import open_tracer  # imports OpenTelemetry, an extra
+
+    return open_tracer(share)
 
 
 def _lookups_observed(telemetry: Telemetry) -> Observe:

@@ -261,6 +261,14 @@ def test_a_file_s_secret_and_a_variable_s_do_not_collide(tmp_path: Path) -> None
     assert load(environ).settings.keys_pepper == SECRET
 
 
+@pytest.mark.parametrize("name", ["FORECAST_ACCESS_LOG", "FORECAST_TRACES"])
+def test_a_share_may_be_a_percentage(name: str) -> None:
+    field = name.removeprefix("FORECAST_").lower()
+    assert getattr(load({name: "1%"}).settings, field) == getattr(load({name: "0.01"}).settings, field) == 0.01
+    assert name in refusal({name: "150%"})
+    assert name in refusal({name: "some%"})
+
+
 # --- defaults --------------------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from service.base.seen import LoggedRequest
+from service.base.tracing import Trace, Tracer
 from service.edge.requests.log import RequestLog
 from service.edge.requests.watch import RequestWatch
 
@@ -18,7 +19,23 @@ class Logged(RequestWatch):
         slow: float = 60.0,
         clock: Callable[[], float] = lambda: 0.0,
         uniform: Callable[[], float] = lambda: 0.5,
+        tracer: Tracer | None = None,
     ) -> None:
         self.lines: list[LoggedRequest] = []
         log = RequestLog(share, errors=errors, write=lambda line: self.lines.append(line), clock=clock)
-        super().__init__(log, slow, uniform)
+        super().__init__(log, slow, uniform, tracer)
+
+
+class KeptTracer:
+    """Keeps what it is told; `made` calls what makes it, as the thread of a real one does."""
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+        self.told: list[tuple[Callable[[], Trace | None], Callable[[], LoggedRequest]]] = []
+
+    def tell(self, note: Callable[[], Trace | None], make: Callable[[], LoggedRequest]) -> None:
+        self.told.append((note, make))
+
+    @property
+    def made(self) -> list[tuple[Trace | None, LoggedRequest]]:
+        return [(note(), make()) for note, make in self.told]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +15,11 @@ from warehouse.schema.errors import LookupFailure
 MAX_KEYS_PER_STATEMENT = 512
 
 
+# Called with when a statement began, in monotonic seconds, how many it took, how many look-ups shared it, and the class
+# of its error, if it failed.
+TellStatement = Callable[[float, float, int, str | None], None]
+
+
 class PendingLookup(msgspec.Struct, eq=False):
     """One look-up that a caller waits for. The engine makes it, and drops it when it is answered."""
 
@@ -24,6 +29,7 @@ class PendingLookup(msgspec.Struct, eq=False):
     keys: tuple[str, ...]
     parameters: tuple[Any, ...] = ()  # of a look-up without keys
     alone: bool = False  # must not share a statement
+    tell: TellStatement | None = None  # who wants to know of each statement for it
 
     @property
     def over(self) -> bool:

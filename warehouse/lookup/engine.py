@@ -19,7 +19,7 @@ import duckdb
 from config.once_per_turn import OncePerTurn
 from warehouse import sql
 from warehouse.files.file_access import Hang
-from warehouse.lookup.batching import LookupQueue, PendingLookup, distribute, shared_statement, singly
+from warehouse.lookup.batching import LookupQueue, PendingLookup, TellStatement, distribute, shared_statement, singly
 from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.lookup.running_query import CLOSED, Row, RunningQuery
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupStuck, LookupTimeout
@@ -40,6 +40,8 @@ _MAX_GATHERING_SECONDS = 0.002
 
 # Called with the seconds of a statement, and how many look-ups shared it.
 ObserveStatement = Callable[[float, int], None]
+# Called with the name of a look-up, in its caller's context; returns who wants to know of its statement.
+WatchLookup = Callable[[str], TellStatement | None]
 
 
 class Engine:
@@ -54,12 +56,13 @@ class Engine:
         timeout: float,
         queue: int,
         observe: ObserveStatement = lambda _seconds, _lookups: None,
+        watch: WatchLookup = lambda _lookup: None,
     ) -> None:
         """Opens the files that `lookups` (by name) read in `folder`.
 
         `memory` is DuckDB's limit in bytes. `timeout` is each look-up's deadline in seconds, waiting included. `queue`
         is the number of look-ups allowed at once. `observe` is called after each statement with its duration in seconds
-        and the number of look-ups that shared it.
+        and the number of look-ups that shared it. `watch` is called for each look-up.
 
         Raises:
             LookupFailure: if a file cannot be opened.
@@ -67,6 +70,7 @@ class Engine:
         self._timeout = timeout
         self._queue = queue
         self._observe = observe
+        self._watch = watch
         self._lookups = dict(lookups)
         self._waiting = LookupQueue()
         self._running: dict[RunningQuery, list[PendingLookup]] = {}
@@ -154,7 +158,8 @@ class Engine:
             raise LookupStuck(str(self.hang))
         loop = asyncio.get_running_loop()
         deadline = time.monotonic() + self._timeout
-        request = PendingLookup(self._lookups[lookup], loop.create_future(), deadline, keys, parameters)
+        tell = self._watch(lookup)
+        request = PendingLookup(self._lookups[lookup], loop.create_future(), deadline, keys, parameters, tell=tell)
         alarm = loop.call_later(self._timeout, self._expire, request)
         self._waiting.add(request)
         self._turn.soon()
@@ -224,6 +229,10 @@ class Engine:
             alarm.cancel()
         requests = self._running.pop(query)
         error = done.exception()
+        for request in requests:
+            if request.tell is not None:
+                failed = type(error).__name__ if error is not None else None
+                request.tell(query.began, query.seconds, len(requests), failed)
         if error is None:
             if not self._closed:
                 self._idle.append(query.cursor)

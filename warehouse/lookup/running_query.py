@@ -23,6 +23,7 @@ class RunningQuery:
     def __init__(self, cursor: duckdb.DuckDBPyConnection, text: str, parameters: Row, deadline: float) -> None:
         self.cursor = cursor
         self.deadline = deadline
+        self.began = 0.0  # monotonic seconds; set when it begins to run
         self.seconds = 0.0  # how long it ran; set when it ends
         self.is_long = False  # set by the engine when it has run for a while
         self.closed = False  # set by the engine when the release is closed
@@ -42,9 +43,9 @@ class RunningQuery:
             LookupTimeout: if the deadline passed.
             LookupFailure: if the release was closed or the query failed.
         """
-        started = time.monotonic()
+        self.began = time.monotonic()
         try:
-            if started >= self.deadline:
+            if self.began >= self.deadline:
                 raise LookupTimeout("the deadline of the look-up passed")
             if self.closed:
                 raise LookupFailure(CLOSED)
@@ -56,7 +57,7 @@ class RunningQuery:
         except duckdb.Error as error:
             raise LookupFailure(sql.reason(error)) from None
         finally:
-            self.seconds = time.monotonic() - started
+            self.seconds = time.monotonic() - self.began
             self.ended.set()
 
     def interrupt(self) -> None:

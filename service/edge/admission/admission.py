@@ -10,6 +10,7 @@ from collections.abc import Callable
 import msgspec
 
 from service.base.terms import Quota
+from service.base.tracing import step
 from service.http.errors import problem
 from service.http.head import RequestHead
 from service.http.ratelimit import limit_headers, limit_lines, quota_exhausted_headers, rate_limited_headers
@@ -89,7 +90,8 @@ class Admission:
         standing = None
         # the quota first: what it refuses takes no token of the rate
         if terms.quota is not None:
-            standing = await self._quotas.standing(key.key_id, terms.quota)
+            with step("quota"):
+                standing = await self._quotas.standing(key.key_id, terms.quota)
             if standing.exhausted:
                 limits = quota_exhausted_headers(terms.rate, terms.quota, standing)
                 return problem("quota_exhausted", head.request_id, headers=limits)
@@ -97,7 +99,8 @@ class Admission:
         if terms.rate is not None:
             decision = self._limiter.try_take(key.key_id, terms.rate)
             if decision is None:
-                decision = await self._limiter.take(key.key_id, terms.rate)
+                with step("rate"):
+                    decision = await self._limiter.take(key.key_id, terms.rate)
             if not decision.allowed:
                 limits = rate_limited_headers(terms.rate, decision, terms.quota, standing)
                 return problem("rate_limited", head.request_id, headers=limits)

@@ -11,7 +11,6 @@ from time import monotonic
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from service.base.seen import LoggedRequest
 from service.base.telemetry import ANSWERS, DIRECT, LATENCY_BOUNDS, Counter, Telemetry
 from service.cache.entry import CacheEntry
 from service.cache.read_through import ReadThrough
@@ -20,9 +19,10 @@ from service.cache.sieve import Node, Sieve
 from service.edge.admission.admission import Admission, Allowance
 from service.edge.hot import heads
 from service.edge.hot.remembered import Caller, Target
+from service.edge.hot.told import line_of, trace_of
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, HotOutcome
 from service.edge.hot.wire import HeadMaker, ResponseHeads
-from service.edge.requests.watch import PID, RequestWatch, stamp
+from service.edge.requests.watch import RequestWatch
 from service.http.caching import accepts_gzip, matches
 from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
 from service.http.reply import Header, Kept
@@ -112,7 +112,7 @@ class HotAnswers:
         if node is None:
             if holder is None:
                 return FOR_ROUTER
-            return self._ask_shared(HeldRequest(target, caller, asked, dates, now, holder))
+            return self._ask_shared(HeldRequest(head, target, caller, asked, dates, now, holder))
         if asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
         known = caller.known
@@ -123,13 +123,13 @@ class HotAnswers:
         if allowance is None:
             if key is None or holder is None:
                 return FOR_ROUTER
-            waiting, kept = HeldRequest(target, caller, asked, dates, now, holder), node
+            waiting, kept = HeldRequest(head, target, caller, asked, dates, now, holder), node
             return self._ask_for_token(waiting, key, now, lambda allowance: self._from_near(waiting, kept, allowance))
         if reader.news is not None:
             reader.learn()
         node.visited = True
-        tier = target.from_near
-        return self._written(target, tier, node.value.heads, node.value.entry, caller, asked, allowance, dates, now)
+        tier, kept = target.from_near, node.value
+        return self._written(head, target, tier, kept.heads, kept.entry, caller, asked, allowance, dates, now, None)
 
     def _from_near(self, waiting: HeldRequest, node: Node, allowance: Allowance) -> bytes:
         node.visited = True
@@ -152,6 +152,7 @@ class HotAnswers:
         """Builds the answer from a hit in the shared cache. After anything else, the router path looks again and fills,
         and counts that look-up instead of this one."""
         target, entry, now = waiting.target, lookup.entry, monotonic()
+        waiting.found = now
         if entry is None or target.release != self._release:
             return FOR_ROUTER
         key = self._good_key(waiting.caller, waiting.asked, now)
@@ -172,8 +173,9 @@ class HotAnswers:
     ) -> bytes:
         if waiting.caller.reader.news is not None:
             waiting.caller.reader.learn()
-        caller, asked, dates = waiting.caller, waiting.asked, waiting.dates
-        return self._written(waiting.target, tier, heads, entry, caller, asked, allowance, dates, waiting.began)
+        head, target, caller, asked = waiting.head, waiting.target, waiting.caller, waiting.asked
+        dates, began = waiting.dates, waiting.began
+        return self._written(head, target, tier, heads, entry, caller, asked, allowance, dates, began, waiting)
 
     def _ask_for_token(
         self, waiting: HeldRequest, key: ApiKey, now: float, finish: Callable[[Allowance], bytes]
@@ -189,10 +191,11 @@ class HotAnswers:
     def _with_token(
         self, waiting: HeldRequest, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], bytes]
     ) -> HotOutcome:
+        waiting.admitted = now = monotonic()
         if (
             allowance is None
             or waiting.target.release != self._release
-            or self._good_key(waiting.caller, waiting.asked, monotonic()) != key
+            or self._good_key(waiting.caller, waiting.asked, now) != key
         ):
             return FOR_ROUTER
         return finish(allowance)
@@ -207,6 +210,7 @@ class HotAnswers:
 
     def _written(
         self,
+        head: bytes,
         target: Target,
         tier: Counter,
         heads: ResponseHeads,
@@ -216,6 +220,7 @@ class HotAnswers:
         allowance: Allowance,
         dates: Headers,
         began: float,
+        waited: HeldRequest | None,
     ) -> bytes:
         """The bytes of the answer. The request counts from here on; nothing may send it to the router path any more."""
         if asked.accept_encoding is not None and entry.gzipped and _accepts_gzip(asked.accept_encoding):
@@ -257,8 +262,8 @@ class HotAnswers:
         else:
             status = 200 if ok is self._ok else 304
             # no lambda: its variables would be slower on every way through here
-            line = partial(_line, target, tier, caller, allowance.key, request_id, status, usage, seconds)
-            watch.look_directly(line, slow=slow)
+            line = partial(line_of, target, tier, caller, allowance.key, request_id, status, usage, seconds)
+            watch.look_directly(line, partial(trace_of, head, began, seconds, waited), slow=slow)
         return b"".join((ok, lines, request_id, allowance.tail, body))
 
     def _look_at(self, caller: Caller, asked: heads.HeaderValues) -> None:
@@ -274,32 +279,3 @@ class HotAnswers:
         lines = b"".join(b"%s: %s\r\n" % field for field in dates)
         self._ok, self._not_modified = STATUS_LINE[200] + lines, STATUS_LINE[304] + lines
         self._dates = dates
-
-
-def _line(
-    target: Target,
-    tier: Counter,
-    caller: Caller,
-    key: ApiKey,
-    request_id: bytes,
-    status: int,
-    outcome: str,
-    seconds: float,
-) -> LoggedRequest:
-    return LoggedRequest(
-        time=stamp(),
-        request_id=request_id.decode(),
-        status=status,
-        method="GET",
-        path=target.path,
-        outcome=outcome,
-        milliseconds=round(seconds * 1000, 3),
-        pid=PID,
-        area=target.area,
-        query=target.query,
-        tier="near" if tier is target.from_near else "shared",
-        release=target.release,
-        key_id=key.key_id,
-        partner=key.partner,
-        address=caller.address,
-    )

@@ -31,12 +31,18 @@ class Holder(Protocol):
         ...
 
 
-class HeldRequest(msgspec.Struct, frozen=True):
-    """A hot request that waits for the shared cache or the rates. It lives until its holder is told."""
+class HeldRequest(msgspec.Struct):
+    """A hot request that waits for the shared cache or the rates. It lives until its holder is told.
 
+    `found`, `admitted`: when the shared cache, and then the rates had answered; 0 if they were not asked.
+    """
+
+    head: bytes  # as it arrived
     target: Target
     caller: Caller
     asked: HeaderValues
     dates: list[Header]  # the server's own headers
     began: float  # monotonic seconds
     holder: Holder
+    found: float = 0.0
+    admitted: float = 0.0

@@ -34,7 +34,18 @@ def json_line(request: LoggedRequest) -> bytes:
 
 def text_line(request: LoggedRequest) -> bytes:
     """For a person."""
-    shown = ("request_id", "outcome", "milliseconds", "tier", "key_id", "partner", "address", "count", "query")
+    shown = (
+        "request_id",
+        "outcome",
+        "milliseconds",
+        "tier",
+        "key_id",
+        "partner",
+        "address",
+        "count",
+        "trace_id",
+        "query",
+    )
     members = _members(request)
     extra = " ".join(f"{name}={members[name]}" for name in shown if name in members)
     level = logging.getLevelName(_level(request)).lower()

@@ -1,4 +1,4 @@
-"""Looks at some requests: at a sample for the rankings, and at another one for the request log.
+"""Looks at some requests: at a sample for the rankings, at another one for the request log, at a third for traces.
 
 A direct answer only counts down to the next request that is looked at. All else is looked at: it takes far longer.
 """
@@ -6,10 +6,14 @@ A direct answer only counts down to the next request that is looked at. All else
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
+import msgspec
+
+from service.base import tracing
 from service.base.seen import LoggedRequest
+from service.base.tracing import Trace, Tracer
 from service.edge.requests.log import RequestLog, gap
 from service.edge.requests.sightings import Sightings
 
@@ -21,19 +25,26 @@ PID = os.getpid()
 class RequestWatch:
     """One per worker, which owns it. While `skip` is above 0, a direct answer takes 1 off it, and is not looked at.
 
-    `slow`, in seconds: a request that takes longer is logged, whatever the sample.
+    `slow`, in seconds: a request that takes longer is logged, whatever the sample. Without a `tracer`, none is traced.
     """
 
-    def __init__(self, log: RequestLog, slow: float, uniform: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self,
+        log: RequestLog,
+        slow: float,
+        uniform: Callable[[], float] = random.random,
+        tracer: Tracer | None = None,
+    ) -> None:
         self.log = log
         self.slow = slow
+        self.tracer = tracer
         self.sightings = Sightings()
         self._uniform = uniform
         self._every = 1  # direct answers to one that is sighted
-        # direct answers to the next one that is sighted, and to the next one that is logged, when `skip` was `_skipped`
-        self._to_sight = self._to_log = 0
+        # direct answers to the next one that is sighted, logged, traced, when `skip` was `_skipped`
+        self._to_sight = self._to_log = self._to_trace = 0
         self.skip = self._skipped = 0
-        self._begin(sight=True, log=True)
+        self._begin(sight=True, log=True, trace=True)
 
     def sample(self, share: float) -> None:
         """From now on, so many of the requests that are neither errors nor slow are logged."""
@@ -45,38 +56,66 @@ class RequestWatch:
         """So many direct answers were given since the last report."""
         self._every = max(1, direct // _SIGHTED)
 
-    def look_directly(self, make: Callable[[], LoggedRequest], *, slow: bool) -> None:
-        """A direct answer was given, and it is its turn, or it was slow. `make` makes its line."""
-        self._count_down()
-        self._to_sight -= 1
-        self._to_log -= 1
-        sighted, logged = self._to_sight <= 0, self._to_log <= 0
+    def look_directly(self, make: Callable[[], LoggedRequest], note: Callable[[], Trace | None], *, slow: bool) -> None:
+        """A direct answer was given, and it is its turn, or it was slow. `make` makes its line, `note` its trace; None
+        if it must not be traced. Both may be called later, in another thread."""
+        self._count_down(1)
+        sighted, logged, traced = self._to_sight <= 0, self._to_log <= 0, self._to_trace <= 0
         if sighted or logged or slow:
             request = make()
+            if traced:
+                request = self._traced(request, note())
             if sighted:
                 self._sight(request, self._every)
             if logged or (slow and self.log.errors):
                 self.log.told(request)
-        self._begin(sight=sighted, log=logged)
+        elif traced and self.tracer is not None:
+            self.tracer.tell(note, make)
+        self._begin(sight=sighted, log=logged, trace=traced)
 
-    def look(self, request: LoggedRequest, seconds: float) -> None:
+    def begin(self, headers: Iterable[tuple[bytes, bytes]]) -> Trace | None:
+        """A request goes to the router path, in this task: from now on, its steps are noted if this returns its trace,
+        which `look` wants back. `headers` have lower-case names."""
+        if self.tracer is None:
+            return None
+        trace = None
+        if self._uniform() < self.tracer.share:
+            trace = tracing.begin([value for name, value in headers if name == b"traceparent"], time.monotonic())
+        tracing.enter(trace)  # also without one: the task may have been started in one of another request
+        return trace
+
+    def look(self, request: LoggedRequest, seconds: float, trace: Trace | None = None) -> None:
         """A request was answered on the router path, or refused."""
+        if trace is not None:
+            trace.ended = time.monotonic()
+            request = self._traced(request, trace)
         self._sight(request, 1)
         if (self.log.errors and (request.status >= 400 or seconds >= self.slow)) or self._uniform() < self.log.share:
             self.log.told(request)
 
-    def _count_down(self) -> None:
-        passed = self._skipped - self.skip
+    def _traced(self, request: LoggedRequest, trace: Trace | None) -> LoggedRequest:
+        if self.tracer is None or trace is None:
+            return request
+        trace.told = True
+        self.tracer.tell(lambda: trace, lambda: request)
+        return msgspec.structs.replace(request, trace_id=trace.trace_id)
+
+    def _count_down(self, more: int = 0) -> None:
+        """So many direct answers were given since the last time, and `more`."""
+        passed = self._skipped - self.skip + more
         self._to_sight -= passed
         self._to_log -= passed
+        self._to_trace -= passed
         self._skipped = self.skip
 
-    def _begin(self, *, sight: bool = False, log: bool = False) -> None:
+    def _begin(self, *, sight: bool = False, log: bool = False, trace: bool = False) -> None:
         if sight:  # at random, so that requests in a fixed order are all seen in the end
             self._to_sight = 1 + int(self._uniform() * (2 * self._every - 1))
         if log:
             self._to_log = gap(self.log.share, self._uniform)
-        self.skip = self._skipped = min(self._to_sight, self._to_log) - 1
+        if trace:
+            self._to_trace = gap(self.tracer.share if self.tracer is not None else 0.0, self._uniform)
+        self.skip = self._skipped = min(self._to_sight, self._to_log, self._to_trace) - 1
 
     def _sight(self, request: LoggedRequest, count: int) -> None:
         add, partner = self.sightings.add, request.partner or ""

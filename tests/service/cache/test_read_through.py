@@ -6,6 +6,8 @@ import socket
 import pytest
 from fakeredis import FakeAsyncRedis
 
+from service.base import tracing
+from service.base.tracing import Trace
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey, cache_key
 from service.cache.near import NearCache
@@ -99,6 +101,23 @@ async def test_what_one_worker_filled_is_a_hit_for_the_next(scene: Scene) -> Non
     second = await scene.another_worker().get(KEY, warehouse)
     assert (first.tier, second.tier, second.entry, warehouse.fills) == ("warehouse", "shared", first.entry, 0)
     assert scene.lookups == [("shared", "miss"), ("warehouse", "hit"), ("shared", "hit")]
+
+
+async def test_a_fill_is_a_step_of_whoever_began_it(scene: Scene) -> None:
+    """Those who wait with it see that they waited, in their own traces; whoever is not traced sees nothing."""
+    traces = [Trace(None, 0.0), Trace(None, 0.0)]
+
+    async def get(trace: Trace | None) -> None:
+        tracing.enter(trace)
+        await scene.cache.get(KEY, Warehouse())
+
+    await asyncio.gather(*(get(trace) for trace in (*traces, None)))
+    noted = [[(one.name, one.attributes.get("forecast.outcome")) for one in trace.steps] for trace in traces]
+    asked = [("near", "miss"), ("shared", "miss")]
+    assert noted == [
+        [*asked, ("single flight", "led"), ("warehouse", None)],
+        [*asked, ("single flight", "joined")],
+    ]
 
 
 async def test_the_first_caller_may_go_away(scene: Scene) -> None:

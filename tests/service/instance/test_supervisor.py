@@ -3,12 +3,15 @@
 import errno
 import logging
 import socket
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
 from config.settings import Settings
-from service.instance.supervisor import Supervisor
+from service.base import tracing
+from service.base.sockets import StartError
+from service.instance.supervisor import Supervisor, serve
 from warehouse.releases.instances import InstanceFile, InstanceRecord
 
 
@@ -21,6 +24,20 @@ class FullDisk(InstanceFile):
         if self.full:
             raise OSError(errno.ENOSPC, "No space left on device")
         super().write(record)
+
+
+def test_traces_without_their_extra_are_an_error_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is started: workers would end again and again."""
+
+    def version(package: str) -> str:
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(tracing, "version", version)
+    with pytest.raises(
+        StartError, match=r"FORECAST_TRACES: .* install the extra: population-housing-forecast\[traces\]"
+    ):
+        serve(Settings(data_dir=str(tmp_path / "data"), traces=0.01), log_json=False)
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_a_record_that_cannot_be_written_is_told_once_until_it_can(

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -45,6 +46,7 @@ class Shared:
 
     def __init__(self, file: Path) -> None:
         self.statements: list[int] = []
+        self.told: list[tuple[str, int, str | None]] = []  # for each look-up: its name, how many shared, the error
         self.engine = Engine(
             file.parent,
             {FORECAST_AREA.name: FORECAST_AREA.lookup_in(file.parent)},
@@ -52,10 +54,15 @@ class Shared:
             timeout=30,
             queue=100,
             observe=lambda _, lookups: self.statements.append(lookups),
+            watch=lambda name: lambda began, seconds, lookups, error: self._tell(name, began, seconds, lookups, error),
         )
         self.engine._lookups["endless"] = LookupStatement(ENDLESS, ())
         self.engine._lookups["one"] = LookupStatement("SELECT 1", ())
         self.engine._lookups["wrong"] = LookupStatement("SELECT nothing, ?", ())
+
+    def _tell(self, name: str, began: float, seconds: float, lookups: int, error: str | None) -> None:
+        assert began + seconds <= time.monotonic()
+        self.told.append((name, lookups, error))
 
     async def look_up(self, *zip_codes: str) -> list[bytes]:
         return await self.engine.entries(FORECAST_AREA.name, zip_codes)
@@ -107,6 +114,17 @@ async def test_what_is_asked_in_one_turn_is_one_statement(shared: Shared) -> Non
     asked = [TOWN[at * 60 : at * 60 + size] for at, size in enumerate((1, 1, 3, 17, 1, 40))]
     assert [of(found) for found in await asyncio.gather(*(shared.look_up(*zips) for zips in asked))] == asked
     assert shared.statements == [len(asked)]
+
+
+async def test_each_look_up_is_told_of_its_statement(shared: Shared) -> None:
+    """Also of one that failed, and of the next one."""
+    await asyncio.gather(*(shared.look_up(zip_code) for zip_code in TOWN[:3]))
+    assert shared.told == [(FORECAST_AREA.name, 3, None)] * 3
+    shared.told.clear()
+    tasks = [shared.ask(zip_code, lookup="wrong") for zip_code in TOWN[:2]]
+    failed = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(error) for error in failed] == [LookupFailure] * 2
+    assert sorted(shared.told) == [("wrong", 1, "LookupFailure")] * 2 + [("wrong", 2, "LookupFailure")] * 2
 
 
 async def test_what_waits_for_a_thread_becomes_one_statement(shared: Shared) -> None:

@@ -5,10 +5,12 @@ from random import Random
 import msgspec
 import pytest
 
+from service.base import tracing
 from service.base.seen import LoggedRequest, Sighting
+from service.base.tracing import Trace
 from service.edge.requests.sightings import MOST_NAMES, Sightings
 from tests.service.edge.requests.test_log import ANSWERED, FAILED
-from tests.support.watching import Logged
+from tests.support.watching import KeptTracer, Logged
 
 
 def directly(watch: Logged, requests: list[LoggedRequest], *, slow: bool = False) -> int:
@@ -19,7 +21,7 @@ def directly(watch: Logged, requests: list[LoggedRequest], *, slow: bool = False
             watch.skip -= 1
         else:
             looked += 1
-            watch.look_directly(lambda request=request: request, slow=slow)  # type: ignore[misc]
+            watch.look_directly(lambda request=request: request, lambda: Trace(None, 0.0), slow=slow)  # type: ignore[misc]
     return looked
 
 
@@ -80,6 +82,47 @@ def test_a_slow_answer_is_logged_whatever_the_sample() -> None:
         watch.look(ANSWERED, 0.6)
         watch.look(ANSWERED, 0.4)
         assert len(watch.lines) == 2 * lines
+
+
+def test_traces_have_their_own_sample() -> None:
+    """Of direct answers and on the router path; of errors as of others. Of a direct one that is only traced, nothing is
+    made here: that takes longer than answering it."""
+    tracer = KeptTracer(0.1)
+    watch = Logged(uniform=Random(7).random, tracer=tracer)
+    watch.adapt(10**9)
+    directly(watch, [ANSWERED])
+    tracer.told.clear()
+    looked = directly(watch, [ANSWERED] * 20_000)
+    assert 1800 < looked == len(tracer.told) < 2200
+    assert {request.trace_id for _, request in tracer.made} == {None}
+    tracer.told.clear()
+    traced = 0
+    for _ in range(5_000):
+        trace = watch.begin([])
+        traced += trace is not None
+        watch.look(FAILED, 0.001, trace)
+    assert 400 < traced == len(tracer.told) < 600
+    tracing.enter(None)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_what_is_logged_and_traced_says_so(share: float) -> None:
+    """The line has the trace's id; a line of a request that is not traced has none."""
+    tracer = KeptTracer(share)
+    watch = Logged(share=1.0, tracer=tracer)
+    directly(watch, [ANSWERED])
+    watch.look(FAILED, 0.001, watch.begin([(b"host", b"x")]))
+    tracing.enter(None)
+    ids = [trace.trace_id if trace is not None else None for trace, _ in tracer.made]
+    assert [line.trace_id for line in watch.lines] == (ids if share else [None, None])
+    assert len(ids) == 2 * share
+
+
+def test_without_a_tracer_nothing_is_traced() -> None:
+    watch = Logged(share=1.0)
+    assert watch.begin([(b"traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")]) is None
+    directly(watch, [ANSWERED] * 10)
+    assert [line.trace_id for line in watch.lines] == [None] * 10
 
 
 def test_through_the_router_every_error_is_logged_and_everything_sighted() -> None:

@@ -1,0 +1,200 @@
+"""What is noted of a traced request while it is answered: its steps, with their times. Knows nothing of OpenTelemetry.
+
+Few requests are traced. For all others, a step costs a look at a context variable.
+"""
+
+import random
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar, Token
+from importlib.metadata import PackageNotFoundError, version
+from types import TracebackType
+from typing import NamedTuple, Protocol
+
+from service.base.seen import LoggedRequest
+
+# What the extra `traces` brings.
+_EXPORTER = "opentelemetry-exporter-otlp-proto-http"
+# W3C Trace Context: version, trace id, parent id, flags, and what later versions append.
+_TRACEPARENT = re.compile(rb"([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_SAMPLED = 1
+# A request makes some ten; whatever goes wrong, a trace must not fill the memory.
+_MOST_STEPS = 100
+
+# The attribute of a step that says how it ended.
+STEP_OUTCOME = "forecast.outcome"
+
+Attributes = Mapping[str, str | int]
+
+
+class CallerContext(NamedTuple):
+    """What a caller's `traceparent` says: ids in hex, and whether the caller records its trace."""
+
+    trace_id: str
+    span_id: str
+    sampled: bool
+
+
+def caller_context(traceparents: Sequence[bytes]) -> CallerContext | None:
+    """Of a request with these `traceparent` headers. None if there is not exactly one that is well-formed."""
+    found = _TRACEPARENT.fullmatch(traceparents[0].strip(b" \t")) if len(traceparents) == 1 else None
+    if found is None or found[1] == b"ff" or (found[1] == b"00" and found[5]):
+        return None
+    return CallerContext(found[2].decode(), found[3].decode(), bool(int(found[4], 16) & _SAMPLED))
+
+
+class Step:
+    """A part of a traced request, and of the step `parent`. Times are monotonic seconds; it lasts as long as `with`.
+
+    `remote`: another process did the work.
+    """
+
+    __slots__ = ("_token", "attributes", "began", "ended", "error", "name", "parent", "remote", "trace")
+
+    def __init__(
+        self, trace: "Trace", parent: "Step | None", name: str, began: float, attributes: Attributes, *, remote: bool
+    ) -> None:
+        self.trace = trace
+        self.parent = parent
+        self.name = name
+        self.began = began
+        self.ended: float | None = None
+        self.attributes = dict(attributes)
+        self.remote = remote
+        self.error: str | None = None  # the class of the exception that ended it
+        self._token: Token[Step | None] | None = None
+
+    def set(self, name: str, value: str | int) -> None:
+        self.attributes[name] = value
+
+    def __enter__(self) -> "Step":
+        self._token = _current.set(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        if self._token is not None:
+            _current.reset(self._token)
+        self.ended = time.monotonic()
+        self.error = kind.__name__ if kind is not None else None
+
+
+class _Untraced:
+    """The step of a request that is not traced."""
+
+    def set(self, name: str, value: str | int) -> None:
+        """Nobody wants to know."""
+
+    def __enter__(self) -> "_Untraced":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to note."""
+
+
+class Trace:
+    """What is noted of one traced request. It lives until it is told; what is noted later is lost.
+
+    Its trace id is the caller's, if there is a `caller`. `began`: in monotonic seconds.
+    """
+
+    __slots__ = ("began", "caller", "ended", "steps", "told", "trace_id")
+
+    def __init__(self, caller: CallerContext | None, began: float) -> None:
+        self.caller = caller
+        self.trace_id = caller.trace_id if caller is not None else f"{random.getrandbits(128) or 1:032x}"
+        self.began = began
+        self.ended = began
+        self.steps: list[Step] = []
+        self.told = False
+
+    @property
+    def is_open(self) -> bool:
+        return not self.told and len(self.steps) < _MOST_STEPS
+
+    def note(
+        self,
+        name: str,
+        began: float,
+        ended: float,
+        attributes: Attributes,
+        *,
+        parent: Step | None = None,
+        remote: bool = False,
+        error: str | None = None,
+    ) -> None:
+        """Adds a step that is over."""
+        if self.is_open:
+            step = Step(self, parent, name, began, attributes, remote=remote)
+            step.ended, step.error = ended, error
+            self.steps.append(step)
+
+
+class Tracer(Protocol):
+    """Makes spans of traced requests, and sends them to where they are kept."""
+
+    share: float  # of all requests; the others are not traced
+
+    def tell(self, note: Callable[[], Trace | None], make: Callable[[], LoggedRequest]) -> None:
+        """A traced request was answered. `note` makes its trace, unless it must not be traced, and `make` its line.
+
+        Both are called soon, in another thread."""
+        ...
+
+
+def begin(traceparents: Sequence[bytes], began: float) -> Trace | None:
+    """The trace of a request with these headers. None if its caller does not record its own."""
+    caller = caller_context(traceparents)
+    return Trace(caller, began) if caller is None or caller.sampled else None
+
+
+_NONE: Attributes = {}
+_UNTRACED = _Untraced()
+_current: ContextVar[Step | None] = ContextVar("step", default=None)
+
+
+def enter(trace: Trace | None) -> None:
+    """From now on, steps in this task, and in tasks that it starts, belong to `trace`. None: to no trace."""
+    # the request itself is what its first steps are parts of
+    _current.set(Step(trace, None, "", trace.began, _NONE, remote=False) if trace is not None else None)
+
+
+def step(name: str, attributes: Attributes = _NONE, *, remote: bool = False) -> Step | _Untraced:
+    """`with step(...)`: a part of the current request, if it is traced."""
+    parent = _current.get()
+    if parent is None or not parent.trace.is_open:
+        return _UNTRACED
+    made = Step(parent.trace, parent, name, time.monotonic(), attributes, remote=remote)
+    parent.trace.steps.append(made)
+    return made
+
+
+def statement_of(lookup: str) -> Callable[[float, float, int, str | None], None] | None:
+    """Who is told of the statement for a look-up of the current request; None if it is not traced.
+
+    Told: when the statement began, in monotonic seconds, how many it took, how many look-ups shared it, and the class
+    of its error.
+    """
+    parent = _current.get()
+    if parent is None or not parent.trace.is_open:
+        return None
+
+    def told(began: float, seconds: float, lookups: int, error: str | None) -> None:
+        attributes: dict[str, str | int] = {
+            "db.system.name": "duckdb",
+            "db.operation.name": "SELECT",
+            "db.query.summary": f"SELECT {lookup}",
+            "forecast.lookups": lookups,
+        }
+        parent.trace.note(f"SELECT {lookup}", began, began + seconds, attributes, parent=parent, error=error)
+
+    return told
+
+
+def missing() -> str | None:
+    """Why requests cannot be traced in this installation; None if they can."""
+    try:
+        version(_EXPORTER)
+    except PackageNotFoundError:
+        return f"{_EXPORTER} is not installed; install the extra: population-housing-forecast[traces]"
+    return None

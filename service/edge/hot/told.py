@@ -1,0 +1,62 @@
+"""What is told of a direct answer, if it is looked at: its line in the request log, and its trace."""
+
+import re
+
+from service.base import tracing
+from service.base.seen import LoggedRequest
+from service.base.telemetry import Counter
+from service.base.tracing import Trace
+from service.cache.read_through import SHARED_STEP
+from service.edge.hot.remembered import Caller, Target
+from service.edge.hot.waiting import HeldRequest
+from service.edge.requests.watch import PID, stamp
+from service.keys.record import ApiKey
+
+# In a head of plain lines.
+_TRACEPARENT = re.compile(rb"\r\ntraceparent:([^\r]*)", re.IGNORECASE)
+
+
+def line_of(
+    target: Target,
+    tier: Counter,
+    caller: Caller,
+    key: ApiKey,
+    request_id: bytes,
+    status: int,
+    outcome: str,
+    seconds: float,
+) -> LoggedRequest:
+    return LoggedRequest(
+        time=stamp(),
+        request_id=request_id.decode(),
+        status=status,
+        method="GET",
+        path=target.path,
+        outcome=outcome,
+        milliseconds=round(seconds * 1000, 3),
+        pid=PID,
+        area=target.area,
+        query=target.query,
+        tier="near" if tier is target.from_near else "shared",
+        release=target.release,
+        key_id=key.key_id,
+        partner=key.partner,
+        address=caller.address,
+    )
+
+
+def trace_of(head: bytes, began: float, seconds: float, waited: HeldRequest | None) -> Trace | None:
+    """The trace of the request with this head; None if its caller does not want one.
+
+    Its steps are those that it waited for. Nobody takes the time of the others, which take less than taking it.
+    """
+    trace = tracing.begin(_TRACEPARENT.findall(head), began)
+    if trace is None:
+        return None
+    trace.ended = began + seconds
+    if waited is not None and waited.found:
+        attributes = {**SHARED_STEP, tracing.STEP_OUTCOME: "hit"}
+        trace.note("shared", began, waited.found, attributes, remote=True)
+    if waited is not None and waited.admitted:
+        trace.note("rate", waited.found or began, waited.admitted, {})
+    return trace

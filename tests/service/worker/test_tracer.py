@@ -1,0 +1,385 @@
+"""Traces of a worker: which spans a request has, from which tier it was answered, whoever asked."""
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from config.settings import Settings
+from service.base.seen import LoggedRequest
+from service.base.tracing import Trace
+from service.edge.hot import told
+from service.edge.hot.heads import HeaderValues
+from service.edge.hot.waiting import HeldRequest
+from service.worker import tracer as tracer_module
+from service.worker.tracer import SpanTracer, open_tracer
+from tests.service.edge.requests.test_log import ANSWERED
+from tests.support.served import FORECAST, Served, served
+from tests.support.valkey import ValkeyProcess
+from tests.support.wire import Answer
+
+TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+KEYLIKE = "phf_live_0B1zQmX4ktLw_0123456789abcdefghij"
+
+
+class Traced:
+    """A worker that traces everything, and what it exported."""
+
+    def __init__(self, running: Served, exporter: InMemorySpanExporter) -> None:
+        self.running = running
+        self.exporter = exporter
+        self.tracer = running.app.watch.tracer
+        assert isinstance(self.tracer, SpanTracer)
+
+    def ask(self, target: str, method: str = "GET", *, key: str | None = "", **headers: str) -> "Spans":
+        """What was exported of one request."""
+        self.exporter.clear()
+        self.answer = self.running.ask(target, method, key=key, **headers)
+        assert isinstance(self.tracer, SpanTracer)
+        self.tracer._queue.force_flush()
+        return Spans(self.exporter.get_finished_spans())
+
+    def forget_near(self) -> None:
+        async def purge() -> None:
+            for _ in self.running.app.near.purge():
+                pass
+
+        self.running.run(purge)
+
+
+class Spans:
+    """Those of one request. `server` is the request's own."""
+
+    def __init__(self, all_: Sequence[ReadableSpan]) -> None:
+        self.all = all_
+        self.server = next((span for span in all_ if span.kind is SpanKind.SERVER), None)
+
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        """Each span and the one that it is a part of."""
+        by_id = {span.context.span_id: span.name for span in self.all}
+        return [(span.name, by_id.get(span.parent.span_id, "") if span.parent else "") for span in self.all]
+
+    def attributes(self, name: str = "") -> dict[str, object]:
+        (found,) = (span for span in self.all if (span.name == name if name else span is self.server))
+        return dict(found.attributes or {})
+
+
+@pytest.fixture(scope="module")
+def traced(settings: Settings, short_folder: Path) -> Iterator[Traced]:
+    """With a cache of its own, which is empty."""
+    server = ValkeyProcess(short_folder / "traces").start()
+    exporter = InMemorySpanExporter()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tracer_module, "collector", lambda: exporter)
+        own = msgspec.structs.replace(settings, cache_url=server.url, traces=1.0, access_log="all")
+        with served(own) as running:
+            yield Traced(running, exporter)
+    server.kill()
+
+
+GET = f"GET {FORECAST}"
+
+
+def test_each_tier_has_its_spans(traced: Traced) -> None:
+    """From the warehouse to the worker's memory; each a part of the one around it, within its time."""
+    target = f"{FORECAST}?zip_code=36436"
+    filled = traced.ask(target)
+    assert filled.names == [
+        (GET, ""),
+        ("key", GET),
+        ("near", GET),
+        ("shared", GET),
+        ("single flight", GET),
+        ("warehouse", "single flight"),
+        ("SELECT forecast", "warehouse"),
+    ]
+    assert filled.attributes()["forecast.tier"] == "warehouse"
+    assert filled.attributes("key")["forecast.outcome"] == "accepted"
+    assert filled.attributes("near")["forecast.outcome"] == filled.attributes("shared")["forecast.outcome"] == "miss"
+    assert filled.attributes("single flight")["forecast.outcome"] == "led"
+    assert filled.attributes("SELECT forecast") == {
+        "db.system.name": "duckdb",
+        "db.operation.name": "SELECT",
+        "db.query.summary": "SELECT forecast",
+        "forecast.lookups": 1,
+    }
+    assert {span.context.trace_id for span in filled.all} == {filled.all[0].context.trace_id}
+    by_id = {span.context.span_id: span for span in filled.all}
+    for span in filled.all:
+        assert span.start_time is not None
+        assert span.end_time is not None
+        assert span.start_time <= span.end_time
+        if span.parent is not None:
+            around = by_id[span.parent.span_id]
+            assert around.start_time is not None
+            assert around.end_time is not None
+            assert around.start_time <= span.start_time
+            assert span.end_time <= around.end_time
+
+    near = traced.ask(target)
+    assert near.names == [(GET, "")], "a hot answer waits for nothing"
+    assert near.attributes()["forecast.tier"] == "near"
+
+    traced.forget_near()
+    shared = traced.ask(target)
+    assert shared.names == [(GET, ""), ("shared", GET)]
+    assert shared.attributes()["forecast.tier"] == "shared"
+    assert shared.attributes("shared") == {
+        "db.system.name": "redis",
+        "db.operation.name": "MGET",
+        "forecast.outcome": "hit",
+    }
+    assert shared.all[1].kind is SpanKind.CLIENT
+
+    traced.forget_near()
+    routed = traced.ask(target, "HEAD")
+    assert [name for name, _ in routed.names] == [f"HEAD {FORECAST}", "key", "near", "shared"]
+    assert routed.attributes("shared")["forecast.outcome"] == "hit"
+
+
+@pytest.mark.parametrize("tier", ["near", "shared"])
+def test_a_direct_answer_that_is_traced_is_the_same(traced: Traced, tier: str) -> None:
+    """Byte for byte, but for the date; and it is a direct one."""
+    target = f"{FORECAST}?zip_code=09001"
+
+    def answered() -> Answer:
+        traced.ask(target)
+        if tier == "shared":
+            traced.forget_near()
+        traced.ask(target, X_Request_Id="r-1", Traceparent=f"00-{TRACE}-{CALLER}-01")
+        kept = tuple(header for header in traced.answer.headers if header[0] != "date")
+        return Answer(traced.answer.status, kept, traced.answer.body)
+
+    traced.ask(target)
+    before = traced.running.app.hot.answered
+    with_spans = answered()
+    spans = len(traced.exporter.get_finished_spans())
+    assert isinstance(traced.tracer, SpanTracer)
+    share, traced.tracer.share = traced.tracer.share, 0.0
+    traced.ask(target)  # after which it is counted down anew
+    assert answered() == with_spans
+    assert traced.exporter.get_finished_spans() == ()
+    traced.tracer.share = share
+    traced.running.app.watch._begin(trace=True)
+    assert spans == (1 if tier == "near" else 2)
+    assert traced.running.app.hot.answered - before == 5
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_a_caller_s_trace_is_taken_over(traced: Traced, direct: bool) -> None:
+    """Also by a direct answer; its log line has the same id."""
+    target, method = f"{FORECAST}?zip_code=36436", "GET" if direct else "HEAD"
+    traced.ask(target)
+    before = traced.running.app.hot.answered
+    spans = traced.ask(target, method, Traceparent=f"00-{TRACE}-{CALLER}-01", X_Request_Id=f"taken-{direct}")
+    assert traced.running.app.hot.answered - before == direct
+    assert spans.server is not None
+    assert spans.server.parent is not None
+    assert spans.server.parent.is_remote
+    assert f"{spans.server.parent.span_id:016x}" == CALLER
+    assert {f"{span.context.trace_id:032x}" for span in spans.all} == {TRACE}
+    (line,) = traced.running.app.watch.log.find(f"taken-{direct}")
+    assert line.trace_id == TRACE
+    assert f'"trace_id":"{TRACE}"' in msgspec.json.encode(line).decode()
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("sent", [f"00-{TRACE}-{CALLER}", f"ff-{TRACE}-{CALLER}-01", "nonsense"])
+def test_a_malformed_context_begins_a_new_trace(traced: Traced, method: str, sent: str) -> None:
+    spans = traced.ask(f"{FORECAST}?zip_code=36436", method, Traceparent=sent)
+    assert traced.answer.status == 200
+    assert spans.server is not None
+    assert spans.server.parent is None
+    assert f"{spans.server.context.trace_id:032x}" != TRACE
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_caller_who_records_nothing_is_not_traced(traced: Traced, method: str) -> None:
+    """Flag 00. It is answered as ever, and its line has no trace id."""
+    target = f"{FORECAST}?zip_code=36436"
+    traced.ask(target)
+    spans = traced.ask(target, method, Traceparent=f"00-{TRACE}-{CALLER}-00", X_Request_Id=f"quiet-{method}")
+    assert (traced.answer.status, spans.all) == (200, ())
+    (line,) = traced.running.app.watch.log.find(f"quiet-{method}")
+    assert line.trace_id is None
+
+
+def test_the_request_s_span_follows_the_conventions(traced: Traced) -> None:
+    """Those for HTTP servers; what is ours is named so."""
+    traced.ask(f"{FORECAST}/?zip_code=36436-0001", X_Request_Id="r-2")
+    release = traced.running.app.follower.current
+    assert release is not None
+    spans = traced.ask(f"{FORECAST}/?zip_code=36436-0001", X_Request_Id="r-2")
+    attributes = spans.attributes()
+    assert len(str(attributes.pop("forecast.key_id"))) > 4
+    assert attributes == {
+        "http.request.method": "GET",
+        "http.response.status_code": 200,
+        "http.route": FORECAST,
+        "url.scheme": "http",
+        "url.path": f"{FORECAST}/",
+        "client.address": "127.0.0.1",
+        "forecast.request_id": "r-2",
+        "forecast.outcome": "answered",
+        "forecast.area": "forecast",
+        "forecast.tier": "near",
+        "forecast.release": release.id,
+        "forecast.query": attributes["forecast.query"],
+    }
+    assert "36436" in str(attributes["forecast.query"])
+    assert "0001" not in str(attributes["forecast.query"])
+
+
+def test_errors_are_traced(traced: Traced) -> None:
+    """A partner's are no failures of the service; nobody can make up names of spans."""
+    unknown = traced.ask(f"{FORECAST}?zip_code=99999")
+    assert unknown.names == [(GET, ""), ("key", GET)]
+    assert unknown.server is not None
+    assert unknown.server.status.status_code is StatusCode.UNSET
+    assert unknown.attributes()["forecast.outcome"] == "no_matching_records"
+    refused = traced.ask(f"{FORECAST}?zip_code=36436", key=KEYLIKE)
+    assert refused.attributes("key")["forecast.outcome"] == "rejected"
+    nowhere = traced.ask("/made/up", "BREW")
+    assert nowhere.server is not None
+    assert nowhere.server.name == "_OTHER"
+    assert "http.route" not in nowhere.attributes()
+
+
+def test_no_key_is_in_a_span(traced: Traced) -> None:
+    """Whether it was sent where it belongs or by mistake in the path, the query, the id or the context."""
+    for target, headers in (
+        (f"{FORECAST}?zip_code=36436&x={KEYLIKE}", {}),
+        (f"/{KEYLIKE}", {}),
+        (f"{FORECAST}?zip_code=36436", {"X_Request_Id": KEYLIKE, "Tracestate": f"a={KEYLIKE}", "User_Agent": KEYLIKE}),
+    ):
+        for _ in range(2):
+            for key in (None, "", KEYLIKE):
+                spans = traced.ask(target, key=key, **headers)
+                assert spans.all
+                said = " ".join(span.to_json() for span in spans.all)
+                assert KEYLIKE not in said
+                assert traced.running.key not in said
+
+
+def test_all_spans_say_whose_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The instance and the worker; the standard variables win."""
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "forecast-eu")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging")
+    exporter = InMemorySpanExporter()
+    tracer = SpanTracer(1.0, exporter)
+    tracer.tell(lambda: Trace(None, 0.0), lambda: ANSWERED)
+    tracer.stop(60)
+    (span,) = exporter.get_finished_spans()
+    said = dict(span.resource.attributes)
+    assert said["service.name"] == "forecast-eu"
+    assert said["deployment.environment.name"] == "staging"
+    assert {"service.version", "service.instance.id", "process.pid"} <= said.keys()
+
+
+def test_a_direct_answer_has_a_span_for_each_wait() -> None:
+    """The shared cache first, then the rates: their times are known."""
+    held = HeldRequest(b"", None, None, HeaderValues(), [], 1.0, None, found=1.5, admitted=2.0)  # type: ignore[arg-type]
+    trace = told.trace_of(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 1.0, 1.25, held)
+    assert trace is not None
+    assert [(one.name, one.began, one.ended) for one in trace.steps] == [("shared", 1.0, 1.5), ("rate", 1.5, 2.0)]
+    assert (trace.began, trace.ended) == (1.0, 2.25)
+    held.found = 0.0
+    trace = told.trace_of(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 1.0, 1.25, held)
+    assert trace is not None
+    assert [(one.name, one.began, one.ended) for one in trace.steps] == [("rate", 1.0, 2.0)]
+
+
+class Away(SpanExporter):
+    """A collector that takes nothing while it is away."""
+
+    away = True
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        if self.away:
+            raise OSError(f"nobody takes {len(spans)}")
+        return SpanExportResult.SUCCESS
+
+
+def test_a_collector_that_is_away_is_told_once_and_what_is_lost_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "forecast.traces")
+    collector = Away()
+    tracer = SpanTracer(1.0, collector)
+
+    def tell(count: int) -> None:
+        for _ in range(count):
+            tracer.tell(lambda: Trace(None, 0.0), lambda: ANSWERED)
+        tracer._queue.force_flush()
+
+    for _ in range(3):
+        tell(2)
+    assert tracer.dropped == 6
+    collector.away = False
+    tell(1)
+    collector.away = True
+    tell(1)  # within the minute
+    assert tracer.dropped == 7
+    assert [record.getMessage() for record in caplog.records] == [
+        "traces cannot be exported, and are lost meanwhile: nobody takes 2",
+        "traces are exported again",
+    ]
+    tracer.stop(60)
+
+
+def test_more_than_can_wait_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest ones, without a look at them."""
+    monkeypatch.setattr(tracer_module, "_MOST_WAITING", 512)
+    exporter = InMemorySpanExporter()
+    tracer = SpanTracer(1.0, exporter)
+    made: list[LoggedRequest] = []
+
+    def make() -> LoggedRequest:
+        made.append(ANSWERED)
+        return ANSWERED
+
+    with tracer._queue._batch_processor._export_lock:
+        for _ in range(600):
+            tracer.tell(lambda: Trace(None, 0.0), make)
+    tracer.stop(60)
+    assert (tracer.dropped, len(made), len(exporter.get_finished_spans())) == (88, 512, 512)
+
+
+def test_wrong_variables_are_told_and_requests_are_served(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A worker that ended because of them would be started for ever."""
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "-1")
+    assert open_tracer(1.0) is None
+    assert "requests are not traced: schedule_delay_millis must be positive." in caplog.text
+
+
+class Silent(SpanExporter):
+    """A collector that does not answer before it is told to."""
+
+    def __init__(self) -> None:
+        self.asked, self.answers = threading.Event(), threading.Event()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.asked.set()
+        self.answers.wait(60)
+        return SpanExportResult.SUCCESS
+
+
+def test_a_silent_collector_holds_up_no_end() -> None:
+    """Nor a request: the event loop never waits for it."""
+    collector = Silent()
+    tracer = SpanTracer(1.0, collector)
+    for _ in range(600):  # more than a batch
+        tracer.tell(lambda: Trace(None, 0.0), lambda: ANSWERED)
+    assert collector.asked.wait(60)
+    tracer.stop(0.01)
+    assert not collector.answers.is_set()
+    assert tracer._exports.done == 0
+    collector.answers.set()
