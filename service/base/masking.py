@@ -16,4 +16,4 @@ def masked_query(query: str) -> str:
 
 def masked(text: str) -> str:
     """`text` without anything that looks like a key or a part of one."""
-    return _LIKE_ONE.sub(_MASKED, text)
+    return _LIKE_ONE.sub(_MASKED, text) if KEY_PREFIX in text else text

@@ -53,8 +53,6 @@ def encoded(spans: Sequence[ReadableSpan]) -> bytes:
     part.scope.name, part.scope.version = (scope.name, scope.version or "") if scope is not None else ("", "")
     for span in spans:
         context, parent = span.context, span.parent
-        attributes = dict(span.attributes or {})
-        request_id = attributes.pop(REQUEST_ID, None)  # no other span has it
         part.spans.add(
             trace_id=context.trace_id.to_bytes(16, "big"),
             span_id=context.span_id.to_bytes(8, "big"),
@@ -65,16 +63,24 @@ def encoded(spans: Sequence[ReadableSpan]) -> bytes:
             end_time_unix_nano=span.end_time or 0,
             status=_STATUS[span.status.status_code],
             flags=_REMOTE if parent is not None and parent.is_remote else _OURS,
-            attributes=[_key_value(REQUEST_ID, request_id)] if request_id is not None else (),
-        ).MergeFromString(b"".join([_attribute(name, value) for name, value in attributes.items()]))
+        ).MergeFromString(b"".join([_attribute(name, value) for name, value in (span.attributes or {}).items()]))
     data: bytes = message.SerializeToString()
     return data
 
 
-# Most attributes of a span are those of another: a release, a tier, a key, a query. Encoding one takes 3 us.
-@lru_cache(maxsize=5_000)
 def _attribute(name: str, value: Any) -> bytes:
     """A span with nothing but this attribute."""
+    if name != REQUEST_ID:
+        return _known_attribute(name, value)
+    # no two are alike, but they are as long: text comes last, and only its length is written before it
+    length = len(value)
+    whole: bytes = _known_attribute(name, "x" * length)[:-length] + value.encode("ascii")
+    return whole
+
+
+# Most attributes of a span are those of another: a release, a tier, a key, a query. Encoding one takes 3 us.
+@lru_cache(maxsize=5_000)
+def _known_attribute(name: str, value: Any) -> bytes:
     data: bytes = Span(attributes=[_key_value(name, value)]).SerializeToString()
     return data
 

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import msgspec
 
@@ -137,4 +138,11 @@ class RequestWatch:
 
 def stamp() -> str:
     """The time of day, for a line of the log."""
-    return datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds")
+    now = time.time()
+    seconds = int(now)
+    return f"{_second(seconds)}.{int((now - seconds) * 1000):03}+00:00"
+
+
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

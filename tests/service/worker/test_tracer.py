@@ -1,5 +1,6 @@
 """Traces of a worker: which spans a request has, from which tier it was answered, whoever asked."""
 
+import contextlib
 import logging
 import threading
 from collections.abc import Iterator, Sequence
@@ -77,12 +78,12 @@ def traced(settings: Settings, short_folder: Path) -> Iterator[Traced]:
     """With a cache of its own, which is empty."""
     server = ValkeyProcess(short_folder / "traces").start()
     exporter = InMemorySpanExporter()
-    with pytest.MonkeyPatch.context() as patched:
+    with contextlib.ExitStack() as stack, pytest.MonkeyPatch.context() as patched:
+        stack.callback(server.kill)
         patched.setattr(tracer_module, "collector", lambda: exporter)
         own = msgspec.structs.replace(settings, cache_url=server.url, traces=1.0, access_log="all")
         with served(own) as running:
             yield Traced(running, exporter)
-    server.kill()
 
 
 GET = f"GET {FORECAST}"
