@@ -23,7 +23,8 @@ from service.operators.observer import Observer
 from service.operators.overview import History, Overview
 from service.operators.state import InstanceState, WorkerState
 from warehouse.files.file_access import FileAccess
-from warehouse.schema.errors import FilesHang
+from warehouse.releases.catalog import Catalog
+from warehouse.schema.errors import CatalogError, FilesHang
 
 _LOOK_SECONDS = 1.0
 # Threads for accesses to the data folder that may never return: nobody replaces a supervisor.
@@ -47,6 +48,8 @@ class InstanceView:
         self._files = FileAccess(_FILE_THREADS)
         self._reading = asyncio.Lock()
         self._news = FolderNews()
+        self._served: str | None = None  # the release that all workers served last
+        self._switched_by: str | None = None  # who made it current
 
     def start(self, endpoints: Endpoints) -> None:
         self._cache_url = endpoints.cache_url
@@ -76,8 +79,7 @@ class InstanceView:
             last_drop_at=news.delivered.timestamp() if news.delivered is not None else None,
             watches_inbox=settings.inbox is not None,
             releases=news.releases,
-            current_release=news.current,
-            switched_by=news.switched_by,
+            switched_by=self._switched_by,
             disk_free=news.disk_free,
             disk_size=news.disk_size,
             stores=self._checks.stores(reports),
@@ -122,6 +124,7 @@ class InstanceView:
     async def _look(self) -> float:
         """Looks at everything; returns the seconds until the next time."""
         await self._read_folder()
+        await self._look_who_switched()
         self.observer.look(self.state(), self._workers.retired.snapshot())
         self.broadcast.publish()
         return _LOOK_SECONDS
@@ -131,6 +134,17 @@ class InstanceView:
         async with self._reading:
             with contextlib.suppress(FilesHang):  # `state` says so
                 self._news = await self._files.run(f"reading {folder}", read_folder_news, folder, wait=1)
+
+    async def _look_who_switched(self) -> None:
+        """Reads who made a release current, once all workers serve it."""
+        release, before, folder = self.state().served, self._served, self._settings.data_path
+        if release is None or release == before:
+            return
+        self._served, self._switched_by = release, None
+        if before is not None:
+            with contextlib.suppress(FilesHang, CatalogError, OSError):  # then it is not told
+                pointer = await self._files.run(f"reading {folder}/current.json", Catalog(folder).pointer, wait=1)
+                self._switched_by = pointer.by if pointer is not None and pointer.release == release else None
 
 
 def worker_state(worker: WorkerProcess) -> WorkerState:

@@ -64,12 +64,6 @@ def _of_workers(before: InstanceState, after: InstanceState) -> Iterator[tuple[E
                 yield "worker", f"worker {worker.pid} was replaced"
 
 
-def served(state: InstanceState) -> str | None:
-    """The release that all workers serve; None while they differ, or have none."""
-    releases = {report.release for report in state.reports}
-    return releases.pop() if len(releases) == 1 else None
-
-
 def _up(state: InstanceState, name: str) -> bool | None:
     """None while no worker serves, which says nothing about a store."""
     return all(getattr(report, name) for report in state.reports) if state.reports else None

@@ -11,7 +11,6 @@ import msgspec
 from service.publishing.inbox_status import Status, shown_status
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.deliveries import last_delivery
-from warehouse.schema.errors import CatalogError
 
 _RELEASES = 10
 
@@ -22,8 +21,6 @@ class FolderNews(msgspec.Struct, frozen=True, kw_only=True):
     inbox: Status = Status()  # of all watchers on the data folder
     delivered: datetime | None = None  # when the last drop was; None before the first
     releases: tuple[str, ...] = ()  # ids of the newest, newest first
-    current: str | None = None  # the release that the folder names
-    switched_by: str | None = None  # who made it current
     disk_free: int | None = None  # bytes
     disk_size: int | None = None
 
@@ -34,24 +31,19 @@ class FolderNews(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_folder_news(data: Path) -> FolderNews:
     """The workers tell of a data folder that cannot be read; here it is empty."""
-    delivered = current = by = free = size = None
+    delivered = free = size = None
     releases: tuple[str, ...] = ()
     with suppress(OSError):
         delivered = last_delivery(data)
     with suppress(OSError):
         releases = tuple(Catalog(data).names()[:_RELEASES])
-    with suppress(OSError, CatalogError):
-        pointer = Catalog(data).pointer()
-        current, by = (pointer.release, pointer.by) if pointer is not None else (None, None)
     with suppress(OSError):
         found = os.statvfs(data)
         free, size = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
     return FolderNews(
         inbox=shown_status(data),
         delivered=delivered,
-        releases=releases if current is None or current in releases else (*releases, current),
-        current=current,
-        switched_by=by,
+        releases=releases,
         disk_free=free,
         disk_size=size,
     )

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from service.base.seen import Sighting
 from service.base.telemetry import REQUEST_SECONDS, Histogram, Snapshot
-from service.operators.events import EventBoard, served
+from service.operators.events import EventBoard
 from service.operators.figures import Figures, figures_of, quantile
 from service.operators.history import FigureHistory, Mark, Span, hit_rate, traffic
 from service.operators.overview import (
@@ -89,10 +89,10 @@ class Observer:
 
     def _look_at_release(self, tick: float, state: InstanceState) -> None:
         """A switch is over once all workers serve the same."""
-        release, before = served(state), self._served
+        release, before = state.served, self._served
         if release is None or release == before:
             return
-        by = f", by {state.switched_by}" if state.switched_by and state.current_release == release else ""
+        by = f", by {state.switched_by}" if state.switched_by else ""
         if before is None:
             self.events.add("release", f"release {release} is live")
         else:
@@ -241,7 +241,7 @@ def installed_version() -> str:
 
 def _releases(state: InstanceState) -> tuple[Release, ...]:
     illustrative = {report.release for report in state.reports if report.illustrative}
-    current = state.current_release
+    current = state.served
     names = sorted(state.releases, key=lambda name: name != current)  # stable: the others stay newest first
     return tuple(
         Release(id=name, published_at=published_at(name), current=name == current, illustrative=name in illustrative)

@@ -52,8 +52,7 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     last_drop_at: float | None = None  # Unix seconds
     watches_inbox: bool = False
     releases: tuple[str, ...] = ()  # ids of those in the data folder, newest first
-    current_release: str | None = None  # that the data folder names
-    switched_by: str | None = None  # who made it current
+    switched_by: str | None = None  # who made the release current that all workers serve, if it is known
     disk_free: int | None = None  # bytes; None while it cannot be told
     disk_size: int | None = None
     stores: tuple[Store, ...] = ()  # as of the last look at each
@@ -64,6 +63,12 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     def reports(self) -> list[WorkerReport]:
         """Of the workers that serve."""
         return [worker.report for worker in self.workers if worker.report is not None and worker.responds]
+
+    @property
+    def served(self) -> str | None:
+        """The release that all workers serve; None while they differ, or have none."""
+        releases = {report.release for report in self.reports}
+        return releases.pop() if len(releases) == 1 else None
 
     @property
     def drop_overdue(self) -> float:
