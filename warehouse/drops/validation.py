@@ -119,6 +119,10 @@ def _checks(table: Table, locations: str | None) -> Iterator[_Check]:
                 parts["offends"] = sql.statement(rule.offends, **parts)
                 parts["value"] = sql.statement(rule.value, **parts) if rule.value else _value(column)
                 parts["cause"] = _cause(column) if rule.name == "unreadable-value" and column else "NULL"
+            if rule.occurs is not None:
+                parts["occurs"] = sql.statement(rule.occurs, **parts)
+            elif rule.offends is not None:
+                parts["occurs"] = f"bool_or({parts['offends']})"
             faults = rule.faults or (rule.offends and "faults_where")
             if faults:
                 parts["faults"] = sql.statement(faults, **parts)
@@ -146,18 +150,14 @@ def _cause(column: Column) -> str:
 
 
 def _with_offenders(connection: duckdb.DuckDBPyConnection, table: Table, checks: Iterable[_Check]) -> Iterator[_Check]:
-    """The checks that can find something. One scan evaluates the predicates (`offends`) of all rules that have one."""
+    """The checks that can find something. One statement asks all rules that can tell whether any row is at fault."""
     checks = list(checks)
-    asked = [check.parts["offends"] for check in checks if check.rule.offends is not None]
-    if not asked:
-        yield from checks
-        return
-    predicates = ", ".join(f"bool_or({predicate})" for predicate in asked)
-    text = sql.statement("any_offends", staged=staged_name(table), predicates=predicates)
+    asked = [check.parts["occurs"] for check in checks if "occurs" in check.parts]
+    text = sql.statement("any_offends", staged=staged_name(table), predicates=", ".join(asked))
     (answers,) = connection.execute(text).fetchall()
-    offended = iter(answers)
+    occurs = iter(answers)
     for check in checks:
-        if check.rule.offends is None or next(offended):
+        if "occurs" not in check.parts or next(occurs):
             yield check
 
 

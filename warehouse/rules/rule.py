@@ -38,6 +38,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     offends: str | None = None  # a predicate on one row at fault
     value: str | None = None  # an expression for what is at fault in such a row, if not the value of its column
     faults: str | None = None  # selects the rows at fault, where a predicate is not enough
+    occurs: str | None = None  # an aggregate that tells cheaply whether any row is at fault; with `offends`, not needed
     summary: str | None = None  # sums up the rows at fault; unset: sum_up_rows
     message: str = ""  # template for what `summary` found
     concerns: Callable[[Table], Sequence[Column | None]] = _nowhere  # columns to check; None: the table as a whole
@@ -45,5 +46,5 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def statements(self) -> tuple[str, ...]:
         """The names of the SQL of a rule on rows; empty for other rules."""
-        named = (self.offends, self.value, self.faults, self.summary)
+        named = (self.offends, self.value, self.faults, self.occurs, self.summary)
         return tuple(name for name in named if name is not None)

@@ -1,5 +1,5 @@
 -- name: any_offends
--- For each predicate, whether it holds for any row.
+-- For each rule, whether any row is at fault.
 SELECT {predicates} FROM {staged}
 
 -- name: faults_where
@@ -91,6 +91,10 @@ zip_code NOT IN (SELECT zip_code FROM {locations} WHERE zip_code IS NOT NULL)
 -- Whether the vocabulary lacks the word.
 {folded} NOT IN ({words})
 
+-- name: occurs_duplicate_key
+-- Whether any two rows have the same key.
+EXISTS (SELECT 1 FROM {staged} WHERE {known} GROUP BY {key} HAVING count(*) > 1)
+
 -- name: sum_up_duplicates
 -- Rows with the same key, in all files of the table together. Only the few keys that are shown get a description: one for
 -- each of millions of keys would not fit into memory.
@@ -118,10 +122,13 @@ SELECT s._file AS file, s._row AS "row", s.project_id AS key,
        s.state_code || ', but ' || s.zip_code || ' is in ' || l.state_code AS value, NULL AS source, NULL AS cause
 FROM {staged} s JOIN {locations} l ON s.zip_code = l.zip_code WHERE s.state_code <> l.state_code
 
+-- name: occurs_empty_column
+-- Whether a column has no value, readable or not.
+count({column}) = 0 AND count(_unreadable_{column}) = 0
+
 -- name: sum_up_empty_column
--- Columns without any value.
+-- The rows of a table, all of which lack a column.
 SELECT min(_file), NULL, count(*), []::VARCHAR[] FROM {staged}
-HAVING count(*) > 0 AND count({column}) = 0 AND count(_unreadable_{column}) = 0
 
 -- name: value_of_implausible_project
 -- What is implausible about a project, in words.
