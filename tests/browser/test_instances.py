@@ -17,7 +17,7 @@ from tests.browser.conftest import PHONE, Opened
 from tests.browser.test_page import row, sentence
 from tests.faults.conftest import Site
 from tests.support.drops import people, write_drop
-from tests.support.instance import FORECAST, Instance, serving
+from tests.support.instance import FORECAST, Instance, forecast, serving
 from tests.support.waiting import until
 
 WELL = "All is well."
@@ -42,8 +42,8 @@ class Watched:
 @pytest.fixture(scope="module")
 def watched() -> Iterator[Watched]:
     folder = Path(tempfile.mkdtemp(prefix="pf"))
-    site = Site.within(folder)
-    site.publish(write_drop(folder / "drop"))
+    site = Site.within(folder, run=forecast)
+    site.publish(write_drop(folder / "drop"), forecast)
     with serving(site.env, folder / "serve.log", workers=2) as instance:
         until(lambda: instance.ready().json()["status"] == "ready")
         yield Watched(site, instance, folder)
@@ -79,7 +79,7 @@ def test_a_switch_of_releases_is_seen_with_the_hit_rate_on_both_sides(watched: W
     with opened(watched.url) as page:
         says(page, WELL)
         before = page.locator("#releases tbody th").first.inner_text()
-        watched.site.publish(write_drop(watched.folder / "newer", population=[people(HOT, 2023, 5)]))
+        watched.site.publish(write_drop(watched.folder / "newer", population=[people(HOT, 2023, 5)]), forecast)
         expect(page.locator("#switch")).to_have_text(re.compile(f"Last switch at .* from {before} to "))
         current = page.locator("#releases tbody th").first.inner_text()
         assert row(page, "#releases", before)[1] == "earlier"

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from tests.support.drops import write_drop
-from tests.support.instance import SHORT_DRAIN, Instance, environment, forecast, issue_key, serving
+from tests.support.instance import SHORT_DRAIN, Instance, Run, environment, forecast_here, issue_key, serving
 from tests.support.valkey import ValkeyProcess
 
 
@@ -24,15 +24,15 @@ class Site:
     key: str
 
     @classmethod
-    def within(cls, folder: Path, key: str = "") -> "Site":
+    def within(cls, folder: Path, key: str = "", run: Run = forecast_here) -> "Site":
         """Both servers started, on what is in `folder`; a key is issued unless there is one."""
         keys = ValkeyProcess(folder / "keys", appendonly=True).start()
         cache = ValkeyProcess(folder / "cache").start()
         env = environment(folder / "data", keys_url=keys.url, cache_url=cache.url, drain=SHORT_DRAIN)
-        return cls(folder / "data", env, keys, cache, key or issue_key(env))
+        return cls(folder / "data", env, keys, cache, key or issue_key(env, run=run))
 
-    def publish(self, drop: Path) -> str:
-        done = forecast(self.env, "extracts", "publish", str(drop))
+    def publish(self, drop: Path, run: Run = forecast_here) -> str:
+        done = run(self.env, "extracts", "publish", str(drop))
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.service.conftest import servers_of
 from tests.support.country import make_country
-from tests.support.instance import children_of, environment, forecast, is_alive
+from tests.support.instance import children_of, environment, forecast_here, is_alive
 from tests.support.waiting import PATIENCE, until
 from tests.warehouse.altering import FIGURES, edit
 from tests.warehouse.helpers import publish
@@ -51,8 +51,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for more in (1, 2):
         assert publish(catalog, drop_of(folder / f"drop-{more}", more)).result == "published"
     env = environment(folder / "data")
-    assert forecast(env, "keys", "issue", "--partner", "acme").returncode == 0
-    assert forecast(env, "keys", "export", str(folder / "keys.jsonl")).returncode == 0
+    assert forecast_here(env, "keys", "issue", "--partner", "acme").returncode == 0
+    assert forecast_here(env, "keys", "export", str(folder / "keys.jsonl")).returncode == 0
     return folder
 
 

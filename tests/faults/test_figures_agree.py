@@ -8,14 +8,14 @@ import httpx
 
 from tests.faults.conftest import Site
 from tests.support.agreement import answers, billed, logged, metrics, mixed
-from tests.support.instance import forecast, serving
+from tests.support.instance import forecast_here, serving
 from tests.support.operators import WRITE
 
 ZIP_CODES = ("36436", "63101", "90028", "09001")
 
 
 def issue(site: Site, *terms: str) -> str:
-    done = forecast(site.env, "keys", "issue", "--partner", "bell", "--json", *terms)
+    done = forecast_here(site.env, "keys", "issue", "--partner", "bell", "--json", *terms)
     assert done.returncode == 0, done.stderr
     key: str = json.loads(done.stdout)["key"]
     return key
@@ -41,5 +41,5 @@ def test_headers_metrics_log_and_usage_say_the_same(published: Site, short: Path
         counted = metrics(instance)
         assert (counted.statuses, counted.tiers) == (told.statuses, told.tiers)
     assert (logged(instance).statuses, logged(instance).tiers) == (told.statuses, told.tiers)
-    used = forecast(published.env, "usage", "--format", "json")
+    used = forecast_here(published.env, "usage", "--format", "json")
     assert billed(used.stdout) == told.tiers.total()

@@ -13,7 +13,7 @@ import redis
 from tests.faults.conftest import Site
 from tests.support.drops import people, write_drop
 from tests.support.hangs import Hanging, hang_file
-from tests.support.instance import Instance, forecast, is_alive, serving
+from tests.support.instance import Instance, forecast, forecast_here, is_alive, serving
 from tests.support.waiting import until
 
 HOT, COLD, COLDER = "36436", "90028", "00501"
@@ -84,7 +84,8 @@ def test_a_pointer_that_hangs_holds_up_nobody_and_is_followed_when_it_is_back(pu
             asked = seen[200]
             until(lambda: seen[200] > asked + 5)
             hanging.end()
-            newer = published.publish(write_drop(short / "newer", population=[people(HOT, 2023, 784)]))
+            drop = write_drop(short / "newer", population=[people(HOT, 2023, 784)])
+            newer = published.publish(drop, forecast)
             until(lambda: instance.zip_code(published.key, HOT).headers["x-data-release"] == newer)
             until(lambda: instance.ready().json()["status"] == "ready")
         assert set(seen) == {200}
@@ -106,7 +107,7 @@ def test_an_instance_whose_data_folder_hangs_answers_and_can_be_stopped(publishe
         instance.zip_code(published.key, HOT)
         assert instance.stop(signal.SIGTERM) == 0
     hanging.end()
-    counted = forecast(published.env, "usage", "--json")
+    counted = forecast_here(published.env, "usage", "--json")
     assert counted.returncode == 0, counted.stderr
     rows = json.loads(counted.stdout)
     assert sum(row["answered"] for row in rows) == 3, "nothing is lost, nothing counted twice"

@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.conftest import Site
 from tests.faults.test_inbox import Env, figure, put, watchers
-from tests.support.instance import Instance, children_of, forecast, is_alive, serving
+from tests.support.instance import Instance, children_of, forecast_here, is_alive, serving
 from tests.support.waiting import until
 from warehouse.releases.catalog import Catalog
 
@@ -66,7 +66,7 @@ def test_a_held_drop_is_told_to_operators_until_it_is_approved(
         assert 0 < instance.metric("forecast_inbox_held_oldest_age_seconds") < 600
         until(lambda: told.exists() and told.read_text() == "held")
         assert figure(instance, published) == before
-        done = forecast(env, "extracts", "approve", "2026-10", "--reason", "seen")
+        done = forecast_here(env, "extracts", "approve", "2026-10", "--reason", "seen")
         assert done.returncode == 0, done.stderr
         assert figure(instance, published) == 1001
         until(lambda: instance.ready().json()["status"] == "ready")
@@ -119,7 +119,7 @@ def test_a_killed_approval_leaves_the_drop_whole_and_in_one_place(
             assert place in ("held", "published")
             assert figure(instance, published) in (before, 3000 + number)
             if place == "held":
-                done = forecast(env, "extracts", "approve", name, "--reason", "seen", "--over-newer")
+                done = forecast_here(env, "extracts", "approve", name, "--reason", "seen", "--over-newer")
                 assert done.returncode == 0, done.stderr
             assert places(inbox, name) == ["published"]
             until(lambda: figure(instance, published) == 3000 + number)  # noqa: B023 - done with in this turn

@@ -9,7 +9,7 @@ import redis
 
 from service.keys.names import CONTROL, record_name
 from tests.faults.conftest import Site
-from tests.support.instance import Instance, forecast, issue_key, serving
+from tests.support.instance import Instance, forecast, forecast_here, issue_key, serving
 from tests.support.waiting import until
 
 
@@ -62,7 +62,7 @@ def test_a_damaged_sentinel_makes_every_worker_unavailable_until_it_is_mended(
     sentinel = store.get(CONTROL)
     assert isinstance(sentinel, bytes)
     backup = str(short / "keys.jsonl")
-    assert forecast(published.env, "keys", "export", backup).returncode == 0
+    assert forecast_here(published.env, "keys", "export", backup).returncode == 0
     with serving(published.env, short / "serve.log", workers=2) as instance:
         until(lambda: is_ready(instance))
         for what, damaged in damages(sentinel):
@@ -78,7 +78,7 @@ def test_a_damaged_sentinel_makes_every_worker_unavailable_until_it_is_mended(
         for mend in (("import", backup), ("adopt-store", "--yes")):
             put(store, CONTROL, None)
             until(lambda: is_unavailable(instance, CONTROL))
-            done = forecast(published.env, "keys", *mend)
+            done = forecast_here(published.env, "keys", *mend)
             assert done.returncode == 0, done.stderr
             until(lambda: is_ready(instance))
         assert instance.zip_code(published.key).status_code == 200
@@ -89,7 +89,7 @@ def test_a_store_that_is_not_ours_makes_every_worker_unavailable(
 ) -> None:
     """Emptied, or with another pepper. Where a key is remembered it goes on for its minute, and that is `degraded`."""
     backup = str(short / "keys.jsonl")
-    assert forecast(published.env, "keys", "export", backup).returncode == 0
+    assert forecast_here(published.env, "keys", "export", backup).returncode == 0
     other = published.env | {"FORECAST_KEYS_PEPPER": "another pepper than before"}
     with serving(other, short / "other.log", workers=2) as instance:
         assert is_unavailable(instance, "another pepper"), "from its first answer on"
@@ -99,7 +99,7 @@ def test_a_store_that_is_not_ours_makes_every_worker_unavailable(
         until(lambda: is_ready(instance))
         store.flushall()
         until(lambda: is_unavailable(instance, "empty"))
-        assert forecast(published.env, "keys", "import", backup).returncode == 0
+        assert forecast_here(published.env, "keys", "import", backup).returncode == 0
         until(lambda: is_ready(instance))
         until(lambda: instance.zip_code(published.key).status_code == 200)
         store.flushall()
@@ -114,7 +114,7 @@ def test_a_damaged_key_hurts_nobody_else_and_every_command_names_it(
     """503 for its owner and never 401; the others are served, listed and exported; an import restores it."""
     backup = str(short / "keys.jsonl")
     damaged, sound = issue_key(published.env, "damaged"), issue_key(published.env, "sound")
-    assert forecast(published.env, "keys", "export", backup).returncode == 0
+    assert forecast_here(published.env, "keys", "export", backup).returncode == 0
     key_id, sound_id = (key.split("_")[2] for key in (damaged, sound))
     name = record_name(key_id)
     record = store.get(name)
@@ -128,7 +128,7 @@ def test_a_damaged_key_hurts_nobody_else_and_every_command_names_it(
             assert is_ready(instance), what
         assert any(name in line["message"] for line in instance.log() if line["level"] == "error")
         put(store, name, b'{"key_id":"\xff"}')
-        listed = forecast(published.env, "keys", "list", "--json")
+        listed = forecast_here(published.env, "keys", "list", "--json")
         assert (listed.returncode, {one["key_id"]: one["status"] for one in json.loads(listed.stdout)}) == (
             1,
             {key_id: "damaged", sound_id: "active", published.key.split("_")[2]: "active"},
@@ -142,11 +142,11 @@ def test_a_damaged_key_hurts_nobody_else_and_every_command_names_it(
             done = forecast(published.env, "keys", *command)
             assert (done.returncode, "Traceback" in done.stderr, name in done.stderr) == (1, False, True), done.stderr
         put(store, name, None)
-        assert name in forecast(published.env, "keys", "revoke", key_id).stderr
-        assert forecast(published.env, "keys", "show", sound_id).returncode == 0
-        assert forecast(published.env, "keys", "import", backup).returncode == 0
+        assert name in forecast_here(published.env, "keys", "revoke", key_id).stderr
+        assert forecast_here(published.env, "keys", "show", sound_id).returncode == 0
+        assert forecast_here(published.env, "keys", "import", backup).returncode == 0
         until(lambda: instance.zip_code(damaged).status_code == 200)
-        assert forecast(published.env, "keys", "list").returncode == 0
+        assert forecast_here(published.env, "keys", "list").returncode == 0
 
 
 def test_commands_tell_a_damaged_sentinel_and_a_damaged_trail_and_still_show_keys(
@@ -155,23 +155,23 @@ def test_commands_tell_a_damaged_sentinel_and_a_damaged_trail_and_still_show_key
     """Each in one line that names the record. A leaked key can be revoked whatever is damaged."""
     key_id = published.key.split("_")[2]
     store.xadd("a:audit", {"line": b"\xff"}, id="18446744073709551614-1")  # a line that no key store writes
-    done = forecast(published.env, "keys", "log")
+    done = forecast_here(published.env, "keys", "log")
     assert (done.returncode, "damaged" in done.stdout, "issued" in done.stdout) == (0, True, True), done.stderr
     put(store, CONTROL, b"\xff")
-    listed = forecast(published.env, "keys", "list", "--json")
+    listed = forecast_here(published.env, "keys", "list", "--json")
     assert (listed.returncode, json.loads(listed.stdout)[0]["key_id"], CONTROL in listed.stderr) == (1, key_id, True)
-    assert forecast(published.env, "keys", "show", key_id).returncode == 0
+    assert forecast_here(published.env, "keys", "show", key_id).returncode == 0
     put(store, "a:audit", None)
     for command in (("log",), ("issue", "--partner", "x"), ("export", "-"), ("rotate", key_id, "--overlap", "1h")):
         done = forecast(published.env, "keys", *command)
         named = CONTROL in done.stderr or "a:audit" in done.stderr
         assert (done.returncode, named, "Traceback" in done.stderr) == (1, True, False), done.stderr
-    assert forecast(published.env, "keys", "adopt-store", "--yes").returncode == 1, "its line has no place"
-    revoked = forecast(published.env, "keys", "revoke", key_id)
+    assert forecast_here(published.env, "keys", "adopt-store", "--yes").returncode == 1, "its line has no place"
+    revoked = forecast_here(published.env, "keys", "revoke", key_id)
     assert (revoked.returncode, "a:audit" in revoked.stderr) == (0, True)
     store.rename("a:audit", "a:audit-damaged")
-    assert forecast(published.env, "keys", "adopt-store", "--yes").returncode == 0
-    assert json.loads(forecast(published.env, "keys", "show", key_id, "--json").stdout)["status"] == "revoked"
+    assert forecast_here(published.env, "keys", "adopt-store", "--yes").returncode == 0
+    assert json.loads(forecast_here(published.env, "keys", "show", key_id, "--json").stdout)["status"] == "revoked"
 
 
 def test_a_key_store_that_refuses_to_be_read_makes_every_worker_unavailable(

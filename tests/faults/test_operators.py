@@ -12,7 +12,7 @@ import pytest
 from tests.faults.conftest import Site
 from tests.support.drops import people, write_drop
 from tests.support.hangs import Hanging
-from tests.support.instance import FORECAST, Instance, forecast, issue_key, serving, until_all_serve
+from tests.support.instance import FORECAST, Instance, forecast_here, issue_key, serving, until_all_serve
 from tests.support.operators import READ, WRITE
 from tests.support.waiting import until
 
@@ -58,7 +58,7 @@ def test_a_revocation_through_the_listener_ends_a_key(published: Site, short: Pa
         revoked = post(instance, f"/keys/{key_id}/revoke", WRITE, **{"x-forwarded-for": "192.0.2.9"})
         assert (revoked.status_code, revoked.json()["status"]) == (200, "revoked")
         until(lambda: instance.zip_code(published.key).json().get("code") == "revoked_api_key")
-        trail = json.loads(forecast(env, "keys", "log", key_id, "--json").stdout)
+        trail = json.loads(forecast_here(env, "keys", "log", key_id, "--json").stdout)
         assert (trail[0]["what"], trail[0]["by"]) == ("revoked", "operator listener (127.0.0.1)")
         assert any(line.get("what") == "revoked" and line.get("key_id") == key_id for line in instance.log())
         until(

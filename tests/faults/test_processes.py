@@ -79,7 +79,7 @@ def test_embedded_keys_survive_a_killed_instance(short: Path) -> None:
     env = environment(short / "data", drain=SHORT_DRAIN)
     forecast(env, "extracts", "publish", str(write_drop(short / "drop")))
     with serving(env, short / "first.log") as instance:
-        key = issue_key(env)
+        key = issue_key(env, run=forecast)
         assert instance.zip_code(key).status_code == 200
         instance.process.kill()
         instance.process.wait()
@@ -91,7 +91,7 @@ def test_a_second_instance_takes_over_the_embedded_servers(short: Path) -> None:
     """Two instances share one data folder; when the owner of the servers goes, the other starts them again."""
     env = environment(short / "data", drain=SHORT_DRAIN)
     forecast(env, "extracts", "publish", str(write_drop(short / "drop")))
-    key = issue_key(env)
+    key = issue_key(env, run=forecast)
     with serving(env, short / "first.log") as first, serving(env, short / "second.log") as second:
         assert first.zip_code(key).status_code == second.zip_code(key).status_code == 200
         first.stop()
@@ -103,7 +103,7 @@ def test_commands_at_once_share_the_embedded_servers(short: Path) -> None:
     """Whichever starts them, stops them only when the last command that uses them is done."""
     env = environment(short / "data", drain=SHORT_DRAIN)
     with ThreadPoolExecutor(6) as commands:
-        keys = list(commands.map(lambda number: issue_key(env, f"partner {number}"), range(12)))
+        keys = list(commands.map(lambda number: issue_key(env, f"partner {number}", forecast), range(12)))
     listed = json.loads(forecast(env, "keys", "list", "--json").stdout)
     assert len(set(keys)) == len(listed) == 12
 

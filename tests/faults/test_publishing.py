@@ -22,6 +22,7 @@ from tests.support.instance import (
     children_of,
     environment,
     forecast,
+    forecast_here,
     is_alive,
     serving,
     until_all_serve,
@@ -73,7 +74,7 @@ def test_a_publisher_killed_at_any_moment_leaves_the_old_release_or_the_new(
     """Moments over the whole of a publish; after each, no reader goes on, and the next publish is clean."""
     data = short / "data"
     one, two = drops
-    assert forecast(env, "extracts", "publish", str(one)).returncode == 0
+    assert forecast_here(env, "extracts", "publish", str(one)).returncode == 0
     began = time.monotonic()
     assert forecast(env, "extracts", "publish", str(two)).returncode == 0
     seconds = time.monotonic() - began
@@ -99,7 +100,7 @@ def test_of_two_publishers_one_wins_and_the_other_is_told(
     env: dict[str, str], short: Path, drops: tuple[Path, Path]
 ) -> None:
     """Exit code 3 for the loser, at once; a rollback meanwhile is told as well."""
-    assert forecast(env, "extracts", "publish", str(drops[0])).returncode == 0
+    assert forecast_here(env, "extracts", "publish", str(drops[0])).returncode == 0
     before = assert_whole(short / "data")
     first = start(env, drops[1])
     until(lambda: any((short / "data" / "staging").iterdir()))
@@ -134,7 +135,7 @@ def test_a_full_disk_is_one_line_and_the_next_publish_is_clean(short: Path, drop
     with mounted(short / "disk", 16_384) as disk:
         data = disk / "data"
         env = environment(data)
-        assert forecast(env, "extracts", "publish", str(drops[0])).returncode == 0
+        assert forecast_here(env, "extracts", "publish", str(drops[0])).returncode == 0
         before = assert_whole(data)
         release = sum(path.stat().st_size for path in (data / "releases").rglob("*") if path.is_file())
         said = set()

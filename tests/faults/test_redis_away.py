@@ -10,7 +10,7 @@ import redis
 
 from service.keys import form
 from tests.faults.conftest import Site
-from tests.support.instance import Instance, forecast, issue_key, serving
+from tests.support.instance import Instance, forecast_here, issue_key, serving
 from tests.support.waiting import until
 
 _WHOLE_BUDGET = 5.0
@@ -106,7 +106,7 @@ def test_an_emptied_key_store_is_an_alarm_and_not_a_401(instance: Instance, publ
     until(lambda: "empty" in " ".join(instance.ready().json()["reasons"]))  # nobody had to ask for it
     stranger, _ = form.generate()
     assert instance.zip_code(stranger).status_code == 503, "never 401: nobody knows whether it is good"
-    issued = forecast(published.env, "keys", "issue", "--partner", "acme")
+    issued = forecast_here(published.env, "keys", "issue", "--partner", "acme")
     assert (issued.returncode, "adopt-store" in issued.stderr) == (1, True)
     assert instance.metric("forecast_key_store_foreign") == 1
 
@@ -117,7 +117,7 @@ def test_an_emptied_key_store_that_somebody_begins_anew_stays_an_alarm(
 ) -> None:
     """A key is issued from another data folder: still 503 and never 401, until a command from there decides."""
     backup = str(short / "keys.jsonl")
-    assert forecast(published.env, "keys", "export", backup).returncode == 0
+    assert forecast_here(published.env, "keys", "export", backup).returncode == 0
     elsewhere = published.env | {
         "FORECAST_DATA_DIR": str(short / "elsewhere"),
         "FORECAST_KEYS_PEPPER_FILE": str(published.data / "pepper"),
@@ -130,7 +130,7 @@ def test_an_emptied_key_store_that_somebody_begins_anew_stays_an_alarm(
     for key in (newcomer, stranger):
         assert instance.zip_code(key).status_code == 503
     assert instance.metric("forecast_key_store_foreign") == 1
-    done = forecast(elsewhere, "keys", how, *((backup,) if how == "import" else ("--yes",)))
+    done = forecast_here(elsewhere, "keys", how, *((backup,) if how == "import" else ("--yes",)))
     assert done.returncode == 0, done.stderr
     until(lambda: instance.ready().json()["status"] == "ready")
     assert instance.zip_code(newcomer).status_code == 200
@@ -143,6 +143,6 @@ def test_a_revoked_key_stops_working_at_once(instance: Instance, published: Site
     assert instance.zip_code(published.key).status_code == 200
     until(lambda: instance.metric("forecast_revocation_push_connections") == 1)
     key_id = published.key.split("_")[2]
-    assert forecast(published.env, "keys", "revoke", key_id).returncode == 0
+    assert forecast_here(published.env, "keys", "revoke", key_id).returncode == 0
     until(lambda: instance.zip_code(published.key).status_code == 401)
     assert instance.zip_code(published.key).json()["code"] == "revoked_api_key"

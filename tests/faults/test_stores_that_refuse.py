@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from tests.faults.conftest import Site
-from tests.support.instance import Instance, forecast, serving
+from tests.support.instance import Instance, forecast_here, serving
 from tests.support.waiting import until
 
 Client = redis.Redis
@@ -104,7 +104,7 @@ def test_a_key_store_that_would_not_keep_keys_is_told(
         warned = [line["message"] for line in instance.log() if line["level"] == "warning"]
         assert sum("allkeys-lru" in message for message in warned) == 1
         for command in (("issue", "--partner", "acme"), ("revoke", published.key.split("_")[2])):
-            done = forecast(published.env, "keys", *command, "--json")
+            done = forecast_here(published.env, "keys", *command, "--json")
             assert (done.returncode, "warning" in done.stderr) == (0, True)
             warnings = " ".join(json.loads(done.stdout)["warnings"])
             assert ("allkeys-lru" in warnings, "appendonly" in warnings) == (True, True)
@@ -112,7 +112,7 @@ def test_a_key_store_that_would_not_keep_keys_is_told(
         keys.config_set("appendonly", "yes")
         cache.config_set("maxmemory-policy", "allkeys-lfu")
         until(lambda: is_ready(instance))
-        done = forecast(published.env, "keys", "issue", "--partner", "acme", "--json")
+        done = forecast_here(published.env, "keys", "issue", "--partner", "acme", "--json")
         assert ("warning" in done.stderr, "warnings" in json.loads(done.stdout)) == (False, False)
 
 
@@ -124,12 +124,12 @@ def test_a_key_store_that_refuses_writes_issues_nothing_and_loses_no_usage(
         refuse(keys)
         assert instance.zip_code(published.key).status_code == 200
         until(lambda: is_degraded(instance, "usage of 1 keys cannot be stored and waits"))
-        done = forecast(published.env, "keys", "issue", "--partner", "acme")
+        done = forecast_here(published.env, "keys", "issue", "--partner", "acme")
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
         assert "nothing was issued" in done.stderr
         take(keys)
         until(lambda: is_ready(instance))
         until(lambda: instance.metric("forecast_usage_waiting") == 0)
-    used = json.loads(forecast(published.env, "usage", "--json").stdout)
+    used = json.loads(forecast_here(published.env, "usage", "--json").stdout)
     assert sum(row["billable"] for row in used) == len(REFUSALS)
-    assert len(json.loads(forecast(published.env, "keys", "list", "--json").stdout)) == 1
+    assert len(json.loads(forecast_here(published.env, "keys", "list", "--json").stdout)) == 1

@@ -11,7 +11,7 @@ import redis
 
 from tests.faults.conftest import Site
 from tests.support.drops import HOUSING, LOCATIONS, people, write_drop
-from tests.support.instance import FORECAST, environment, forecast, serving, until_all_serve
+from tests.support.instance import FORECAST, environment, forecast, forecast_here, serving, until_all_serve
 from tests.support.waiting import until
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.rollback import roll_back
@@ -64,9 +64,9 @@ def test_a_publisher_that_warms_another_cache_is_told(published: Site, short: Pa
     bare = {name: value for name, value in published.env.items() if name != "FORECAST_CACHE_URL"}
     drops = [write_drop(short / str(figure), population=[people("36436", 2023, figure)]) for figure in (1, 2)]
     with serving({**published.env, "FORECAST_CACHE_URL": url}, short / "serve.log"):
-        said = forecast(bare, "extracts", "publish", str(drops[0]))
-        as_json = forecast(bare, "extracts", "publish", str(drops[1]), "--json")
-    kept = forecast(bare, "extracts", "show").stdout
+        said = forecast_here(bare, "extracts", "publish", str(drops[0]))
+        as_json = forecast_here(bare, "extracts", "publish", str(drops[1]), "--json")
+    kept = forecast_here(bare, "extracts", "show").stdout
     for text in (said.stderr, as_json.stdout, kept):
         flat = "".join(text.split())
         assert "nothingwaswarmed" in flat
@@ -96,7 +96,7 @@ def test_a_damaged_release_leaves_the_old_one_serving_and_is_told(published: Sit
         before = instance.zip_code(published.key).headers["x-data-release"]
         newer = site_release(published, short)
         until(lambda: instance.zip_code(published.key).headers["x-data-release"] == newer)
-        forecast(published.env, "extracts", "rollback")
+        forecast_here(published.env, "extracts", "rollback")
         until(lambda: instance.zip_code(published.key).headers["x-data-release"] == before)
         pointer = published.data / "current.json"
         entries = published.data / "releases" / newer / "forecast.parquet"

@@ -23,7 +23,7 @@ from service.quota.usage import OUTCOMES, UsageCounters
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore, open_client
 from tests.faults.conftest import Site
-from tests.support.instance import Instance, forecast
+from tests.support.instance import Instance, forecast_here
 from tests.support.usage import spool_files
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually, until
@@ -250,7 +250,7 @@ async def test_a_worker_that_lives_keeps_its_spool_from_others(server: ValkeyPro
 
 def usage_of(site: Site, key_id: str) -> int:
     """What `forecast usage` says is billable."""
-    done = forecast(site.env, "usage", "--key", key_id, "--json")
+    done = forecast_here(site.env, "usage", "--key", key_id, "--json")
     assert done.returncode == 0, done.stderr
     rows = (
         [json.loads(line) for line in done.stdout.splitlines()]
@@ -265,7 +265,7 @@ def test_a_restored_key_store_bills_and_limits_what_was_asked_before_the_loss(
 ) -> None:
     """Counted, exported, emptied, counted a little more, imported twice beside the running instance: `forecast usage`
     and the quota that workers judge by agree."""
-    issued = forecast(published.env, "keys", "issue", "--partner", "acme", "--quota", "20/day", "--json")
+    issued = forecast_here(published.env, "keys", "issue", "--partner", "acme", "--quota", "20/day", "--json")
     key, key_id = (json.loads(issued.stdout)[name] for name in ("key", "key_id"))
     backup = str(short / "backup.jsonl")
 
@@ -274,12 +274,12 @@ def test_a_restored_key_store_bills_and_limits_what_was_asked_before_the_loss(
 
     assert ask(8) == [200] * 8
     until(lambda: usage_of(published, key_id) == 8)
-    assert forecast(published.env, "keys", "export", backup).returncode == 0
+    assert forecast_here(published.env, "keys", "export", backup).returncode == 0
     assert ask(3) == [200] * 3  # some of them may be stored before the loss
     with BlockingRedis.from_url(published.keys.url) as server:
         server.flushall()
     for added in (8, 0):
-        done = forecast(published.env, "keys", "import", backup, "--json")
+        done = forecast_here(published.env, "keys", "import", backup, "--json")
         assert (done.returncode, json.loads(done.stdout)["usage"]) == (0, added), done.stderr
     until(lambda: instance.zip_code(key).status_code == 200)
     until(lambda: 429 in ask(1))
@@ -292,7 +292,7 @@ def test_a_key_that_asks_for_years_of_usage_all_the_time_does_not_load_the_store
     instance: Instance, published: Site
 ) -> None:
     """Other days each time, so that nothing can be told again. Its rate, one a minute, is none of usage's."""
-    issued = forecast(published.env, "keys", "issue", "--partner", "acme", "--rate", "1/min", "--json")
+    issued = forecast_here(published.env, "keys", "issue", "--partner", "acme", "--rate", "1/min", "--json")
     hammering, other = json.loads(issued.stdout)["key"], published.key
     until(lambda: instance.get("/v1/usage", hammering).status_code == 200)
     first = date(2025, 1, 1)

@@ -8,7 +8,7 @@ import pytest
 from service.publishing.inbox_folders import Inbox
 from tests.support.disks import mounted
 from tests.support.drops import people, write_drop
-from tests.support.instance import environment, forecast
+from tests.support.instance import environment, forecast_here
 from tests.warehouse.helpers import publish
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.instances import InstanceFile, live_instances
@@ -67,7 +67,7 @@ def test_a_damaged_pointer_is_one_line(short: Path, drop: Path, damaged: bytes) 
     publish(Catalog(data), drop)
     (data / "current.json").write_bytes(damaged)
     for command in (("list",), ("show",), ("publish", str(drop)), ("rollback",)):
-        done = forecast(environment(data), "extracts", *command)
+        done = forecast_here(environment(data), "extracts", *command)
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.instance import SHORT_DRAIN, children_of, environment, forecast, is_alive
+from tests.support.instance import SHORT_DRAIN, children_of, environment, forecast, forecast_here, is_alive
 from tests.support.waiting import PATIENCE, until
 
 
@@ -86,8 +86,8 @@ def the_printed_lines_work(env: dict[str, str], lines: dict[str, Any]) -> None:
     until(lambda: httpx.get(f"{lines['operators']}/health/ready").json()["status"] == "ready")
     view = httpx.get(lines["operate"][0][1], headers={"accept": "text/html"})
     assert (view.status_code, view.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    until(lambda: "All is well." in forecast(env, "status").stdout)
-    shown = json.loads(forecast(env, "extracts", "show", "--json").stdout)
+    until(lambda: "All is well." in forecast_here(env, "status").stdout)
+    shown = json.loads(forecast_here(env, "extracts", "show", "--json").stdout)
     assert shown["manifest"]["illustrative"] is True
     assert 41_000 < shown["manifest"]["zip_codes"] < 43_000
 
@@ -109,7 +109,7 @@ def the_engineers_lines_publish_refuse_and_roll_back(env: dict[str, str], lines:
     assert refused.returncode == 1
     assert {"missing-figure", "duplicate-key", "out-of-range"} <= rules
     assert served() == published.stdout.strip()
-    assert forecast(env, "extracts", "rollback").stdout.strip() == first
+    assert forecast_here(env, "extracts", "rollback").stdout.strip() == first
     until(lambda: served() == first)
 
 
