@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
+import msgspec
 import pytest
 
 from config.settings import Settings
-from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, location, write_drop
+from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, location, project, write_drop
 from tests.support.served import Served, served
 from tests.support.valkey import ValkeyProcess
 from warehouse.drops import working_connection
@@ -101,4 +102,21 @@ def settings(published: Path, valkey: ValkeyProcess) -> Settings:
 def worker(settings: Settings) -> Iterator[Served]:
     """The service with its defaults, for reading only; generous budgets, because test machines are busy."""
     with served(settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def documented(short_folder: Path, settings: Settings) -> Iterator[Served]:
+    """The service with its documentation, and with everything that the guide's examples ask for."""
+    chicago = [
+        project(f"chicago-{number}", city_name="Chicago", state_code="IL", zip_code="60601") for number in range(12)
+    ]
+    drop = write_drop(
+        short_folder / "guided",
+        locations=(*LOCATIONS, location("60601", "Chicago", "IL")),
+        projects=chicago,
+    )
+    data = short_folder / "guided-data"
+    assert publish(Catalog(data), [str(drop)], PublishOptions(attribution=("The tests",))).result == "published"
+    with served(msgspec.structs.replace(settings, data_dir=str(data), docs=True)) as running:
         yield running

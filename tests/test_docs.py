@@ -274,7 +274,11 @@ def test_every_room_is_in_the_tree_and_nothing_else_is() -> None:
             told.add(top + name)
     tops = ("service", "warehouse")
     there = {f"{path.parent.relative_to(ROOT)}/" for one in tops for path in (ROOT / one).glob("*/__init__.py")}
-    there |= {f"{path.parent.relative_to(ROOT)}/" for path in (ROOT / "service/edge").glob("*/__init__.py")}
+    there |= {
+        f"{path.parent.relative_to(ROOT)}/"
+        for one in ("edge", "http")
+        for path in (ROOT / "service" / one).glob("*/__init__.py")
+    }
     assert told == there
 
 

@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from litestar.handlers import ASGIRouteHandler
+
 from config.settings import Settings
 from config.sizing import lookup_memory, near_cache_bytes
 from service.base import tasks, tracing
@@ -45,7 +47,6 @@ from service.http.app import build_litestar
 from service.http.area import route_of
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
-from service.http.docs import PUBLIC_PATH, docs_routes
 from service.http.forecast import samples
 from service.http.index import index_route
 from service.http.lookups import LookupWatch
@@ -215,12 +216,13 @@ class WorkerApp:
         answers = Answers(self.follower, self._cache, self._policy, self._cursors, self.lookups, fall_back=fall_back)
         self._answers = answers
         metering = self.metering
+        documentation = _documentation() if settings.docs else {}
         handlers = [
             *(route_of(area, answers) for area in AREAS),
             index_route(self.follower),
             openapi_route(),
             usage_route(metering.report, metering.store, caller),
-            *(docs_routes() if settings.docs else ()),
+            *documentation.values(),
         ]
         return Gate(
             build_litestar(handlers),
@@ -231,7 +233,7 @@ class WorkerApp:
             admission=self._admission,
             hot=self.hot if settings.direct_answers else None,
             offers=self._offers,
-            public=(PUBLIC_PATH,) if settings.docs else (),
+            public=tuple(documentation),
             most_connections=settings.connections,
         )
 
@@ -270,6 +272,12 @@ def _tracer(share: float) -> "SpanTracer | None":
     from service.worker.tracer import open_tracer  # imports OpenTelemetry, an extra
 
     return open_tracer(share)
+
+
+def _documentation() -> dict[str, ASGIRouteHandler]:
+    from service.http.documentation.routes import documentation_routes  # takes 20 ms, and most do without
+
+    return documentation_routes()
 
 
 def _lookups_observed(telemetry: Telemetry) -> Observe:

@@ -1,9 +1,7 @@
 """The operators' page, in a browser, from figures made by hand."""
 
-import json
 import re
-from importlib import resources
-from itertools import count, product
+from itertools import count
 from typing import Any
 
 import pytest
@@ -11,14 +9,14 @@ from msgspec.structs import replace
 from playwright.sync_api import Page, expect
 
 from service.operators.overview import Event, Reason, Verdict
-from tests.browser.conftest import PHONE, SCHEMES, WIDE, Opened
+from tests.browser.conftest import PHONE, WIDE, Opened
 from tests.browser.double import Double
+from tests.browser.judging import AXE, violations
 from tests.browser.made import MARKUP, NEWER, OLDER, empty, history, unavailable, well, without_cache
 from tests.support.operators import READ
 from tests.support.waiting import PATIENCE
 
 BUT = "Partners get answers, but something is wrong:"
-_AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
 
 # Counts changes in live regions, and in the figures.
 _LISTEN = """() => {
@@ -268,7 +266,7 @@ def test_axe_finds_no_violation(double: Double, opened: Opened) -> None:
     with opened(double.url, errors=True) as page:
         expect(page.locator("figure canvas")).to_have_count(4)
         page.locator("summary").first.click()
-        page.evaluate(_AXE)
+        page.evaluate(AXE)
         assert violations(page, "html", WIDE, PHONE) == []
         for overview, level in ((well, "OK"), (without_cache, "Degraded")):
             double.overview = overview
@@ -280,16 +278,6 @@ def test_axe_finds_no_violation(double: Double, opened: Opened) -> None:
         page.evaluate("document.querySelector('#token').hidden = false")
         assert violations(page, "#token", PHONE) == []
         double.start()
-
-
-def violations(page: Page, within: str, *sizes: tuple[int, int]) -> list[str]:
-    """What axe finds in both colour schemes."""
-    found = []
-    for (width, height), scheme in product(sizes, SCHEMES):
-        page.set_viewport_size({"width": width, "height": height})
-        page.emulate_media(color_scheme=scheme)
-        found += page.evaluate("within => axe.run(within, {resultTypes: ['violations']})", within)["violations"]
-    return [json.dumps({**rule, "nodes": [node["html"] for node in rule["nodes"]]}) for rule in found]
 
 
 @pytest.mark.parametrize("width", [390, 320])

@@ -1,4 +1,4 @@
-"""How uPlot comes into the package."""
+"""How uPlot and Swagger UI come into the package."""
 
 import io
 import subprocess
@@ -8,51 +8,62 @@ from pathlib import Path
 
 import pytest
 
-from config import hatch_build
-from config.hatch_build import FILES, PACKAGE, DiffersError, bring, unpacked
+from config.hatch_build import CHARTS, REFERENCE, DiffersError, NpmPackage, bring, unpacked
 
 _ROOT = Path(__file__).parents[2]
 
 
-def package(path: Path, content: bytes) -> Path:
+RIGHT = NpmPackage("right@1", "place", {"dist/right.js": sha256(b"right").hexdigest()})
+
+each = pytest.mark.parametrize("package", [CHARTS, REFERENCE], ids=lambda one: one.name)
+
+
+def packed(path: Path, package: NpmPackage, content: bytes) -> Path:
     """A package whose every file is `content`."""
     with tarfile.open(path, "w:gz") as archive:
-        for member in FILES:
+        for member in package.files:
             entry = tarfile.TarInfo(f"package/{member}")
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
     return path
 
 
-def test_a_file_that_is_not_the_pinned_one_ends_the_build(tmp_path: Path) -> None:
+@each
+def test_a_file_that_is_not_the_pinned_one_ends_the_build(tmp_path: Path, package: NpmPackage) -> None:
     """Whatever a registry hands out."""
-    with pytest.raises(DiffersError, match=f"of {PACKAGE} is not the file that is pinned"):
-        unpacked(package(tmp_path / "uplot.tgz", b"something else"))
+    with pytest.raises(DiffersError, match=f"of {package.name} is not the file that is pinned"):
+        unpacked(package, packed(tmp_path / "package.tgz", package, b"something else"))
 
 
-def test_without_npm_the_build_goes_on_without_charts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page then shows its tables."""
+def test_the_pinned_files_come_without_their_folders(tmp_path: Path) -> None:
+    assert unpacked(RIGHT, packed(tmp_path / "package.tgz", RIGHT, b"right")) == {"right.js": b"right"}
+
+
+@each
+def test_without_npm_the_build_goes_on_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: NpmPackage
+) -> None:
+    """The pages then show their tables and texts."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert not bring(tmp_path / "uplot")
-    assert not (tmp_path / "uplot").exists()
+    assert not bring(package, tmp_path)
+    assert not (tmp_path / package.place).exists()
 
 
 def test_what_is_there_and_right_is_not_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is there and altered is not kept."""
-    monkeypatch.setattr(hatch_build, "FILES", dict.fromkeys(FILES, sha256(b"right").hexdigest()))
     monkeypatch.setenv("PATH", str(tmp_path))
-    place = tmp_path / "uplot"
-    place.mkdir()
-    for member in FILES:
-        (place / Path(member).name).write_bytes(b"right")
-    assert bring(place)
-    (place / "LICENSE").write_bytes(b"altered")
-    assert not bring(place)
-    assert not place.exists()
+    file = tmp_path / "place" / "right.js"
+    file.parent.mkdir()
+    file.write_bytes(b"right")
+    assert bring(RIGHT, tmp_path)
+    file.write_bytes(b"altered")
+    assert not bring(RIGHT, tmp_path)
+    assert not file.exists()
 
 
-def test_the_library_is_never_committed() -> None:
+@each
+def test_the_library_is_never_committed(package: NpmPackage) -> None:
     """It is in the package alone, with its licence."""
-    listed = subprocess.run(["git", "ls-files"], cwd=_ROOT, capture_output=True, text=True, check=True).stdout
-    assert not [line for line in listed.splitlines() if "uplot" in line.lower()]
-    assert "LICENSE" in FILES
+    command = ["git", "ls-files", package.place]
+    assert subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True).stdout == ""
+    assert "LICENSE" in package.files

@@ -1,0 +1,43 @@
+"""The guide: docs/partners.md as a page. It runs no script and loads nothing but its stylesheet."""
+
+import re
+from html import escape
+from importlib import resources
+from itertools import pairwise
+from string import Template
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+TITLE = "Population and housing forecasts"
+_NOT_IN_AN_ANCHOR = re.compile(r"[^\w\- ]")
+
+
+def render_guide() -> str:
+    """The page as HTML. Its headings have the anchors that code forges give them."""
+    pages = resources.files("service.http.documentation").joinpath("pages")
+    markdown = MarkdownIt("commonmark").enable("table")
+    markdown.add_render_rule("html_block", lambda *_: "")  # comments for those who edit the text
+    tokens = markdown.parse(pages.joinpath("partners.md").read_text(encoding="utf-8"))
+    sections = _anchored(tokens)
+    body = markdown.renderer.render(tokens[3:], markdown.options, {})  # without the title, which the template has
+    template = pages.joinpath("guide.html").read_text(encoding="utf-8")
+    contents = "\n".join(f'<li><a href="#{anchor}">{escape(text)}</a></li>' for anchor, text in sections)
+    return Template(template).substitute(title=TITLE, contents=contents, body=_scrollable(body))
+
+
+def _anchored(tokens: list[Token]) -> list[tuple[str, str]]:
+    """Gives each heading its anchor; returns anchor and text of the second level."""
+    sections = []
+    for opening, text in pairwise(tokens):
+        if opening.type == "heading_open":
+            anchor = _NOT_IN_AN_ANCHOR.sub("", text.content.lower()).replace(" ", "-")
+            opening.attrSet("id", anchor)
+            if opening.tag == "h2":
+                sections.append((anchor, text.content))
+    return sections
+
+
+def _scrollable(body: str) -> str:
+    """Lets those who have no mouse scroll what is wider than the screen."""
+    return body.replace("<pre>", '<pre tabindex="0">')

@@ -1,0 +1,59 @@
+"""Static files as they are served: from memory, with a validator, and compressed where a client accepts it."""
+
+import gzip
+from hashlib import sha256
+
+import msgspec
+
+from service.http.caching import accepts_gzip, matches
+from service.http.reply import Header, Reply
+
+_TYPES = {
+    "html": b"text/html; charset=utf-8",
+    "css": b"text/css; charset=utf-8",
+    "js": b"text/javascript; charset=utf-8",
+    "json": b"application/json",
+}
+# With the first, a browser believes the content type.
+_SAFE: tuple[Header, ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"vary", b"accept, accept-encoding"),
+)
+
+
+class StaticFile(msgspec.Struct, frozen=True):
+    """One file in memory; it lives as long as the application. Each coding has a validator of its own."""
+
+    content_type: bytes
+    body: bytes
+    gzipped: bytes
+    digest: bytes
+    headers: tuple[Header, ...]  # beside the content's own
+
+    def reply(self, headers: list[Header]) -> Reply:
+        """200 in the coding that a request with `headers` accepts, or 304 if it has these bytes."""
+        compressed = accepts_gzip(joined(headers, b"accept-encoding"))
+        etag = b'"%s%s"' % (self.digest, b"-gzip" if compressed else b"")
+        always = (*self.headers, (b"etag", etag))
+        if matches(joined(headers, b"if-none-match"), etag):
+            return Reply(304, always, b"", "not_modified")
+        coding = ((b"content-encoding", b"gzip"),) if compressed else ()
+        body = self.gzipped if compressed else self.body
+        return Reply(200, ((b"content-type", self.content_type), *coding, *always), body, "answered")
+
+
+def static_file(name: str, body: bytes, policy: bytes, cache_control: bytes = b"no-cache") -> StaticFile:
+    """The file called `name`, whose suffix tells its type. `policy` is its Content-Security-Policy."""
+    return StaticFile(
+        _TYPES.get(name.rpartition(".")[2], b"text/plain; charset=utf-8"),
+        body,
+        gzip.compress(body, mtime=0),
+        sha256(body).hexdigest()[:32].encode(),
+        ((b"content-security-policy", policy), (b"cache-control", cache_control), *_SAFE),
+    )
+
+
+def joined(headers: list[Header], name: bytes) -> bytes:
+    """The values of the header `name`, as one list."""
+    return b",".join(value for header, value in headers if header == name)

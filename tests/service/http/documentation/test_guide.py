@@ -1,0 +1,87 @@
+"""The guide is docs/partners.md, and what it shows works."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from service.http.documentation.guide import render_guide
+from service.http.errors import CODES
+from tests.support.markdown import ROOT, anchors, blocks, links
+from tests.support.served import Served
+
+GUIDE = ROOT / "docs" / "partners.md"
+
+_CONSOLE = [block for block in blocks(GUIDE, "console") if "export BASE" not in block]
+# curl ends with an error unless it is told not to: a sample that is answered by a 4xx is wrong
+_STRICT = 'set -eu; curl() { command curl --silent --show-error --fail "$@"; }\n'
+
+
+def run(command: list[str], to: Served) -> str:
+    """What `command` prints, with the variables that the guide tells to set."""
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "BASE": f"http://127.0.0.1:{to.port}", "KEY": to.key}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("block", _CONSOLE)
+def test_what_is_typed_into_a_shell_works(documented: Served, block: str) -> None:
+    """And prints what the guide says, where it says so."""
+    lines = block.splitlines()
+    typed = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    printed = run(["bash", "-c", _STRICT + "\n".join(typed)], documented)
+    assert printed
+    for line in lines:
+        assert line.startswith("$ ") or line in printed
+
+
+@pytest.mark.parametrize("block", blocks(GUIDE, "python"))
+def test_the_python_programs_work(documented: Served, block: str) -> None:
+    assert run([sys.executable, "-c", block], documented)
+
+
+@pytest.mark.skipif(
+    shutil.which("node") is None, reason="there is no node on the PATH (Debian: apt-get install nodejs)"
+)
+@pytest.mark.parametrize("block", blocks(GUIDE, "javascript"))
+def test_the_javascript_programs_work(documented: Served, block: str) -> None:
+    assert run(["node", "--input-type=module", "--eval", block], documented)
+
+
+def test_it_has_every_language_of_the_quick_start() -> None:
+    """So that none of the tests above is empty."""
+    assert _CONSOLE
+    assert blocks(GUIDE, "python")
+    assert blocks(GUIDE, "javascript")
+
+
+def test_every_heading_and_code_of_the_text_is_on_the_page() -> None:
+    """Headings with the anchors that links name; comments for editors are not shown."""
+    page = render_guide()
+    assert anchors(GUIDE) - {"for-partners"} == set(re.findall(r'<h\d id="([^"]+)"', page))
+    assert all(f"<code>{code}</code>" in page for code in CODES)
+    assert "a test compares" not in page
+
+
+def test_its_links_lead_to_the_page_itself_or_out(  # a partner has no other page of ours
+) -> None:
+    targets = [link for link in links(GUIDE) if not link.startswith("https://")]
+    assert {target.removeprefix("#") for target in targets} <= anchors(GUIDE)
+
+
+def test_the_contents_lead_to_every_section_once() -> None:
+    page = render_guide()
+    contents = page[page.index('class="contents"') : page.index("<main")]
+    sections = re.findall(r'<h2 id="([^"]+)"', page)
+    assert re.findall(r'href="#([^"]+)"', contents) == sections
+    assert max(Counter(sections).values()) == 1
+
+
+def test_it_runs_no_script() -> None:
+    page = render_guide()
+    assert "<script" not in page
+    assert "src=" not in page
