@@ -40,11 +40,13 @@ bench-chart: $(INSTALLED) ## the same, and keep the figures and the chart for th
 bench-peers: ## install the servers that bench compares with
 	@sh tests/bench/peers/install.sh .bench
 
-soak: $(INSTALLED) ## the long measurements: more rounds, growth, latency, clients that go away
+soak: $(INSTALLED) ## the long ones: more rounds, growth, latency, clients that go away, 10,000 requests made up from OpenAPI
 	@$(PY) -m tests.bench compare --rounds 20 --seconds 3
 	@$(PY) -m tests.bench growth
 	@$(PY) -m tests.bench openloop --rounds 10 --seconds 20
 	@$(PY) -m tests.bench cutoff
+	@$(PY) -m pip install --disable-pip-version-check --quiet --no-compile --constraint constraints.txt --editable '.[conformance]'
+	@CONFORMANCE_EXAMPLES=2500 $(PY) -m pytest -n 0 tests/conformance
 
 clean: ## remove everything that make created, including the demo's data
 	@rm -rf $(VENV) .bench .bench.json .forecast .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
