@@ -40,12 +40,12 @@ def rate_limited_headers(
     """For a 429 `rate_limited`."""
     window = standing.window if standing else 0
     policy = _policy(rate, quota if standing else None, window)
-    return (policy, *_refusal(b"rate", decision.retry_after))
+    return (policy, *_refusal(b"rate", min(decision.remaining, rate.requests), decision.retry_after))
 
 
 def quota_exhausted_headers(rate: Rate | None, quota: Quota, standing: QuotaState) -> tuple[Header, ...]:
     """For a 429 `quota_exhausted`."""
-    return (_policy(rate, quota, standing.window), *_refusal(b"quota", max(1, standing.resets_in)))
+    return (_policy(rate, quota, standing.window), *_refusal(b"quota", standing.remaining, max(1, standing.resets_in)))
 
 
 def _told(
@@ -68,8 +68,8 @@ def _told(
     return _policy(rate, quota, window), of_quota if left is None else b"%s, %s" % (left, of_quota)
 
 
-def _refusal(name: bytes, seconds: int) -> tuple[Header, Header]:
-    return (b"ratelimit", _item(name, 0, seconds)), (b"retry-after", b"%d" % seconds)
+def _refusal(name: bytes, left: int, seconds: int) -> tuple[Header, Header]:
+    return (b"ratelimit", _item(name, left, seconds)), (b"retry-after", b"%d" % seconds)
 
 
 def _item(name: bytes, remaining: int, seconds: int) -> bytes:

@@ -20,7 +20,7 @@ def allowed(rate: Rate, remaining: int) -> Decision:
     return Decision(True, remaining, -(-(remaining or 1) * rate.seconds // rate.requests), 0)
 
 
-def refused(seconds: float) -> Decision:
-    """Refuses the request; the next one may pass in `seconds`."""
+def refused(seconds: float, remaining: int = 0) -> Decision:
+    """Refuses the request; it may pass in `seconds`. `remaining`: as many could pass now, but it counts as more."""
     whole = max(1, ceil(seconds))
-    return Decision(False, 0, whole, whole)
+    return Decision(False, remaining, whole, whole)

@@ -42,7 +42,7 @@ class GcraDecision(msgspec.Struct, frozen=True):
 
     granted: int  # tokens
     remaining: int  # whole tokens left
-    retry_after: int  # microseconds until there is one more token; 0 if all that was wanted was granted
+    retry_after: int  # microseconds until there are as many as were needed; 0 if all that was wanted was granted
     bucket: Bucket
 
 
@@ -55,24 +55,26 @@ def pace_of(rate: Rate) -> Pace:
     return Pace(rate.requests // common, micros, max(1, min(rate.burst, _EXACT // micros)))
 
 
-def decide(bucket: Bucket | None, rate: Rate, now: int, wanted: int) -> GcraDecision:
-    """Grants as many of `wanted` tokens as there are at `now`, in microseconds.
+def decide(bucket: Bucket | None, rate: Rate, now: int, wanted: int, least: int = 1) -> GcraDecision:
+    """Grants as many of `wanted` tokens as there are at `now`, in microseconds; none if there are fewer than `least`.
 
     A TAT further ahead than the burst allows (the clock went back, the rate was raised, the burst was lowered, the
     record is damaged) counts as an empty bucket, which fills from now on. Without a bucket, it is full.
 
     Raises:
-        ValueError: if `wanted` is not positive.
+        ValueError: if `least` is not positive, or more than `wanted`.
     """
-    if wanted < 1:
+    if not 1 <= least <= wanted:
         raise ValueError("ask for at least 1 token")
     pace = pace_of(rate)
     horizon = pace.cost(pace.burst)
     owed = 0 if bucket is None else min(max(bucket.tat - now, 0), horizon)
     granted = min(wanted, _whole(pace, horizon - owed))
+    if granted < least:
+        granted = 0
     owed += pace.cost(granted)
     free = horizon - owed
-    retry_after = 0 if granted == wanted else max(pace.cost(1) - free, 1)
+    retry_after = 0 if granted == wanted else max(pace.cost(least) - free, 1)
     return GcraDecision(granted, _whole(pace, free), retry_after, Bucket(now + owed))
 
 

@@ -116,18 +116,18 @@ class Holding:
         if left != self.passed.remaining:
             self.passed = allowed(self.rate, left)
 
-    def spend(self, now: float) -> bool:
-        """Takes a token, if one is held whose life has not ended; returns whether it did."""
+    def spend(self, now: float, number: int = 1) -> bool:
+        """Takes `number` tokens, if so many are held whose life has not ended; returns whether it did."""
         if not self.tokens or now >= self.expires:
             self.tokens, self.expires, self._next_tokens = self._next_tokens, self._next_expires, 0
             self.renew_at = self.expires
             if now >= self.expires:
                 self.tokens = 0
             self._tell()
-        if not self.tokens:
+        if self.tokens < number:
             return False
-        self.tokens -= 1
-        self.spent += 1
+        self.tokens -= number
+        self.spent += number
         return True
 
     @property

@@ -82,9 +82,9 @@ class Known:
         """Makes it good for `left` requests; for how long does not change."""
         self.left = left
 
-    def spend(self) -> bool:
-        """Admits one request; returns whether more may follow before the store is asked."""
-        self.left -= 1
+    def spend(self, number: int = 1) -> bool:
+        """Admits `number` requests; returns whether more may follow before the store is asked."""
+        self.left -= number
         return self.left > 0
 
     def standing(self, quota: Quota, used: int, now: float) -> QuotaState:

@@ -5,8 +5,9 @@
 -- ARGV[2]  micros   / in ARGV[2] microseconds
 -- ARGV[3]  burst: tokens of a full bucket; burst * micros is below 2^52, so that every number here is exact
 -- ARGV[4]  wanted: tokens asked for, at least 1
+-- ARGV[5]  least: if there are fewer than this, none is granted; 1 to wanted
 --
--- Returns  {granted, remaining (whole tokens), retry_after (microseconds until one more; 0 if all were granted),
+-- Returns  {granted, remaining (whole tokens), retry_after (microseconds until there are least; 0 if all were granted),
 --           now (microseconds)}
 --
 -- A bucket that is no number, or of another type, is full; one that lies too far ahead is empty, and fills from now
@@ -17,6 +18,7 @@ local requests = tonumber(ARGV[1])
 local micros = tonumber(ARGV[2])
 local burst = tonumber(ARGV[3])
 local wanted = tonumber(ARGV[4])
+local least = tonumber(ARGV[5])
 
 local function cost(tokens)
     return math.ceil(tokens * micros / requests)
@@ -39,6 +41,9 @@ end
 local horizon = cost(burst)
 local owed = math.min(math.max(tat - now, 0), horizon)
 local granted = math.min(wanted, whole(horizon - owed))
+if granted < least then
+    granted = 0
+end
 local found = now + owed
 owed = owed + cost(granted)
 local free = horizon - owed
@@ -50,6 +55,6 @@ end
 
 local retry_after = 0
 if granted < wanted then
-    retry_after = math.max(cost(1) - free, 1)
+    retry_after = math.max(cost(least) - free, 1)
 end
 return {granted, whole(free), retry_after, now}

@@ -30,13 +30,14 @@ class Lease(msgspec.Struct, frozen=True):
 
     granted: int  # tokens
     remaining: int  # whole tokens left in the bucket
-    retry_after: int  # microseconds until there is one more token; 0 if all that was wanted was granted
+    retry_after: int  # microseconds until there are as many as were needed; 0 if all that was wanted was granted
 
 
 class _Call(msgspec.Struct):
     words: tuple[str | int, ...]
     rate: Rate
     wanted: int
+    least: int
     lease: "asyncio.Future[Lease]"
 
 
@@ -53,15 +54,15 @@ class LeaseStore:
         self._turn = OncePerTurn(self._send)
         self._commands: set[asyncio.Task[None]] = set()
 
-    async def lease(self, key_id: str, rate: Rate, wanted: int) -> Lease:
-        """Up to `wanted` (at least 1) tokens of the key.
+    async def lease(self, key_id: str, rate: Rate, wanted: int, least: int = 1) -> Lease:
+        """Up to `wanted` (at least 1) tokens of the key; none if there are fewer than `least`.
 
         Raises:
             StoreUnavailable: if Redis is away or refuses, or if its answer makes no sense.
         """
         pace = pace_of(rate)
-        words = (1, lease_name(key_id), pace.requests, pace.micros, pace.burst, wanted)
-        call = _Call(words, rate, wanted, asyncio.get_running_loop().create_future())
+        words = (1, lease_name(key_id), pace.requests, pace.micros, pace.burst, wanted, least)
+        call = _Call(words, rate, wanted, least, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
         self._turn.soon()
         return await call.lease
@@ -84,7 +85,7 @@ class LeaseStore:
         for call, reply in zip(calls, replies, strict=True):
             if call.lease.done():
                 continue
-            lease = _lease_of(reply, call.rate, call.wanted)
+            lease = _lease_of(reply, call)
             if lease is None:
                 why = (
                     reply
@@ -96,12 +97,13 @@ class LeaseStore:
                 call.lease.set_result(lease)
 
 
-def _lease_of(reply: Any, rate: Rate, wanted: int) -> Lease | None:
+def _lease_of(reply: Any, call: _Call) -> Lease | None:
     """None if the script cannot have replied so: the reply is damaged, or belongs to another call."""
     if not isinstance(reply, list) or len(reply) != 4 or any(type(number) is not int for number in reply):
         return None
     granted, remaining, retry_after, _ = reply
-    pace = pace_of(rate)
-    in_range = 0 <= granted <= wanted and 0 <= remaining <= pace.burst
-    waits = retry_after == 0 if granted == wanted else remaining == 0 and 0 < retry_after <= pace.cost(1)
+    pace = pace_of(call.rate)
+    in_range = (granted == 0 or call.least <= granted <= call.wanted) and 0 <= remaining <= pace.burst
+    lacks = remaining < call.least and 0 < retry_after <= pace.cost(call.least)
+    waits = retry_after == 0 if granted == call.wanted else lacks
     return Lease(granted, remaining, retry_after) if in_range and waits else None

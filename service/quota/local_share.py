@@ -28,8 +28,8 @@ class LocalShare:
         """The common bucket holds `remaining` tokens, after it paid what it could of the debt; no more is owed."""
         self._heard = remaining, now
 
-    def take(self, rate: Rate, workers: int, now: float) -> GcraDecision:
-        """One request at `now`."""
+    def take(self, rate: Rate, workers: int, now: float, number: int = 1) -> GcraDecision:
+        """`number` requests at `now`, together or not at all."""
         workers = max(1, workers)
         self._rate = _divided(rate, workers)
         if self._heard is not None:
@@ -37,7 +37,7 @@ class LocalShare:
             missing = max(0, self._rate.burst - -(-remaining // workers))
             self._paid = _micros(then) + pace_of(self._rate).cost(missing)
             self._bucket, self._heard = Bucket(self._paid), None
-        outcome = decide(self._bucket, self._rate, _micros(now), 1)
+        outcome = decide(self._bucket, self._rate, _micros(now), number, number)
         self._bucket = outcome.bucket
         return outcome
 

@@ -71,8 +71,8 @@ class QuotaGuard:
         known = self._known.get(key_id)
         return known is not None and known.state is not None and not (known.state.exhausted or known.state.warning)
 
-    def check(self, key_id: str, quota: Quota, now: float) -> QuotaState | None:
-        """The key's state at `now`, in seconds since 1970; unless it is exhausted, one request may go on.
+    def check(self, key_id: str, quota: Quota, now: float, number: int = 1) -> QuotaState | None:
+        """The key's state at `now`, in seconds since 1970; if `number` or more remain, so many requests may go on.
 
         None if what is known is too old or used up: `standing` asks the store. Needs a running loop.
         """
@@ -82,23 +82,25 @@ class QuotaGuard:
         if quota is not known.quota or not known.begins <= now < known.ends:
             self._adopt(key_id, known, quota, now)
         used = known.base + self._counters.billable(key_id, known.first, known.end)
-        if used < quota.requests:
-            if known.left <= 0 or not known.at <= now < known.until:
+        if used + number <= quota.requests:
+            if known.left < number or not known.at <= now < known.until:
                 return None
-            if not known.spend():
+            if not known.spend(number):
                 self._store_soon(key_id)
         return known.standing(quota, used, now)
 
-    async def standing(self, key_id: str, quota: Quota) -> QuotaState:
+    async def standing(self, key_id: str, quota: Quota, number: int = 1) -> QuotaState:
         """`check`, after asking the store if need be; never fails, and ends within WAIT_SECONDS."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + WAIT_SECONDS
-        while (state := self.check(key_id, quota, self._clock())) is None:
+        while (state := self.check(key_id, quota, self._clock(), number)) is None:
             await self.prime(key_id, deadline - loop.time())
+            known = self._remembered(key_id)
+            if number > 1:  # they may be more than the share of what is left, but not more than is left
+                known.limit(max(number, known.left))
             if loop.time() >= deadline:
                 # others who waited were first, again and again
-                known = self._remembered(key_id)
-                known.good(self._clock(), max(1, known.left))
+                known.good(self._clock(), max(number, known.left))
         return state
 
     async def prime(self, key_id: str, seconds: float = WAIT_SECONDS) -> None:

@@ -25,6 +25,7 @@ from typing import Protocol
 from service.base.tasks import hold_until_done
 from service.base.terms import Rate
 from service.quota.decision import Decision, allowed, refused
+from service.quota.gcra import pace_of
 from service.quota.holding import Holding
 from service.quota.lease_store import Lease
 from service.quota.recent import Recent
@@ -40,7 +41,7 @@ REMEMBERED_KEYS, REMEMBERED_SECONDS = 20_000, 600.0
 class Leases(Protocol):
     """Where tokens come from: `LeaseStore`."""
 
-    async def lease(self, key_id: str, rate: Rate, wanted: int) -> Lease:
+    async def lease(self, key_id: str, rate: Rate, wanted: int, least: int = 1) -> Lease:
         """Raises StoreUnavailable."""
         ...
 
@@ -106,6 +107,32 @@ class RateLimiter:
             return decision
         return await self._join(self._find(key_id, rate, self._clock()), key_id)
 
+    async def take_together(self, key_id: str, rate: Rate, number: int) -> Decision:
+        """The decision on `number` requests (at most the burst) that pass together or not at all. A refusal takes
+        nothing: not even the tokens that are there."""
+        now = self._clock()
+        holding = self._find(key_id, rate, now)
+        if holding.spend(now, number):
+            if holding.wants_renewal(now):
+                self._start(key_id, holding)
+            return holding.passed
+        decision = self._without_tokens(holding, now, number)
+        if decision is not None:
+            return decision
+        # a lease of its own: whoever waits for the next one may be fewer
+        wanted = min(number + holding.local.debt(now), pace_of(rate).burst)
+        try:
+            lease = await self._leases.lease(key_id, rate, wanted, wanted)
+        except StoreUnavailable as error:
+            log.debug("rate of %s: %s", key_id, error)
+            now = self._clock()
+            holding.part(now)
+            return self._locally(holding, now, number)
+        if not lease.granted:
+            return refused(lease.retry_after / 1_000_000, min(lease.remaining, number - 1))
+        holding.local.heard(lease.remaining, self._clock())
+        return allowed(rate, lease.remaining)
+
     async def stop(self) -> None:
         """Waits for the calls under way: none is cancelled half-way."""
         while self._flights:
@@ -127,16 +154,19 @@ class RateLimiter:
             holding.adopt(rate)
         return holding
 
-    def _without_tokens(self, holding: Holding, now: float) -> Decision | None:
+    def _without_tokens(self, holding: Holding, now: float, number: int = 1) -> Decision | None:
         if now < holding.local_until:
-            return self._locally(holding, now)
+            return self._locally(holding, now, number)
         if now < holding.denied_until:
-            return refused(holding.denied_until - now)
+            further = pace_of(holding.rate).cost(number - 1) / 1_000_000
+            return refused(holding.denied_until - now + further)
         return None
 
-    def _locally(self, holding: Holding, now: float) -> Decision:
-        outcome = holding.local.take(holding.rate, self._share(), now)
-        return allowed(holding.rate, outcome.remaining) if outcome.granted else refused(outcome.retry_after / 1_000_000)
+    def _locally(self, holding: Holding, now: float, number: int = 1) -> Decision:
+        outcome = holding.local.take(holding.rate, self._share(), now, number)
+        if outcome.granted:
+            return allowed(holding.rate, outcome.remaining)
+        return refused(outcome.retry_after / 1_000_000, outcome.remaining)
 
     def _start(self, key_id: str, holding: Holding) -> None:
         flight = asyncio.create_task(self._renew(key_id, holding), name="lease")

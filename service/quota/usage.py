@@ -67,8 +67,8 @@ class Tally:
         self.n = 0
         self.closed = False
 
-    def add(self) -> None:
-        self.n += 1
+    def add(self, number: int = 1) -> None:
+        self.n += number
 
     def close(self) -> int:
         """Ends counting; returns the final count."""
@@ -102,8 +102,8 @@ class UsageCounters:
         numbered = sum(n for held in (self._sent, self._spooled) for batch in held.values() for *_, n in batch.cells)
         return numbered + sum(tally.n for cells in self._open.values() for tally in cells.values())
 
-    def count(self, key_id: str, area: str, outcome: UsageOutcome) -> Tally:
-        """Counts one request that has ended. The tally counts further ones of its kind."""
+    def count(self, key_id: str, area: str, outcome: UsageOutcome, number: int = 1) -> Tally:
+        """Counts a request that has ended and counts as `number`. The tally counts further ones of its kind."""
         cells = self._open.get(key_id)
         if cells is None:
             cells = self._open[key_id] = {}
@@ -111,7 +111,7 @@ class UsageCounters:
         tally = cells.get((day, area, outcome))
         if tally is None:
             tally = cells[day, area, outcome] = Tally()
-        tally.add()
+        tally.add(number)
         return tally
 
     def to_send(self) -> list[tuple[str, Batch]]:

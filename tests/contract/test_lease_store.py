@@ -27,9 +27,11 @@ rates = st.builds(
     st.sampled_from([1, 60, 3600]),
     st.integers(1, 300) | st.integers(1, 10**9),
 )
-# microseconds that pass, the rate that is asked for, tokens wanted
+# microseconds that pass, the rate that is asked for, tokens wanted, whether all or none
 steps = st.lists(
-    st.tuples(st.integers(0, 10**4) | st.integers(0, 10**10), rates, st.integers(1, 500)), min_size=1, max_size=12
+    st.tuples(st.integers(0, 10**4) | st.integers(0, 10**10), rates, st.integers(1, 500), st.booleans()),
+    min_size=1,
+    max_size=12,
 )
 
 
@@ -53,7 +55,7 @@ def blocking(backend: Backend) -> BlockingRedis:
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=steps, same=st.booleans(), ahead=st.none() | st.integers(-(10**9), 10**15))
 def test_the_script_decides_as_gcra_does(
-    backend: Backend, steps: list[tuple[int, Rate, int]], same: bool, ahead: int | None
+    backend: Backend, steps: list[tuple[int, Rate, int, bool]], same: bool, ahead: int | None
 ) -> None:
     """Number for number: also with rates that change, and from a record that lies anywhere."""
     with blocking(backend) as client:
@@ -64,14 +66,15 @@ def test_the_script_decides_as_gcra_does(
             seconds, micros = client.time()
             bucket = Bucket(seconds * 1_000_000 + micros + ahead)
             client.set(NAME, bucket.tat)
-        for passed, any_rate, wanted in steps:
+        for passed, any_rate, wanted, together in steps:
             rate = steps[0][1] if same else any_rate
             if bucket is not None:  # time passes: what was granted lies further back
                 bucket = Bucket(max(0, bucket.tat - passed))
                 client.set(NAME, bucket.tat, xx=True)
             pace = pace_of(rate)
-            *reply, now = script(keys=[NAME], args=[pace.requests, pace.micros, pace.burst, wanted])
-            outcome = decide(bucket, rate, now, wanted)
+            least = wanted if together else 1
+            *reply, now = script(keys=[NAME], args=[pace.requests, pace.micros, pace.burst, wanted, least])
+            outcome = decide(bucket, rate, now, wanted, least)
             assert reply == [outcome.granted, outcome.remaining, outcome.retry_after]
             bucket = outcome.bucket
             stored = client.get(NAME)

@@ -28,13 +28,13 @@ class FakeLeases:
         self.defect: Exception | None = None
         self._held: list[tuple[float, asyncio.Future[None]]] = []
 
-    async def lease(self, key_id: str, rate: Rate, wanted: int) -> Lease:
+    async def lease(self, key_id: str, rate: Rate, wanted: int, least: int = 1) -> Lease:
         self.calls.append((key_id, wanted))
         if self.defect is not None:
             raise self.defect
         if self.away:
             raise StoreUnavailable("the leases are away")
-        outcome = decide(self.buckets.get(key_id), rate, int(self.clock() * 1_000_000), wanted)
+        outcome = decide(self.buckets.get(key_id), rate, int(self.clock() * 1_000_000), wanted, least)
         self.buckets[key_id] = outcome.bucket
         self.granted += outcome.granted
         if self.delay or self.holding:

@@ -135,3 +135,20 @@ def test_nothing_cannot_be_asked_for(wanted: int) -> None:
     """It would be granted for ever."""
     with pytest.raises(ValueError, match="at least 1"):
         decide(None, Rate(1, 1, 1), NOW, wanted)
+
+
+@given(rates, st.integers(0, 1000), st.integers(2, 100))
+def test_all_or_nothing(rate: Rate, spent: int, wanted: int) -> None:
+    """Fewer than wanted grant none and cost nothing; so many are there at the moment that is named, and not before."""
+    pace = pace_of(rate)
+    if wanted > pace.burst:
+        return
+    full = decide(None, rate, NOW, min(max(1, spent), pace.burst))
+    outcome = decide(full.bucket, rate, NOW, wanted, wanted)
+    if full.remaining >= wanted:
+        assert outcome.granted == wanted
+        return
+    assert (outcome.granted, outcome.bucket) == (0, full.bucket)
+    later = NOW + outcome.retry_after
+    assert decide(outcome.bucket, rate, later - 1, wanted, wanted).granted == 0
+    assert decide(outcome.bucket, rate, later, wanted, wanted).granted == wanted

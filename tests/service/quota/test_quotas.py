@@ -270,3 +270,21 @@ async def test_memory_for_totals_is_bounded(usage: UsageWorker, monkeypatch: pyt
         await usage.quotas.prime(key_id)
     known = [usage.quotas.check(key_id, MANY, usage.clock.now) is not None for key_id in "abcd"]
     assert known == [False, True, True, True]
+
+
+async def test_requests_that_go_together_need_as_many_left(usage: UsageWorker) -> None:
+    """More than the share that passes without a question, but not more than is left."""
+    assert (await usage.quotas.standing("a", DAILY, 8)).remaining == 10
+    count(usage, 8)
+    assert (await usage.quotas.standing("a", DAILY, 3)).remaining == 2
+    assert (await usage.quotas.standing("a", DAILY, 2)).remaining == 2
+    count(usage, 2)
+    assert (await usage.quotas.standing("a", DAILY, 2)).exhausted
+
+
+async def test_requests_that_go_together_are_taken_from_what_needs_no_question(usage: UsageWorker) -> None:
+    await state(usage, MANY)
+    calls = usage.redis.calls
+    left = usage.quotas.known("a").left
+    assert usage.quotas.check("a", MANY, usage.clock.now, 100) is not None
+    assert (usage.redis.calls, usage.quotas.known("a").left) == (calls, left - 100)

@@ -6,7 +6,7 @@ import pytest
 
 from service.base.terms import Rate
 from service.quota.decision import Decision
-from service.quota.holding import LIFE_SECONDS, LOCAL_SECONDS
+from service.quota.holding import FIRST_LOCAL_SECONDS, LIFE_SECONDS, LOCAL_SECONDS
 from service.quota.rates import REMEMBERED_KEYS
 from tests.support.leasing import OneWorker
 
@@ -304,3 +304,49 @@ async def test_stopping_waits_for_the_call_under_way(worker: OneWorker) -> None:
     worker.leases.let_go()
     await stopping
     assert (await waiting).allowed
+
+
+async def test_requests_that_go_together_pass_as_a_whole_or_not_at_all(worker: OneWorker) -> None:
+    """A refusal takes nothing, and says what is left and when all of them may pass."""
+    assert (await worker.limiter.take_together("k", SLOW, 7)).remaining == 3
+    assert await worker.limiter.take_together("k", SLOW, 5) == Decision(False, 3, 1, 1)
+    assert await worker.take(SLOW, 4) == 3
+    worker.clock.now += 1
+    assert (await worker.limiter.take_together("k", SLOW, 10)).allowed
+
+
+async def test_a_refusal_of_one_holds_for_several(worker: OneWorker) -> None:
+    """Without a call, and until there are enough for all of them."""
+    assert await worker.take(SLOW, 11) == 10
+    calls = len(worker.leases.calls)
+    assert await worker.limiter.take_together("k", SLOW, 9) == Decision(False, 0, 1, 1)
+    assert len(worker.leases.calls) == calls
+
+
+async def test_tokens_that_are_held_serve_several_at_once(worker: OneWorker) -> None:
+    await worker.drive(FAST, 400, 1)
+    holding = worker.limiter.holding("k")
+    assert holding is not None
+    while holding.tokens < 3:
+        worker.clock.now += 1 / 400
+        await worker.take(FAST)
+    calls, before = len(worker.leases.calls), holding.tokens
+    assert (await worker.limiter.take_together("k", FAST, 2)).allowed
+    assert (len(worker.leases.calls), holding.tokens) == (calls, before - 2)
+
+
+async def test_several_at_once_get_this_worker_s_share_while_redis_is_away(worker: OneWorker) -> None:
+    """Again as a whole or not at all."""
+    worker.leases.away = True
+    assert not (await worker.limiter.take_together("k", FAST, 26)).allowed
+    assert (await worker.limiter.take_together("k", FAST, 25)).allowed
+    assert not (await worker.limiter.take_together("k", FAST, 2)).allowed
+
+
+async def test_what_was_granted_without_redis_is_paid_with_the_next_that_go_together(worker: OneWorker) -> None:
+    worker.leases.away = True
+    assert (await worker.limiter.take_together("k", SLOW, 2)).allowed
+    worker.leases.away = False
+    worker.clock.now += FIRST_LOCAL_SECONDS
+    await worker.limiter.take_together("k", SLOW, 3)
+    assert worker.leases.calls[-1] == ("k", 4)  # most of one of the two is refilled
