@@ -6,7 +6,8 @@ key too.
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from service.base.masking import masked, masked_query
@@ -20,7 +21,7 @@ from service.edge.requests.sightings import shortened
 from service.edge.requests.watch import PID, RequestWatch, stamp
 from service.http.errors import of_exception, problem
 from service.http.head import SCOPE_KEY, RequestHead, read_head, valid_host
-from service.http.reply import KEPT, OUTCOME, SOURCE, Reply, Send, Source
+from service.http.reply import COUNTED, KEPT, OUTCOME, SOURCE, Counted, Reply, Send, Source
 from service.keys.verdict import Accepted
 from service.keys.verifier import KeyVerifier
 
@@ -35,7 +36,8 @@ class Gate:
     """The ASGI application that a worker serves, and owns.
 
     `routes` maps each path to the area that it is counted under; `offers` tells whether the current release has that
-    area. `admission` limits and counts what keys ask for. `hot` answers hot requests before they come here. `public`
+    area. `weights` are of paths that are asked for several things at once: as how many requests a query string counts.
+    `admission` limits and counts what keys ask for. `hot` answers hot requests before they come here. `public`
     paths (the documentation page) need no key. `watch` looks at every request. Setting `draining`
     makes every answer the last of its connection.
     """
@@ -49,6 +51,7 @@ class Gate:
         watch: RequestWatch,
         *,
         admission: Admission | None = None,
+        weights: Mapping[str, Callable[[bytes], int]] = MappingProxyType({}),
         hot: HotAnswers | None = None,
         offers: Callable[[str], bool] = lambda _: True,
         public: tuple[str, ...] = (),
@@ -61,6 +64,7 @@ class Gate:
         self._routes = routes
         self._verifier = verifier
         self._admission = admission
+        self._weights = weights
         self.hot = hot
         self._offers = offers
         self._public = public
@@ -103,7 +107,9 @@ class Gate:
         if scope["method"] not in _METHODS:
             return problem("method_not_allowed", head.request_id)
         if self._admission is not None and head.key is not None:
-            return await self._admission.refusal(head, head.key, self._routes[path])
+            weigh = self._weights.get(path)
+            number = weigh(scope["query_string"]) if weigh is not None else 1
+            return await self._admission.refusal(head, head.key, self._routes[path], number)
         return None
 
     async def _key_refusal(self, head: RequestHead) -> Reply | None:
@@ -145,14 +151,22 @@ class Gate:
         return reply
 
     def finished(
-        self, scope: Any, head: RequestHead, area: str, status: int, outcome: str, source: Source | None
+        self,
+        scope: Any,
+        head: RequestHead,
+        area: str,
+        status: int,
+        outcome: str,
+        source: Source | None,
+        counted: tuple[Counted, ...],
     ) -> None:
         seconds = time.perf_counter() - head.started
         self.telemetry.count(REQUESTS, area, str(status), outcome)
-        if source is not None:
-            self.telemetry.count(ANSWERS, area, source.tier, source.release, ROUTED)
-        if self._admission is not None and head.key is not None:
-            self._admission.count(head.key, area, status, outcome)
+        for one in counted or (Counted(1, status, outcome, source.tier if source is not None else None),):
+            if source is not None and one.tier is not None:
+                self.telemetry.count(ANSWERS, area, one.tier, source.release, ROUTED, amount=one.number)
+            if self._admission is not None and head.key is not None:
+                self._admission.count(head.key, area, one.status, one.outcome, one.number)
         self.telemetry.observe(REQUEST_SECONDS, seconds, area)
         self._watch.look(_line(scope, head, area, status, outcome, source, seconds), seconds, head.trace)
 
@@ -170,6 +184,7 @@ class _Answer:
         self._status = 0
         self._outcome = "answered"
         self._source: Source | None = None
+        self._counted: tuple[Counted, ...] = ()
 
     async def __call__(self, message: Any) -> None:
         if message["type"] == "http.response.start":
@@ -177,7 +192,7 @@ class _Answer:
             self._status = message["status"]
             self._outcome = message.pop(OUTCOME, self._outcome)
             kept, source = message.pop(KEPT, None), message.pop(SOURCE, None)
-            self._source = source
+            self._source, self._counted = source, message.pop(COUNTED, ())
             if kept is not None and self._gate.hot is not None and self._scope["method"] == "GET":
                 self._gate.hot.remember(_target(self._scope), self._area, kept, source.query)
             headers = message["headers"]
@@ -189,7 +204,9 @@ class _Answer:
             return
         await self._send(message)
         if not message.get("more_body", False):
-            self._gate.finished(self._scope, self._head, self._area, self._status, self._outcome, self._source)
+            self._gate.finished(
+                self._scope, self._head, self._area, self._status, self._outcome, self._source, self._counted
+            )
 
 
 def _syntax(scope: Any, head: RequestHead) -> tuple[str, str | None] | None:

@@ -1,14 +1,15 @@
 """How every data area answers: from the current release through the cache; and, if so set, from the previous release
 when look-ups in the current one fail."""
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
-from service.cache.key import cache_key
+from service.cache.key import CacheKey, cache_key
 from service.cache.read_through import Fetched, Fill, ReadThrough
 from service.http.caching import CachePolicy
 from service.http.errors import ApiError
@@ -23,6 +24,9 @@ log = logging.getLogger("forecast.http")
 
 # How long a failure is shown. Only look-ups that no longer fail tell that a file is whole again.
 _PROBLEM_SECONDS = 30.0
+# Batches of a worker that look up at once, and how long others wait for their turn: each may bring a hundred look-ups,
+# and the warehouse's queue is to have room for requests of one.
+_BATCHES_AT_ONCE, _TURN_SECONDS = 2, 1.0
 # Error codes of a release that does not have what was asked for.
 _LACKING = ("no_matching_records", "not_found")
 NOTHING_PUBLISHED = "No data has been published yet. Try again as Retry-After says."
@@ -37,6 +41,7 @@ class ResolvedRequest(msgspec.Struct, frozen=True):
 
 
 Ask = Callable[[OpenRelease], ResolvedRequest]
+T = TypeVar("T")
 
 
 class Answers:
@@ -62,6 +67,7 @@ class Answers:
         self._cache = cache
         self._lookups = lookups
         self._fall_back = fall_back
+        self._turns = asyncio.Semaphore(_BATCHES_AT_ONCE)
         self._problem = ""
         self._problem_until = 0.0  # monotonic seconds
 
@@ -76,28 +82,94 @@ class Answers:
         Raises:
             ApiError: whatever `ask` raises; 503 before the first release, and if the look-up fails.
         """
+
+        async def fetch(release: OpenRelease) -> tuple[ResolvedRequest, CacheKey, Fetched]:
+            asked = ask(release)
+            key = cache_key(release.id, area, asked.query)
+            return asked, key, await self._cache.get(key, asked.fill)
+
+        (asked, key, fetched), release, age = await self.in_one_release(fetch)
+        if age is None:
+            self._count(fetched)
+            reply = self.policy.answer(head_of(scope), fetched, release.id, asked.outcome, key)
+            source = Source(fetched.tier, release.id, asked.query)
+        else:
+            reply = self.policy.stale_answer(head_of(scope), fetched, release.id, asked.outcome, age)
+            source = Source("previous", release.id, asked.query)
+        return msgspec.structs.replace(reply, source=source)
+
+    async def in_one_release(self, make: Callable[[OpenRelease], Awaitable[T]]) -> tuple[T, OpenRelease, int | None]:
+        """What `make` makes of the current release; or, where that fails and another may answer, of the previous one.
+        With the release, and the seconds since a previous one stopped being current.
+
+        Raises:
+            ApiError: whatever `make` raises; 503 before the first release, and if it raises LookupFailure.
+        """
         release, stands_in_since = self._follower.current, self._follower.stands_in_since
         if release is None:
             raise ApiError("unavailable", NOTHING_PUBLISHED)
         if stands_in_since is not None:
-            return await self._from_before(area, scope, ask, PreviousRelease(release, stands_in_since))
-        asked = ask(release)
-        key = cache_key(release.id, area, asked.query)
+            return await self._from_before(make, PreviousRelease(release, stands_in_since))
         try:
-            fetched = await self._cache.get(key, asked.fill)
+            return await make(release), release, None
         except LookupFailure as error:
-            self._lookups.failed(error)
-            # a second look-up would keep a busy or slow engine even longer
-            if isinstance(error, LookupBusy | LookupTimeout):
-                raise ApiError("unavailable") from error
-            self._fails(release, error)
+            self._failed(release, error)
             before = self._follower.previous
-            if not self._fall_back or before is None:
+            # a second look-up would keep a busy or slow engine even longer
+            if not self._fall_back or before is None or isinstance(error, LookupBusy | LookupTimeout):
                 raise ApiError("unavailable") from error
-            return await self._from_before(area, scope, ask, before)
-        self._count(fetched)
-        reply = self.policy.answer(head_of(scope), fetched, release.id, asked.outcome, key)
-        return msgspec.structs.replace(reply, source=Source(fetched.tier, release.id, asked.query))
+        return await self._from_before(make, before)
+
+    async def fetch_all(
+        self, release: OpenRelease, area: str, asked: Sequence[ResolvedRequest]
+    ) -> dict[str, Fetched | LookupFailure]:
+        """The entries of several requests, by canonical query: what is not near is asked for at once, so that look-ups
+        share commands and statements. One that fails spoils no other.
+
+        Raises:
+            LookupFailure: if all failed.
+        """
+        fills = {one.query: (cache_key(release.id, area, one.query), one.fill) for one in asked}
+        found: dict[str, Fetched | LookupFailure] = {}
+        for query, (key, _) in fills.items():
+            near = self._cache.near.get(key.digest)
+            if near is not None:
+                found[query] = Fetched(near.entry, "near", bypassed=False)
+        missing = [query for query in fills if query not in found]
+        if missing:
+            found |= await self._look_up(release, {query: fills[query] for query in missing})
+        failures = [one for one in found.values() if isinstance(one, LookupFailure)]
+        if failures and len(failures) == len(found):
+            raise failures[0]
+        return found
+
+    async def _look_up(
+        self, release: OpenRelease, fills: Mapping[str, tuple[CacheKey, Fill]]
+    ) -> dict[str, Fetched | LookupFailure]:
+        try:
+            async with asyncio.timeout(_TURN_SECONDS):
+                await self._turns.acquire()
+        except TimeoutError:
+            return dict.fromkeys(fills, LookupBusy("other batches look up"))
+        try:
+            results = await asyncio.gather(*(self._cache.get(*fill) for fill in fills.values()), return_exceptions=True)
+        finally:
+            self._turns.release()
+        found: dict[str, Fetched | LookupFailure] = {}
+        for query, result in zip(fills, results, strict=True):
+            if isinstance(result, LookupFailure):
+                self._failed(release, result)
+            elif isinstance(result, BaseException):
+                raise result
+            elif release is self._follower.current and self._follower.stands_in_since is None:
+                self._count(result)
+            found[query] = result
+        return found
+
+    def _failed(self, release: OpenRelease, error: LookupFailure) -> None:
+        self._lookups.failed(error)
+        if not isinstance(error, LookupBusy | LookupTimeout):
+            self._fails(release, error)
 
     def _fails(self, release: OpenRelease, error: LookupFailure) -> None:
         if release is not self._follower.current:
@@ -113,10 +185,11 @@ class Answers:
         elif fetched.tier == "shared":
             self._lookups.answered()
 
-    async def _from_before(self, area: str, scope: Any, ask: Ask, before: PreviousRelease) -> Reply:
+    async def _from_before(
+        self, make: Callable[[OpenRelease], Awaitable[T]], before: PreviousRelease
+    ) -> tuple[T, OpenRelease, int]:
         try:
-            asked = ask(before.release)
-            fetched = await self._cache.get(cache_key(before.release.id, area, asked.query), asked.fill)
+            made = await make(before.release)
         except LookupFailure as error:
             self._lookups.failed(error)
             raise ApiError("unavailable") from error
@@ -126,6 +199,4 @@ class Answers:
             # the current release may have it: nobody is told that there is none
             raise ApiError("unavailable") from error
         self._lookups.answered()
-        age = max(1, round(time.monotonic() - before.since))
-        reply = self.policy.stale_answer(head_of(scope), fetched, before.release.id, asked.outcome, age)
-        return msgspec.structs.replace(reply, source=Source("previous", before.release.id, asked.query))
+        return made, before.release, max(1, round(time.monotonic() - before.since))

@@ -1,4 +1,4 @@
-"""What a data area is to partners: its path, its route, its part of the description. areas.py lists them."""
+"""What a data area is to partners: its endpoints, their routes, its part of the description. areas.py lists them."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -11,6 +11,7 @@ from litestar.types import Receive, Scope, Send
 
 from service.http.answering import Answers, ResolvedRequest
 from service.http.errors import ApiError
+from service.http.reply import Reply
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease
 from warehouse.lookup.engine import Engine
@@ -19,28 +20,43 @@ from warehouse.places.keyset import KeySet, NoMatch, OtherCity, UnknownCity, Unk
 LOCATION_FORMS = (("zip_code",), ("city_name", "state_code"))
 
 
-class AreaDescription(msgspec.Struct, frozen=True):
-    """One data area: its name and where it is asked."""
+# Errors of a query, beside those that every request can end with.
+QUERY_ERRORS = ("missing_parameter", "invalid_parameter", "duplicate_parameter", "no_matching_records")
 
-    name: str
+
+class EndpointDescription(msgspec.Struct, frozen=True):
+    """One path of a data area, and how it is asked."""
+
     path: str
     description: str
     query_forms: tuple[tuple[str, ...], ...]
 
 
+class AreaDescription(msgspec.Struct, frozen=True):
+    """One data area: its name, where it is asked, and all its endpoints, the same one first."""
+
+    name: str
+    path: str
+    description: str
+    query_forms: tuple[tuple[str, ...], ...]
+    endpoints: tuple[EndpointDescription, ...]
+
+
 class Parameter(msgspec.Struct, frozen=True):
-    """A query parameter that an area has beside those of the location; `schema` is JSON Schema."""
+    """A query parameter that an endpoint has beside those of the location; `schema` is JSON Schema."""
 
     name: str
     description: str
     schema: dict[str, Any]
     example: Any
+    required: bool = False
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """What the OpenAPI description says of an area's GET. `errors` are codes beside those that every area has.
+    """What the OpenAPI description says of an endpoint's GET. `errors` are codes beside `query_errors`.
 
-    `asked` are a ZIP code, a city in it, and its state, that the example of `parameters` fit.
+    `by_location`: it takes ZIP code, city and state. `asked` are a ZIP code, a city in it, and its state, that the
+    example of `parameters` fit.
     """
 
     id: str
@@ -49,7 +65,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     matched: str
     examples: dict[str, Any]
     asked: tuple[str, str, str] = ("36436", "Dickinson", "AL")
+    by_location: bool = True
     parameters: tuple[Parameter, ...] = ()
+    query_errors: tuple[str, ...] = QUERY_ERRORS
     errors: tuple[str, ...] = ()
 
 
@@ -62,48 +80,106 @@ class Resolved(msgspec.Struct, frozen=True):
     outcome: str = "answered"
 
 
+class Nothing(msgspec.Struct, frozen=True):
+    """Nothing matches; `detail` says why, and what would."""
+
+    detail: str
+
+
 # Reads a raw query string. Raises ApiError (400).
-Resolve = Callable[[KeySet, bytes, Cursors], Resolved | NoMatch]
+Resolve = Callable[[KeySet, bytes, Cursors], Resolved | NoMatch | Nothing]
 
 
-class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):
-    """A data area as partners meet it. `name` is the warehouse's name of it.
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """How an endpoint answers that is asked for several things at once, each as if it were asked for alone.
 
-    `nothing` says what there is not, in a ZIP code and in a city, with `{}` for where.
+    `weigh` reads from a raw query string as how many requests it counts, at least 1; `answer` gets an ASGI scope.
     """
 
-    name: str
+    weigh: Callable[[bytes], int]
+    answer: Callable[[Answers, Any], Awaitable[Reply]]
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One path of a data area."""
+
     path: str
     description: str
     operation: Operation
-    resolve: Resolve
-    nothing: tuple[str, str]
+    resolve: Resolve | Batch
     query_forms: tuple[tuple[str, ...], ...] = LOCATION_FORMS
 
     @property
+    def listed(self) -> EndpointDescription:
+        return EndpointDescription(self.path, self.description, self.query_forms)
+
+    @property
+    def has_pages(self) -> bool:
+        return any(parameter.name == "cursor" for parameter in self.operation.parameters)
+
+
+class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):
+    """A data area as partners meet it: what is entitled, counted and limited together. `name` is the warehouse's name
+    of it.
+
+    The first of its endpoints takes the location forms. `nothing` says what there is not, in a ZIP code and in a city,
+    with `{}` for where.
+    """
+
+    name: str
+    endpoints: tuple[Endpoint, ...]
+    nothing: tuple[str, str]
+
+    @property
+    def path(self) -> str:
+        return self.endpoints[0].path
+
+    @property
     def listed(self) -> AreaDescription:
-        return AreaDescription(self.name, self.path, self.description, self.query_forms)
+        first, all_of_them = self.endpoints[0].listed, tuple(endpoint.listed for endpoint in self.endpoints)
+        return AreaDescription(self.name, first.path, first.description, first.query_forms, all_of_them)
 
 
-def route_of(area: PartnerArea, answers: Answers) -> ASGIRouteHandler:
-    """The area's GET. Plain ASGI: the framework's own parameters and responses would take longer than the answer."""
+def routes_of(area: PartnerArea, answers: Answers) -> list[ASGIRouteHandler]:
+    """The area's GETs. Plain ASGI: the framework's own parameters and responses would take longer than the answer."""
+    return [_route(area, endpoint, answers) for endpoint in area.endpoints]
 
-    @asgi(area.path, copy_scope=False)
+
+def _route(area: PartnerArea, endpoint: Endpoint, answers: Answers) -> ASGIRouteHandler:
+    resolve = endpoint.resolve
+
+    @asgi(endpoint.path, copy_scope=False)
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        def ask(release: OpenRelease) -> ResolvedRequest:
-            keys = release.keys.get(area.name)
-            if keys is None:
-                raise ApiError("not_found")
-            found = area.resolve(keys, scope["query_string"], answers.cursors)
-            if not isinstance(found, Resolved):
-                headers = answers.policy.headers(release.id)
-                raise ApiError("no_matching_records", explain_no_match(found, *area.nothing), headers=headers)
-            return ResolvedRequest(found.query, partial(found.look_up, release.engine), found.outcome)
-
-        reply = await answers.answer(area.name, scope, ask)
+        if isinstance(resolve, Batch):
+            reply = await resolve.answer(answers, scope)
+        else:
+            reply = await answers.answer(area.name, scope, partial(_ask, area, resolve, answers, scope["query_string"]))
         await reply(scope, receive, send)
 
     return answer
+
+
+def _ask(
+    area: PartnerArea, resolve: Resolve, answers: Answers, query_string: bytes, release: OpenRelease
+) -> ResolvedRequest:
+    found = resolve(keys_of(release, area.name), query_string, answers.cursors)
+    if not isinstance(found, Resolved):
+        headers = answers.policy.headers(release.id)
+        raise ApiError("no_matching_records", explain_miss(area, found), headers=headers)
+    return ResolvedRequest(found.query, partial(found.look_up, release.engine), found.outcome)
+
+
+def keys_of(release: OpenRelease, area: str) -> KeySet:
+    """The area's key set. Raises ApiError (404) if the release lacks the area."""
+    keys = release.keys.get(area)
+    if keys is None:
+        raise ApiError("not_found")
+    return keys
+
+
+def explain_miss(area: PartnerArea, miss: NoMatch | Nothing) -> str:
+    """Why nothing matches in `area`, and what would."""
+    return miss.detail if isinstance(miss, Nothing) else explain_no_match(miss, *area.nothing)
 
 
 def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:

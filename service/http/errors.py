@@ -16,6 +16,7 @@ CODES: dict[str, tuple[int, str]] = {
     "missing_parameter": (400, "Give zip_code, or city_name and state_code."),
     "invalid_parameter": (400, "A parameter's value is not valid. Correct it and try again."),
     "duplicate_parameter": (400, "A parameter was given twice. Give it once."),
+    "unknown_parameter": (400, "A parameter is not known here. Correct its name, or leave it out."),
     "invalid_cursor": (
         400,
         "The cursor belongs to another query or was changed. Send next_cursor as it came, or none.",

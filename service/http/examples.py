@@ -2,8 +2,18 @@
 
 from typing import Any
 
+from service.http.area import Endpoint
 from service.http.areas import AREAS
 from service.http.errors import CODES, title_of
+
+
+def _endpoint(endpoint: Endpoint) -> dict[str, Any]:
+    return {
+        "path": endpoint.path,
+        "description": endpoint.description,
+        "query_forms": [list(form) for form in endpoint.query_forms],
+    }
+
 
 INDEX: dict[str, Any] = {
     "version": "v1",
@@ -16,9 +26,8 @@ INDEX: dict[str, Any] = {
     "areas": [
         {
             "name": area.name,
-            "path": area.path,
-            "description": area.description,
-            "query_forms": [list(form) for form in area.query_forms],
+            **_endpoint(area.endpoints[0]),
+            "endpoints": [_endpoint(endpoint) for endpoint in area.endpoints],
         }
         for area in AREAS
     ],

@@ -1,10 +1,12 @@
-"""GET /v1/population-housing-forecast."""
+"""GET /v1/population-housing-forecast, and the area that it and its batch and regions are."""
 
 from functools import partial
-from typing import Any
 
 from service.cache.key import cache_key
-from service.http.area import Operation, PartnerArea, Resolved
+from service.http.area import Endpoint, Operation, PartnerArea, Resolved
+from service.http.forecast_batch import BATCH
+from service.http.forecast_examples import EXAMPLE, EXAMPLE_WITHOUT_FIGURES
+from service.http.forecast_regions import BY_COUNTY, BY_STATE
 from service.http.lookups import SampleLookup
 from service.http.query import parse_location
 from warehouse.areas import forecast
@@ -36,52 +38,7 @@ def samples(release: OpenRelease, most: int) -> list[SampleLookup]:
     ]
 
 
-EXAMPLE: dict[str, Any] = {
-    "total_results": 1,
-    "zip_codes": [
-        {
-            "location": {
-                "zip_code": "36436",
-                "county_name": "Clarke County",
-                "county_fips_code": "01025",
-                "city": "Dickinson, AL",
-                "state_code": "AL",
-                "latitude": 31.7061,
-                "longitude": -87.9999,
-            },
-            "population": [{"year": 2023, "tot_population": 783}],
-            "housing": {
-                "tot_home_available_2020": 216,
-                "tot_home_available_2021": 333,
-                "tot_home_available_2022": 334,
-                "tot_home_available_2023": 281,
-                "est_total_home_demand_2030": 467,
-            },
-        }
-    ],
-}
-
-EXAMPLE_WITHOUT_FIGURES: dict[str, Any] = {
-    "total_results": 1,
-    "zip_codes": [
-        {
-            "location": {
-                "zip_code": "09001",
-                "county_name": None,
-                "county_fips_code": None,
-                "city": "APO, AE",
-                "state_code": "AE",
-                "latitude": None,
-                "longitude": None,
-            },
-            "population": [],
-            "housing": dict.fromkeys(EXAMPLE["zip_codes"][0]["housing"]),
-        }
-    ],
-}
-
-AREA = PartnerArea(
-    name=NAME,
+FORECAST = Endpoint(
     path=PATH,
     description="Population by year, and housing supply and demand, by ZIP code.",
     operation=Operation(
@@ -92,5 +49,10 @@ AREA = PartnerArea(
         examples={"zip_code": EXAMPLE, "without_figures": EXAMPLE_WITHOUT_FIGURES},
     ),
     resolve=resolve,
+)
+
+AREA = PartnerArea(
+    name=NAME,
+    endpoints=(FORECAST, BATCH, BY_COUNTY, BY_STATE),
     nothing=("There are no records of ZIP code {}", "There is no city {} in {}"),
 )

@@ -9,7 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
 from service.http import examples
-from service.http.area import PartnerArea
+from service.http.area import Endpoint
 from service.http.areas import AREAS
 from service.http.errors import CODES, NO_STORE, Problem, title_of
 from service.http.index import Index
@@ -18,6 +18,7 @@ from service.http.usage import PATH as USAGE_PATH
 from service.http.usage import Usage, usage_operation
 
 Document = dict[str, Any]
+_ENDPOINTS = [endpoint for area in AREAS for endpoint in area.endpoints]
 
 _REF = "#/components/schemas/{name}"
 # Any request can end so, whatever it asks for.
@@ -41,9 +42,9 @@ _QUERYING = (
     "count as absent, unknown ones are ignored, one given twice is an error. A trailing slash answers the same; HEAD "
     "answers as GET, without the body."
 )
+_STRICT = "An unknown parameter is an error. A trailing slash answers the same; HEAD answers as GET, without the body."
 # Of the data areas alone: what a key's terms refuse.
 _TERMS = ("not_entitled", "rate_limited", "quota_exhausted")
-_QUERY_ERRORS = ("missing_parameter", "invalid_parameter", "duplicate_parameter", "no_matching_records")
 
 
 def openapi_route() -> HTTPRouteHandler:
@@ -58,7 +59,7 @@ def openapi_route() -> HTTPRouteHandler:
 
 def describe_api() -> Document:
     _, schemas = msgspec.json.schema_components(
-        (*(area.operation.body for area in AREAS), Usage, Index, Problem), ref_template=_REF
+        (*(endpoint.operation.body for endpoint in _ENDPOINTS), Usage, Index, Problem), ref_template=_REF
     )
     schemas["Problem"]["properties"]["code"] = {"type": "string", "enum": list(CODES)}
     return {
@@ -71,7 +72,7 @@ def describe_api() -> Document:
         },
         "security": [{"apiKey": []}],
         "paths": {
-            **{area.path: {"get": _area(area)} for area in AREAS},
+            **{endpoint.path: {"get": _of_area(endpoint)} for endpoint in _ENDPOINTS},
             USAGE_PATH: {"get": _usage()},
             "/v1/": {"get": _plain("getIndex", "Release, sources and data areas", "Index", examples.INDEX)},
             "/v1/openapi.json": {"get": _plain("getOpenApi", "This description", None, None)},
@@ -84,23 +85,26 @@ def describe_api() -> Document:
     }
 
 
-def _area(area: PartnerArea) -> Document:
-    operation = area.operation
+def _of_area(endpoint: Endpoint) -> Document:
+    operation = endpoint.operation
     zip_code, city_name, state_code = operation.asked
-    errors = _errors((*_COMMON, *_TERMS, *_QUERY_ERRORS, *operation.errors), ("not_found",))
+    errors = _errors((*_COMMON, *_TERMS, *operation.query_errors, *operation.errors), ("not_found",))
+    location = [
+        _parameter("zip_code", "Five digits, leading zeros included; of ZIP+4 the first five count.", zip_code),
+        _parameter("city_name", "Needs state_code.", city_name),
+        _parameter("state_code", "Two letters, in any case.", state_code),
+    ]
     extra = [
-        {"name": one.name, "in": "query", "required": False, "description": one.description, "schema": one.schema}
-        | {"example": one.example}
+        {"name": one.name, "in": "query", "required": one.required, "description": one.description}
+        | {"schema": one.schema, "example": one.example}
         for one in operation.parameters
     ]
     return {
         "operationId": operation.id,
-        "summary": area.description,
-        "description": f"{_QUERYING} {operation.description}",
+        "summary": endpoint.description,
+        "description": f"{_QUERYING if operation.by_location else _STRICT} {operation.description}",
         "parameters": [
-            _parameter("zip_code", "Five digits, leading zeros included; of ZIP+4 the first five count.", zip_code),
-            _parameter("city_name", "Needs state_code.", city_name),
-            _parameter("state_code", "Two letters, in any case.", state_code),
+            *(location if operation.by_location else ()),
             *extra,
             {"name": "If-None-Match", "in": "header", "schema": {"type": "string"}, "description": "An ETag."},
             {"name": "X-Request-Id", "in": "header", "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}},

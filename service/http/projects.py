@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from service.http.area import Operation, Parameter, PartnerArea, Resolved
-from service.http.errors import ApiError
-from service.http.query import PageQuery, parse_paged_location
-from warehouse.areas import paging, projects
-from warehouse.areas.paging import CursorError, Cursors, Page
+from service.http.area import Endpoint, Operation, PartnerArea, Resolved
+from service.http.pages import page_of, page_parameters
+from service.http.query import parse_paged_location
+from warehouse.areas import projects
+from warehouse.areas.paging import Cursors
 from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet, Match, NoMatch
 
@@ -20,21 +20,12 @@ def resolve(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | N
     match = keys.resolve(query.zip_code, query.city_name, query.state_code)
     if not isinstance(match, Match):
         return match
-    page = _page(match.query, wanted, cursors)
+    page = page_of(projects.cursor_scope(match.query), wanted, cursors)
 
     async def look_up(engine: Engine) -> bytes:
         return await projects.look_up_projects(engine, keys, match, page, cursors)
 
     return Resolved(cursors.name(match.query, page), match.keys, look_up)
-
-
-def _page(query: str, asked: PageQuery, cursors: Cursors) -> Page:
-    if asked.cursor is None:
-        return Page(asked.limit)
-    try:
-        return Page(asked.limit, cursors.decode(projects.cursor_scope(query), asked.cursor))
-    except CursorError:
-        raise ApiError("invalid_cursor", parameter="cursor") from None
 
 
 EXAMPLE: dict[str, Any] = {
@@ -69,8 +60,7 @@ EXAMPLE: dict[str, Any] = {
     ],
 }
 
-AREA = PartnerArea(
-    name=NAME,
+PROJECTS = Endpoint(
     path=PATH,
     description="Housing development projects, by ZIP code or city, with their status and units.",
     operation=Operation(
@@ -82,22 +72,14 @@ AREA = PartnerArea(
         matched="A page of matches, ascending by project_id; total_matching counts all pages.",
         examples={"page": EXAMPLE},
         asked=("94103", "San Francisco", "CA"),
-        parameters=(
-            Parameter(
-                "limit",
-                "The most projects in one answer.",
-                {"type": "integer", "minimum": 1, "maximum": paging.MAX_PAGE_SIZE, "default": paging.DEFAULT_PAGE_SIZE},
-                paging.DEFAULT_PAGE_SIZE,
-            ),
-            Parameter(
-                "cursor",
-                "next_cursor of the answer before, for the same query.",
-                {"type": "string", "maxLength": paging.MAX_CURSOR_CHARACTERS},
-                EXAMPLE["next_cursor"],
-            ),
-        ),
+        parameters=page_parameters("projects", EXAMPLE["next_cursor"]),
         errors=("invalid_cursor",),
     ),
     resolve=resolve,
+)
+
+AREA = PartnerArea(
+    name=NAME,
+    endpoints=(PROJECTS,),
     nothing=("There are no development projects in ZIP code {}", "There are no development projects in {}, {}"),
 )

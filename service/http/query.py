@@ -47,7 +47,7 @@ def parse_location(query: bytes) -> LocationQuery:
 def parse_paged_location(query: bytes) -> tuple[LocationQuery, PageQuery]:
     """As `parse_location`, with `limit` and `cursor`."""
     values, unknown = read_parameters(query, PAGED_PARAMETERS)
-    page = PageQuery(_limit(values.get("limit")), values.get("cursor"))
+    page = PageQuery(read_limit(values.get("limit")), values.get("cursor"))
     return _location(values, unknown), page
 
 
@@ -62,7 +62,9 @@ def _location(values: dict[str, str], unknown: list[str]) -> LocationQuery:
             "missing_parameter", "state_code alone is too wide: add city_name, or give zip_code.", "city_name"
         )
     return LocationQuery(
-        None if zip_code is None else _zip(zip_code), city_name, None if state_code is None else _state(state_code)
+        None if zip_code is None else read_zip(zip_code),
+        city_name,
+        None if state_code is None else read_state(state_code),
     )
 
 
@@ -81,13 +83,14 @@ def read_parameters(query: bytes, known: Sequence[str]) -> tuple[dict[str, str],
         if name in seen:
             raise ApiError("duplicate_parameter", f"{name} was given twice. Give it once.", name)
         seen.add(name)
-        value = _value(name, raw_value)
+        value = read_value(name, raw_value)
         if value:
             values[name] = value
     return values, unknown
 
 
-def _value(name: str, raw: bytes) -> str:
+def read_value(name: str, raw: bytes) -> str:
+    """A parameter's decoded, trimmed value. Raises ApiError (400)."""
     try:
         text = unquote_to_bytes(raw.replace(b"+", b" ")).decode()
     except UnicodeDecodeError:
@@ -103,7 +106,8 @@ def _value(name: str, raw: bytes) -> str:
     return text
 
 
-def _limit(text: str | None) -> int:
+def read_limit(text: str | None) -> int:
+    """The size of a page. Raises ApiError (400)."""
     if text is None:
         return paging.DEFAULT_PAGE_SIZE
     if text.isascii() and text.isdigit() and 1 <= int(text) <= paging.MAX_PAGE_SIZE:
@@ -116,7 +120,8 @@ def _limit(text: str | None) -> int:
     )
 
 
-def _zip(text: str) -> str:
+def read_zip(text: str) -> str:
+    """The five digits of a ZIP code. Raises ApiError (400)."""
     match = _ZIP.fullmatch(text)
     if match:
         return match[1]
@@ -125,7 +130,8 @@ def _zip(text: str) -> str:
     raise ApiError("invalid_parameter", f"zip_code is not a five-digit ZIP code. {advice}", "zip_code")
 
 
-def _state(text: str) -> str:
+def read_state(text: str) -> str:
+    """A state in upper case. Raises ApiError (400)."""
     if _STATE.fullmatch(text):
         return text.upper()
     raise ApiError("invalid_parameter", "state_code is not two letters. Give one like AL.", "state_code")
@@ -140,3 +146,27 @@ def _hint(unknown: list[str]) -> str | None:
                 f"There is no parameter {shown}: did you mean {close[0]}? Give zip_code, or city_name and state_code."
             )
     return None
+
+
+def read_repeated(query: bytes, name: str) -> tuple[list[bytes], list[str]]:
+    """Every raw value of the parameter `name`, in order, and the names of the other parameters."""
+    values: list[bytes] = []
+    unknown: list[str] = []
+    for pair in query.split(b"&"):
+        raw_name, _, raw_value = pair.partition(b"=")
+        given = unquote_to_bytes(raw_name.replace(b"+", b" ")).decode("utf-8", "replace")
+        if given == name:
+            values.append(raw_value)
+        elif given:
+            unknown.append(given)
+    return values, unknown
+
+
+def refuse_unknown(unknown: Sequence[str], known: Sequence[str]) -> None:
+    """Raises ApiError (400) for the first name, with the nearest of the `known` ones."""
+    if not unknown:
+        return
+    shown = "".join(character for character in unknown[0][:50] if character.isprintable())
+    close = get_close_matches(shown.lower(), known, n=1, cutoff=_SIMILARITY)
+    meant = f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(known)}."
+    raise ApiError("unknown_parameter", f"There is no parameter {shown}. {meant}", shown or None)

@@ -14,6 +14,7 @@ Send = Callable[[Any], Awaitable[None]]
 OUTCOME = "forecast.outcome"
 KEPT = "forecast.kept"
 SOURCE = "forecast.source"
+COUNTED = "forecast.counted"
 JSON: Header = (b"content-type", b"application/json")
 
 
@@ -22,6 +23,15 @@ class Kept(msgspec.Struct, frozen=True):
 
     key: CacheKey
     outcome: str
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """So many of the requests that a batch counts as ended like this."""
+
+    number: int
+    status: int
+    outcome: str
+    tier: Literal["near", "shared", "warehouse", "previous"] | None  # None: nothing was found
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -41,6 +51,7 @@ class Reply(msgspec.Struct, frozen=True):
     outcome: str
     kept: Kept | None = None
     source: Source | None = None
+    counted: tuple[Counted, ...] = ()  # if it counts as more than one request
 
     def fields(self) -> list[Header]:
         """The headers, with the body's length."""
@@ -50,5 +61,5 @@ class Reply(msgspec.Struct, frozen=True):
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
         start = {"type": "http.response.start", "status": self.status, "headers": self.fields()}
-        await send({**start, OUTCOME: self.outcome, KEPT: self.kept, SOURCE: self.source})
+        await send({**start, OUTCOME: self.outcome, KEPT: self.kept, SOURCE: self.source, COUNTED: self.counted})
         await send({"type": "http.response.body", "body": self.body, "more_body": False})

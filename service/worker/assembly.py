@@ -44,7 +44,7 @@ from service.edge.requests.log import RequestLog, share_logged
 from service.edge.requests.watch import RequestWatch
 from service.http.answering import Answers
 from service.http.app import build_litestar
-from service.http.area import route_of
+from service.http.area import Batch, routes_of
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.forecast import samples
@@ -218,7 +218,7 @@ class WorkerApp:
         metering = self.metering
         documentation = _documentation() if settings.docs else {}
         handlers = [
-            *(route_of(area, answers) for area in AREAS),
+            *(route for area in AREAS for route in routes_of(area, answers)),
             index_route(self.follower),
             openapi_route(),
             usage_route(metering.report, metering.store, caller),
@@ -226,11 +226,17 @@ class WorkerApp:
         ]
         return Gate(
             build_litestar(handlers),
-            {**{area.path: area.name for area in AREAS}, **_OTHER_PATHS},
+            {**{endpoint.path: area.name for area in AREAS for endpoint in area.endpoints}, **_OTHER_PATHS},
             self.verifier,
             self.telemetry,
             self.watch,
             admission=self._admission,
+            weights={
+                endpoint.path: endpoint.resolve.weigh
+                for area in AREAS
+                for endpoint in area.endpoints
+                if isinstance(endpoint.resolve, Batch)
+            },
             hot=self.hot if settings.direct_answers else None,
             offers=self._offers,
             public=tuple(documentation),

@@ -4,6 +4,7 @@ Entries are encoded when a release is built; a look-up only joins bytes (`foreca
 order (docs/design.md, "Given").
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -17,9 +18,11 @@ from warehouse import sql
 from warehouse.areas import aliases, entry_file
 from warehouse.areas.data_area import DataArea
 from warehouse.areas.fields import City, FipsCode, StateCode, ZipCode
+from warehouse.areas.paging import Cursors, Page
 from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet, Match
 from warehouse.places.keyset_builder import KeySetBuilder
+from warehouse.places.regions import Region
 from warehouse.schema.tables import HOUSING_FIGURES
 
 # Measured: with lz4 and 512 rows a look-up reads one group in about a millisecond, and the file stays small.
@@ -71,8 +74,24 @@ class ForecastBody(msgspec.Struct, frozen=True):
     zip_codes: Sequence[ForecastEntry]
 
 
+class ForecastPage(msgspec.Struct, frozen=True):
+    """One page of the ZIP codes of a county or state."""
+
+    total_results: Annotated[int, Meta(description="The length of zip_codes.")]
+    total_matching: Annotated[int, Meta(description="How many there are on all pages together.")]
+    next_cursor: Annotated[str | None, Meta(description="Null on the last page.")]
+    zip_codes: Sequence[ForecastEntry]
+
+
 class _EncodedBody(msgspec.Struct, frozen=True):
     total_results: int
+    zip_codes: list[msgspec.Raw]
+
+
+class _EncodedPage(msgspec.Struct, frozen=True):
+    total_results: int
+    total_matching: int
+    next_cursor: str | None
     zip_codes: list[msgspec.Raw]
 
 
@@ -82,6 +101,35 @@ _encoder = msgspec.json.Encoder()
 def forecast_body(entries: Sequence[bytes]) -> bytes:
     """The encoded body of a 200, from encoded entries that ascend by ZIP code."""
     return _encoder.encode(_EncodedBody(len(entries), [msgspec.Raw(entry) for entry in entries]))
+
+
+# What surrounds the only entry of an encoded body.
+_BEFORE, _, _AFTER = forecast_body([b"0"]).rpartition(b"0")
+
+
+def entry_of(body: bytes) -> bytes:
+    """The encoded entry in the encoded body of a single ZIP code's answer."""
+    return body[len(_BEFORE) : -len(_AFTER)]
+
+
+def cursor_scope(query: str) -> str:
+    """What a cursor for `query` is bound to."""
+    return f"forecast\n{query}"
+
+
+def on_page(region: Region, page: Page) -> tuple[str, ...]:
+    """The ZIP codes of one page."""
+    start = bisect_right(region.zip_codes, page.after)
+    return region.zip_codes[start : start + page.limit]
+
+
+async def look_up_page(engine: Engine, region: Region, page: Page, cursors: Cursors) -> bytes:
+    """The encoded body of a 200. Raises LookupBusy, LookupTimeout or LookupFailure, as `Engine.entries`."""
+    shown = on_page(region, page)
+    entries = [msgspec.Raw(entry) for entry in await engine.entries(FORECAST_AREA.name, shown)]
+    is_last = not shown or shown[-1] == region.zip_codes[-1]
+    following = None if is_last else cursors.encode(cursor_scope(region.query), shown[-1])
+    return _encoder.encode(_EncodedPage(len(entries), len(region.zip_codes), following, entries))
 
 
 async def look_up_forecast(engine: Engine, match: Match) -> bytes:
@@ -109,7 +157,8 @@ def build_forecast(connection: duckdb.DuckDBPyConnection, tables: Path, out: Pat
         while group := list(islice(entries, _ROWS_PER_GROUP)):
             for entry in group:
                 place = entry.location
-                keys.add(place.zip_code, place.city, place.state_code, has_figures=_has_figures(entry))
+                figures, county = _has_figures(entry), place.county_fips_code
+                keys.add(place.zip_code, place.city, place.state_code, has_figures=figures, county=county)
             yield [(entry.location.zip_code, _encoder.encode(entry)) for entry in group]
 
     entry_file.write_entries(out / FORECAST_AREA.entries, ["zip_code"], groups())

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from warehouse.places.city_names import fold_city, strip_state
+from warehouse.places.regions import Regions
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -58,6 +59,7 @@ class Zip(msgspec.Struct, frozen=True, array_like=True):
     state_code: str
     has_figures: bool  # False if its entry has no figure at all
     records: int = 1
+    county: str | None = None  # five-digit FIPS code
 
 
 class Group(msgspec.Struct, frozen=True, array_like=True):
@@ -91,6 +93,7 @@ class KeySet:
         self._stored = stored
         self._zips = stored.zips
         self._groups = stored.groups
+        self.regions = Regions((zip_code, known.state_code, known.county) for zip_code, known in stored.zips.items())
         self._elsewhere = _other_states(stored) if stored.groups else {}
         self._levels = tuple(names for names in (stored.cities, stored.postal, stored.aliases) if names)
         cities: dict[str, set[str]] = defaultdict(set)

@@ -20,9 +20,9 @@ class KeySetBuilder:
         self._postal = _Gathered()
         self._aliases = _Gathered()
 
-    def add(self, zip_code: str, city: str, state_code: str, *, has_figures: bool) -> None:
-        """Adds a ZIP code, which its city's name finds."""
-        self._zips[zip_code] = Zip(city, state_code, has_figures)
+    def add(self, zip_code: str, city: str, state_code: str, *, has_figures: bool, county: str | None = None) -> None:
+        """Adds a ZIP code, which its city's name finds. `county` is a five-digit FIPS code."""
+        self._zips[zip_code] = Zip(city, state_code, has_figures, county=county)
         self._cities.add(zip_code, city, state_code)
 
     def add_postal(self, zip_code: str, city: str, state_code: str, records: int) -> None:

@@ -14,13 +14,14 @@ from service.cli.cache.explanation import Explanation, explain
 from service.cli.cache.other_caches import other_caches, warn
 from service.cli.output import data_folder_member, json_option, load_settings, print_json, reports_errors, stdout
 from service.cli.words import many
-from service.http.area import PartnerArea
+from service.http.area import Batch, Endpoint, PartnerArea
 from service.http.areas import AREAS
 from service.reports.wording import visible
 from warehouse.releases.instances import InstanceRecord, live_instances
 
 _SHOWN_ENTRIES = 8
 _BY_NAME = {area.name: area for area in AREAS}
+_BY_PATH = {endpoint.path: (area, endpoint) for area in AREAS for endpoint in area.endpoints}
 
 
 @click.command(name="explain")
@@ -44,9 +45,9 @@ def explain_query(query: str, area: str | None, as_json: bool) -> None:
       forecast cache explain 'city_name=St. Louis&state_code=MO' --json
       forecast cache explain '/v1/development-projects?zip_code=94103'
     """
-    chosen, query_string = _asked(query, area)
+    chosen, endpoint, query_string = _asked(query, area)
     settings = load_settings().settings
-    found = explain(settings, chosen, query_string)
+    found = explain(settings, chosen, endpoint, query_string)
     instances = live_instances(settings.data_path)
     if as_json:
         print_json(msgspec.structs.asdict(found) | data_folder_member(settings))
@@ -55,19 +56,24 @@ def explain_query(query: str, area: str | None, as_json: bool) -> None:
     warn([*_behind(found.release, instances), *other_caches(settings, instances)])
 
 
-def _asked(query: str, area: str | None) -> tuple[PartnerArea, bytes]:
-    """The area and the raw query string of what was typed."""
+def _asked(query: str, area: str | None) -> tuple[PartnerArea, Endpoint, bytes]:
+    """The area, its endpoint, and the raw query string of what was typed."""
     text = query.strip()
     path = ""
     if text.startswith(("/", "http://", "https://")):
         parts = urlsplit(text)
         path, text = parts.path.rstrip("/"), parts.query
-    named = next((one for one in AREAS if one.path == path), None)
-    if path and named is None:
-        raise click.UsageError(f"there is no data area at {path}; there are {', '.join(one.path for one in AREAS)}")
-    if named is not None and area not in (None, named.name):
+    if path and path not in _BY_PATH:
+        raise click.UsageError(f"there is no data area at {path}; there are {', '.join(_BY_PATH)}")
+    chosen = _BY_NAME[area or AREAS[0].name]
+    named, endpoint = _BY_PATH.get(path, (chosen, chosen.endpoints[0]))
+    if area not in (None, named.name):
         raise click.UsageError(f"{path} is the area {named.name}: leave out --area, or the path")
-    return named or _BY_NAME[area or AREAS[0].name], text.removeprefix("?").encode(errors="surrogateescape")
+    if isinstance(endpoint.resolve, Batch):
+        raise click.UsageError(
+            f"each ZIP code of a batch is answered as one asked for alone: explain '{named.path}?zip_code=...'"
+        )
+    return named, endpoint, text.removeprefix("?").encode(errors="surrogateescape")
 
 
 def _print(found: Explanation, settings: Settings, instances: list[InstanceRecord]) -> None:

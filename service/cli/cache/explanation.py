@@ -12,7 +12,7 @@ from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey, cache_key
 from service.cache.read_through import Fetched
 from service.cli.stores import with_cache
-from service.http.area import PartnerArea, Resolved, explain_no_match
+from service.http.area import Batch, Endpoint, PartnerArea, Resolved, explain_miss
 from service.http.caching import CachePolicy
 from service.http.errors import CODES, NO_STORE, ApiError
 from service.http.head import RequestHead
@@ -52,10 +52,11 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}  # of the answer, as far as they can be told
 
 
-def explain(settings: Settings, area: PartnerArea, query_string: bytes) -> Explanation:
-    """Explains a raw query string.
+def explain(settings: Settings, area: PartnerArea, endpoint: Endpoint, query_string: bytes) -> Explanation:
+    """Explains a raw query string that `endpoint` of the area is asked.
 
     Raises:
+        ValueError: if that is a batch, whose parts are to be explained one by one.
         NoReleaseError, CatalogError: if there is no current release, or it cannot be read.
         SettingsError: if the cursors' secret, which is part of a page's key, is not here.
     """
@@ -63,7 +64,7 @@ def explain(settings: Settings, area: PartnerArea, query_string: bytes) -> Expla
     manifest = catalog.current()
     policy = CachePolicy(settings.max_age)
     try:
-        found = _resolved(settings, catalog.folder(manifest.id), manifest, area, query_string)
+        found = _resolved(settings, catalog.folder(manifest.id), manifest, area, endpoint, query_string)
     except ApiError as error:
         return _error(area, manifest, error)
     if isinstance(found, str):
@@ -84,17 +85,19 @@ def explain(settings: Settings, area: PartnerArea, query_string: bytes) -> Expla
 
 
 def _resolved(
-    settings: Settings, folder: Path, manifest: Manifest, area: PartnerArea, query_string: bytes
+    settings: Settings, folder: Path, manifest: Manifest, area: PartnerArea, endpoint: Endpoint, query_string: bytes
 ) -> Resolved | str:
     """What the query asks for; why nothing matches, if nothing does. Raises ApiError."""
     if area.name not in manifest.areas:
         raise ApiError("not_found", f"Release {manifest.id} does not have the area {area.name}.")
-    found = area.resolve(_data_area(area).keys_in(folder), query_string, _cursors(settings, area))
-    return found if isinstance(found, Resolved) else explain_no_match(found, *area.nothing)
+    if isinstance(endpoint.resolve, Batch):
+        raise ValueError(f"{endpoint.path} takes several queries")  # noqa: TRY004 - it is no type to callers
+    found = endpoint.resolve(_data_area(area).keys_in(folder), query_string, _cursors(settings, endpoint))
+    return found if isinstance(found, Resolved) else explain_miss(area, found)
 
 
-def _cursors(settings: Settings, area: PartnerArea) -> Cursors:
-    if not area.operation.parameters:  # there are no pages
+def _cursors(settings: Settings, endpoint: Endpoint) -> Cursors:
+    if not endpoint.has_pages:
         return Cursors(b"")
     if settings.keys_pepper is None and not pepper.file_of(settings.data_path).exists():
         raise SettingsError(

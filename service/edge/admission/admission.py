@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from service.base.terms import Quota
+from service.base.terms import Quota, Rate, Terms
 from service.base.tracing import step
 from service.http.errors import problem
 from service.http.head import RequestHead
@@ -17,6 +17,7 @@ from service.http.ratelimit import limit_headers, limit_lines, quota_exhausted_h
 from service.http.reply import Header, Reply
 from service.keys.record import ApiKey
 from service.quota.decision import Decision
+from service.quota.gcra import pace_of
 from service.quota.holding import Holding
 from service.quota.known import Known, QuotaState
 from service.quota.names import DAY_SECONDS
@@ -24,6 +25,10 @@ from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
 from service.quota.usage import Tally, UsageCounters, UsageOutcome, outcome_of
 
+_TOO_MANY = (
+    "This request counts as {number}, and your key's terms never let more than {most} pass together. Ask for at most "
+    "{most} at a time."
+)
 # Per area.
 _MOST_ALLOWANCES = 20_000
 # How long an allowance is good without another look at the time of day and at what was counted.
@@ -78,8 +83,11 @@ class Admission:
         self._clock = clock
         self._allowances: dict[str, dict[str, Allowance]] = {area: {} for area in areas}
 
-    async def refusal(self, head: RequestHead, key: ApiKey, area: str) -> Reply | None:
-        """The 403 or 429 that ends the request here, or None if it may go on; then `head.limits` says what is left."""
+    async def refusal(self, head: RequestHead, key: ApiKey, area: str, number: int = 1) -> Reply | None:
+        """The 403 or 429 that ends the request here, or None if it may go on; then `head.limits` says what is left.
+
+        A request that counts as `number` passes as a whole or not at all, and is a 400 if it never could.
+        """
         if area not in self._areas:
             return None
         terms = key.terms
@@ -87,27 +95,37 @@ class Admission:
             return problem("not_entitled", head.request_id)
         if terms.rate is None and terms.quota is None:
             return None
+        most = _most_together(terms)
+        if number > most:
+            return problem("invalid_parameter", head.request_id, _TOO_MANY.format(number=number, most=most))
         standing = None
         # the quota first: what it refuses takes no token of the rate
         if terms.quota is not None:
             with step("quota"):
-                standing = await self._quotas.standing(key.key_id, terms.quota)
-            if standing.exhausted:
+                standing = await self._quotas.standing(key.key_id, terms.quota, number)
+            if standing.remaining < number:
                 limits = quota_exhausted_headers(terms.rate, terms.quota, standing)
-                return problem("quota_exhausted", head.request_id, headers=limits)
+                return problem("quota_exhausted", head.request_id, _few(number, standing.remaining), headers=limits)
         decision = None
         if terms.rate is not None:
-            decision = self._limiter.try_take(key.key_id, terms.rate)
-            if decision is None:
-                with step("rate"):
-                    decision = await self._limiter.take(key.key_id, terms.rate)
+            decision = await self._taken(key.key_id, terms.rate, number)
             if not decision.allowed:
                 limits = rate_limited_headers(terms.rate, decision, terms.quota, standing)
-                return problem("rate_limited", head.request_id, headers=limits)
+                return problem("rate_limited", head.request_id, _few(number, decision.remaining), headers=limits)
         head.limits = limit_headers(terms.rate, decision, terms.quota, standing)
         if terms.quota is not None and standing is not None and standing.warning:
             head.limits = (*head.limits, _warning(terms.quota, standing))
         return None
+
+    async def _taken(self, key_id: str, rate: Rate, number: int) -> Decision:
+        if number > 1:
+            with step("rate"):
+                return await self._limiter.take_together(key_id, rate, number)
+        decision = self._limiter.try_take(key_id, rate)
+        if decision is None:
+            with step("rate"):
+                decision = await self._limiter.take(key_id, rate)
+        return decision
 
     def admit(self, key: ApiKey, area: str, now: float) -> Allowance | None:
         """What a request passes with if it may go on and neither store has to be asked. Takes a token of the rate.
@@ -225,12 +243,25 @@ class Admission:
         """Counts an answer that `admit` let pass. The allowance then has its tally, to add to until it is closed."""
         allowance.tallies[outcome] = self._counters.count(allowance.key.key_id, area, outcome)
 
-    def count(self, key: ApiKey, area: str, status: int, outcome: str) -> None:
-        """Counts a request that has ended, by how it was answered."""
+    def count(self, key: ApiKey, area: str, status: int, outcome: str, number: int = 1) -> None:
+        """Counts a request that has ended, or `number` of them, by how it was answered."""
         if area in self._areas:
             counted = outcome_of(status, outcome)
             if counted is not None:
-                self._counters.count(key.key_id, area, counted)
+                self._counters.count(key.key_id, area, counted, number)
+
+
+def _most_together(terms: Terms) -> int:
+    """How many requests could ever pass together. There is a rate or a quota."""
+    bounds = [pace_of(terms.rate).burst] if terms.rate is not None else []
+    return min([*bounds, terms.quota.requests] if terms.quota is not None else bounds)
+
+
+def _few(number: int, left: int) -> str | None:
+    """What to do if fewer are left than a request counts as. None if none is left: the code's own advice says it."""
+    if not left:
+        return None
+    return f"This request counts as {number}, and {left} may pass now. Ask for fewer, or wait as Retry-After says."
 
 
 def _warning(quota: Quota, standing: QuotaState) -> Header:

@@ -13,6 +13,7 @@ DOCUMENTED = (
     "missing_parameter",
     "invalid_parameter",
     "duplicate_parameter",
+    "unknown_parameter",
     "invalid_cursor",
     "missing_api_key",
     "invalid_api_key",

@@ -3,15 +3,16 @@
 import msgspec
 import pytest
 
-from service.http import examples, forecast
+from service.http import examples
 from service.http.errors import CODES, ApiError, of_exception
+from service.http.forecast_examples import EXAMPLE, EXAMPLE_WITHOUT_FIGURES
 from service.http.query import parse_location
 from warehouse.areas.forecast import ForecastBody
 
 
 def test_forecast_examples_have_the_order_of_real_answers() -> None:
     """Encoded again from the struct they are the same bytes."""
-    for example in (forecast.EXAMPLE, forecast.EXAMPLE_WITHOUT_FIGURES):
+    for example in (EXAMPLE, EXAMPLE_WITHOUT_FIGURES):
         again = msgspec.json.encode(msgspec.convert(example, ForecastBody))
         assert again == msgspec.json.encode(example)
         assert example["total_results"] == len(example["zip_codes"])

@@ -15,7 +15,7 @@ from service.http.openapi import describe_api
 from service.http.usage import Usage
 from tests.support.served import FORECAST, Served
 
-BODIES = [area.operation.body for area in AREAS]
+BODIES = [endpoint.operation.body for area in AREAS for endpoint in area.endpoints]
 STRUCTS: dict[str, type] = {struct.__name__: struct for struct in (*BODIES, Usage, Index, Problem)}
 DOCUMENT = describe_api()
 
@@ -70,6 +70,11 @@ def test_every_example_is_valid_and_decodes(schema: str, value: Any) -> None:
         (f"{FORECAST}?zip_code=09001", "ForecastBody"),
         (f"{FORECAST}?city_name=springfield&state_code=IL", "ForecastBody"),
         (f"{FORECAST}?zip_code=1", "Problem"),
+        (f"{FORECAST}/batch?zip_code=36436&zip_code=09001&zip_code=99999&zip_code=1", "BatchBody"),
+        (f"{FORECAST}/batch?zip_codes=36436", "Problem"),
+        (f"{FORECAST}/by-county?county_fips_code=01025", "ForecastPage"),
+        (f"{FORECAST}/by-county?county_fips_code=01099", "Problem"),
+        (f"{FORECAST}/by-state?state_code=il&limit=2", "ForecastPage"),
         (f"{FORECAST}?zip_code=99999", "Problem"),
         ("/v1/", "Index"),
         ("/v1/usage", "Usage"),
@@ -102,11 +107,11 @@ def test_every_code_is_described() -> None:
     shown = {
         value["code"]
         for where, content in contents()
-        if where.startswith(FORECAST)
+        if where.startswith(f"{FORECAST} ")
         for value in (example["value"] for example in content["examples"].values())
         if "code" in value
     }
-    assert shown == set(CODES) - {"invalid_cursor"}
+    assert shown == set(CODES) - {"invalid_cursor", "unknown_parameter"}
 
 
 @pytest.mark.parametrize("schema", DOCUMENT["components"]["schemas"])

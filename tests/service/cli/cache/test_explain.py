@@ -6,7 +6,7 @@ import pytest
 
 from config.settings import Settings
 from tests.service.conftest import Cli
-from tests.support.served import FORECAST, Served
+from tests.support.served import FORECAST, PEPPER, Served
 from tests.support.waiting import until
 from tests.support.wire import Answer
 from warehouse.releases.catalog import Catalog
@@ -61,6 +61,16 @@ def test_it_says_what_a_partner_is_answered(
         assert (said["outcome"], said["detail"]) == (answer.json()["code"], answer.json()["detail"])
 
 
+def test_a_page_of_a_region_is_explained_by_its_path(explained: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the ZIP codes that are on it."""
+    monkeypatch.setattr("service.keys.pepper.obtain", lambda *_, **__: PEPPER)
+    explained.settings["keys_pepper"] = PEPPER.decode()
+    target = f"{FORECAST}/by-county?county_fips_code=17167&limit=2"
+    said = explained("cache", "explain", target, "--json").json
+    assert (said["area"], said["status"], said["entries"]) == ("forecast", 200, ["62701", "62702"])
+    assert said["query"].startswith("county:17167\n2\n")
+
+
 def test_explaining_changes_nothing(explained: Cli, worker: Served, settings: Settings) -> None:
     """What nobody asked for stays a miss, however often it is explained."""
     for _ in range(2):
@@ -103,6 +113,7 @@ def test_a_query_can_be_copied_from_where_it_was_seen(explained: Cli, typed: str
         (("/v1/nothing?zip_code=1",), "there is no data area at /v1/nothing"),
         ((f"{PROJECTS}?zip_code=1", "--area", "forecast"), "is the area projects"),
         (("zip_code=1", "--area", "weather"), "'weather' is not one of"),
+        ((f"{FORECAST}/batch?zip_code=1",), f"explain '{FORECAST}?zip_code=...'"),
     ],
 )
 def test_an_area_that_cannot_be_is_wrong_usage(cli: Cli, arguments: tuple[str, ...], says: str) -> None:

@@ -1,10 +1,7 @@
 """Entitlement, quota and rate before an answer; usage after it. Behind the real server, with a real key store."""
 
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -12,12 +9,10 @@ import pytest
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
 from service.http.projects import PATH as PROJECTS
-from service.keys.record import ApiKey
-from service.keys.store import KeyStore
+from tests.support.caller import Caller
 from tests.support.drops import project, write_drop
 from tests.support.problems import problem
-from tests.support.served import FORECAST, Served, served, with_keys
-from tests.support.wire import Answer
+from tests.support.served import FORECAST, Served, served
 from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog
 
@@ -35,39 +30,6 @@ def metered(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Ite
     assert publish(Catalog(folder / "data"), [str(drop)], PublishOptions()).result == "published"
     with served(msgspec.structs.replace(settings, data_dir=str(folder / "data"))) as running:
         yield running
-
-
-class Caller:
-    """Somebody with a key of certain terms."""
-
-    def __init__(self, worker: Served, settings: Settings, terms: Terms) -> None:
-        async def issue(store: KeyStore) -> tuple[str, ApiKey]:
-            return await store.issue("acme", "", None, terms)
-
-        async def run() -> tuple[str, ApiKey]:
-            return await with_keys(settings.keys_url, Path(worker.app._settings.data_dir), issue)
-
-        self._worker = worker
-        self.key, self.record = worker.run(run)
-
-    def ask(self, target: str = GOOD, method: str = "GET", **headers: str) -> Answer:
-        return self._worker.ask(target, method, key=self.key, **headers)
-
-    def usage(self) -> dict[str, Any]:
-        body: dict[str, Any] = self.ask("/v1/usage").json()
-        return body
-
-    def counted(self, area: str = "forecast") -> dict[str, int]:
-        """Today's figures of an area, once the worker has stored them."""
-        time_out = time.monotonic() + 10
-        while self._worker.app.metering.counters.waiting():
-            assert time.monotonic() < time_out
-            time.sleep(0.02)
-        (day,) = [day for day in self.usage()["days"] if day["area"] == area]
-        assert day.pop("date") == f"{datetime.now(UTC):%Y-%m-%d}"
-        assert day.pop("area") == area
-        figures: dict[str, int] = day
-        return figures
 
 
 # --- entitlement -------------------------------------------------------------------------------------------------

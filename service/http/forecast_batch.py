@@ -1,0 +1,237 @@
+"""GET /v1/population-housing-forecast/batch: up to a hundred ZIP codes, each as if it were asked for alone.
+
+Every ZIP code is answered from the cache entry of its own request, and counts as one. So nothing is cached of a batch
+itself, and what is wrong with one says nothing about the others.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import Annotated, Any
+from urllib.parse import unquote_plus
+
+import msgspec
+from msgspec import Meta
+
+from service.cache.entry import CacheEntry
+from service.cache.read_through import Fetched, Tier
+from service.http.answering import Answers, ResolvedRequest
+from service.http.area import Batch, Endpoint, Operation, Parameter, keys_of
+from service.http.caching import accepts_gzip
+from service.http.errors import NO_STORE, ApiError
+from service.http.forecast_examples import EXAMPLE
+from service.http.head import head_of
+from service.http.query import read_repeated, read_value, read_zip, refuse_unknown
+from service.http.reply import JSON, Counted, Reply, Source
+from warehouse.areas import forecast
+from warehouse.areas.forecast import ForecastEntry
+from warehouse.following import OpenRelease
+from warehouse.places.keyset import Match
+from warehouse.schema.errors import LookupFailure
+
+MOST = 100
+_NAME = forecast.FORECAST_AREA.name
+_PARAMETER = "zip_code"
+_MOST_SHOWN = 100  # characters
+_TIERS: tuple[Tier, ...] = ("near", "shared", "warehouse")  # the slowest last
+
+
+class BatchResult(msgspec.Struct, frozen=True):
+    """What the request for one ZIP code alone would be answered."""
+
+    zip_code: Annotated[str, Meta(description="As it was asked for.")]
+    status: Annotated[int, Meta(description="200, 400, 404 or 503.")]
+    result: Annotated[ForecastEntry | None, Meta(description="The entry of zip_codes; null unless status is 200.")]
+    code: Annotated[str | None, Meta(description="The code of the error; null if status is 200.")]
+
+
+class BatchBody(msgspec.Struct, frozen=True):
+    """A result for each ZIP code, in the order asked."""
+
+    total_results: Annotated[int, Meta(description="The length of results: as many as were asked for.")]
+    total_found: Annotated[int, Meta(description="How many of them have status 200.")]
+    results: Sequence[BatchResult]
+
+
+class _EncodedResult(msgspec.Struct, frozen=True):
+    zip_code: str
+    status: int
+    result: msgspec.Raw | None
+    code: str | None
+
+
+class _EncodedBody(msgspec.Struct, frozen=True):
+    total_results: int
+    total_found: int
+    results: list[_EncodedResult]
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """One value of the query."""
+
+    shown: str
+    zip_code: str | None  # None: it is none
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """What one release has. `requests` are by ZIP code, `entries` by canonical query."""
+
+    requests: dict[str, ResolvedRequest]
+    entries: dict[str, Fetched | LookupFailure]
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def weigh(query: bytes) -> int:
+    """As how many requests a query string counts: its parameters, since any other one than ours is a 400."""
+    return min(max(1, sum(1 for pair in query.split(b"&") if pair)), MOST)
+
+
+async def answer(answers: Answers, scope: Any) -> Reply:
+    """Answers the batch that the scope asks for. Raises ApiError."""
+    asked = read(scope["query_string"])
+
+    async def make(release: OpenRelease) -> _Found:
+        requests = _requests(release, asked)
+        return _Found(requests, await answers.fetch_all(release, _NAME, list(requests.values())))
+
+    found, release, age = await answers.in_one_release(make)
+    results, counted = _results(asked, found, is_stale=age is not None)
+    body = _encoder.encode(_EncodedBody(len(results), sum(one.status == 200 for one in results), results))
+    fetched = [one for one in found.entries.values() if isinstance(one, Fetched)]
+    if not fetched or any(one.status == 503 for one in results):
+        reply = Reply(200, (JSON, NO_STORE, (b"x-data-release", release.id.encode())), body, "answered")
+    else:
+        head = head_of(scope)
+        entry = await _entry(body, gzip=accepts_gzip(head.accept_encoding))
+        slowest = Fetched(entry, _slowest(fetched), any(one.bypassed for one in fetched))
+        if age is None:
+            reply = answers.policy.answer(head, slowest, release.id, "answered")
+        else:
+            reply = answers.policy.stale_answer(head, slowest, release.id, "answered", age)
+    if reply.status == 304:
+        counted = tuple(_unchanged(one) for one in counted)
+    tier = None if not fetched else "previous" if age is not None else _slowest(fetched)
+    source = Source(tier, release.id, f"batch:{len(asked)}") if tier is not None else None
+    return msgspec.structs.replace(reply, source=source, counted=counted)
+
+
+def read(query: bytes) -> list[_Asked]:
+    """The values of the query, in their order. Raises ApiError (400) for what is wrong with the batch as a whole."""
+    values, unknown = read_repeated(query, _PARAMETER)
+    refuse_unknown(unknown, (_PARAMETER,))
+    if not values:
+        raise ApiError("missing_parameter", "Give zip_code once for each: zip_code=36436&zip_code=90210.", _PARAMETER)
+    if len(values) > MOST:
+        detail = f"{len(values)} ZIP codes are too many. Ask for at most {MOST} at a time."
+        raise ApiError("invalid_parameter", detail, _PARAMETER)
+    asked = [_asked(value) for value in values]
+    if len(asked) == 1 and "," in asked[0].shown:
+        detail = "zip_code is a list. Repeat the parameter instead: zip_code=36436&zip_code=90210."
+        raise ApiError("invalid_parameter", detail, _PARAMETER)
+    return asked
+
+
+def _asked(raw: bytes) -> _Asked:
+    if len(raw) == 5 and raw.isdigit():  # as most are
+        text = raw.decode()
+        return _Asked(text, text)
+    shown = unquote_plus(raw.decode("latin-1"), errors="replace").strip()[:_MOST_SHOWN]
+    try:
+        return _Asked(shown, read_zip(read_value(_PARAMETER, raw)))
+    except ApiError:
+        return _Asked(shown, None)
+
+
+def _requests(release: OpenRelease, asked: Sequence[_Asked]) -> dict[str, ResolvedRequest]:
+    """The requests for those that the release has."""
+    keys = keys_of(release, _NAME)
+    requests = {}
+    for zip_code in {one.zip_code for one in asked if one.zip_code is not None}:
+        match = keys.resolve(zip_code, None, None)
+        if isinstance(match, Match):
+            outcome = "answered" if keys.has_figures(match.keys) else "answered_empty"
+            fill = partial(forecast.look_up_forecast, release.engine, match)
+            requests[zip_code] = ResolvedRequest(match.query, fill, outcome)
+    return requests
+
+
+def _results(
+    asked: Sequence[_Asked], found: _Found, *, is_stale: bool
+) -> tuple[list[_EncodedResult], tuple[Counted, ...]]:
+    results: list[_EncodedResult] = []
+    counts: Counter[tuple[int, str, Any]] = Counter()
+    for one in asked:
+        request = found.requests.get(one.zip_code) if one.zip_code is not None else None
+        fetched = found.entries[request.query] if request is not None else None
+        if request is not None and isinstance(fetched, Fetched):
+            entry = msgspec.Raw(forecast.entry_of(fetched.entry.body))
+            results.append(_EncodedResult(one.shown, 200, entry, None))
+            counts[200, request.outcome, "previous" if is_stale else fetched.tier] += 1
+            continue
+        if one.zip_code is None:
+            status, code = 400, "invalid_parameter"
+        elif request is None and not is_stale:
+            status, code = 404, "no_matching_records"
+        else:  # the current release may have what the previous one lacks
+            status, code = 503, "unavailable"
+        results.append(_EncodedResult(one.shown, status, None, code))
+        counts[status, code, None] += 1
+    return results, tuple(Counted(number, *kind) for kind, number in counts.items())
+
+
+def _slowest(fetched: Sequence[Fetched]) -> Tier:
+    return max((one.tier for one in fetched), key=_TIERS.index)
+
+
+def _unchanged(one: Counted) -> Counted:
+    return msgspec.structs.replace(one, status=304, outcome="not_modified") if one.status == 200 else one
+
+
+async def _entry(body: bytes, *, gzip: bool) -> CacheEntry:
+    """It is kept nowhere, so it is compressed only if asked for; in a thread, because that takes milliseconds."""
+    if gzip:
+        return await asyncio.to_thread(CacheEntry.of, body)
+    return CacheEntry(body, b"", blake2b(body, digest_size=16).digest())
+
+
+BATCH = Endpoint(
+    path="/v1/population-housing-forecast/batch",
+    description=f"Population and housing of up to {MOST} ZIP codes in one request.",
+    operation=Operation(
+        id="getForecastBatch",
+        description="Each ZIP code is answered as if it were asked for alone, in the order asked, and counts as one "
+        "request against rate and quota. One that is not valid (400), not known (404) or not available at the moment "
+        "(503) has its own status and code and changes nothing for the others. If fewer requests are left than there "
+        "are ZIP codes, none is answered: the whole batch is a 429. Only answers with status 200 are billable.",
+        body=BatchBody,
+        matched="A result for each ZIP code. Without an ETag if none was found, or one has status 503.",
+        examples={
+            "batch": {
+                "total_results": 3,
+                "total_found": 1,
+                "results": [
+                    {"zip_code": "36436", "status": 200, "result": EXAMPLE["zip_codes"][0], "code": None},
+                    {"zip_code": "99999", "status": 404, "result": None, "code": "no_matching_records"},
+                    {"zip_code": "501", "status": 400, "result": None, "code": "invalid_parameter"},
+                ],
+            }
+        },
+        by_location=False,
+        parameters=(
+            Parameter(
+                _PARAMETER,
+                "Once for each ZIP code: five digits, leading zeros included; of ZIP+4 the first five count.",
+                {"type": "array", "items": {"type": "string", "maxLength": 100}, "minItems": 1, "maxItems": MOST},
+                ["36436", "99999", "501"],
+                required=True,
+            ),
+        ),
+        query_errors=("missing_parameter", "invalid_parameter", "unknown_parameter"),
+    ),
+    resolve=Batch(weigh=weigh, answer=answer),
+    query_forms=((_PARAMETER,),),
+)

@@ -1,0 +1,144 @@
+"""GET /v1/population-housing-forecast/by-county and /by-state: every ZIP code of a region, in pages."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from service.http.area import Endpoint, Nothing, Operation, Parameter, Resolved
+from service.http.errors import ApiError
+from service.http.forecast_examples import EXAMPLE
+from service.http.pages import page_of, page_parameters
+from service.http.query import PageQuery, read_limit, read_parameters, read_state, refuse_unknown
+from warehouse.areas import forecast
+from warehouse.areas.paging import Cursors
+from warehouse.lookup.engine import Engine
+from warehouse.places.keyset import KeySet
+from warehouse.places.regions import Region
+
+COUNTY, STATE = "county_fips_code", "state_code"
+_COUNTY = re.compile(r"[0-9]{5}")
+_DESCRIPTION = (
+    "Every ZIP code {where}, ascending. Ask for more with next_cursor, unchanged, beside the same query, until it is "
+    "null; limit may differ from page to page. Pages stay right when new data goes live in between. A page counts as "
+    "one request."
+)
+
+
+def resolve_county(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | Nothing:
+    """What a partner's query string asks for. Raises ApiError (400; 404 if the release knows no counties)."""
+    given, wanted = _read(query_string, COUNTY, "01025")
+    code = _read_county(given)
+    if not keys.regions.has_counties:
+        raise ApiError("not_found", "The current release does not say which county a ZIP code is in.")
+    found = keys.regions.county(code)
+    if isinstance(found, Region):
+        return _page_of(keys, found, wanted, cursors)
+    near = (
+        f"Its state has {', '.join(found.similar)}, for example."
+        if found.similar
+        else ("The first two digits are the state's: 01 is Alabama.")
+    )
+    return Nothing(f"There are no ZIP codes in a county {code}. {near}")
+
+
+def resolve_state(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | Nothing:
+    """What a partner's query string asks for. Raises ApiError (400)."""
+    given, wanted = _read(query_string, STATE, "AL")
+    code = read_state(given)
+    found = keys.regions.state(code)
+    if isinstance(found, Region):
+        return _page_of(keys, found, wanted, cursors)
+    near = f" Did you mean {' or '.join(found.similar)}?" if found.similar else ""
+    return Nothing(f"There are no ZIP codes in a state {code}.{near}")
+
+
+def _read(query_string: bytes, name: str, example: str) -> tuple[str, PageQuery]:
+    known = (name, "limit", "cursor")
+    values, unknown = read_parameters(query_string, known)
+    refuse_unknown(unknown, known)
+    if name not in values:
+        raise ApiError("missing_parameter", f"Give {name}={example}, for example.", name)
+    return values[name], PageQuery(read_limit(values.get("limit")), values.get("cursor"))
+
+
+def _read_county(text: str) -> str:
+    if _COUNTY.fullmatch(text):
+        return text
+    if text.isascii() and text.isdigit() and len(text) == 4:
+        advice = f"Did you mean {text.zfill(5)}?"
+    elif text.isascii() and text.isdigit() and len(text) < 4:
+        advice = f"Put the two digits of its state before the three of the county, like 01{text.zfill(3)} in Alabama."
+    else:
+        advice = "Give two digits for the state and three for the county, like 01025: answers name it county_fips_code."
+    raise ApiError("invalid_parameter", f"{COUNTY} is not five digits. {advice}", COUNTY)
+
+
+def _page_of(keys: KeySet, region: Region, wanted: PageQuery, cursors: Cursors) -> Resolved:
+    page = page_of(forecast.cursor_scope(region.query), wanted, cursors)
+    shown = forecast.on_page(region, page)
+
+    async def look_up(engine: Engine) -> bytes:
+        return await forecast.look_up_page(engine, region, page, cursors)
+
+    outcome = "answered" if keys.has_figures(shown) else "answered_empty"
+    return Resolved(cursors.name(region.query, page), shown, look_up, outcome)
+
+
+def _endpoint(
+    path: str,
+    what: str,
+    operation_id: str,
+    resolve: Callable[[KeySet, bytes, Cursors], Resolved | Nothing],
+    parameter: Parameter,
+    query: str,
+) -> Endpoint:
+    example: dict[str, Any] = {
+        "total_results": 1,
+        "total_matching": 2,
+        "next_cursor": Cursors(b"example").encode(forecast.cursor_scope(query), "36436"),
+        "zip_codes": EXAMPLE["zip_codes"],
+    }
+    return Endpoint(
+        path=path,
+        description=f"Population and housing of every ZIP code of a {what}, in pages.",
+        operation=Operation(
+            id=operation_id,
+            description=_DESCRIPTION.format(where=f"whose answer names this {parameter.name}"),
+            body=forecast.ForecastPage,
+            matched="A page of matches, ascending by ZIP code; total_matching counts all pages.",
+            examples={"page": example},
+            by_location=False,
+            parameters=(parameter, *page_parameters("ZIP codes", example["next_cursor"])),
+            query_errors=(
+                *("missing_parameter", "invalid_parameter", "duplicate_parameter", "unknown_parameter"),
+                "no_matching_records",
+            ),
+            errors=("invalid_cursor",),
+        ),
+        resolve=resolve,
+        query_forms=((parameter.name,),),
+    )
+
+
+BY_COUNTY = _endpoint(
+    "/v1/population-housing-forecast/by-county",
+    "county",
+    "getForecastByCounty",
+    resolve_county,
+    Parameter(
+        COUNTY,
+        "Five digits, leading zeros included: two of the state, three of the county.",
+        {"type": "string", "pattern": "^[0-9]{5}$"},
+        "01025",
+        required=True,
+    ),
+    "county:01025",
+)
+BY_STATE = _endpoint(
+    "/v1/population-housing-forecast/by-state",
+    "state",
+    "getForecastByState",
+    resolve_state,
+    Parameter(STATE, "Two letters, in any case.", {"type": "string", "pattern": "^[A-Za-z]{2}$"}, "AL", required=True),
+    "state:AL",
+)

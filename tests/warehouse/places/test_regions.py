@@ -1,0 +1,53 @@
+"""Which ZIP codes a county and a state have, and what is said of one that is not there."""
+
+from warehouse.places.keyset import KeySet
+from warehouse.places.keyset_builder import KeySetBuilder
+from warehouse.places.regions import Region, Regions, UnknownRegion
+
+PLACES = [
+    ("36436", "AL", "01025"),
+    ("00501", "NY", "36103"),
+    ("36446", "AL", "01025"),
+    ("36451", "AL", "01099"),
+    ("35004", "AL", "01115"),
+    ("09001", "AE", None),
+]
+
+
+def test_zip_codes_of_a_region_ascend() -> None:
+    """In whatever order the places came; one without a county is in its state."""
+    regions = Regions(PLACES)
+    assert regions.county("01025") == Region("county:01025", ("36436", "36446"))
+    assert regions.state("AL") == Region("state:AL", ("35004", "36436", "36446", "36451"))
+    assert regions.state("AE") == Region("state:AE", ("09001",))
+
+
+def test_of_a_county_that_is_not_there_its_neighbours_are_told() -> None:
+    """Those of its own state; there may be none."""
+    regions = Regions(PLACES)
+    assert regions.county("01098") == UnknownRegion("01098", ("01025", "01099", "01115"))
+    assert regions.county("01999") == UnknownRegion("01999", ("01115",))
+    assert regions.county("00001") == UnknownRegion("00001", ())
+    assert regions.county("99001") == UnknownRegion("99001", ())
+
+
+def test_of_a_state_that_is_not_there_those_that_begin_alike_are_told() -> None:
+    regions = Regions(PLACES)
+    assert regions.state("AX") == UnknownRegion("AX", ("AE", "AL"))
+    assert regions.state("ZZ") == UnknownRegion("ZZ", ())
+
+
+def test_a_key_set_keeps_its_regions_in_its_file() -> None:
+    builder = KeySetBuilder()
+    builder.add("36436", "Dickinson, AL", "AL", has_figures=True, county="01025")
+    again = KeySet.decoded(builder.build().encoded())
+    assert again.regions.county("01025") == Region("county:01025", ("36436",))
+
+
+def test_a_release_of_an_earlier_builder_has_states_and_no_counties() -> None:
+    """It opens all the same."""
+    builder = KeySetBuilder()
+    builder.add("36436", "Dickinson, AL", "AL", has_figures=True)
+    old = builder.build()
+    assert not old.regions.has_counties
+    assert old.regions.state("AL") == Region("state:AL", ("36436",))
