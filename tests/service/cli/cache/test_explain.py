@@ -23,6 +23,13 @@ def explained(cli: Cli, settings: Settings) -> Cli:
     return cli
 
 
+@pytest.fixture
+def uncached(explained: Cli, settings: Settings) -> Cli:
+    """The same with a shared cache that nobody has filled."""
+    explained.settings["cache_url"] = f"{settings.cache_url}?db=1"
+    return explained
+
+
 def headers_of(answer: Answer) -> dict[str, str]:
     """Those that say what an answer is, apart from where it came from and to whom it went."""
     return {
@@ -71,10 +78,10 @@ def test_a_page_of_a_region_is_explained_by_its_path(explained: Cli, monkeypatch
     assert said["query"].startswith("county:17167\n2\n")
 
 
-def test_explaining_changes_nothing(explained: Cli, worker: Served, settings: Settings) -> None:
+def test_explaining_changes_nothing(uncached: Cli, settings: Settings) -> None:
     """What nobody asked for stays a miss, however often it is explained."""
     for _ in range(2):
-        said = explained("cache", "explain", "zip_code=62705", "--json").json
+        said = uncached("cache", "explain", "zip_code=62705", "--json").json
         assert (said["shared"], said["tier"]) == ("miss", "warehouse")
     release = Catalog(settings.data_path).current().id
     assert said["file"] == str(settings.data_path / "releases" / release / "forecast.parquet")
@@ -84,8 +91,8 @@ def test_explaining_changes_nothing(explained: Cli, worker: Served, settings: Se
     assert said["headers"]["cache-status"] == "forecast; fwd=uri-miss; detail=warehouse"
 
 
-def test_a_person_reads_why(explained: Cli, worker: Served) -> None:
-    done = explained("cache", "explain", "zip_code=62704")
+def test_a_person_reads_why(uncached: Cli) -> None:
+    done = uncached("cache", "explain", "zip_code=62704")
     assert done.code == 0
     said = dict(line.split(maxsplit=1) for line in done.out.splitlines() if not line.startswith(" "))
     assert said["canonical"].strip() == "zip:62704"
