@@ -19,6 +19,8 @@ _ANY_NUMBER = "SELECT unnest(?::VARCHAR[])"
 
 # connection, folder of the normalised tables, folder of the release
 BuildArea = Callable[[duckdb.DuckDBPyConnection, Path, Path], KeySet]
+# connection on which the area was just built, folder of the normalised tables
+Flatten = Callable[[duckdb.DuckDBPyConnection, Path], None]
 # folder of the release, cursors; yields canonical query and encoded body
 AnswersToWarm = Callable[[Path, Cursors], Iterator[tuple[str, bytes]]]
 
@@ -32,6 +34,8 @@ class DataArea(msgspec.Struct, frozen=True, kw_only=True):
     probe: tuple[Any, ...]  # parameters with which it finds nothing
     by_key: bool = False  # the statement takes `{keys}`, and finds keys and entries
     build: BuildArea  # writes `entries`, and returns the key set
+    record: str  # what identifies a record: a column of `entries`, and of the flat rows
+    flatten: Flatten  # makes the temporary table `flat_records`, a row for each record
     answers_to_warm: AnswersToWarm  # answers worth caching before anybody asks, with the cursors that servers make
 
     @property

@@ -167,17 +167,30 @@ def build_forecast(connection: duckdb.DuckDBPyConnection, tables: Path, out: Pat
     return keys.build()
 
 
+def flatten_forecast(connection: duckdb.DuckDBPyConnection, tables: Path) -> None:
+    """Makes the flat rows that partners download, from the normalised tables of a release."""
+    files = _files(tables)
+    found = connection.execute(sql.statement("population_years", population=files["population"])).fetchall()
+    years = [str(year) for (year,) in found]
+    figures = [*(f"p.tot_population_{year}" for year in years), *(f"h.{name}" for name in HOUSING_FIGURES)]
+    columns = ["zip_code", *(sql.statement("population_of_year", year=year) for year in years)]
+    connection.execute(sql.statement("flat_forecast", figures=", ".join(figures), years=", ".join(columns), **files))
+
+
 def _has_figures(entry: ForecastEntry) -> bool:
     return bool(entry.population) or any(value is not None for value in msgspec.structs.astuple(entry.housing))
 
 
 def _entries(connection: duckdb.DuckDBPyConnection, tables: Path) -> Iterator[ForecastEntry]:
-    files = {name: sql.rows_of(tables / f"{name}.parquet") for name in ("locations", "population", "housing")}
     figures = ", ".join(f"h.{name}" for name in HOUSING_FIGURES)
-    cursor = connection.execute(sql.statement("forecast_entries", figures=figures, **files))
+    cursor = connection.execute(sql.statement("forecast_entries", figures=figures, **_files(tables)))
     while rows := cursor.fetchmany(4096):
         for row in rows:
             yield _entry(row)
+
+
+def _files(tables: Path) -> dict[str, str]:
+    return {name: sql.rows_of(tables / f"{name}.parquet") for name in FORECAST_AREA.tables}
 
 
 def _entry(row: tuple[Any, ...]) -> ForecastEntry:
@@ -196,5 +209,7 @@ FORECAST_AREA = DataArea(
     probe=(["00000"],),
     by_key=True,
     build=build_forecast,
+    record="zip_code",
+    flatten=flatten_forecast,
     answers_to_warm=lambda folder, _: forecast_answers_to_warm(folder),
 )

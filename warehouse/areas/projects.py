@@ -137,6 +137,12 @@ def build_projects(connection: duckdb.DuckDBPyConnection, tables: Path, out: Pat
     return keys.build()
 
 
+def flatten_projects(connection: duckdb.DuckDBPyConnection, _: Path) -> None:
+    """Makes the flat rows that partners download, from what `build_projects` left on the connection."""
+    words = [list(PROJECT_STATUSES), list(PROJECT_STATUSES.values()), UNKNOWN]
+    connection.execute(sql.statement("flat_projects"), words)
+
+
 class _City(msgspec.Struct):
     """A city as sources name it. Lives while a release is built."""
 
@@ -218,5 +224,7 @@ PROJECTS_AREA = DataArea(
     lookup="page_of_projects",
     probe=(["00000"], "", 1),
     build=build_projects,
+    record="project_id",
+    flatten=flatten_projects,
     answers_to_warm=projects_answers_to_warm,
 )

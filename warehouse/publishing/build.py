@@ -7,8 +7,12 @@ from pathlib import Path
 import duckdb
 import msgspec
 
+from warehouse.areas.data_area import DataArea
 from warehouse.areas.registry import DATA_AREAS
 from warehouse.files.atomic import checksum
+from warehouse.places.keyset import KeySet
+from warehouse.publishing.bulk import ReleaseBefore, write_bulk
+from warehouse.releases.bulk_files import FORMATS, AreaContents, changes_file, flat_file
 from warehouse.releases.catalog import BUILDER_VERSION, FINDINGS, FileInfo, Manifest, Origin, TableInfo
 from warehouse.schema.findings import SEVERITIES, Acceptance, ValidationReport
 
@@ -39,12 +43,16 @@ def build_release(
     report: ValidationReport,
     acceptance: Acceptance | None = None,
     origin: Origin | None = None,
+    before: ReleaseBefore | None = None,
 ) -> Manifest:
     """Writes everything that a release needs besides its tables to `out`, except the manifest, which it returns."""
     areas = [area for area in DATA_AREAS if set(area.tables) <= set(contents.tables)]
-    key_sets = {area.name: area.build(connection, tables, out) for area in areas}
+    key_sets: dict[str, KeySet] = {}
+    held: dict[str, AreaContents] = {}
     for area in areas:
-        (out / area.key_set).write_bytes(key_sets[area.name].encoded())
+        keys = key_sets[area.name] = area.build(connection, tables, out)
+        (out / area.key_set).write_bytes(keys.encoded())
+        held[area.name] = write_bulk(connection, area, tables, out, before)
     places = key_sets[DATA_AREAS[0].name]  # every release has this area, and it knows every place
     _write_findings(out, report)
     now = datetime.now(UTC).replace(microsecond=0)
@@ -58,10 +66,12 @@ def build_release(
         zip_codes=places.zip_count,
         cities=places.city_count,
         tables=contents.tables,
-        files={name: _file_info(out / name) for area in areas for name in area.files},
+        files={name: _file_info(out / name) for area in areas for name in _files_of(area, held[area.name])},
         findings=_counts(report),
         acceptance=acceptance,
         origin=origin,
+        previous=before.id if before is not None else None,
+        contents=held,
     )
 
 
@@ -69,6 +79,12 @@ def rewrite_report(out: Path, manifest: Manifest, report: ValidationReport) -> M
     """Replaces the report of the release in `out`. Returns its new manifest."""
     _write_findings(out, report)
     return msgspec.structs.replace(manifest, findings=_counts(report))
+
+
+def _files_of(area: DataArea, held: AreaContents) -> tuple[str, ...]:
+    flat = (flat_file(area.name, form) for form in FORMATS)
+    changes = () if held.changed is None else (changes_file(area.name),)
+    return (*area.files, *flat, *changes)
 
 
 def _write_findings(out: Path, report: ValidationReport) -> None:

@@ -21,6 +21,7 @@ from warehouse.drops.working_connection import connect_within
 from warehouse.files.full_disk import with_remedy
 from warehouse.publishing import build
 from warehouse.publishing.approval import SeenWhenHeld, approval_findings
+from warehouse.publishing.bulk import ReleaseBefore
 from warehouse.publishing.history import baseline_of, delivered_before, kept_releases, older_than_current
 from warehouse.releases.catalog import Catalog, Manifest, Origin, TableInfo
 from warehouse.releases.table_files import content_of, table_file
@@ -147,8 +148,10 @@ class _Publication:
             with connect_within(budget, self._staged.parent) as connection:
                 options = self._options
                 accepted = used(options.acceptance, outcome.report.findings)
+                current = outcome.manifest
+                before = ReleaseBefore(current.id, self._catalog.folder(current.id)) if current else None
                 manifest = build.build_release(
-                    connection, self._tables, self._staged, contents, outcome.report, accepted, options.origin
+                    connection, self._tables, self._staged, contents, outcome.report, accepted, options.origin, before
                 )
         except (duckdb.Error, OSError) as error:
             excess = budget.excess(error, self._staged)

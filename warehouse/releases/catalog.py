@@ -1,6 +1,6 @@
 """The catalog of releases on disk: their manifests, and the pointer to the current one.
 
-<data>/releases/<id>/       manifest.json, findings.json, serving files, tables/
+<data>/releases/<id>/       manifest.json, findings.json, serving files, tables/, bulk/
 <data>/staging/             the release that a publisher is building
 <data>/current.json         the pointer; replaced atomically, under the publish lock
 """
@@ -28,6 +28,7 @@ from warehouse.files.atomic import (
 )
 from warehouse.files.full_disk import with_remedy
 from warehouse.files.reading import read_struct
+from warehouse.releases.bulk_files import AreaContents
 from warehouse.schema.errors import BusyError, CatalogError, NoReleaseError, NoSuchReleaseError
 from warehouse.schema.findings import Acceptance, ValidationReport
 
@@ -54,7 +55,7 @@ class TableInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileInfo(msgspec.Struct, frozen=True):
-    """One serving file of a release, as its manifest describes it."""
+    """One file that is served from a release, as its manifest describes it."""
 
     bytes: int
     checksum: str  # of the file (`atomic.checksum`)
@@ -86,6 +87,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     findings: dict[str, int]  # how many, by severity
     acceptance: Acceptance | None = None
     origin: Origin | None = None  # None if an earlier version published the release
+    previous: str | None = None  # the release that was current when this one was built
+    contents: dict[str, AreaContents] = {}  # by area; empty if an earlier version published the release
 
     @property
     def delivered(self) -> datetime:

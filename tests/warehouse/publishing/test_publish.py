@@ -25,6 +25,7 @@ from tests.support.drops import (
 )
 from tests.warehouse.helpers import contents, entries, figures, publish
 from warehouse.publishing import publish as publisher
+from warehouse.releases.bulk_files import AreaContents
 from warehouse.releases.catalog import Catalog
 
 
@@ -116,9 +117,11 @@ def test_the_manifest_says_what_the_release_is_made_of(catalog: Catalog, tmp_pat
     }
     assert manifest.findings == {"error": 0, "warning": 1, "info": 0}
     folder = catalog.folder(manifest.id)
+    bulk = ("bulk/forecast.parquet", "bulk/forecast.csv.gz", "bulk/forecast.changes")
     assert {name: info.bytes for name, info in manifest.files.items()} == {
-        name: (folder / name).stat().st_size for name in ("forecast.parquet", "forecast.keys")
+        name: (folder / name).stat().st_size for name in ("forecast.parquet", "forecast.keys", *bulk)
     }
+    assert (manifest.previous, manifest.contents) == (None, {"forecast": AreaContents(rows=9, changed=9)})
 
 
 def test_two_releases_of_one_second_are_told_apart(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
