@@ -22,6 +22,11 @@ _NO_SYN = (
 )
 
 
+# Of what a client has not been sent yet, the kernel keeps so much: else megabytes of a file, of which the deadline for
+# readers would know nothing.
+_KERNEL_KEEPS_BYTES = 128 << 10
+
+
 class StartError(Exception):
     """The instance cannot start. The message is one line that says why and what to do."""
 
@@ -35,6 +40,7 @@ def bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
         raise StartError(f"cannot listen on {host}: {error.strerror}") from None
     with bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _KERNEL_KEEPS_BYTES)  # connections inherit it
         try:
             bound.bind((host, port))
             bound.listen(2048)

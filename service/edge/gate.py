@@ -35,9 +35,10 @@ GatedApplication = Callable[[Any, Any, Send], Awaitable[None]]
 class Gate:
     """The ASGI application that a worker serves, and owns.
 
-    `routes` maps each path to the area that it is counted under; `offers` tells whether the current release has that
-    area. `weights` are of paths that are asked for several things at once: as how many requests a query string counts.
-    `admission` limits and counts what keys ask for. `hot` answers hot requests before they come here. `public`
+    `routes` maps each path to the area that it is counted under; `area_of` tells that of path and query of the others.
+    `offers` tells whether the current release has that area. `weights` are of paths that are asked for several things
+    at once: as how many requests a query string counts. `admission` limits and counts what keys ask for. `hot` answers
+    hot requests before they come here. `public`
     paths (the documentation page) need no key. `watch` looks at every request. Setting `draining`
     makes every answer the last of its connection.
     """
@@ -50,6 +51,7 @@ class Gate:
         telemetry: Telemetry,
         watch: RequestWatch,
         *,
+        area_of: Callable[[str, bytes], str | None] = lambda _, __: None,
         admission: Admission | None = None,
         weights: Mapping[str, Callable[[bytes], int]] = MappingProxyType({}),
         hot: HotAnswers | None = None,
@@ -62,6 +64,7 @@ class Gate:
         self.most_connections = most_connections
         self._app = app
         self._routes = routes
+        self._area_of = area_of
         self._verifier = verifier
         self._admission = admission
         self._weights = weights
@@ -75,11 +78,13 @@ class Gate:
             await self._app(scope, receive, send)
             return
         head = read_head(scope["headers"], time.perf_counter())
+        head.method = scope["method"]
         head.trace = self._watch.begin(scope["headers"])
         path = _normalised(scope["path"])
-        answer = _Answer(self, scope, head, self._routes.get(path, NO_AREA), send)
+        area = self._routes.get(path) or self._area_of(path, scope["query_string"]) or NO_AREA
+        answer = _Answer(self, scope, head, area, send)
         try:
-            refusal = await self._refusal(scope, head, path)
+            refusal = await self._refusal(scope, head, path, area)
             if refusal is not None:
                 await refusal(scope, receive, answer)
                 return
@@ -92,7 +97,7 @@ class Gate:
             log.exception("request failed", extra={"request_id": head.request_id, "path": path})
             await of_exception(error, head.request_id)(scope, receive, answer)
 
-    async def _refusal(self, scope: Any, head: RequestHead, path: str) -> Reply | None:
+    async def _refusal(self, scope: Any, head: RequestHead, path: str, area: str) -> Reply | None:
         """The error that ends the request here, or None if it may go on."""
         fault = _syntax(scope, head)
         if fault is not None:
@@ -102,14 +107,14 @@ class Gate:
             refused = await self._key_refusal(head)
             if refused is not None:
                 return refused
-            if path not in self._routes or not self._offers(self._routes[path]):
+            if area == NO_AREA or not self._offers(area):
                 return problem("not_found", head.request_id)
         if scope["method"] not in _METHODS:
             return problem("method_not_allowed", head.request_id)
         if self._admission is not None and head.key is not None:
             weigh = self._weights.get(path)
             number = weigh(scope["query_string"]) if weigh is not None else 1
-            return await self._admission.refusal(head, head.key, self._routes[path], number)
+            return await self._admission.refusal(head, head.key, area, number)
         return None
 
     async def _key_refusal(self, head: RequestHead) -> Reply | None:
@@ -159,8 +164,9 @@ class Gate:
         outcome: str,
         source: Source | None,
         counted: tuple[Counted, ...],
+        seconds: float,
     ) -> None:
-        seconds = time.perf_counter() - head.started
+        """Counts a request that was answered, `seconds` after its head had arrived."""
         self.telemetry.count(REQUESTS, area, str(status), outcome)
         for one in counted or (Counted(1, status, outcome, source.tier if source is not None else None),):
             if source is not None and one.tier is not None:
@@ -185,10 +191,12 @@ class _Answer:
         self._outcome = "answered"
         self._source: Source | None = None
         self._counted: tuple[Counted, ...] = ()
+        self._seconds = 0.0  # until the answer began: how long it takes from there on is up to its reader
 
     async def __call__(self, message: Any) -> None:
         if message["type"] == "http.response.start":
             self.begun = True
+            self._seconds = time.perf_counter() - self._head.started
             self._status = message["status"]
             self._outcome = message.pop(OUTCOME, self._outcome)
             kept, source = message.pop(KEPT, None), message.pop(SOURCE, None)
@@ -204,9 +212,8 @@ class _Answer:
             return
         await self._send(message)
         if not message.get("more_body", False):
-            self._gate.finished(
-                self._scope, self._head, self._area, self._status, self._outcome, self._source, self._counted
-            )
+            told = (self._area, self._status, self._outcome, self._source, self._counted, self._seconds)
+            self._gate.finished(self._scope, self._head, *told)
 
 
 def _syntax(scope: Any, head: RequestHead) -> tuple[str, str | None] | None:

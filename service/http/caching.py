@@ -39,6 +39,16 @@ class CachePolicy:
         reply = self._answer(head, fetched, release, outcome, (b"cache-status", status), None)
         return msgspec.structs.replace(reply, headers=(*reply.headers, (b"age", b"%d" % age)))
 
+    def own_answer(self, head: RequestHead, entry: CacheEntry, release: str, content_type: Header = JSON) -> Reply:
+        """The same for what no cache of ours keeps."""
+        compressed = bool(entry.gzipped) and accepts_gzip(head.accept_encoding)
+        etag = etag_of(entry, compressed=compressed)
+        shared = ((b"etag", etag), *self.headers(release))
+        if head.if_none_match and matches(head.if_none_match, etag):
+            return Reply(304, shared, b"", "not_modified")
+        coding = (_GZIP,) if compressed else ()
+        return Reply(200, (content_type, *coding, *shared), entry.gzipped if compressed else entry.body, "answered")
+
     def _answer(
         self, head: RequestHead, fetched: Fetched, release: str, outcome: str, status: Header, kept: Kept | None
     ) -> Reply:

@@ -32,6 +32,7 @@ CODES: dict[str, tuple[int, str]] = {
     "method_not_allowed": (405, "Only GET and HEAD are allowed here."),
     "request_timeout": (408, "The request did not arrive in time. Send it again on a new connection."),
     "uri_too_long": (414, "The address is too long. Queries need no more than 8 KiB."),
+    "range_not_satisfiable": (416, "The range begins behind the end of the file. Ask for one within it."),
     "rate_limited": (429, "Too many requests. Wait as long as Retry-After says."),
     "quota_exhausted": (429, "The quota of this period is used up. Wait for the next, or ask for more."),
     "headers_too_large": (431, "The request headers are too many or too large. Send at most 100, 16 KiB together."),
@@ -70,7 +71,7 @@ class ApiError(Exception):
         self.headers = headers
 
 
-_NEWER_TITLES = {413: "Content Too Large", 414: "URI Too Long"}
+_NEWER_TITLES = {413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable"}
 _encoder = msgspec.json.Encoder()
 
 

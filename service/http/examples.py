@@ -31,6 +31,7 @@ INDEX: dict[str, Any] = {
         }
         for area in AREAS
     ],
+    "releases": "/v1/releases",
 }
 
 # parameter at fault, and the detail that is sent then

@@ -27,6 +27,7 @@ class RequestHead(msgspec.Struct):
 
     request_id: str
     started: float
+    method: str = "GET"
     api_keys: tuple[bytes, ...] = ()
     hosts: int = 0
     host: bytes | None = None

@@ -11,6 +11,7 @@ from service.http.answering import NOTHING_PUBLISHED
 from service.http.area import AreaDescription
 from service.http.areas import AREAS
 from service.http.errors import NO_STORE, ApiError
+from service.http.releases.listing import PATH as RELEASES_PATH
 from service.http.reply import JSON, Reply
 from warehouse.following import ReleaseFollower
 
@@ -24,12 +25,13 @@ class ReleaseSummary(msgspec.Struct, frozen=True):
 
 
 class Index(msgspec.Struct, frozen=True):
-    """The current release, its sources, and the data areas."""
+    """The current release, its sources, the data areas, and the path that lists releases with their files."""
 
     version: str
     release: ReleaseSummary
     attribution: tuple[str, ...]
     areas: tuple[AreaDescription, ...]
+    releases: str
 
 
 def index_route(follower: ReleaseFollower) -> HTTPRouteHandler:
@@ -44,6 +46,7 @@ def index_route(follower: ReleaseFollower) -> HTTPRouteHandler:
             ReleaseSummary(manifest.id, manifest.published_at, manifest.illustrative),
             manifest.attribution,
             tuple(area.listed for area in AREAS if area.name in release.keys),
+            RELEASES_PATH,
         )
         headers = (JSON, NO_STORE, (b"x-data-release", manifest.id.encode()))
         return Reply(200, headers, msgspec.json.encode(body), "answered")

@@ -13,6 +13,8 @@ from service.http.area import Endpoint
 from service.http.areas import AREAS
 from service.http.errors import CODES, NO_STORE, Problem, title_of
 from service.http.index import Index
+from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
+from service.http.releases.description import Described, described
 from service.http.reply import JSON, Reply
 from service.http.usage import PATH as USAGE_PATH
 from service.http.usage import Usage, usage_operation
@@ -59,7 +61,8 @@ def openapi_route() -> HTTPRouteHandler:
 
 def describe_api() -> Document:
     _, schemas = msgspec.json.schema_components(
-        (*(endpoint.operation.body for endpoint in _ENDPOINTS), Usage, Index, Problem), ref_template=_REF
+        (*(endpoint.operation.body for endpoint in _ENDPOINTS), *RELEASE_SCHEMAS, Usage, Index, Problem),
+        ref_template=_REF,
     )
     schemas["Problem"]["properties"]["code"] = {"type": "string", "enum": list(CODES)}
     return {
@@ -74,6 +77,7 @@ def describe_api() -> Document:
         "paths": {
             **{endpoint.path: {"get": _of_area(endpoint)} for endpoint in _ENDPOINTS},
             USAGE_PATH: {"get": _usage()},
+            **{one.path: {"get": _of_release(one)} for one in described()},
             "/v1/": {"get": _plain("getIndex", "Release, sources and data areas", "Index", examples.INDEX)},
             "/v1/openapi.json": {"get": _plain("getOpenApi", "This description", None, None)},
         },
@@ -125,6 +129,19 @@ def _usage() -> Document:
     operation = usage_operation()
     operation["responses"]["200"]["headers"] = _header_refs(("Cache-Control", "X-Request-Id"))
     operation["responses"] |= _errors((*_COMMON, "invalid_parameter", "duplicate_parameter", "rate_limited"), ())
+    return operation
+
+
+def _of_release(one: Described) -> Document:
+    operation = one.operation
+    names = (*one.headers, *_LIMITS, "X-Quota-Warning") if one.limited else one.headers
+    for status, answer in operation["responses"].items():
+        answer["headers"] = _header_refs((*names, "Content-Range") if status == "206" else names)
+    terms = _TERMS if one.limited else ()
+    unchanged = {"description": "The bytes named by If-None-Match are current.", "headers": _header_refs(names)}
+    operation["responses"] |= {"304": unchanged, **_errors((*_COMMON, *terms, *one.errors), ())}
+    validator = {"name": "If-None-Match", "in": "header", "schema": {"type": "string"}, "description": "An ETag."}
+    operation["parameters"].append(validator)
     return operation
 
 
@@ -191,6 +208,7 @@ _KEPT = ("ETag", "Cache-Control", "Vary", "Cache-Status", "X-Data-Release", "X-R
 _ERROR_HEADERS: dict[int, tuple[str, ...]] = {
     401: ("WWW-Authenticate",),
     405: ("Allow",),
+    416: ("Content-Range", "Accept-Ranges"),
     429: ("Retry-After", *_LIMITS),
     503: ("Retry-After",),
 }
@@ -212,6 +230,9 @@ _HEADERS = {
         "The limits of your key: requests in so many seconds.", '"rate";q=500;w=1, "quota";q=5000000;w=2592000'
     ),
     "X-Quota-Warning": _header("Your quota is nearly used up.", "4150000 of 5000000 used this month"),
+    "Accept-Ranges": _header("Parts of the file can be asked for.", "bytes"),
+    "Content-Range": _header("Which part of how many bytes this is.", "bytes 0-65535/3123300"),
+    "Content-Disposition": _header("A name for the file, with its release.", 'attachment; filename="forecast.parquet"'),
     "Content-Encoding": _header("gzip, where you accept it and it is worth it.", "gzip"),
     "WWW-Authenticate": _header("The scheme that is missing.", "ApiKey"),
     "Allow": _header("The methods that there are.", "GET, HEAD"),

@@ -46,7 +46,7 @@ def outcome_of(status: int, outcome: str) -> UsageOutcome | None:
     None if it does not count: our own failures (5xx) are in the metrics and on no bill, and a 401 belongs to no key.
     A 429 is `limited`; every other 4xx except 404 is `rejected`: 400, 403 and 405.
     """
-    if status == 200:
+    if status in (200, 206):
         return "answered_empty" if outcome == "answered_empty" else "answered"
     if status == 304:
         return "not_modified"

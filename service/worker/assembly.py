@@ -51,6 +51,9 @@ from service.http.forecast import samples
 from service.http.index import index_route
 from service.http.lookups import LookupWatch
 from service.http.openapi import openapi_route
+from service.http.releases import routes as releases
+from service.http.releases.downloads import Downloads
+from service.http.releases.files import BULK
 from service.http.usage import PATH as USAGE_PATH
 from service.http.usage import caller, usage_route
 from service.keys import pepper
@@ -78,7 +81,7 @@ _FOLDED_SECONDS = 1.0
 _LAST_LINES_SECONDS = 1.0
 _LAST_SPANS_SECONDS = 1.0
 _AREA_NAMES = frozenset(area.name for area in AREAS)
-_OTHER_PATHS = {"/v1": "index", "/v1/openapi.json": "openapi", USAGE_PATH: "usage"}
+_OTHER_PATHS = {"/v1": "index", "/v1/openapi.json": "openapi", USAGE_PATH: "usage", **releases.PATHS}
 
 
 class WorkerApp:
@@ -115,7 +118,8 @@ class WorkerApp:
         self.near = NearCache(
             near_cache_bytes(settings), settings.near_cache_ttl, HeadMaker(self._policy, "near").all_of
         )
-        self._admission = Admission(_AREA_NAMES, self.metering.limiter, self.metering.quotas, self.metering.counters)
+        metered = _AREA_NAMES | {BULK}
+        self._admission = Admission(metered, self.metering.limiter, self.metering.quotas, self.metering.counters)
         self._shared = SharedCache(self.cache_store, settings.cache_ttl)
         self._cache = ReadThrough(self.near, self._shared, _lookups_observed(self.telemetry))
         shared_heads = HeadMaker(self._policy, "shared")
@@ -131,6 +135,7 @@ class WorkerApp:
             self.near.retire,
             keep_previous=settings.previous_release_on_failure,
         )
+        self._downloads = Downloads()
         self._cursors = Cursors(pepper.cursor_secret(endpoints.pepper))
         self.gate = self._build_gate(settings)
 
@@ -172,6 +177,7 @@ class WorkerApp:
         await self._listener.stop()
         await self.metering.stop()
         await self._shared.stop()
+        self._downloads.stop()
         await self.keys_store.stop()
         await self.cache_store.stop()
         self.watch.log.tell_folded(at_once=True)
@@ -222,6 +228,7 @@ class WorkerApp:
             index_route(self.follower),
             openapi_route(),
             usage_route(metering.report, metering.store, caller),
+            *releases.release_routes(self.follower, settings.data_path, self._policy, self._cursors, self._downloads),
             *documentation.values(),
         ]
         return Gate(
@@ -230,6 +237,7 @@ class WorkerApp:
             self.verifier,
             self.telemetry,
             self.watch,
+            area_of=releases.area_of,
             admission=self._admission,
             weights={
                 endpoint.path: endpoint.resolve.weigh

@@ -117,9 +117,11 @@ def one_area(_: click.Context, __: click.Parameter, value: str | None) -> str | 
 
 def _known(names: set[str]) -> list[str]:
     """The names of all areas. Raises click.BadParameter if one of `names` is not among them."""
-    from service.http.areas import AREAS  # here, because importing the framework takes longer than most commands
+    # here, because importing the framework takes longer than most commands
+    from service.http.areas import AREAS
+    from service.http.releases.files import BULK
 
-    known = [area.name for area in AREAS]
+    known = [*(area.name for area in AREAS), BULK]
     for name in sorted(names):
         if name not in known:
             raise click.BadParameter(f"there is no area {name!r}; the areas are {', '.join(known)}")

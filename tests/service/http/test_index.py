@@ -17,7 +17,7 @@ def test_the_index_names_release_sources_and_areas(worker: Served, published: Pa
     body = answer.json()
     manifest = Catalog(published).current()
     assert (answer.status, answer.header("content-type")) == (200, "application/json")
-    assert list(body) == ["version", "release", "attribution", "areas"]
+    assert list(body) == ["version", "release", "attribution", "areas", "releases"]
     assert body["version"] == "v1"
     assert body["release"]["id"] == manifest.id == answer.header("x-data-release")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", body["release"]["published_at"])

@@ -12,10 +12,11 @@ from service.http.areas import AREAS
 from service.http.errors import CODES, Problem
 from service.http.index import Index
 from service.http.openapi import describe_api
+from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
 from service.http.usage import Usage
 from tests.support.served import FORECAST, Served
 
-BODIES = [endpoint.operation.body for area in AREAS for endpoint in area.endpoints]
+BODIES = [*(endpoint.operation.body for area in AREAS for endpoint in area.endpoints), *RELEASE_SCHEMAS]
 STRUCTS: dict[str, type] = {struct.__name__: struct for struct in (*BODIES, Usage, Index, Problem)}
 DOCUMENT = describe_api()
 
@@ -28,9 +29,15 @@ def contents() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield f"{path} {status}", content
 
 
+def named(schema: dict[str, Any]) -> str:
+    """The schema of an example; of several, it is the first."""
+    one = schema.get("oneOf", [schema])[0]
+    return str(one["$ref"]).rpartition("/")[2]
+
+
 def examples() -> list[Any]:
     return [
-        pytest.param(content["schema"]["$ref"].rpartition("/")[2], example["value"], id=f"{where} {name}")
+        pytest.param(named(content["schema"]), example["value"], id=f"{where} {name}")
         for where, content in contents()
         for name, example in content.get("examples", {}).items()
     ]
@@ -78,6 +85,8 @@ def test_every_example_is_valid_and_decodes(schema: str, value: Any) -> None:
         (f"{FORECAST}?zip_code=99999", "Problem"),
         ("/v1/", "Index"),
         ("/v1/usage", "Usage"),
+        ("/v1/releases", "Releases"),
+        ("/v1/releases/current/changes?area=forecast", "ForecastChanges"),
         ("/v1/usage?from=x", "Problem"),
     ],
 )
@@ -111,7 +120,7 @@ def test_every_code_is_described() -> None:
         for value in (example["value"] for example in content["examples"].values())
         if "code" in value
     }
-    assert shown == set(CODES) - {"invalid_cursor", "unknown_parameter"}
+    assert shown == set(CODES) - {"invalid_cursor", "unknown_parameter", "range_not_satisfiable"}
 
 
 @pytest.mark.parametrize("schema", DOCUMENT["components"]["schemas"])

@@ -1,0 +1,134 @@
+"""GET /v1/releases/{release}/changes: what a release changed in an area, as it was found out when it was published."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.types import ASGIApp
+from msgspec import Meta
+
+from service.cache.entry import CacheEntry
+from service.http.areas import AREAS
+from service.http.caching import CachePolicy
+from service.http.errors import ApiError
+from service.http.head import head_of
+from service.http.query import read_limit
+from service.http.releases.downloads import Downloads
+from service.http.releases.parameters import read_strictly
+from service.http.releases.shelf import ReleaseShelf
+from warehouse.areas.paging import CursorError, Cursors
+from warehouse.releases.bulk_files import AreaContents, changes_file, read_changes
+from warehouse.releases.catalog import Manifest
+
+PARAMETERS = ("area", "limit", "cursor")
+AREA_NAMES = tuple(area.name for area in AREAS)
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """What every page of changes says; `previous` is null if no release came before."""
+
+    release: str
+    previous: str | None
+    total_results: Annotated[int, Meta(description="How many there are on this page.")]
+    total_matching: Annotated[int, Meta(description="How many there are on all pages together.")]
+    next_cursor: Annotated[str | None, Meta(description="Null on the last page.")]
+
+
+class ForecastChanges(Changes, frozen=True):
+    """One page of the ZIP codes whose answer differs from that of the release before, ascending; also those that came
+    or went."""
+
+    zip_codes: tuple[str, ...]
+
+
+class ProjectChanges(Changes, frozen=True):
+    """One page of the ids of projects that differ from the release before, ascending; also those that came or went."""
+
+    project_ids: tuple[str, ...]
+
+
+_BODIES: dict[str, type[ForecastChanges | ProjectChanges]] = {"forecast": ForecastChanges, "projects": ProjectChanges}
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """`position` in the list of changes, of which `limit` are wanted."""
+
+    manifest: Manifest
+    area: str
+    limit: int
+    position: int
+
+
+def changes_route(shelf: ReleaseShelf, policy: CachePolicy, cursors: Cursors, downloads: Downloads) -> HTTPRouteHandler:
+    @get("/v1/releases/{release:str}/changes")
+    async def changes(request: Request[Any, Any, Any]) -> ASGIApp:
+        values = read_strictly(request.scope["query_string"], PARAMETERS)
+        area = _area(values.get("area"))
+        limit = read_limit(values.get("limit"))
+        manifest = await shelf.release(request.path_params["release"])
+        contents = _contents(manifest, area)
+        position = _position(cursors, manifest, area, values.get("cursor"))
+        asked = _Asked(manifest, area, limit, position)
+        try:
+            entry = await downloads.run(_page, shelf.folder(manifest), asked, contents, cursors)
+        except (OSError, msgspec.DecodeError) as error:
+            raise ApiError("unavailable") from error
+        return policy.own_answer(head_of(request.scope), entry, manifest.id)
+
+    return changes
+
+
+def changed_area(query: bytes) -> str | None:
+    """The area that a query asks for, whose entitlement and limits count; None if it names none."""
+    try:
+        return _area(read_strictly(query, PARAMETERS).get("area"))
+    except ApiError:
+        return None
+
+
+def _area(text: str | None) -> str:
+    if text is None:
+        raise ApiError("missing_parameter", f"Give area={' or area='.join(AREA_NAMES)}.", "area")
+    if text not in AREA_NAMES:
+        raise ApiError("invalid_parameter", f"There is no such area. Give {' or '.join(AREA_NAMES)}.", "area")
+    return text
+
+
+def _contents(manifest: Manifest, area: str) -> AreaContents:
+    contents = manifest.contents.get(area)
+    if contents is not None and contents.changed is not None:
+        return contents
+    if area not in manifest.areas:
+        detail = f"Release {manifest.id} has no {area}. GET /v1/releases lists what each release has."
+    elif contents is None:
+        detail = f"Release {manifest.id} was published before changes were kept. Take its whole answer as new."
+    else:
+        detail = f"What release {manifest.id} changed could not be found out. Take its whole answer as new."
+    raise ApiError("not_found", detail)
+
+
+def _scope(manifest: Manifest, area: str) -> str:
+    return f"changes\n{manifest.id}\n{area}"
+
+
+def _position(cursors: Cursors, manifest: Manifest, area: str, cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    try:
+        return int(cursors.decode(_scope(manifest, area), cursor))
+    except CursorError:
+        raise ApiError("invalid_cursor", parameter="cursor") from None
+
+
+def _page(folder: Path, asked: _Asked, contents: AreaContents, cursors: Cursors) -> CacheEntry:
+    page = read_changes(folder / changes_file(asked.area), asked.position, asked.limit)
+    manifest = asked.manifest
+    following = None
+    if page.following is not None:
+        following = cursors.encode(_scope(manifest, asked.area), str(page.following))
+    body = _BODIES[asked.area](
+        manifest.id, manifest.previous, len(page.ids), contents.changed or 0, following, page.ids
+    )
+    return CacheEntry.of(msgspec.json.encode(body))

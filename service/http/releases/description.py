@@ -1,0 +1,165 @@
+"""The OpenAPI description of these endpoints; errors and headers that all share are added by that (http/openapi.py)."""
+
+from typing import Any
+
+import msgspec
+
+from service.http.releases.changes import AREA_NAMES, ForecastChanges, ProjectChanges
+from service.http.releases.files import CONTENT_TYPES, FILES
+from service.http.releases.listing import FEED_PATH, PATH, Releases
+from warehouse.areas import paging
+
+Document = dict[str, Any]
+
+SCHEMAS = (Releases, ForecastChanges, ProjectChanges)
+_ID = "20261105T120000Z-0123456789ab"
+_BEFORE = "20261005T120000Z-ba9876543210"
+_RELEASE: Document = {
+    "name": "release",
+    "in": "path",
+    "required": True,
+    "description": "The id of a release that GET /v1/releases lists, or current.",
+    "schema": {"type": "string"},
+    "example": "current",
+}
+LISTED = {
+    "releases": [
+        {
+            "id": _ID,
+            "published_at": "2026-11-05T12:00:00Z",
+            "current": True,
+            "illustrative": False,
+            "areas": [
+                {
+                    "name": "forecast",
+                    "rows": 42094,
+                    "changed": 33772,
+                    "files": [{"path": f"{PATH}/{_ID}/forecast.parquet", "bytes": 3123300}],
+                }
+            ],
+        }
+    ]
+}
+CHANGED = {
+    "release": _ID,
+    "previous": _BEFORE,
+    "total_results": 3,
+    "total_matching": 33772,
+    "next_cursor": "AqkkJbMfDYy5MjQ",
+    "zip_codes": ["00601", "00602", "00603"],
+}
+
+
+_KEPT = ("ETag", "Cache-Control", "Vary", "X-Data-Release", "X-Request-Id")
+
+
+class Described(msgspec.Struct, frozen=True):
+    """One operation: its own part of the description, the codes of its errors, and the headers of its 200."""
+
+    path: str
+    operation: Document
+    errors: tuple[str, ...]
+    headers: tuple[str, ...] = _KEPT
+    limited: bool = False  # the terms of a key count
+
+
+def described() -> tuple[Described, ...]:
+    return (_list(), _feed(), _changes(), _files())
+
+
+def _list() -> Described:
+    operation = {
+        "operationId": "getReleases",
+        "summary": "The current release and those before it that are kept",
+        "description": "Newest first. Neither counted nor limited.",
+        "parameters": [],
+        "responses": {"200": {"description": "The releases.", "content": _json({"$ref": _ref("Releases")}, LISTED)}},
+    }
+    return Described(PATH, operation, ("unknown_parameter",))
+
+
+def _feed() -> Described:
+    operation = {
+        "operationId": "getReleasesFeed",
+        "summary": "The same as an Atom feed (RFC 4287)",
+        "description": "Neither counted nor limited.",
+        "parameters": [],
+        "responses": {
+            "200": {"description": "The feed.", "content": {"application/atom+xml": {"schema": {"type": "string"}}}}
+        },
+    }
+    return Described(FEED_PATH, operation, ("unknown_parameter",))
+
+
+def _changes() -> Described:
+    size = {"type": "integer", "minimum": 1, "maximum": paging.MAX_PAGE_SIZE, "default": paging.DEFAULT_PAGE_SIZE}
+    area = {"type": "string", "enum": list(AREA_NAMES)}
+    operation = {
+        "operationId": "getReleaseChanges",
+        "summary": "What a release changed",
+        "description": "The ZIP codes (or projects) whose answer differs from that of the release that was current "
+        "before, those that came or went included. Counted and limited as a request in that area.",
+        "parameters": [
+            _RELEASE,
+            _query("area", "Whose changes.", area, "forecast") | {"required": True},
+            _query("limit", "The most ids in one answer.", size, paging.DEFAULT_PAGE_SIZE),
+            _query("cursor", "next_cursor of the answer before.", {"type": "string"}, CHANGED["next_cursor"]),
+        ],
+        "responses": {
+            "200": {
+                "description": "One page, ascending.",
+                "content": _json(
+                    {"oneOf": [{"$ref": _ref("ForecastChanges")}, {"$ref": _ref("ProjectChanges")}]}, CHANGED
+                ),
+            }
+        },
+    }
+    errors = ("missing_parameter", "invalid_parameter", "duplicate_parameter", "unknown_parameter", "invalid_cursor")
+    return Described(f"{PATH}/{{release}}/changes", operation, (*errors, "not_found"), limited=True)
+
+
+def _files() -> Described:
+    binary = {kind.decode(): {"schema": {"type": "string", "format": "binary"}} for kind in CONTENT_TYPES.values()}
+    name = {"type": "string", "enum": list(FILES)}
+    operation = {
+        "operationId": "getReleaseFile",
+        "summary": "A whole area of a release, as a file",
+        "description": "A row for each ZIP code, or each project. Needs the area bulk beside the area of the file. "
+        "Each request counts once, whatever it brings.",
+        "parameters": [
+            _RELEASE,
+            {"name": "file", "in": "path", "required": True, "schema": name, "example": "forecast.parquet"},
+            _field("Range", "One range of bytes, on GET; of several, the whole file is sent."),
+            _field("If-Range", "An ETag: if the file has another one, all of it is sent."),
+        ],
+        "responses": {
+            "200": {"description": "The file.", "content": binary},
+            "206": {"description": "The part that Range asks for.", "content": binary},
+        },
+    }
+    headers = (*_KEPT, "Accept-Ranges", "Content-Disposition")
+    errors = ("unknown_parameter", "range_not_satisfiable", "not_found")
+    return Described(f"{PATH}/{{release}}/{{file}}", operation, errors, headers, limited=True)
+
+
+def _ref(name: str) -> str:
+    return f"#/components/schemas/{name}"
+
+
+def _json(schema: Document, example: Any) -> Document:
+    return {"application/json": {"schema": schema, "examples": {"example": {"value": example}}}}
+
+
+def _query(name: str, description: str, schema: Document, example: Any) -> Document:
+    return {
+        "name": name,
+        "in": "query",
+        "required": False,
+        "description": description,
+        "schema": schema,
+        "example": example,
+    }
+
+
+def _field(name: str, description: str) -> Document:
+    return {"name": name, "in": "header", "schema": {"type": "string"}, "description": description}

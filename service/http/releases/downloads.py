@@ -1,0 +1,111 @@
+"""Sends parts of files, block by block: read in threads of their own, and no faster than the reader takes them."""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from service.http.errors import ApiError
+from service.http.releases.ranges import Part
+from service.http.reply import OUTCOME, Header, Send
+
+# What a download keeps in memory, twice at most; writing it takes the event loop some 30 µs. With the connection's
+# deadline for readers it also means: at least so much in limits.READ_SECONDS.
+_BLOCK_BYTES = 128 << 10
+_THREADS = 4
+# A disk that takes longer for a block hangs.
+_DISK_SECONDS = 3.0
+# In each worker. A client that reads parts of a file does it with as many connections as it has processors.
+MOST_AT_ONCE = 64
+MOST_OF_A_KEY = 16
+
+T = TypeVar("T")
+
+
+class Downloads:
+    """The downloads of one worker, which owns it and calls `stop` at its end."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_THREADS, "send files")
+        self._under_way: Counter[str] = Counter()
+
+    def stop(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def run(self, call: Callable[..., T], *arguments: Any) -> T:
+        """The result of a call that reads files. Raises OSError (TimeoutError if the disk hangs), and as `call`."""
+        working = asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+        return await asyncio.wait_for(working, _DISK_SECONDS)
+
+    def of(
+        self, key_id: str, path: Path, size: int, part: Part, start: tuple[int, tuple[Header, ...]]
+    ) -> Callable[[Any, Any, Send], Awaitable[None]]:
+        """An answer with a part of the file at `path`, which has `size` bytes. `start` is status and headers.
+
+        A reader that goes away ends it. It raises ApiError before anything is sent: 429 or 503 if too many downloads
+        are under way, 503 if the file cannot be read; and OSError afterwards: the server then closes the connection.
+        """
+
+        async def answer(_: Any, receive: Any, send: Send) -> None:
+            with self._place(key_id):
+                try:
+                    descriptor = await self.run(_open, path, size)
+                except OSError as error:
+                    raise ApiError("unavailable") from error
+                gone = asyncio.create_task(_until_gone(receive))
+                try:
+                    await _start(send, start)
+                    await self._send(descriptor, part, gone, send)
+                finally:
+                    gone.cancel()
+                    os.close(descriptor)
+
+        return answer
+
+    async def _send(self, descriptor: int, part: Part, gone: asyncio.Task[None], send: Send) -> None:
+        at = part.first
+        while at < part.end and not gone.done():
+            block = await self.run(os.pread, descriptor, min(_BLOCK_BYTES, part.end - at), at)
+            if not block:
+                raise OSError("the file became shorter")
+            at += len(block)
+            await send({"type": "http.response.body", "body": block, "more_body": True})
+        # also if nobody reads on: what was sent counts
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    @contextmanager
+    def _place(self, key_id: str) -> Iterator[None]:
+        """A download of this key, from beginning to end. Raises ApiError (429, 503) if there are too many."""
+        if self._under_way[key_id] >= MOST_OF_A_KEY:
+            detail = f"More than {MOST_OF_A_KEY} downloads at once. Wait until one of yours has ended."
+            raise ApiError("rate_limited", detail)
+        if self._under_way.total() >= MOST_AT_ONCE:
+            raise ApiError("unavailable", "Too many downloads are under way. Try again as Retry-After says.")
+        self._under_way[key_id] += 1
+        try:
+            yield
+        finally:
+            self._under_way[key_id] -= 1
+            self._under_way += Counter()  # forgets keys without downloads
+
+
+async def _start(send: Send, start: tuple[int, tuple[Header, ...]]) -> None:
+    status, headers = start
+    await send({"type": "http.response.start", "status": status, "headers": [*headers], OUTCOME: "answered"})
+
+
+def _open(path: Path, size: int) -> int:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    if os.fstat(descriptor).st_size == size:
+        return descriptor
+    os.close(descriptor)
+    raise OSError(f"{path} has not the size that the manifest says")
+
+
+async def _until_gone(receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

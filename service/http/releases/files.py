@@ -1,0 +1,89 @@
+"""GET /v1/releases/{release}/forecast.parquet and its like: a whole area of a release, or parts of the file."""
+
+from typing import Any
+
+from litestar import Request, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.types import ASGIApp
+
+from service.http.areas import AREAS
+from service.http.caching import CachePolicy, matches
+from service.http.errors import ApiError
+from service.http.head import head_of
+from service.http.releases.downloads import Downloads
+from service.http.releases.parameters import read_strictly
+from service.http.releases.ranges import Part, Unsatisfiable, asked_part
+from service.http.releases.shelf import ReleaseShelf
+from service.http.reply import Header, Reply
+from service.http.usage import caller
+from service.keys.record import ApiKey
+from warehouse.releases.bulk_files import FORMATS, flat_file
+from warehouse.releases.catalog import FileInfo, Manifest
+
+# What a key needs beside the area itself.
+BULK = "bulk"
+CONTENT_TYPES = {"parquet": b"application/vnd.apache.parquet", "csv.gz": b"application/gzip"}
+# by the name in the path: the area, and the format
+FILES = {f"{area.name}.{form}": (area.name, form) for area in AREAS for form in FORMATS}
+_RANGES: Header = (b"accept-ranges", b"bytes")
+
+
+def files_route(shelf: ReleaseShelf, policy: CachePolicy, downloads: Downloads) -> HTTPRouteHandler:
+    @get("/v1/releases/{release:str}/{file:str}")
+    async def send_file(request: Request[Any, Any, Any]) -> ASGIApp:
+        area, form = FILES[request.path_params["file"]]
+        key = caller(request.scope)
+        _check_area(key, area)
+        read_strictly(request.scope["query_string"], ())
+        manifest = await shelf.release(request.path_params["release"])
+        name = flat_file(area, form)
+        info = _info(manifest, name, area)
+        head = head_of(request.scope)
+        etag = b'"%s"' % info.checksum.encode()
+        kept = ((b"etag", etag), *policy.headers(manifest.id), _RANGES)
+        if head.if_none_match and matches(head.if_none_match, etag):
+            return Reply(304, kept, b"", "not_modified")
+        is_get = head.method == "GET"
+        status, part, said = _part(list(request.scope["headers"]) if is_get else [], etag, info.bytes)
+        headers = (
+            (b"content-type", CONTENT_TYPES[form]),
+            (b"content-disposition", f'attachment; filename="{manifest.id}-{area}.{form}"'.encode()),
+            (b"content-length", b"%d" % (part.end - part.first)),
+            *said,
+            *kept,
+        )
+        sent = part if is_get else Part(0, 0)
+        return downloads.of(key.key_id, shelf.folder(manifest) / name, info.bytes, sent, (status, headers))
+
+    return send_file
+
+
+def _check_area(key: ApiKey, area: str) -> None:
+    """A file gives no more than its area would: the edge has asked for `BULK` only."""
+    if key.terms.areas is not None and area not in key.terms.areas:
+        detail = f"The API key does not include {area}, which this file holds. Ask for it to be added."
+        raise ApiError("not_entitled", detail)
+
+
+def _info(manifest: Manifest, name: str, area: str) -> FileInfo:
+    info = manifest.files.get(name)
+    if info is not None:
+        return info
+    if area in manifest.areas:
+        detail = f"Release {manifest.id} was published before there were files. The next release will have them."
+    else:
+        detail = f"Release {manifest.id} has no {area}. GET /v1/releases lists what each release has."
+    raise ApiError("not_found", detail)
+
+
+def _part(fields: list[Header], etag: bytes, size: int) -> tuple[int, Part, tuple[Header, ...]]:
+    """Status, part and header of an answer. Raises ApiError (416)."""
+    try:
+        part = asked_part(fields, etag, size)
+    except Unsatisfiable:
+        detail = f"The range begins behind the end of the file, which has {size} bytes. Ask for one within it."
+        at_all = (b"content-range", b"bytes */%d" % size)
+        raise ApiError("range_not_satisfiable", detail, headers=(at_all, _RANGES)) from None
+    if part is None:
+        return 200, Part(0, size), ()
+    return 206, part, ((b"content-range", b"bytes %d-%d/%d" % (part.first, part.end - 1, size)),)

@@ -1,0 +1,100 @@
+"""GET /v1/releases: the current release and those that led to it. /v1/releases.atom: the same as a feed (RFC 4287)."""
+
+from datetime import datetime
+
+import msgspec
+from litestar import asgi
+from litestar.handlers import ASGIRouteHandler
+from litestar.types import Receive, Scope, Send
+
+from service.cache.entry import CacheEntry
+from service.http.caching import CachePolicy
+from service.http.head import head_of
+from service.http.releases.feed import feed_of
+from service.http.releases.files import FILES
+from service.http.releases.parameters import read_strictly
+from service.http.releases.shelf import History, ReleaseShelf
+from service.http.reply import JSON, Header
+from warehouse.releases.bulk_files import flat_file
+from warehouse.releases.catalog import Manifest
+
+PATH = "/v1/releases"
+FEED_PATH = "/v1/releases.atom"
+_ATOM: Header = (b"content-type", b"application/atom+xml")
+
+
+class ReleaseFile(msgspec.Struct, frozen=True):
+    """A file of an area: where it is, and its size."""
+
+    path: str
+    bytes: int
+
+
+class ReleaseArea(msgspec.Struct, frozen=True):
+    """What a release has in one area. `rows` are ZIP codes, or projects; `changed` of them differ from the release
+    before, or came or went. Both are null if the release was published before they were kept."""
+
+    name: str
+    rows: int | None
+    changed: int | None
+    files: tuple[ReleaseFile, ...]
+
+
+class ListedRelease(msgspec.Struct, frozen=True):
+    """One release. `illustrative`: the figures are made up, for demonstration."""
+
+    id: str
+    published_at: datetime
+    current: bool
+    illustrative: bool
+    areas: tuple[ReleaseArea, ...]
+
+
+class Releases(msgspec.Struct, frozen=True):
+    """The current release and those before it that are kept, newest first."""
+
+    releases: tuple[ListedRelease, ...]
+
+
+def releases_routes(shelf: ReleaseShelf, policy: CachePolicy) -> list[ASGIRouteHandler]:
+    @asgi(PATH, copy_scope=False)
+    async def releases(scope: Scope, receive: Receive, send: Send) -> None:
+        read_strictly(scope["query_string"], ())
+        history = await shelf.history()
+        entry = CacheEntry.of(msgspec.json.encode(listed(history)))
+        await policy.own_answer(head_of(scope), entry, history.current.id, JSON)(scope, receive, send)
+
+    @asgi(FEED_PATH, copy_scope=False)
+    async def feed(scope: Scope, receive: Receive, send: Send) -> None:
+        read_strictly(scope["query_string"], ())
+        history = await shelf.history()
+        entry = CacheEntry.of(feed_of(history, FEED_PATH))
+        await policy.own_answer(head_of(scope), entry, history.current.id, _ATOM)(scope, receive, send)
+
+    return [releases, feed]
+
+
+def listed(history: History) -> Releases:
+    current = history.current.id
+    return Releases(
+        tuple(
+            ListedRelease(
+                release.id,
+                release.published_at,
+                release.id == current,
+                release.illustrative,
+                tuple(_area(release, name) for name in release.areas),
+            )
+            for release in history.releases
+        )
+    )
+
+
+def _area(release: Manifest, name: str) -> ReleaseArea:
+    held = release.contents.get(name)
+    files = tuple(
+        ReleaseFile(f"{PATH}/{release.id}/{file}", info.bytes)
+        for file, (area, form) in FILES.items()
+        if area == name and (info := release.files.get(flat_file(area, form))) is not None
+    )
+    return ReleaseArea(name, held.rows if held else None, held.changed if held else None, files)

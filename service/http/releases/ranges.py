@@ -1,0 +1,47 @@
+"""Which part of a file a request asks for: `Range` and `If-Range` of RFC 9110, 13.1.5 and 14.2."""
+
+import re
+
+import msgspec
+
+# One range of bytes: from-to, from-, or -length. Of anything else (other units, several ranges, nonsense), a server may
+# send the whole; numbers longer than these name no byte of any file.
+_ONE_RANGE = re.compile(rb"bytes=[ \t]*([0-9]{0,40})-([0-9]{0,40})[ \t]*", re.IGNORECASE)
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Bytes `first` to before `end` of a file."""
+
+    first: int
+    end: int
+
+
+class Unsatisfiable(Exception):  # noqa: N818 - what the status is called
+    """The range begins behind the end of the file."""
+
+
+def asked_part(headers: list[tuple[bytes, bytes]], etag: bytes, size: int) -> Part | None:
+    """The part that lower-case `headers` ask for of a file of `size` bytes; None: the whole file.
+
+    `If-Range` counts only with the file's own strong `etag`: of another file, or by a date, nobody wants a part.
+
+    Raises:
+        Unsatisfiable
+    """
+    ranges = [value for name, value in headers if name == b"range"]
+    conditions = [value.strip() for name, value in headers if name == b"if-range"]
+    match = _ONE_RANGE.fullmatch(ranges[0].strip()) if len(ranges) == 1 else None
+    if match is None or any(condition != etag for condition in conditions):
+        return None
+    first, last = match.groups()
+    if not first and not last:
+        return None
+    if not first:  # the last so many
+        if int(last) == 0:
+            raise Unsatisfiable
+        return Part(max(0, size - int(last)), size)
+    if last and int(last) < int(first):
+        return None
+    if int(first) >= size:
+        raise Unsatisfiable
+    return Part(int(first), min(int(last) + 1, size) if last else size)

@@ -1,0 +1,40 @@
+"""The routes of releases, and which area their requests belong to."""
+
+from pathlib import Path
+
+from litestar.handlers import BaseRouteHandler
+
+from service.http.caching import CachePolicy
+from service.http.releases.changes import changed_area, changes_route
+from service.http.releases.downloads import Downloads
+from service.http.releases.files import BULK, FILES, files_route
+from service.http.releases.listing import FEED_PATH, PATH, releases_routes
+from service.http.releases.shelf import ReleaseShelf
+from warehouse.areas.paging import Cursors
+from warehouse.following import ReleaseFollower
+
+# Counted under this name, and neither limited nor billed: whoever looks often for a new release should.
+RELEASES = "releases"
+PATHS = {PATH: RELEASES, FEED_PATH: RELEASES}
+
+
+def release_routes(
+    follower: ReleaseFollower, data: Path, policy: CachePolicy, cursors: Cursors, downloads: Downloads
+) -> list[BaseRouteHandler]:
+    shelf = ReleaseShelf(follower, data)
+    return [
+        *releases_routes(shelf, policy),
+        changes_route(shelf, policy, cursors, downloads),
+        files_route(shelf, policy, downloads),
+    ]
+
+
+def area_of(path: str, query: bytes) -> str | None:
+    """The area of what belongs to one release. Changes belong to the area that is asked for. None: no such path."""
+    before, _, rest = path.partition(f"{PATH}/")
+    release, _, leaf = rest.partition("/")
+    if before or not release:
+        return None
+    if leaf == "changes":
+        return changed_area(query) or RELEASES
+    return BULK if leaf in FILES else None

@@ -1,0 +1,113 @@
+"""Which releases partners may know of."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from service.http.answering import NOTHING_PUBLISHED
+from service.http.errors import ApiError
+from warehouse.files.file_access import FileAccess
+from warehouse.following import ReleaseFollower
+from warehouse.releases.catalog import Catalog, Manifest, Pointer
+from warehouse.schema.errors import WarehouseError
+
+log = logging.getLogger("forecast.http")
+
+CURRENT = "current"
+# So long an answer of the disk is used again. A switch asks anew at once.
+_FRESH_SECONDS = 2.0
+# One request is not kept waiting for longer by a disk that hangs: the current release is known without it.
+_DISK_SECONDS = 2.0
+
+
+class History(msgspec.Struct, frozen=True):
+    """The current release and those that led to it, newest first; and since when it has been current.
+
+    A release that was rolled back is not among them, until it is current again.
+    """
+
+    releases: tuple[Manifest, ...]
+    since: datetime
+
+    @property
+    def current(self) -> Manifest:
+        return self.releases[0]
+
+
+class ReleaseShelf:
+    """Finds the releases that are kept on disk. One per worker, which owns it. `clock` gives monotonic seconds."""
+
+    def __init__(self, follower: ReleaseFollower, data: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._follower = follower
+        self._catalog = Catalog(data)
+        self._clock = clock
+        self._files = FileAccess(threads=2)
+        self._known: History | None = None
+        self._known_until = 0.0
+        self._reading: asyncio.Task[None] | None = None
+
+    async def history(self) -> History:
+        """Raises ApiError (503) before the first release."""
+        release = self._follower.current
+        if release is None:
+            raise ApiError("unavailable", NOTHING_PUBLISHED)
+        if self._known is None or self._known.current.id != release.id or self._clock() >= self._known_until:
+            if self._reading is None:  # one for all who ask meanwhile
+                self._reading = asyncio.create_task(self._read(release.manifest), name="list releases")
+            await asyncio.shield(self._reading)
+        known = self._known
+        if known is None or known.current.id != release.id:  # switched meanwhile
+            known = History((release.manifest,), release.manifest.published_at)
+        return known
+
+    async def release(self, name: str) -> Manifest:
+        """The release with this id, or the current one. Raises ApiError: 404; 503 before the first release."""
+        history = await self.history()
+        if name == CURRENT:
+            return history.current
+        for manifest in history.releases:
+            if manifest.id == name:
+                return manifest
+        raise ApiError(
+            "not_found", "There is no such release, or not any more. GET /v1/releases lists those there are."
+        )
+
+    def folder(self, release: Manifest) -> Path:
+        return self._catalog.folder(release.id)
+
+    async def _read(self, current: Manifest) -> None:
+        kept: list[Manifest] = []
+        pointer: Pointer | None = None
+        try:
+            kept, pointer = await self._files.run("listing releases", self._on_disk, wait=_DISK_SECONDS)
+        except (OSError, WarehouseError) as error:
+            log.warning("releases cannot be listed: %s", error)
+        finally:
+            self._reading = None
+        switched = pointer.switched_at if pointer is not None and pointer.release == current.id else None
+        self._known = History(led_to(current, kept), switched or current.published_at)
+        self._known_until = self._clock() + _FRESH_SECONDS
+
+    def _on_disk(self) -> tuple[list[Manifest], Pointer | None]:
+        return self._catalog.all(), self._catalog.pointer()
+
+
+def led_to(current: Manifest, kept: list[Manifest]) -> tuple[Manifest, ...]:
+    """`current`, the release that was current when it was built, and so on.
+
+    Where a manifest does not say which, or that one is no longer kept, the next older one follows.
+    """
+    by_id = {manifest.id: manifest for manifest in kept}
+    ids = sorted(by_id, reverse=True)
+    found = {current.id: current}
+    at = current
+    while True:
+        before = at.previous if at.previous in by_id else next((one for one in ids if one < at.id), None)
+        if before is None or before in found:
+            return tuple(found.values())
+        at = found[before] = by_id[before]
