@@ -38,9 +38,8 @@ class Gate:
     `routes` maps each path to the area that it is counted under; `area_of` tells that of path and query of the others.
     `offers` tells whether the current release has that area. `weights` are of paths that are asked for several things
     at once: as how many requests a query string counts. `admission` limits and counts what keys ask for. `hot` answers
-    hot requests before they come here. `public`
-    paths (the documentation page) need no key. `watch` looks at every request. Setting `draining`
-    makes every answer the last of its connection.
+    hot requests before they come here. `public` paths (the documentation page) need no key. `watch` looks at every
+    request. Setting `draining` makes every answer the last of its connection.
     """
 
     def __init__(

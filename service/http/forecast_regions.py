@@ -8,7 +8,7 @@ from service.http.area import Endpoint, Nothing, Operation, Parameter, Resolved
 from service.http.errors import ApiError
 from service.http.forecast_examples import EXAMPLE
 from service.http.pages import page_of, page_parameters
-from service.http.query import PageQuery, read_limit, read_parameters, read_state, refuse_unknown
+from service.http.query import PageQuery, read_limit, read_state, read_strictly
 from warehouse.areas import forecast
 from warehouse.areas.paging import Cursors
 from warehouse.lookup.engine import Engine
@@ -54,8 +54,7 @@ def resolve_state(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolv
 
 def _read(query_string: bytes, name: str, example: str) -> tuple[str, PageQuery]:
     known = (name, "limit", "cursor")
-    values, unknown = read_parameters(query_string, known)
-    refuse_unknown(unknown, known)
+    values = read_strictly(query_string, known)
     if name not in values:
         raise ApiError("missing_parameter", f"Give {name}={example}, for example.", name)
     return values[name], PageQuery(read_limit(values.get("limit")), values.get("cursor"))

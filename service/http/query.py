@@ -162,11 +162,19 @@ def read_repeated(query: bytes, name: str) -> tuple[list[bytes], list[str]]:
     return values, unknown
 
 
+def read_strictly(query: bytes, known: Sequence[str]) -> dict[str, str]:
+    """As `read_parameters`, for endpoints on which an unknown parameter is an error. Raises ApiError (400)."""
+    values, unknown = read_parameters(query, known)
+    refuse_unknown(unknown, known)
+    return values
+
+
 def refuse_unknown(unknown: Sequence[str], known: Sequence[str]) -> None:
     """Raises ApiError (400) for the first name, with the nearest of the `known` ones."""
     if not unknown:
         return
     shown = "".join(character for character in unknown[0][:50] if character.isprintable())
     close = get_close_matches(shown.lower(), known, n=1, cutoff=_SIMILARITY)
-    meant = f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(known)}."
+    names = f"Known here: {', '.join(known)}." if known else "This path takes none."
+    meant = f"Did you mean {close[0]}?" if close else names
     raise ApiError("unknown_parameter", f"There is no parameter {shown}. {meant}", shown or None)

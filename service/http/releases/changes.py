@@ -1,6 +1,5 @@
 """GET /v1/releases/{release}/changes: what a release changed in an area, as it was found out when it was published."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -14,12 +13,12 @@ from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.errors import ApiError
 from service.http.head import head_of
-from service.http.query import read_limit
+from service.http.pages import page_of
+from service.http.query import PageQuery, read_limit, read_strictly
 from service.http.releases.downloads import Downloads
-from service.http.releases.parameters import read_strictly
 from service.http.releases.shelf import ReleaseShelf
-from warehouse.areas.paging import CursorError, Cursors
-from warehouse.releases.bulk_files import AreaContents, changes_file, read_changes
+from warehouse.areas.paging import Cursors
+from warehouse.releases.bulk_files import ChangesPage, changes_file, read_changes
 from warehouse.releases.catalog import Manifest
 
 PARAMETERS = ("area", "limit", "cursor")
@@ -52,29 +51,22 @@ class ProjectChanges(Changes, frozen=True):
 _BODIES: dict[str, type[ForecastChanges | ProjectChanges]] = {"forecast": ForecastChanges, "projects": ProjectChanges}
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    """`position` in the list of changes, of which `limit` are wanted."""
-
-    manifest: Manifest
-    area: str
-    limit: int
-    position: int
-
-
 def changes_route(shelf: ReleaseShelf, policy: CachePolicy, cursors: Cursors, downloads: Downloads) -> HTTPRouteHandler:
     @get("/v1/releases/{release:str}/changes")
     async def changes(request: Request[Any, Any, Any]) -> ASGIApp:
         values = read_strictly(request.scope["query_string"], PARAMETERS)
         area = _area(values.get("area"))
-        limit = read_limit(values.get("limit"))
+        wanted = PageQuery(read_limit(values.get("limit")), values.get("cursor"))
         manifest = await shelf.release(request.path_params["release"])
-        contents = _contents(manifest, area)
-        position = _position(cursors, manifest, area, values.get("cursor"))
-        asked = _Asked(manifest, area, limit, position)
+        changed = _changed(manifest, area)
+        path = shelf.folder(manifest) / changes_file(area)
+        # cursors are positions in the list
+        page = page_of(_scope(manifest, area), wanted, cursors)
         try:
-            entry = await downloads.run(_page, shelf.folder(manifest), asked, contents, cursors)
+            read = await downloads.run(read_changes, path, int(page.after or 0), page.limit)
         except (OSError, msgspec.DecodeError) as error:
             raise ApiError("unavailable") from error
+        entry = CacheEntry.of(msgspec.json.encode(_body(manifest, area, changed, read, cursors)))
         return policy.own_answer(head_of(request.scope), entry, manifest.id)
 
     return changes
@@ -96,10 +88,10 @@ def _area(text: str | None) -> str:
     return text
 
 
-def _contents(manifest: Manifest, area: str) -> AreaContents:
+def _changed(manifest: Manifest, area: str) -> int:
     contents = manifest.contents.get(area)
     if contents is not None and contents.changed is not None:
-        return contents
+        return contents.changed
     if area not in manifest.areas:
         detail = f"Release {manifest.id} has no {area}. GET /v1/releases lists what each release has."
     elif contents is None:
@@ -113,22 +105,8 @@ def _scope(manifest: Manifest, area: str) -> str:
     return f"changes\n{manifest.id}\n{area}"
 
 
-def _position(cursors: Cursors, manifest: Manifest, area: str, cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    try:
-        return int(cursors.decode(_scope(manifest, area), cursor))
-    except CursorError:
-        raise ApiError("invalid_cursor", parameter="cursor") from None
-
-
-def _page(folder: Path, asked: _Asked, contents: AreaContents, cursors: Cursors) -> CacheEntry:
-    page = read_changes(folder / changes_file(asked.area), asked.position, asked.limit)
-    manifest = asked.manifest
-    following = None
-    if page.following is not None:
-        following = cursors.encode(_scope(manifest, asked.area), str(page.following))
-    body = _BODIES[asked.area](
-        manifest.id, manifest.previous, len(page.ids), contents.changed or 0, following, page.ids
-    )
-    return CacheEntry.of(msgspec.json.encode(body))
+def _body(
+    manifest: Manifest, area: str, changed: int, read: ChangesPage, cursors: Cursors
+) -> ForecastChanges | ProjectChanges:
+    following = None if read.following is None else cursors.encode(_scope(manifest, area), str(read.following))
+    return _BODIES[area](manifest.id, manifest.previous, len(read.ids), changed, following, read.ids)

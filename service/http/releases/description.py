@@ -4,10 +4,11 @@ from typing import Any
 
 import msgspec
 
+from service.http.area import Parameter
+from service.http.pages import page_parameters
 from service.http.releases.changes import AREA_NAMES, ForecastChanges, ProjectChanges
 from service.http.releases.files import CONTENT_TYPES, FILES
 from service.http.releases.listing import FEED_PATH, PATH, Releases
-from warehouse.areas import paging
 
 Document = dict[str, Any]
 
@@ -40,7 +41,7 @@ LISTED = {
         }
     ]
 }
-CHANGED = {
+CHANGED: Document = {
     "release": _ID,
     "previous": _BEFORE,
     "total_results": 3,
@@ -92,8 +93,8 @@ def _feed() -> Described:
 
 
 def _changes() -> Described:
-    size = {"type": "integer", "minimum": 1, "maximum": paging.MAX_PAGE_SIZE, "default": paging.DEFAULT_PAGE_SIZE}
-    area = {"type": "string", "enum": list(AREA_NAMES)}
+    schema = {"type": "string", "enum": list(AREA_NAMES)}
+    area = Parameter("area", "Whose changes.", schema, "forecast", required=True)
     operation = {
         "operationId": "getReleaseChanges",
         "summary": "What a release changed",
@@ -101,9 +102,7 @@ def _changes() -> Described:
         "before, those that came or went included. Counted and limited as a request in that area.",
         "parameters": [
             _RELEASE,
-            _query("area", "Whose changes.", area, "forecast") | {"required": True},
-            _query("limit", "The most ids in one answer.", size, paging.DEFAULT_PAGE_SIZE),
-            _query("cursor", "next_cursor of the answer before.", {"type": "string"}, CHANGED["next_cursor"]),
+            *(_query(one) for one in (area, *page_parameters("ids", CHANGED["next_cursor"]))),
         ],
         "responses": {
             "200": {
@@ -150,14 +149,14 @@ def _json(schema: Document, example: Any) -> Document:
     return {"application/json": {"schema": schema, "examples": {"example": {"value": example}}}}
 
 
-def _query(name: str, description: str, schema: Document, example: Any) -> Document:
+def _query(one: Parameter) -> Document:
     return {
-        "name": name,
+        "name": one.name,
         "in": "query",
-        "required": False,
-        "description": description,
-        "schema": schema,
-        "example": example,
+        "required": one.required,
+        "description": one.description,
+        "schema": one.schema,
+        "example": one.example,
     }
 
 

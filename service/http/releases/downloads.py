@@ -3,9 +3,10 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,7 +44,7 @@ class Downloads:
 
     def of(
         self, key_id: str, path: Path, size: int, part: Part, start: tuple[int, tuple[Header, ...]]
-    ) -> Callable[[Any, Any, Send], Awaitable[None]]:
+    ) -> Callable[[Any, Any, Send], Coroutine[Any, Any, None]]:
         """An answer with a part of the file at `path`, which has `size` bytes. `start` is status and headers.
 
         A reader that goes away ends it. It raises ApiError before anything is sent: 429 or 503 if too many downloads
@@ -53,23 +54,23 @@ class Downloads:
         async def answer(_: Any, receive: Any, send: Send) -> None:
             with self._place(key_id):
                 try:
-                    descriptor = await self.run(_open, path, size)
+                    file = await self.run(_open, path, size)
                 except OSError as error:
                     raise ApiError("unavailable") from error
                 gone = asyncio.create_task(_until_gone(receive))
                 try:
                     await _start(send, start)
-                    await self._send(descriptor, part, gone, send)
+                    await self._send(file, part, gone, send)
                 finally:
                     gone.cancel()
-                    os.close(descriptor)
+                    file.close()
 
         return answer
 
-    async def _send(self, descriptor: int, part: Part, gone: asyncio.Task[None], send: Send) -> None:
+    async def _send(self, file: FileIO, part: Part, gone: asyncio.Task[None], send: Send) -> None:
         at = part.first
         while at < part.end and not gone.done():
-            block = await self.run(os.pread, descriptor, min(_BLOCK_BYTES, part.end - at), at)
+            block = await self.run(os.pread, file.fileno(), min(_BLOCK_BYTES, part.end - at), at)
             if not block:
                 raise OSError("the file became shorter")
             at += len(block)
@@ -98,11 +99,12 @@ async def _start(send: Send, start: tuple[int, tuple[Header, ...]]) -> None:
     await send({"type": "http.response.start", "status": status, "headers": [*headers], OUTCOME: "answered"})
 
 
-def _open(path: Path, size: int) -> int:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    if os.fstat(descriptor).st_size == size:
-        return descriptor
-    os.close(descriptor)
+def _open(path: Path, size: int) -> FileIO:
+    """An object, and no descriptor: it is closed also if the disk hangs, and nobody waits for it any more."""
+    file = FileIO(path)
+    if os.fstat(file.fileno()).st_size == size:
+        return file
+    file.close()
     raise OSError(f"{path} has not the size that the manifest says")
 
 

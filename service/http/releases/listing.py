@@ -10,9 +10,9 @@ from litestar.types import Receive, Scope, Send
 from service.cache.entry import CacheEntry
 from service.http.caching import CachePolicy
 from service.http.head import head_of
+from service.http.query import read_strictly
 from service.http.releases.feed import feed_of
 from service.http.releases.files import FILES
-from service.http.releases.parameters import read_strictly
 from service.http.releases.shelf import History, ReleaseShelf
 from service.http.reply import JSON, Header
 from warehouse.releases.bulk_files import flat_file

@@ -41,7 +41,7 @@ def published(catalog: Catalog, folder: Path, **tables: Any) -> Manifest:
 
 def flat_entry(entry: dict[str, Any], years: list[int]) -> dict[str, Any]:
     figures = {one["year"]: one["tot_population"] for one in entry["population"]}
-    return entry["location"] | {f"tot_population_{year}": figures.get(year) for year in years} | entry["housing"]
+    return {**entry["location"], **{f"tot_population_{year}": figures.get(year) for year in years}, **entry["housing"]}
 
 
 def test_a_row_for_each_zip_code_says_what_its_answer_says(catalog: Catalog, drop: Path) -> None:

@@ -102,6 +102,17 @@ async def test_a_file_that_becomes_shorter_never_looks_complete(sender: Download
     assert all(message.get("more_body", True) for message in reader.messages)
 
 
+async def test_what_is_being_sent_is_sent_to_its_end_when_its_release_is_retired(sender: Downloads, file: Path) -> None:
+    reader = Reader()
+    reader.pause = asyncio.Event()
+    sending = asyncio.create_task(sender.of("a", file, len(CONTENT), Part(0, len(CONTENT)), START)({}, stays, reader))
+    await eventually(lambda: bool(reader.messages))
+    await asyncio.to_thread(file.unlink)
+    reader.pause.set()
+    await sending
+    assert reader.body == CONTENT
+
+
 async def test_a_key_has_so_many_places_and_gets_them_back(
     sender: Downloads, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
