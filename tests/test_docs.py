@@ -16,6 +16,7 @@ from service.cli.main import main
 from service.cli.output import FAILED, LOST
 from service.http.errors import CODES
 from service.http.forecast_batch import BatchBody
+from service.http.releases.changes import ForecastChanges
 from service.operators.metrics import render_metrics
 from service.operators.state import InstanceState
 from tests.support.markdown import (
@@ -211,7 +212,8 @@ def test_forecast_bodies_that_are_shown_are_those_of_the_contract(page: Path) ->
     shown = [block for block in blocks(page, "json") if "total_results" in block]
     assert shown
     for block in shown:
-        body = msgspec.json.decode(block, type=BatchBody if "total_found" in block else ForecastBody)
+        kind = BatchBody if "total_found" in block else ForecastChanges if "previous" in block else ForecastBody
+        body = msgspec.json.decode(block, type=kind)
         assert msgspec.json.encode(body) == msgspec.json.encode(msgspec.json.decode(block))
 
 

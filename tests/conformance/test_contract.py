@@ -306,3 +306,34 @@ def test_16_a_key_without_options_has_no_limits(documented: Served) -> None:
 @pytest.mark.parametrize("path", ["/health/ready", "/metrics", "/overview", "/"])
 def test_18_what_is_for_operators_is_not_on_this_listener(documented: Served, path: str) -> None:
     assert documented.ask(path).status == 404
+
+
+def test_21_a_whole_release_is_a_file_that_can_be_read_in_parts(documented: Served, keys: dict[str, str]) -> None:
+    for name in ("forecast.parquet", "forecast.csv.gz", "projects.parquet", "projects.csv.gz"):
+        target = f"/v1/releases/current/{name}"
+        whole = documented.ask(target)
+        etag = whole.header("etag") or ""
+        assert (whole.status, whole.header("accept-ranges")) == (200, "bytes")
+        assert documented.ask(target, If_None_Match=etag).status == 304
+        part = documented.ask(target, Range="bytes=1-9", If_Range=etag)
+        assert (part.status, part.body) == (206, whole.body[1:10])
+        assert documented.ask(target, Range="bytes=1-9", If_Range='"another"').body == whole.body
+        assert problem(documented.ask(target, Range="bytes=99999999-")) == (416, "range_not_satisfiable")
+        assert documented.ask(target, key=keys["forecast alone"]).status == 403
+
+
+def test_22_releases_are_listed_with_what_they_changed(documented: Served) -> None:
+    answer = documented.ask("/v1/releases")
+    first = answer.json()["releases"][0]
+    assert list(first) == ["id", "published_at", "current", "illustrative", "areas"]
+    assert (first["current"], first["id"]) == (True, answer.header("x-data-release"))
+    for area in first["areas"]:
+        assert list(area) == ["name", "rows", "changed", "files"]
+        page = documented.ask(f"/v1/releases/{first['id']}/changes?area={area['name']}").json()
+        ids = page["zip_codes" if area["name"] == "forecast" else "project_ids"]
+        assert list(page)[:5] == ["release", "previous", "total_results", "total_matching", "next_cursor"]
+        assert (len(ids), page["total_matching"]) == (page["total_results"], area["changed"])
+        assert ids == sorted(ids)
+    assert documented.ask("/v1/releases.atom").header("content-type") == "application/atom+xml"
+    assert documented.ask("/v1/").json()["releases"] == "/v1/releases"
+    assert problem(documented.ask("/v1/releases?page=2")) == (400, "unknown_parameter")

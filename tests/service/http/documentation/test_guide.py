@@ -5,7 +5,9 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
+import duckdb
 import pytest
 
 from service.http.documentation.guide import render_guide
@@ -50,6 +52,19 @@ def test_the_python_programs_work(documented: Served, block: str) -> None:
 @pytest.mark.parametrize("block", blocks(GUIDE, "javascript"))
 def test_the_javascript_programs_work(documented: Served, block: str) -> None:
     assert run(["node", "--input-type=module", "--eval", block], documented)
+
+
+def test_the_sql_statement_fits_the_file(documented: Served, tmp_path: Path) -> None:
+    """As DuckDB reads it from a copy: over HTTP it needs an extension, which it downloads itself."""
+    (block,) = blocks(GUIDE, "sql")
+    address = re.findall(r"'http://127.0.0.1:8000(/[^']+)'", block)
+    (tmp_path / "copy.parquet").write_bytes(documented.ask(address[0]).body)
+    with duckdb.connect() as connection:
+        secret, query = connection.extract_statements(block)
+        assert "x-api-key" in secret.query
+        copied = query.query.replace(f"http://127.0.0.1:8000{address[0]}", str(tmp_path / "copy.parquet"))
+        rows = connection.execute(copied).fetchall()
+    assert {state for state, _ in rows} >= {"AL", "MO"}
 
 
 def test_it_has_every_language_of_the_quick_start() -> None:
