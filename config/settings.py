@@ -126,6 +126,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         bool,
         Meta(description="Whether hot requests are answered before the router; the answers are the same."),
     ] = True
+    public_url: Annotated[
+        str | None,
+        Meta(
+            description="The URL that partners know the service by, as https://api.example.com, for its OpenAPI "
+            "description; unset: relative to where that was fetched.",
+            pattern=r"^https?://[^\s/?#@]+(/[^\s/?#]+)*\Z",
+        ),
+    ] = None
+    contact: Annotated[
+        str | None,
+        Meta(
+            description="Whom partners may ask, for the OpenAPI description: an e-mail address or a URL.",
+            pattern=r"^(https?://\S+|[^\s@:/]+@[^\s@:/]+)\Z",
+        ),
+    ] = None
     docs: Annotated[bool, Meta(description="Whether /docs/ on the partners' listener shows the documentation.")] = False
 
     log_format: Annotated[

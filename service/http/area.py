@@ -2,12 +2,13 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from litestar import asgi
 from litestar.handlers import ASGIRouteHandler
 from litestar.types import Receive, Scope, Send
+from msgspec import Meta
 
 from service.http.answering import Answers, ResolvedRequest
 from service.http.errors import ApiError
@@ -24,22 +25,29 @@ LOCATION_FORMS = (("zip_code",), ("city_name", "state_code"))
 QUERY_ERRORS = ("missing_parameter", "invalid_parameter", "duplicate_parameter", "no_matching_records")
 
 
+_Path = Annotated[str, Meta(description="Where it is asked, on this host.")]
+_Description = Annotated[str, Meta(description="What it answers.")]
+_QueryForms = Annotated[
+    tuple[tuple[str, ...], ...], Meta(description="Parameters that belong together: give all of one form.")
+]
+
+
 class EndpointDescription(msgspec.Struct, frozen=True):
     """One path of a data area, and how it is asked."""
 
-    path: str
-    description: str
-    query_forms: tuple[tuple[str, ...], ...]
+    path: _Path
+    description: _Description
+    query_forms: _QueryForms
 
 
 class AreaDescription(msgspec.Struct, frozen=True):
     """One data area: its name, where it is asked, and all its endpoints, the same one first."""
 
-    name: str
-    path: str
-    description: str
-    query_forms: tuple[tuple[str, ...], ...]
-    endpoints: tuple[EndpointDescription, ...]
+    name: Annotated[str, Meta(description="As keys are entitled to it.")]
+    path: _Path
+    description: _Description
+    query_forms: _QueryForms
+    endpoints: Annotated[tuple[EndpointDescription, ...], Meta(description="All its paths.")]
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -146,17 +154,19 @@ def routes_of(area: PartnerArea, answers: Answers) -> list[ASGIRouteHandler]:
 
 
 def _route(area: PartnerArea, endpoint: Endpoint, answers: Answers) -> ASGIRouteHandler:
-    resolve = endpoint.resolve
-
     @asgi(endpoint.path, copy_scope=False)
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        if isinstance(resolve, Batch):
-            reply = await resolve.answer(answers, scope)
-        else:
-            reply = await answers.answer(area.name, scope, partial(_ask, area, resolve, answers, scope["query_string"]))
-        await reply(scope, receive, send)
+        await (await reply_to(area, endpoint, answers, scope))(scope, receive, send)
 
     return answer
+
+
+async def reply_to(area: PartnerArea, endpoint: Endpoint, answers: Answers, scope: Any) -> Reply:
+    """What an ASGI scope is answered by an endpoint. Raises ApiError."""
+    resolve = endpoint.resolve
+    if isinstance(resolve, Batch):
+        return await resolve.answer(answers, scope)
+    return await answers.answer(area.name, scope, partial(_ask, area, resolve, answers, scope["query_string"]))
 
 
 def _ask(

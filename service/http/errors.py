@@ -5,8 +5,10 @@ ApiError
 """
 
 from http import HTTPStatus
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from service.http.reply import JSON, Header, Reply
 
@@ -49,13 +51,13 @@ NO_STORE: Header = (b"cache-control", b"no-store")
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The body of every error. `parameter` is there where one is at fault."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    request_id: str
-    parameter: str | None = None
+    type: Annotated[str, Meta(description="Always about:blank (RFC 9457).")]
+    title: Annotated[str, Meta(description="The status in words.")]
+    status: Annotated[int, Meta(description="The HTTP status.")]
+    detail: Annotated[str, Meta(description="What is wrong and what to do; for people, so it may change.")]
+    code: Annotated[str, Meta(description="What is wrong, for programs; it never changes.")]
+    request_id: Annotated[str, Meta(description="Name it when you ask us about the request.")]
+    parameter: Annotated[str | None, Meta(description="The parameter at fault.")] = None
 
 
 class ApiError(Exception):

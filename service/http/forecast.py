@@ -5,7 +5,7 @@ from functools import partial
 from service.cache.key import cache_key
 from service.http.area import Endpoint, Operation, PartnerArea, Resolved
 from service.http.forecast_batch import BATCH
-from service.http.forecast_examples import EXAMPLE, EXAMPLE_WITHOUT_FIGURES
+from service.http.forecast_examples import EXAMPLE, EXAMPLE_WITHOUT_FIGURES, WITHOUT_FIGURES
 from service.http.forecast_regions import BY_COUNTY, BY_STATE
 from service.http.lookups import SampleLookup
 from service.http.query import parse_location
@@ -46,7 +46,7 @@ FORECAST = Endpoint(
         description="Every ZIP code that matches is in the answer; there are no pages.",
         body=forecast.ForecastBody,
         matched="A match. zip_codes ascend by ZIP code, population by year.",
-        examples={"zip_code": EXAMPLE, "without_figures": EXAMPLE_WITHOUT_FIGURES},
+        examples={"zip_code": EXAMPLE, WITHOUT_FIGURES: EXAMPLE_WITHOUT_FIGURES},
     ),
     resolve=resolve,
 )

@@ -52,7 +52,7 @@ class BatchBody(msgspec.Struct, frozen=True):
 
     total_results: Annotated[int, Meta(description="The length of results: as many as were asked for.")]
     total_found: Annotated[int, Meta(description="How many of them have status 200.")]
-    results: Sequence[BatchResult]
+    results: Annotated[Sequence[BatchResult], Meta(description="In the order asked.")]
 
 
 class _EncodedResult(msgspec.Struct, frozen=True):

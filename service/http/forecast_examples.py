@@ -27,6 +27,8 @@ EXAMPLE: dict[str, Any] = {
     ],
 }
 
+# Its name beside the other.
+WITHOUT_FIGURES = "without_figures"
 EXAMPLE_WITHOUT_FIGURES: dict[str, Any] = {
     "total_results": 1,
     "zip_codes": [

@@ -1,26 +1,25 @@
 """The OpenAPI 3.1 description, built from the structs that are encoded and the codes that are raised."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from litestar import get
-from litestar.handlers import HTTPRouteHandler
-from litestar.types import ASGIApp
 
 from service.http import examples
-from service.http.area import Endpoint
+from service.http.area import Endpoint, Parameter
 from service.http.areas import AREAS
-from service.http.errors import CODES, NO_STORE, Problem, title_of
+from service.http.errors import CODES, Problem, title_of
 from service.http.index import Index
+from service.http.live_examples import LiveExample
+from service.http.query import LOCATION_PARAMETERS
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
 from service.http.releases.description import Described, described
-from service.http.reply import JSON, Reply
 from service.http.usage import PATH as USAGE_PATH
 from service.http.usage import Usage, usage_operation
 
 Document = dict[str, Any]
-_ENDPOINTS = [endpoint for area in AREAS for endpoint in area.endpoints]
+_ENDPOINTS = [(area, endpoint) for area in AREAS for endpoint in area.endpoints]
 
 _REF = "#/components/schemas/{name}"
 # Any request can end so, whatever it asks for.
@@ -44,27 +43,60 @@ _QUERYING = (
     "count as absent, unknown ones are ignored, one given twice is an error. A trailing slash answers the same; HEAD "
     "answers as GET, without the body."
 )
+_LOCATION = (
+    Parameter(
+        "zip_code",
+        "Five digits, leading zeros included; of ZIP+4 the first five count.",
+        {"type": "string", "pattern": "^[0-9]{5}(-[0-9]{4})?$"},
+        None,
+    ),
+    Parameter("city_name", "Needs state_code.", {"type": "string", "maxLength": 100}, None),
+    Parameter("state_code", "Two letters, in any case.", {"type": "string", "pattern": "^[A-Za-z]{2}$"}, None),
+)
+_FIELDS = (
+    {
+        "name": "If-None-Match",
+        "in": "header",
+        "schema": {"type": "string"},
+        "description": "An ETag: if the answer still has it, the status is 304 and there is no body.",
+    },
+    {
+        "name": "X-Request-Id",
+        "in": "header",
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+        "description": "An id of your own; it comes back with the answer, and logs have it.",
+    },
+)
 _STRICT = "An unknown parameter is an error. A trailing slash answers the same; HEAD answers as GET, without the body."
+_MADE_UP = "Made up."
+_TAGS = {
+    **{area.name: area.path for area in AREAS},
+    "releases": "Which releases there are, what each changed, and whole ones as files.",
+    "service": "What is served, and what your key was used for.",
+}
 # Of the data areas alone: what a key's terms refuse.
 _TERMS = ("not_entitled", "rate_limited", "quota_exhausted")
 
 
-def openapi_route() -> HTTPRouteHandler:
-    body = msgspec.json.encode(describe_api())
+class About(msgspec.Struct, frozen=True):
+    """What the operators have set: the service's URL without a slash at its end, whom partners may ask (an e-mail
+    address or a URL), and whether the guide is there."""
 
-    @get("/v1/openapi.json")
-    async def openapi() -> ASGIApp:
-        return Reply(200, (JSON, NO_STORE), body, "answered")
-
-    return openapi
+    public_url: str = ""
+    contact: str | None = None
+    guide: bool = False
 
 
-def describe_api() -> Document:
+_UNTOLD = About()
+
+
+def describe_api(about: About = _UNTOLD, live: Mapping[str, LiveExample] = MappingProxyType({})) -> Document:
+    """The document. `live` are examples by operation id; those of other operations are made up, and say so."""
     _, schemas = msgspec.json.schema_components(
-        (*(endpoint.operation.body for endpoint in _ENDPOINTS), *RELEASE_SCHEMAS, Usage, Index, Problem),
+        (*(endpoint.operation.body for _, endpoint in _ENDPOINTS), *RELEASE_SCHEMAS, Usage, Index, Problem),
         ref_template=_REF,
     )
-    schemas["Problem"]["properties"]["code"] = {"type": "string", "enum": list(CODES)}
+    schemas["Problem"]["properties"]["code"]["enum"] = list(CODES)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -72,10 +104,14 @@ def describe_api() -> Document:
             "version": "1",
             "description": "Read-only. Every request needs the header x-api-key. The forecast body never changes in "
             "v1; in all other bodies, ignore members that you do not know.",
+            **_contact(about.contact),
         },
+        "servers": [{"url": about.public_url or "/"}],
+        **({"externalDocs": {"url": f"{about.public_url}/docs/", "description": "The guide."}} if about.guide else {}),
+        "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "security": [{"apiKey": []}],
         "paths": {
-            **{endpoint.path: {"get": _of_area(endpoint)} for endpoint in _ENDPOINTS},
+            **{one.path: {"get": _of_area(area.name, one, live.get(one.operation.id))} for area, one in _ENDPOINTS},
             USAGE_PATH: {"get": _usage()},
             **{one.path: {"get": _of_release(one)} for one in described()},
             "/v1/": {"get": _plain("getIndex", "Release, sources and data areas", "Index", examples.INDEX)},
@@ -89,59 +125,66 @@ def describe_api() -> Document:
     }
 
 
-def _of_area(endpoint: Endpoint) -> Document:
+def _contact(contact: str | None) -> Document:
+    if contact is None:
+        return {}
+    return {"contact": {"url" if "://" in contact else "email": contact}}
+
+
+def _of_area(area: str, endpoint: Endpoint, live: LiveExample | None) -> Document:
     operation = endpoint.operation
-    zip_code, city_name, state_code = operation.asked
-    errors = _errors((*_COMMON, *_TERMS, *operation.query_errors, *operation.errors), ("not_found",))
-    location = [
-        _parameter("zip_code", "Five digits, leading zeros included; of ZIP+4 the first five count.", zip_code),
-        _parameter("city_name", "Needs state_code.", city_name),
-        _parameter("state_code", "Two letters, in any case.", state_code),
-    ]
-    extra = [
-        {"name": one.name, "in": "query", "required": one.required, "description": one.description}
-        | {"schema": one.schema, "example": one.example}
-        for one in operation.parameters
-    ]
+    asked = {**dict(zip(LOCATION_PARAMETERS, operation.asked, strict=True)), **(live.parameters if live else {})}
+    parameters = (*(_LOCATION if operation.by_location else ()), *operation.parameters)
+    codes = (*_COMMON, *_TERMS, *operation.query_errors, *operation.errors, "not_found")
+    samples = (live.bodies,) if live is not None else (operation.examples, _MADE_UP)
+    answer = {
+        "description": operation.matched,
+        "headers": _header_refs((*_KEPT, "Content-Encoding")),
+        "content": _content(operation.body.__name__, *samples),
+        **({"links": _next_page(operation.id, parameters)} if endpoint.has_pages else {}),
+    }
     return {
         "operationId": operation.id,
+        "tags": [area],
         "summary": endpoint.description,
         "description": f"{_QUERYING if operation.by_location else _STRICT} {operation.description}",
-        "parameters": [
-            *(location if operation.by_location else ()),
-            *extra,
-            {"name": "If-None-Match", "in": "header", "schema": {"type": "string"}, "description": "An ETag."},
-            {"name": "X-Request-Id", "in": "header", "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}},
-        ],
+        "parameters": [*(_parameter(one, asked.get(one.name, one.example)) for one in parameters), *_FIELDS],
         "responses": {
-            "200": {
-                "description": operation.matched,
-                "headers": _header_refs((*_KEPT, "Content-Encoding")),
-                "content": _content(operation.body.__name__, operation.examples),
-            },
+            "200": answer,
             "304": {"description": "The bytes named by If-None-Match are current.", "headers": _header_refs(_KEPT)},
-            **errors,
+            **_errors(codes, limited=True),
         },
     }
 
 
+def _next_page(operation: str, parameters: Sequence[Parameter]) -> Document:
+    same = {one.name: f"$request.query.{one.name}" for one in parameters if one.name != "cursor"}
+    following = {"cursor": "$response.body#/next_cursor"}
+    return {
+        "next": {
+            "operationId": operation,
+            "parameters": {f"query.{name}": value for name, value in (same | following).items()},
+            "description": "The next page: the same query with next_cursor as cursor, unless it is null.",
+        }
+    }
+
+
 def _usage() -> Document:
-    operation = usage_operation()
+    operation = {"tags": ["service"], **usage_operation()}
     operation["responses"]["200"]["headers"] = _header_refs(("Cache-Control", "X-Request-Id"))
-    operation["responses"] |= _errors((*_COMMON, "invalid_parameter", "duplicate_parameter", "rate_limited"), ())
+    operation["responses"] |= _errors((*_COMMON, "invalid_parameter", "duplicate_parameter", "rate_limited"))
     return operation
 
 
 def _of_release(one: Described) -> Document:
-    operation = one.operation
+    operation = {"tags": ["releases"], **one.operation}
     names = (*one.headers, *_LIMITS, "X-Quota-Warning") if one.limited else one.headers
     for status, answer in operation["responses"].items():
         answer["headers"] = _header_refs((*names, "Content-Range") if status == "206" else names)
     terms = _TERMS if one.limited else ()
     unchanged = {"description": "The bytes named by If-None-Match are current.", "headers": _header_refs(names)}
-    operation["responses"] |= {"304": unchanged, **_errors((*_COMMON, *terms, *one.errors), ())}
-    validator = {"name": "If-None-Match", "in": "header", "schema": {"type": "string"}, "description": "An ETag."}
-    operation["parameters"].append(validator)
+    operation["responses"] |= {"304": unchanged, **_errors((*_COMMON, *terms, *one.errors), limited=one.limited)}
+    operation["parameters"] += _FIELDS
     return operation
 
 
@@ -150,47 +193,51 @@ def _plain(operation: str, summary: str, schema: str | None, example: Any) -> Do
     content = _content(schema, {"index": example}) if schema else {"application/json": {"schema": {"type": "object"}}}
     return {
         "operationId": operation,
+        "tags": ["service"],
         "summary": summary,
         "responses": {
             "200": {"description": summary, "headers": _header_refs(headers), "content": content},
-            **_errors(_COMMON, ()),
+            **_errors(_COMMON),
         },
     }
 
 
-def _errors(codes: Sequence[str], extra: Sequence[str]) -> Document:
+def _errors(codes: Sequence[str], *, limited: bool = False) -> Document:
+    """By status. `limited`: a key's terms count, so that errors beyond them say what is left."""
     by_status: dict[int, list[str]] = {}
-    for code in (*codes, *extra, "method_not_allowed"):
+    for code in (*codes, "method_not_allowed"):
         by_status.setdefault(CODES[code][0], []).append(code)
-    return {str(status): _error(status, some) for status, some in sorted(by_status.items())}
+    return {str(status): _error(status, some, limited=limited) for status, some in sorted(by_status.items())}
 
 
-def _error(status: int, codes: list[str]) -> Document:
+def _error(status: int, codes: list[str], *, limited: bool) -> Document:
     kept = ("Vary", "X-Data-Release") if "no_matching_records" in codes else ()
-    names = ["X-Request-Id", "Cache-Control", *kept, *_ERROR_HEADERS.get(status, ())]
+    left = _LIMITS if status == _TOO_MANY or (limited and status in _PASSED) else ()
+    names = ("X-Request-Id", "Cache-Control", *kept, *left, *_ERROR_HEADERS.get(status, ()))
     return {
         "description": f"{title_of(status)}: {', '.join(codes)}",
-        "headers": _header_refs(tuple(names)),
+        "headers": _header_refs(names),
         "content": _content("Problem", {code: examples.example_problem(code) for code in codes}),
     }
 
 
-def _content(schema: str, samples: dict[str, Any]) -> Document:
+def _content(schema: str, samples: Mapping[str, Any], note: str | None = None) -> Document:
+    summary = {"summary": note} if note is not None else {}
     return {
         "application/json": {
             "schema": {"$ref": _REF.format(name=schema)},
-            "examples": {name: {"value": value} for name, value in samples.items()},
+            "examples": {name: {**summary, "value": value} for name, value in samples.items()},
         }
     }
 
 
-def _parameter(name: str, description: str, example: str) -> Document:
+def _parameter(one: Parameter, example: Any) -> Document:
     return {
-        "name": name,
+        "name": one.name,
         "in": "query",
-        "required": False,
-        "description": description,
-        "schema": {"type": "string", "maxLength": 100},
+        "required": one.required,
+        "description": one.description,
+        "schema": one.schema,
         "example": example,
     }
 
@@ -204,12 +251,15 @@ def _header(description: str, example: str) -> Document:
 
 
 _LIMITS = ("RateLimit", "RateLimit-Policy")
+_TOO_MANY = 429
+# Statuses of errors that come after the terms of a key have been looked at. They take a token, and say what is left.
+_PASSED = (400, 404, 500, 503)
 _KEPT = ("ETag", "Cache-Control", "Vary", "Cache-Status", "X-Data-Release", "X-Request-Id", *_LIMITS, "X-Quota-Warning")
 _ERROR_HEADERS: dict[int, tuple[str, ...]] = {
     401: ("WWW-Authenticate",),
     405: ("Allow",),
     416: ("Content-Range", "Accept-Ranges"),
-    429: ("Retry-After", *_LIMITS),
+    429: ("Retry-After",),
     503: ("Retry-After",),
 }
 _HEADERS = {

@@ -50,7 +50,8 @@ from service.http.caching import CachePolicy
 from service.http.forecast import samples
 from service.http.index import index_route
 from service.http.lookups import LookupWatch
-from service.http.openapi import openapi_route
+from service.http.openapi import About
+from service.http.openapi_route import Description
 from service.http.releases import routes as releases
 from service.http.releases.downloads import Downloads
 from service.http.releases.files import BULK
@@ -222,11 +223,12 @@ class WorkerApp:
         answers = Answers(self.follower, self._cache, self._policy, self._cursors, self.lookups, fall_back=fall_back)
         self._answers = answers
         metering = self.metering
-        documentation = _documentation() if settings.docs else {}
+        about = About(settings.public_url or "", settings.contact, guide=settings.docs)
+        documentation = _documentation(about) if settings.docs else {}
         handlers = [
             *(route for area in AREAS for route in routes_of(area, answers)),
             index_route(self.follower),
-            openapi_route(),
+            Description(self.follower, answers, self._policy, about).route(),
             usage_route(metering.report, metering.store, caller),
             *releases.release_routes(self.follower, settings.data_path, self._policy, self._cursors, self._downloads),
             *documentation.values(),
@@ -288,10 +290,10 @@ def _tracer(share: float) -> "SpanTracer | None":
     return open_tracer(share)
 
 
-def _documentation() -> dict[str, ASGIRouteHandler]:
+def _documentation(about: About) -> dict[str, ASGIRouteHandler]:
     from service.http.documentation.routes import documentation_routes  # takes 20 ms, and most do without
 
-    return documentation_routes()
+    return documentation_routes(about)
 
 
 def _lookups_observed(telemetry: Telemetry) -> Observe:

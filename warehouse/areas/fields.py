@@ -4,7 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-ZipCode = Annotated[str, Meta(pattern="^[0-9]{5}$")]
-FipsCode = Annotated[str, Meta(pattern="^[0-9]{5}$")]
-StateCode = Annotated[str, Meta(pattern="^[A-Z]{2}$")]
+ZipCode = Annotated[str, Meta(pattern="^[0-9]{5}$", description="Five digits, leading zeros included.")]
+FipsCode = Annotated[str, Meta(pattern="^[0-9]{5}$", description="Two digits of the state, three of the county.")]
+StateCode = Annotated[str, Meta(pattern="^[A-Z]{2}$", description="The postal code of a state or territory.")]
 City = Annotated[str, Meta(description='"<city name>, <state_code>"')]
+Latitude = Annotated[float | None, Meta(description="Degrees, north positive.")]
+Longitude = Annotated[float | None, Meta(description="Degrees, east positive.")]
+TotalMatching = Annotated[int, Meta(description="How many there are on all pages together.")]
+NextCursor = Annotated[str | None, Meta(description="Asks for the next page; null on the last.")]

@@ -17,7 +17,16 @@ from msgspec import Meta
 from warehouse import sql
 from warehouse.areas import aliases, entry_file
 from warehouse.areas.data_area import DataArea
-from warehouse.areas.fields import City, FipsCode, StateCode, ZipCode
+from warehouse.areas.fields import (
+    City,
+    FipsCode,
+    Latitude,
+    Longitude,
+    NextCursor,
+    StateCode,
+    TotalMatching,
+    ZipCode,
+)
 from warehouse.areas.paging import Cursors, Page
 from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet, Match
@@ -34,53 +43,62 @@ class Location(msgspec.Struct, frozen=True):
     """Where a ZIP code is."""
 
     zip_code: ZipCode
-    county_name: str | None
-    county_fips_code: FipsCode | None
+    county_name: Annotated[str | None, Meta(description="Null for military addresses.")]
+    county_fips_code: Annotated[FipsCode | None, Meta(description="Null where county_name is.")]
     city: City
     state_code: StateCode
-    latitude: float | None
-    longitude: float | None
+    latitude: Latitude
+    longitude: Longitude
 
 
 class PopulationYear(msgspec.Struct, frozen=True):
     """The population of one year, in people."""
 
-    year: int
-    tot_population: int
+    year: Annotated[int, Meta(description="2010 and 2020 are counts, later years may be forecasts.")]
+    tot_population: Annotated[int, Meta(description="All residents.")]
+
+
+_HomesAvailable = Annotated[int | None, Meta(description="Housing units of that year, occupied and vacant.")]
 
 
 class Housing(msgspec.Struct, frozen=True):
     """The housing figures, in homes; null where one is not known."""
 
-    tot_home_available_2020: int | None
-    tot_home_available_2021: int | None
-    tot_home_available_2022: int | None
-    tot_home_available_2023: int | None
-    est_total_home_demand_2030: int | None
+    tot_home_available_2020: _HomesAvailable
+    tot_home_available_2021: _HomesAvailable
+    tot_home_available_2022: _HomesAvailable
+    tot_home_available_2023: _HomesAvailable
+    est_total_home_demand_2030: Annotated[int | None, Meta(description="Housing units that will be needed in 2030.")]
 
 
 class ForecastEntry(msgspec.Struct, frozen=True):
     """Everything about one ZIP code."""
 
     location: Location
-    population: tuple[PopulationYear, ...]
+    population: Annotated[
+        tuple[PopulationYear, ...],
+        Meta(description="Ascending by year. A year that is not there has no figure; empty if none has."),
+    ]
     housing: Housing
+
+
+_Entries = Annotated[Sequence[ForecastEntry], Meta(description="Ascending by ZIP code.")]
 
 
 class ForecastBody(msgspec.Struct, frozen=True):
     """The body of a 200: an entry for each ZIP code that the query matches."""
 
     total_results: Annotated[int, Meta(description="The length of zip_codes.")]
-    zip_codes: Sequence[ForecastEntry]
+    zip_codes: _Entries
 
 
 class ForecastPage(msgspec.Struct, frozen=True):
     """One page of the ZIP codes of a county or state."""
 
     total_results: Annotated[int, Meta(description="The length of zip_codes.")]
-    total_matching: Annotated[int, Meta(description="How many there are on all pages together.")]
-    next_cursor: Annotated[str | None, Meta(description="Null on the last page.")]
-    zip_codes: Sequence[ForecastEntry]
+    total_matching: TotalMatching
+    next_cursor: NextCursor
+    zip_codes: _Entries
 
 
 class _EncodedBody(msgspec.Struct, frozen=True):

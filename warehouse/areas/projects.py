@@ -20,7 +20,16 @@ from msgspec import Meta
 from warehouse import sql
 from warehouse.areas import aliases, entry_file
 from warehouse.areas.data_area import DataArea
-from warehouse.areas.fields import City, FipsCode, StateCode, ZipCode
+from warehouse.areas.fields import (
+    City,
+    FipsCode,
+    Latitude,
+    Longitude,
+    NextCursor,
+    StateCode,
+    TotalMatching,
+    ZipCode,
+)
 from warehouse.areas.paging import Cursors, Page
 from warehouse.lookup.engine import Engine
 from warehouse.places.city_names import fold_city, strip_state
@@ -37,29 +46,29 @@ EncodedProject = tuple[str, bytes]  # id, encoded entry
 class ProjectLocation(msgspec.Struct, frozen=True):
     """Where a project is: its own coordinates, and perhaps no ZIP code."""
 
-    zip_code: ZipCode | None
-    county_name: str | None
-    county_fips_code: FipsCode | None
+    zip_code: Annotated[ZipCode | None, Meta(description="Null if the source has none.")]
+    county_name: Annotated[str | None, Meta(description="Null if it is not known.")]
+    county_fips_code: Annotated[FipsCode | None, Meta(description="Null where county_name is.")]
     city: City
     state_code: StateCode
-    latitude: float | None
-    longitude: float | None
+    latitude: Latitude
+    longitude: Longitude
 
 
 class Project(msgspec.Struct, frozen=True):
     """One development project. `status` is one of the documented words, `status_source` is the source's own word."""
 
-    project_id: str
-    project_name: str | None
-    project_type: str | None
-    status: ProjectStatus
-    status_source: str | None
-    status_date: date | None
-    start_date: date | None
-    completion_date: date | None
-    tot_units: int | None
-    affordable_units: int | None
-    street_address: str | None
+    project_id: Annotated[str, Meta(description="Unique; the source's own, with the city before it.")]
+    project_name: Annotated[str | None, Meta(description="As the source names it.")]
+    project_type: Annotated[str | None, Meta(description="The source's own word.")]
+    status: Annotated[ProjectStatus, Meta(description="unknown if the source's word is none of these.")]
+    status_source: Annotated[str | None, Meta(description="The source's own word for the status.")]
+    status_date: Annotated[date | None, Meta(description="Since when it has the status.")]
+    start_date: Annotated[date | None, Meta(description="Of the work, if the source says.")]
+    completion_date: Annotated[date | None, Meta(description="Of the work, done or planned, if the source says.")]
+    tot_units: Annotated[int | None, Meta(description="Homes in all.")]
+    affordable_units: Annotated[int | None, Meta(description="Affordable homes among tot_units.")]
+    street_address: Annotated[str | None, Meta(description="As the source writes it.")]
     location: ProjectLocation
 
 
@@ -67,9 +76,9 @@ class ProjectsBody(msgspec.Struct, frozen=True):
     """One page of development projects."""
 
     total_results: Annotated[int, Meta(description="The length of development_projects.")]
-    total_matching: Annotated[int, Meta(description="How many there are on all pages together.")]
-    next_cursor: Annotated[str | None, Meta(description="Null on the last page.")]
-    development_projects: Sequence[Project]
+    total_matching: TotalMatching
+    next_cursor: NextCursor
+    development_projects: Annotated[Sequence[Project], Meta(description="Ascending by project_id.")]
 
 
 class _EncodedBody(msgspec.Struct, frozen=True):

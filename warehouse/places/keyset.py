@@ -62,6 +62,15 @@ class Zip(msgspec.Struct, frozen=True, array_like=True):
     county: str | None = None  # five-digit FIPS code
 
 
+class Place(msgspec.Struct, frozen=True):
+    """One ZIP code as queries can name it: by itself, by its city and state, or by its county if it has one."""
+
+    zip_code: str
+    city_name: str
+    state_code: str
+    county: str | None  # five-digit FIPS code
+
+
 class Group(msgspec.Struct, frozen=True, array_like=True):
     """A set of entries stored under one key, because no union of ZIP codes yields it.
 
@@ -131,6 +140,14 @@ class KeySet:
         """Matches of at most `most` random ZIP codes."""
         zips = random.sample(list(self._zips), min(most, len(self._zips)))
         return [Match(f"zip:{zip_code}", (zip_code,)) for zip_code in zips]
+
+    def place(self, preferred: str, *, has_figures: bool) -> Place | None:
+        """A ZIP code with figures, or without: `preferred` if it is such, else the first; None if there is none."""
+        for zip_code in (preferred, *self._zips):
+            known = self._zips.get(zip_code)
+            if known is not None and known.has_figures is has_figures:
+                return Place(zip_code, strip_state(known.city, known.state_code), known.state_code, known.county)
+        return None
 
     def matches(self) -> Iterator[Match]:
         """Every canonical query with an answer, once each: ZIP codes, then cities, and aliases that no city hides."""

@@ -9,7 +9,7 @@ from litestar.types import Receive, Scope, Send
 
 from service.http.documentation.guide import render_guide
 from service.http.documentation.reference import render_reference
-from service.http.openapi import describe_api
+from service.http.openapi import About, describe_api
 from service.http.static_file import StaticFile, static_file
 
 GUIDE = "/docs"
@@ -25,12 +25,12 @@ _REFERENCE_POLICY = (
 _CACHE_CONTROL = b"public, max-age=300"
 
 
-def read_documentation() -> dict[str, StaticFile]:
+def read_documentation(about: About) -> dict[str, StaticFile]:
     """Every file by its path. Swagger UI's are absent where it could not be brought in."""
     root = resources.files("service.http.documentation")
     swagger = root.joinpath("swagger")
     brought = [file for file in swagger.iterdir() if file.is_file()] if swagger.is_dir() else []
-    document = describe_api()
+    document = describe_api(about)
     texts = {
         GUIDE: ("guide.html", render_guide().encode(), _GUIDE_POLICY),
         REFERENCE: (
@@ -45,9 +45,9 @@ def read_documentation() -> dict[str, StaticFile]:
     return {path: static_file(name, body, policy, _CACHE_CONTROL) for path, (name, body, policy) in texts.items()}
 
 
-def documentation_routes() -> dict[str, ASGIRouteHandler]:
+def documentation_routes(about: About) -> dict[str, ASGIRouteHandler]:
     """A GET for each file, by its path."""
-    return {path: _route(path, file) for path, file in read_documentation().items()}
+    return {path: _route(path, file) for path, file in read_documentation(about).items()}
 
 
 def _route(path: str, file: StaticFile) -> ASGIRouteHandler:

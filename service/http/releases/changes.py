@@ -28,8 +28,8 @@ AREA_NAMES = tuple(area.name for area in AREAS)
 class Changes(msgspec.Struct, frozen=True):
     """What every page of changes says; `previous` is null if no release came before."""
 
-    release: str
-    previous: str | None
+    release: Annotated[str, Meta(description="Whose changes these are.")]
+    previous: Annotated[str | None, Meta(description="What it is compared with: the release before.")]
     total_results: Annotated[int, Meta(description="How many there are on this page.")]
     total_matching: Annotated[int, Meta(description="How many there are on all pages together.")]
     next_cursor: Annotated[str | None, Meta(description="Null on the last page.")]
@@ -39,13 +39,13 @@ class ForecastChanges(Changes, frozen=True):
     """One page of the ZIP codes whose answer differs from that of the release before, ascending; also those that came
     or went."""
 
-    zip_codes: tuple[str, ...]
+    zip_codes: Annotated[tuple[str, ...], Meta(description="Ascending.")]
 
 
 class ProjectChanges(Changes, frozen=True):
     """One page of the ids of projects that differ from the release before, ascending; also those that came or went."""
 
-    project_ids: tuple[str, ...]
+    project_ids: Annotated[tuple[str, ...], Meta(description="Ascending.")]
 
 
 _BODIES: dict[str, type[ForecastChanges | ProjectChanges]] = {"forecast": ForecastChanges, "projects": ProjectChanges}

@@ -1,11 +1,13 @@
 """GET /v1/releases: the current release and those that led to it. /v1/releases.atom: the same as a feed (RFC 4287)."""
 
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 from litestar import asgi
 from litestar.handlers import ASGIRouteHandler
 from litestar.types import Receive, Scope, Send
+from msgspec import Meta
 
 from service.cache.entry import CacheEntry
 from service.http.caching import CachePolicy
@@ -26,34 +28,34 @@ _ATOM: Header = (b"content-type", b"application/atom+xml")
 class ReleaseFile(msgspec.Struct, frozen=True):
     """A file of an area: where it is, and its size."""
 
-    path: str
-    bytes: int
+    path: Annotated[str, Meta(description="Where it is, on this host; the area bulk is needed.")]
+    bytes: Annotated[int, Meta(description="Its size.")]
 
 
 class ReleaseArea(msgspec.Struct, frozen=True):
     """What a release has in one area. `rows` are ZIP codes, or projects; `changed` of them differ from the release
     before, or came or went. Both are null if the release was published before they were kept."""
 
-    name: str
-    rows: int | None
-    changed: int | None
-    files: tuple[ReleaseFile, ...]
+    name: Annotated[str, Meta(description="As keys are entitled to it.")]
+    rows: Annotated[int | None, Meta(description="How many records it has.")]
+    changed: Annotated[int | None, Meta(description="How many records differ from the release before.")]
+    files: Annotated[tuple[ReleaseFile, ...], Meta(description="The whole area, in two forms.")]
 
 
 class ListedRelease(msgspec.Struct, frozen=True):
     """One release. `illustrative`: the figures are made up, for demonstration."""
 
-    id: str
-    published_at: datetime
-    current: bool
-    illustrative: bool
-    areas: tuple[ReleaseArea, ...]
+    id: Annotated[str, Meta(description="As in X-Data-Release; do not compare ids by order.")]
+    published_at: Annotated[datetime, Meta(description="When it was built.")]
+    current: Annotated[bool, Meta(description="Whether answers come from it.")]
+    illustrative: Annotated[bool, Meta(description="Whether its figures are made up.")]
+    areas: Annotated[tuple[ReleaseArea, ...], Meta(description="What it has.")]
 
 
 class Releases(msgspec.Struct, frozen=True):
     """The current release and those before it that are kept, newest first."""
 
-    releases: tuple[ListedRelease, ...]
+    releases: Annotated[tuple[ListedRelease, ...], Meta(description="Newest first.")]
 
 
 def releases_routes(shelf: ReleaseShelf, policy: CachePolicy) -> list[ASGIRouteHandler]:

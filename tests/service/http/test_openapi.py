@@ -2,23 +2,29 @@
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it comes without types
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from config.settings import Settings
+from service.base.terms import Rate, Terms
 from service.http.areas import AREAS
 from service.http.errors import CODES, Problem
 from service.http.index import Index
-from service.http.openapi import describe_api
+from service.http.openapi import About, describe_api
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
 from service.http.usage import Usage
-from tests.support.served import FORECAST, Served
+from service.keys.record import ApiKey
+from service.keys.store import KeyStore
+from tests.support.served import FORECAST, Served, with_keys
 
 BODIES = [*(endpoint.operation.body for area in AREAS for endpoint in area.endpoints), *RELEASE_SCHEMAS]
 STRUCTS: dict[str, type] = {struct.__name__: struct for struct in (*BODIES, Usage, Index, Problem)}
 DOCUMENT = describe_api()
+FORMS = {endpoint.path: list(endpoint.query_forms[0]) for area in AREAS for endpoint in area.endpoints}
 
 
 def contents() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -43,6 +49,21 @@ def examples() -> list[Any]:
     ]
 
 
+def shown_at(document: dict[str, Any], path: str) -> dict[str, Any]:
+    """The examples of a 200."""
+    shown: dict[str, Any] = document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"][
+        "examples"
+    ]
+    return shown
+
+
+def undressed(document: Any) -> Any:
+    """The document without its examples."""
+    if isinstance(document, dict):
+        return {name: undressed(part) for name, part in document.items() if name not in ("example", "examples")}
+    return [undressed(part) for part in document] if isinstance(document, list) else document
+
+
 def errors_in(schema: str, value: Any) -> list[str]:
     """What is wrong with `value`, held against a schema of the description that allows no other member."""
     closed = msgspec.json.decode(msgspec.json.encode(DOCUMENT["components"]["schemas"]))
@@ -57,9 +78,99 @@ def test_the_description_is_valid() -> None:
     OpenAPIV31SpecValidator(DOCUMENT).validate()
 
 
-def test_the_description_is_served_as_it_is(worker: Served) -> None:
-    """To whoever has a key."""
-    assert worker.ask("/v1/openapi.json").json() == msgspec.json.decode(msgspec.json.encode(DOCUMENT))
+def test_the_description_is_served_with_examples_of_the_current_release(worker: Served) -> None:
+    """To whoever has a key; each is what its example parameters are answered. The rest is the same."""
+    served = worker.ask("/v1/openapi.json").json()
+    for path, item in served["paths"].items():
+        operation = item["get"]
+        shown = operation["responses"]["200"].get("content", {}).get("application/json", {}).get("examples", {})
+        if not path.startswith(FORECAST):
+            continue
+        given = {one["name"]: one["example"] for one in operation["parameters"] if one["in"] == "query"}
+        names = FORMS[path] if "limit" not in given else [*FORMS[path], "limit"]
+        query = urlencode({name: 1 if name == "limit" else given[name] for name in names}, doseq=True)
+        example = next(iter(shown.values()))
+        assert worker.ask(f"{path}?{query}").json() == example["value"]
+        assert "summary" not in example
+    assert set(shown_at(served, FORECAST)) == {"zip_code", "without_figures"}
+    assert shown_at(served, FORECAST)["without_figures"]["value"]["zip_codes"][0]["population"] == []
+    assert undressed(served) == undressed(msgspec.json.decode(msgspec.json.encode(DOCUMENT)))
+
+
+def test_what_the_release_lacks_has_an_example_that_says_it_is_made_up(worker: Served) -> None:
+    """Development projects, here."""
+    examples = shown_at(worker.ask("/v1/openapi.json").json(), "/v1/development-projects")
+    assert [example["summary"] for example in examples.values()] == ["Made up."]
+
+
+def test_the_description_is_sent_once_to_whoever_keeps_it(worker: Served) -> None:
+    """Compressed, if that is accepted."""
+    answer = worker.ask("/v1/openapi.json", accept_encoding="gzip")
+    assert answer.header("content-encoding") == "gzip"
+    again = worker.ask("/v1/openapi.json", accept_encoding="gzip", if_none_match=answer.header("etag") or "")
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_the_next_page_is_linked(worker: Served) -> None:
+    """By an expression on the answer that generated clients follow."""
+    responses = DOCUMENT["paths"][f"{FORECAST}/by-state"]["get"]["responses"]
+    link = responses["200"]["links"]["next"]["parameters"]
+    asked = {"state_code": "IL", "limit": "2"}
+    page = worker.ask(f"{FORECAST}/by-state?{urlencode(asked)}").json()
+    values = {"$response.body#/next_cursor": page["next_cursor"]}
+    values |= {f"$request.query.{name}": value for name, value in asked.items()}
+    following = {name.removeprefix("query."): values[expression] for name, expression in link.items()}
+    after = worker.ask(f"{FORECAST}/by-state?{urlencode(following)}").json()
+    assert after["total_results"] == 2
+    assert after["zip_codes"][0]["location"]["zip_code"] > page["zip_codes"][-1]["location"]["zip_code"]
+
+
+def test_operators_say_where_the_service_is_and_whom_to_ask() -> None:
+    """And whether there is a guide."""
+    told = describe_api(About("https://api.example.com", "data@example.com", guide=True))
+    assert told["servers"] == [{"url": "https://api.example.com"}]
+    assert told["externalDocs"]["url"] == "https://api.example.com/docs/"
+    assert told["info"]["contact"] == {"email": "data@example.com"}
+    assert (
+        describe_api(About(contact="https://example.com/help"))["info"]["contact"]["url"] == "https://example.com/help"
+    )
+    assert "contact" not in DOCUMENT["info"]
+    assert "externalDocs" not in DOCUMENT
+    OpenAPIV31SpecValidator(told).validate()
+
+
+@pytest.mark.parametrize("schema", DOCUMENT["components"]["schemas"])
+def test_every_member_is_described(schema: str) -> None:
+    """By itself, or by the schema that it refers to."""
+    members = DOCUMENT["components"]["schemas"][schema].get("properties", {})
+    assert [name for name, member in members.items() if not {"description", "$ref"} & set(member)] == []
+
+
+def test_every_parameter_and_header_is_described_and_every_operation_has_a_tag() -> None:
+    """The tags are described too."""
+    tags = {tag["name"] for tag in DOCUMENT["tags"] if tag["description"]}
+    for item in DOCUMENT["paths"].values():
+        assert all(parameter.get("description") for parameter in item["get"].get("parameters", ()))
+        assert set(item["get"]["tags"]) <= tags
+    assert all(header["description"] for header in DOCUMENT["components"]["headers"].values())
+
+
+@pytest.mark.parametrize("query", ["zip_code=36436", "zip_code=1", "zip_code=99999"])
+def test_headers_of_a_key_with_limits_are_described(worker: Served, settings: Settings, query: str) -> None:
+    """Of errors as of answers: each says what is left."""
+
+    async def issue(store: KeyStore) -> tuple[str, ApiKey]:
+        return await store.issue("acme", "", None, Terms(rate=Rate(10, 1, 10)))
+
+    async def run() -> tuple[str, ApiKey]:
+        return await with_keys(settings.keys_url, settings.data_path, issue)
+
+    key, _ = worker.run(run)
+    answer = worker.ask(f"{FORECAST}?{query}", key=key)
+    assert answer.header("ratelimit")
+    described = DOCUMENT["paths"][FORECAST]["get"]["responses"][str(answer.status)]["headers"]
+    sent = {name for name, _ in answer.headers} - {"date", "content-type", "content-length"}
+    assert sent <= {name.lower() for name in described}
 
 
 @pytest.mark.parametrize(("schema", "value"), examples())

@@ -7,6 +7,7 @@ import pytest
 
 from service.http.documentation.guide import render_guide
 from service.http.documentation.routes import read_documentation
+from service.http.openapi import About
 from tests.support.served import Served
 
 _ASSETS = ["/docs/style.css", "/docs/reference.js", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css"]
@@ -71,7 +72,7 @@ def test_it_takes_no_other_method(documented: Served) -> None:
 
 def test_all_files_together_are_small() -> None:
     """Every worker holds them; a visitor of the guide loads a few kilobytes."""
-    files = read_documentation()
+    files = read_documentation(About(guide=True))
     assert sum(len(file.body) + len(file.gzipped) for file in files.values()) < 3 << 20
     assert len(files["/docs"].gzipped) + len(files["/docs/style.css"].gzipped) < 40_000
     assert msgspec.json.decode(files["/docs/openapi.json"].body)["openapi"].startswith("3.1")

@@ -1,0 +1,83 @@
+"""Examples of the OpenAPI description as the current release answers them."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from service.http.answering import Answers
+from service.http.area import Endpoint, PartnerArea, reply_to
+from service.http.areas import AREAS
+from service.http.forecast_examples import WITHOUT_FIGURES
+from service.http.head import SCOPE_KEY, RequestHead
+from warehouse.following import OpenRelease
+from warehouse.places.keyset import KeySet, Place
+
+# An answer in pages is shown with one entry.
+_SHOWN_ENTRIES = 1
+
+
+class LiveExample(msgspec.Struct, frozen=True):
+    """What one operation is asked, by parameter, and answered, by name."""
+
+    parameters: Mapping[str, Any]
+    bodies: Mapping[str, Any]
+
+
+async def live_examples(answers: Answers, release: OpenRelease) -> dict[str, LiveExample]:
+    """By operation id, for every area that `release`, the current one, has. Raises ApiError (503)."""
+    found: dict[str, LiveExample] = {}
+    for area in AREAS:
+        keys = release.keys.get(area.name)
+        if keys is None:
+            continue
+        for endpoint in area.endpoints:
+            example = await _of(area, endpoint, keys, answers)
+            if example.bodies:
+                found[endpoint.operation.id] = example
+    return found
+
+
+async def _of(area: PartnerArea, endpoint: Endpoint, keys: KeySet, answers: Answers) -> LiveExample:
+    parameters: dict[str, Any] = {}
+    bodies: dict[str, Any] = {}
+    for name in endpoint.operation.examples:
+        place = keys.place(endpoint.operation.asked[0], has_figures=name != WITHOUT_FIGURES)
+        asked = _asked(endpoint, place) if place is not None else None
+        if place is None or asked is None:
+            continue
+        query = urlencode(asked | ({"limit": _SHOWN_ENTRIES} if endpoint.has_pages else {}), doseq=True)
+        reply = await reply_to(area, endpoint, answers, _scope(query))
+        bodies[name] = body = msgspec.json.decode(reply.body)
+        if not parameters:
+            cursor = body.get("next_cursor")
+            parameters = _values(place) | asked | ({"cursor": cursor} if cursor is not None else {})
+    return LiveExample(parameters, bodies)
+
+
+def _values(place: Place) -> dict[str, str | None]:
+    return {
+        "zip_code": place.zip_code,
+        "city_name": place.city_name,
+        "state_code": place.state_code,
+        "county_fips_code": place.county,
+    }
+
+
+def _asked(endpoint: Endpoint, place: Place) -> dict[str, Any] | None:
+    """The first form of query that the endpoint takes, filled in. None if the place lacks what it names."""
+    values = _values(place)
+    lists = {one.name: one.example for one in endpoint.operation.parameters if isinstance(one.example, list)}
+    asked: dict[str, Any] = {}
+    for name in endpoint.query_forms[0]:
+        value = values[name]
+        if value is None:
+            return None
+        # of several, the first: what follows shows what else can happen to one
+        asked[name] = [value, *lists[name][1:]] if name in lists else value
+    return asked
+
+
+def _scope(query: str) -> dict[str, Any]:
+    return {"query_string": query.encode(), SCOPE_KEY: RequestHead(request_id="", started=0.0)}

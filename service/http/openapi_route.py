@@ -1,0 +1,68 @@
+"""GET /v1/openapi.json: the description, with examples from the release that is current."""
+
+import asyncio
+
+import msgspec
+from litestar import asgi
+from litestar.handlers import ASGIRouteHandler
+from litestar.types import Receive, Scope, Send
+
+from service.cache.entry import CacheEntry
+from service.http.answering import Answers
+from service.http.caching import CachePolicy
+from service.http.errors import NO_STORE, ApiError
+from service.http.head import head_of
+from service.http.live_examples import LiveExample, live_examples
+from service.http.openapi import About, describe_api
+from service.http.reply import JSON, Reply
+from warehouse.following import OpenRelease, ReleaseFollower
+
+PATH = "/v1/openapi.json"
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    release: str
+    entry: CacheEntry
+
+
+class Description:
+    """The description of one worker's service. It is made when the first asks for it after a switch, and kept."""
+
+    def __init__(self, follower: ReleaseFollower, answers: Answers, policy: CachePolicy, about: About) -> None:
+        self._follower = follower
+        self._answers = answers
+        self._policy = policy
+        self._about = about
+        self._kept: _Kept | None = None
+        self._making = asyncio.Lock()
+
+    def route(self) -> ASGIRouteHandler:
+        @asgi(PATH, copy_scope=False)
+        async def openapi(scope: Scope, receive: Receive, send: Send) -> None:
+            await (await self._reply(scope))(scope, receive, send)
+
+        return openapi
+
+    async def _reply(self, scope: Scope) -> Reply:
+        release = self._follower.current
+        entry = await self._of(release) if release is not None else None
+        if release is None or entry is None:  # nothing can be looked up now: the next request tries again
+            return Reply(200, (JSON, NO_STORE), msgspec.json.encode(describe_api(self._about)), "answered")
+        return self._policy.own_answer(head_of(scope), entry, release.id)
+
+    async def _of(self, release: OpenRelease) -> CacheEntry | None:
+        """None if the examples cannot be looked up."""
+        async with self._making:
+            kept = self._kept
+            if kept is None or kept.release != release.id:
+                try:
+                    examples = await live_examples(self._answers, release)
+                except ApiError:
+                    return None
+                kept = _Kept(release.id, await asyncio.to_thread(self._encoded, examples))
+                if release is self._follower.current:  # else the examples may be of the next
+                    self._kept = kept
+            return kept.entry
+
+    def _encoded(self, examples: dict[str, LiveExample]) -> CacheEntry:
+        return CacheEntry.of(msgspec.json.encode(describe_api(self._about, examples)))
