@@ -17,6 +17,10 @@ _TOKEN = Meta(min_length=16, pattern=r"^[!-~]+\Z")
 # A host as it is in a URL, without a port.
 _HOST = Meta(pattern=r"^([A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?)\Z")
 
+# Without a slash at its end: paths follow.
+_PUBLIC_URL = Meta(pattern=r"^https?://[^\s/?#@]+(/[^\s/?#]+)*\Z")
+_CONTACT = Meta(pattern=r"^(https?://\S+|[^\s@:/]+@[^\s@:/]+)\Z")
+
 # What a drop may bring (`warehouse.schema.tables`).
 TableName = Literal["locations", "population", "housing", "aliases", "development_projects"]
 
@@ -127,19 +131,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Whether hot requests are answered before the router; the answers are the same."),
     ] = True
     public_url: Annotated[
-        str | None,
+        Annotated[str, _PUBLIC_URL] | None,
         Meta(
-            description="The URL that partners know the service by, as https://api.example.com, for its OpenAPI "
-            "description; unset: relative to where that was fetched.",
-            pattern=r"^https?://[^\s/?#@]+(/[^\s/?#]+)*\Z",
+            description="The URL that partners know the service by, like https://api.example.com, for the OpenAPI "
+            "description."
         ),
     ] = None
     contact: Annotated[
-        str | None,
-        Meta(
-            description="Whom partners may ask, for the OpenAPI description: an e-mail address or a URL.",
-            pattern=r"^(https?://\S+|[^\s@:/]+@[^\s@:/]+)\Z",
-        ),
+        Annotated[str, _CONTACT] | None,
+        Meta(description="Whom partners may ask, for the OpenAPI description: an e-mail address or a URL."),
     ] = None
     docs: Annotated[bool, Meta(description="Whether /docs/ on the partners' listener shows the documentation.")] = False
 

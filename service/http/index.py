@@ -1,11 +1,13 @@
 """GET /v1/: which release is served, from which sources, and which areas there are."""
 
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 from litestar import get
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
+from msgspec import Meta
 
 from service.http.answering import NOTHING_PUBLISHED
 from service.http.area import AreaDescription
@@ -19,19 +21,19 @@ from warehouse.following import ReleaseFollower
 class ReleaseSummary(msgspec.Struct, frozen=True):
     """`illustrative`: the figures are made up, for demonstration."""
 
-    id: str
-    published_at: datetime
-    illustrative: bool
+    id: Annotated[str, Meta(description="As in X-Data-Release.")]
+    published_at: Annotated[datetime, Meta(description="When it was built.")]
+    illustrative: Annotated[bool, Meta(description="Whether its figures are made up.")]
 
 
 class Index(msgspec.Struct, frozen=True):
     """The current release, its sources, the data areas, and the path that lists releases with their files."""
 
-    version: str
+    version: Annotated[str, Meta(description="Of the API.")]
     release: ReleaseSummary
-    attribution: tuple[str, ...]
-    areas: tuple[AreaDescription, ...]
-    releases: str
+    attribution: Annotated[tuple[str, ...], Meta(description="Show these lines beside figures that you publish.")]
+    areas: Annotated[tuple[AreaDescription, ...], Meta(description="Those that the release has.")]
+    releases: Annotated[str, Meta(description="The path that lists releases.")]
 
 
 def index_route(follower: ReleaseFollower) -> HTTPRouteHandler:

@@ -4,12 +4,13 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from litestar import Request, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
+from msgspec import Meta
 
 from service.base.terms import Quota
 from service.http.errors import NO_STORE, ApiError
@@ -49,37 +50,37 @@ _EXAMPLE = {
 class Period(msgspec.Struct, frozen=True):
     """UTC days; `to` is included."""
 
-    first: date = msgspec.field(name="from")
-    last: date = msgspec.field(name="to")
+    first: Annotated[date, Meta(description="The first day.")] = msgspec.field(name="from")
+    last: Annotated[date, Meta(description="The last day.")] = msgspec.field(name="to")
 
 
 class Limits(msgspec.Struct, frozen=True):
     """As in ``500/s``, ``5000000/month``; `remaining` is of the quota's current period, whichever was asked for."""
 
-    rate: str | None
-    quota: str | None
-    remaining: int | None
+    rate: Annotated[str | None, Meta(description="Requests in a period; null without a limit.")]
+    quota: Annotated[str | None, Meta(description="Requests in a UTC day or month; null without one.")]
+    remaining: Annotated[int | None, Meta(description="What is left of the quota; null without one.")]
 
 
 class UsageDay(msgspec.Struct, frozen=True):
     """`answered` are 200, with or without figures; billable are these and `not_modified`."""
 
-    date: date
-    area: str
-    answered: int
-    not_modified: int
-    not_found: int
-    rejected: int
+    date: Annotated[date, Meta(description="In UTC.")]
+    area: Annotated[str, Meta(description="The data area.")]
+    answered: Annotated[int, Meta(description="Answers with status 200.")]
+    not_modified: Annotated[int, Meta(description="Answers with status 304.")]
+    not_found: Annotated[int, Meta(description="Answers with status 404.")]
+    rejected: Annotated[int, Meta(description="Any other 4xx.")]
 
 
 class Usage(msgspec.Struct, frozen=True):
     """Days on which nothing was asked for are left out."""
 
-    key_id: str
-    partner: str
+    key_id: Annotated[str, Meta(description="Names the key, and is no secret.")]
+    partner: Annotated[str, Meta(description="Whose key it is.")]
     period: Period
     limits: Limits
-    days: tuple[UsageDay, ...]
+    days: Annotated[tuple[UsageDay, ...], Meta(description="Ascending by day, then area.")]
 
 
 def usage_route(

@@ -127,7 +127,14 @@ def _files() -> Described:
         "Each request counts once, whatever it brings.",
         "parameters": [
             _RELEASE,
-            {"name": "file", "in": "path", "required": True, "schema": name, "example": "forecast.parquet"},
+            {
+                "name": "file",
+                "in": "path",
+                "required": True,
+                "description": "An area, and the form of the file.",
+                "schema": name,
+                "example": "forecast.parquet",
+            },
             _field("Range", "One range of bytes, on GET; of several, the whole file is sent."),
             _field("If-Range", "An ETag: if the file has another one, all of it is sent."),
         ],

@@ -8,7 +8,7 @@ import pytest
 from service.http.documentation.guide import render_guide
 from service.http.documentation.routes import read_documentation
 from service.http.openapi import About
-from tests.support.served import Served
+from tests.support.served import FORECAST, Served
 
 _ASSETS = ["/docs/style.css", "/docs/reference.js", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css"]
 
@@ -50,11 +50,15 @@ def test_what_the_pages_load_is_there_without_a_key(documented: Served, path: st
     assert (again.status, again.body) == (304, b"")
 
 
-def test_the_description_is_the_one_that_keys_get(documented: Served) -> None:
-    """Generators of clients read it from a plain address."""
+def test_the_description_is_the_one_that_keys_get_without_data(documented: Served) -> None:
+    """Generators of clients read it from a plain address. Its examples are made up."""
     answer = documented.ask("/docs/openapi.json", key=None)
     assert answer.header("content-type") == "application/json"
-    assert answer.json() == documented.ask("/v1/openapi.json").json()
+    document = answer.json()
+    assert document["paths"].keys() == documented.ask("/v1/openapi.json").json()["paths"].keys()
+    assert document["externalDocs"]["url"] == "/docs/"
+    forecast = document["paths"][FORECAST]["get"]["responses"]["200"]["content"]["application/json"]
+    assert {example["summary"] for example in forecast["examples"].values()} == {"Made up."}
 
 
 @pytest.mark.parametrize("path", ["/docs/x", "/docsx", "/docs/../v1/", "/docs/routes.py", "/docs/pages/style.css"])
