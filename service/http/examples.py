@@ -28,10 +28,21 @@ INDEX: dict[str, Any] = {
             "name": area.name,
             **_endpoint(area.endpoints[0]),
             "endpoints": [_endpoint(endpoint) for endpoint in area.endpoints],
+            "cities": ["San Francisco, CA"] if area.name == "projects" else None,
         }
         for area in AREAS
     ],
     "releases": "/v1/releases",
+    "key": {
+        "key_id": "0B1zQmX4ktLw",
+        "areas": ["forecast", "bulk"],
+        "rate": "500/s",
+        "quota": "5000000/month",
+        "expires_at": "2027-11-30T00:00:00Z",
+    },
+    "usage": "/v1/usage",
+    "openapi": "/v1/openapi.json",
+    "documentation": "/docs/",
 }
 
 # parameter at fault, and the detail that is sent then

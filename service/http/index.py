@@ -1,21 +1,29 @@
-"""GET /v1/: which release is served, from which sources, and which areas there are."""
+"""GET /v1/: which release is served, from which sources, which areas there are, and what the asking key may use."""
 
 from datetime import datetime
 from typing import Annotated
 
 import msgspec
-from litestar import get
-from litestar.handlers import HTTPRouteHandler
-from litestar.types import ASGIApp
+from litestar import asgi
+from litestar.handlers import ASGIRouteHandler
+from litestar.types import Receive, Scope, Send
 from msgspec import Meta
 
+from service.cache.entry import CacheEntry
 from service.http.answering import NOTHING_PUBLISHED
 from service.http.area import AreaDescription
 from service.http.areas import AREAS
-from service.http.errors import NO_STORE, ApiError
+from service.http.caching import CachePolicy
+from service.http.errors import ApiError
+from service.http.head import head_of
+from service.http.paths import GUIDE_PATH, OPENAPI_PATH
+from service.http.query import read_strictly
+from service.http.releases.files import BULK
 from service.http.releases.listing import PATH as RELEASES_PATH
-from service.http.reply import JSON, Reply
-from warehouse.following import ReleaseFollower
+from service.http.usage import PATH as USAGE_PATH
+from service.http.usage import caller
+from service.keys.record import ApiKey
+from warehouse.following import OpenRelease, ReleaseFollower
 
 
 class ReleaseSummary(msgspec.Struct, frozen=True):
@@ -26,31 +34,70 @@ class ReleaseSummary(msgspec.Struct, frozen=True):
     illustrative: Annotated[bool, Meta(description="Whether its figures are made up.")]
 
 
+class ListedArea(AreaDescription, frozen=True):
+    """One data area of the release: its name, where it is asked, all its endpoints, and what it covers."""
+
+    cities: Annotated[tuple[str, ...] | None, Meta(description="The cities that it covers; null: the whole country.")]
+
+
+class AskingKey(msgspec.Struct, frozen=True):
+    """The API key that asks, and what it may use."""
+
+    key_id: Annotated[str, Meta(description="Names the key, and is no secret.")]
+    areas: Annotated[tuple[str, ...], Meta(description="The areas that it opens; bulk are whole releases as files.")]
+    rate: Annotated[str | None, Meta(description="Requests in a period; null without a limit.")]
+    quota: Annotated[str | None, Meta(description="Requests in a UTC day or month; null without one.")]
+    expires_at: Annotated[datetime | None, Meta(description="When it stops working; null: never.")]
+
+
 class Index(msgspec.Struct, frozen=True):
-    """The current release, its sources, the data areas, and the path that lists releases with their files."""
+    """The current release, its sources, the data areas, what the asking key may use, and where more is."""
 
     version: Annotated[str, Meta(description="Of the API.")]
     release: ReleaseSummary
     attribution: Annotated[tuple[str, ...], Meta(description="Show these lines beside figures that you publish.")]
-    areas: Annotated[tuple[AreaDescription, ...], Meta(description="Those that the release has.")]
+    areas: Annotated[tuple[ListedArea, ...], Meta(description="Those that the release has.")]
     releases: Annotated[str, Meta(description="The path that lists releases.")]
+    key: AskingKey
+    usage: Annotated[str, Meta(description="The path of what the key was used for.")]
+    openapi: Annotated[str, Meta(description="The path of the OpenAPI description.")]
+    documentation: Annotated[str | None, Meta(description="The path of the guide; null if it is not here.")]
 
 
-def index_route(follower: ReleaseFollower) -> HTTPRouteHandler:
-    @get("/v1")
-    async def index() -> ASGIApp:
+def index_route(follower: ReleaseFollower, policy: CachePolicy, *, guide: bool) -> ASGIRouteHandler:
+    @asgi("/v1", copy_scope=False)
+    async def index(scope: Scope, receive: Receive, send: Send) -> None:
+        read_strictly(scope["query_string"], ())
         release = follower.current
         if release is None:
             raise ApiError("unavailable", NOTHING_PUBLISHED)
-        manifest = release.manifest
-        body = Index(
-            "v1",
-            ReleaseSummary(manifest.id, manifest.published_at, manifest.illustrative),
-            manifest.attribution,
-            tuple(area.listed for area in AREAS if area.name in release.keys),
-            RELEASES_PATH,
-        )
-        headers = (JSON, NO_STORE, (b"x-data-release", manifest.id.encode()))
-        return Reply(200, headers, msgspec.json.encode(body), "answered")
+        entry = CacheEntry.of(msgspec.json.encode(_index(release, caller(scope), guide=guide)))
+        await policy.own_answer(head_of(scope), entry, release.id)(scope, receive, send)
 
     return index
+
+
+def _index(release: OpenRelease, key: ApiKey, *, guide: bool) -> Index:
+    manifest = release.manifest
+    areas = [area for area in AREAS if area.name in release.keys]
+    return Index(
+        "v1",
+        ReleaseSummary(manifest.id, manifest.published_at, manifest.illustrative),
+        manifest.attribution,
+        tuple(
+            ListedArea(**msgspec.structs.asdict(area.listed), cities=release.keys[area.name].own_cities)
+            for area in areas
+        ),
+        RELEASES_PATH,
+        _asking(key),
+        USAGE_PATH,
+        OPENAPI_PATH,
+        GUIDE_PATH if guide else None,
+    )
+
+
+def _asking(key: ApiKey) -> AskingKey:
+    terms = key.terms
+    areas = terms.areas if terms.areas is not None else (*(area.name for area in AREAS), BULK)
+    rate, quota = (str(limit) if limit is not None else None for limit in (terms.rate, terms.quota))
+    return AskingKey(key.key_id, areas, rate, quota, key.expires_at)

@@ -12,6 +12,7 @@ from service.http.areas import AREAS
 from service.http.errors import CODES, Problem, title_of
 from service.http.index import Index
 from service.http.live_examples import LiveExample
+from service.http.paths import GUIDE_PATH, OPENAPI_PATH
 from service.http.query import LOCATION_PARAMETERS
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
 from service.http.releases.description import Described, described
@@ -68,6 +69,7 @@ _FIELDS = (
     },
 )
 _STRICT = "An unknown parameter is an error. A trailing slash answers the same; HEAD answers as GET, without the body."
+_INDEX = "Release, sources, data areas, and what your key may use"
 _MADE_UP = "Made up."
 _TAGS = {
     **{area.name: area.path for area in AREAS},
@@ -107,15 +109,15 @@ def describe_api(about: About = _UNTOLD, live: Mapping[str, LiveExample] = Mappi
             **_contact(about.contact),
         },
         "servers": [{"url": about.public_url or "/"}],
-        **({"externalDocs": {"url": f"{about.public_url}/docs/", "description": "The guide."}} if about.guide else {}),
+        **_guide(about),
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "security": [{"apiKey": []}],
         "paths": {
             **{one.path: {"get": _of_area(area.name, one, live.get(one.operation.id))} for area, one in _ENDPOINTS},
             USAGE_PATH: {"get": _usage()},
             **{one.path: {"get": _of_release(one)} for one in described()},
-            "/v1/": {"get": _plain("getIndex", "Release, sources and data areas", "Index", examples.INDEX)},
-            "/v1/openapi.json": {"get": _plain("getOpenApi", "This description", None, None)},
+            "/v1/": {"get": _plain("getIndex", _INDEX, "Index", examples.INDEX)},
+            OPENAPI_PATH: {"get": _plain("getOpenApi", "This description", None, None)},
         },
         "components": {
             "schemas": schemas,
@@ -123,6 +125,12 @@ def describe_api(about: About = _UNTOLD, live: Mapping[str, LiveExample] = Mappi
             "headers": _HEADERS,
         },
     }
+
+
+def _guide(about: About) -> Document:
+    if not about.guide:
+        return {}
+    return {"externalDocs": {"url": f"{about.public_url}{GUIDE_PATH}", "description": "The guide."}}
 
 
 def _contact(contact: str | None) -> Document:
@@ -151,7 +159,7 @@ def _of_area(area: str, endpoint: Endpoint, live: LiveExample | None) -> Documen
         "parameters": [*(_parameter(one, asked.get(one.name, one.example)) for one in parameters), *_FIELDS],
         "responses": {
             "200": answer,
-            "304": {"description": "The bytes named by If-None-Match are current.", "headers": _header_refs(_KEPT)},
+            "304": _unchanged(_KEPT),
             **_errors(codes, limited=True),
         },
     }
@@ -182,24 +190,36 @@ def _of_release(one: Described) -> Document:
     for status, answer in operation["responses"].items():
         answer["headers"] = _header_refs((*names, "Content-Range") if status == "206" else names)
     terms = _TERMS if one.limited else ()
-    unchanged = {"description": "The bytes named by If-None-Match are current.", "headers": _header_refs(names)}
-    operation["responses"] |= {"304": unchanged, **_errors((*_COMMON, *terms, *one.errors), limited=one.limited)}
+    operation["responses"] |= {
+        "304": _unchanged(names),
+        **_errors((*_COMMON, *terms, *one.errors), limited=one.limited),
+    }
     operation["parameters"] += _FIELDS
     return operation
 
 
 def _plain(operation: str, summary: str, schema: str | None, example: Any) -> Document:
-    headers = ("Cache-Control", "X-Request-Id", *(("X-Data-Release",) if schema else ()))
+    kept = ("ETag", "Cache-Control", "Vary", "X-Data-Release", "X-Request-Id")
     content = _content(schema, {"index": example}) if schema else {"application/json": {"schema": {"type": "object"}}}
     return {
         "operationId": operation,
         "tags": ["service"],
         "summary": summary,
+        "parameters": list(_FIELDS),
         "responses": {
-            "200": {"description": summary, "headers": _header_refs(headers), "content": content},
-            **_errors(_COMMON),
+            "200": {
+                "description": summary,
+                "headers": _header_refs((*kept, "Content-Encoding")),
+                "content": content,
+            },
+            "304": _unchanged(kept),
+            **_errors((*_COMMON, "unknown_parameter")),
         },
     }
+
+
+def _unchanged(headers: tuple[str, ...]) -> Document:
+    return {"description": "The bytes named by If-None-Match are current.", "headers": _header_refs(headers)}
 
 
 def _errors(codes: Sequence[str], *, limited: bool = False) -> Document:

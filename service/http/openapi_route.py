@@ -14,10 +14,10 @@ from service.http.errors import NO_STORE, ApiError
 from service.http.head import head_of
 from service.http.live_examples import LiveExample, live_examples
 from service.http.openapi import About, describe_api
+from service.http.paths import OPENAPI_PATH
+from service.http.query import read_strictly
 from service.http.reply import JSON, Reply
 from warehouse.following import OpenRelease, ReleaseFollower
-
-PATH = "/v1/openapi.json"
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -37,8 +37,9 @@ class Description:
         self._making = asyncio.Lock()
 
     def route(self) -> ASGIRouteHandler:
-        @asgi(PATH, copy_scope=False)
+        @asgi(OPENAPI_PATH, copy_scope=False)
         async def openapi(scope: Scope, receive: Receive, send: Send) -> None:
+            read_strictly(scope["query_string"], ())
             await (await self._reply(scope))(scope, receive, send)
 
         return openapi

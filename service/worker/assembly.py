@@ -52,6 +52,7 @@ from service.http.index import index_route
 from service.http.lookups import LookupWatch
 from service.http.openapi import About
 from service.http.openapi_route import Description
+from service.http.paths import OPENAPI_PATH
 from service.http.releases import routes as releases
 from service.http.releases.downloads import Downloads
 from service.http.releases.files import BULK
@@ -82,7 +83,7 @@ _FOLDED_SECONDS = 1.0
 _LAST_LINES_SECONDS = 1.0
 _LAST_SPANS_SECONDS = 1.0
 _AREA_NAMES = frozenset(area.name for area in AREAS)
-_OTHER_PATHS = {"/v1": "index", "/v1/openapi.json": "openapi", USAGE_PATH: "usage", **releases.PATHS}
+_OTHER_PATHS = {"/v1": "index", OPENAPI_PATH: "openapi", USAGE_PATH: "usage", **releases.PATHS}
 
 
 class WorkerApp:
@@ -227,7 +228,7 @@ class WorkerApp:
         documentation = _documentation(about) if settings.docs else {}
         handlers = [
             *(route for area in AREAS for route in routes_of(area, answers)),
-            index_route(self.follower),
+            index_route(self.follower, self._policy, guide=settings.docs),
             Description(self.follower, answers, self._policy, about).route(),
             usage_route(metering.report, metering.store, caller),
             *releases.release_routes(self.follower, settings.data_path, self._policy, self._cursors, self._downloads),

@@ -136,6 +136,11 @@ class KeySet:
         """The number of the area's own cities."""
         return sum(len(cities) for cities in self._stored.cities.values())
 
+    @property
+    def own_cities(self) -> tuple[str, ...] | None:
+        """The cities of an area that has its own, as answers print them; None if its cities are the postal ones."""
+        return tuple(sorted({group.city for group in self._groups.values()})) or None
+
     def some(self, most: int) -> list[Match]:
         """Matches of at most `most` random ZIP codes."""
         zips = random.sample(list(self._zips), min(most, len(self._zips)))

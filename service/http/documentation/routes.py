@@ -10,9 +10,10 @@ from litestar.types import Receive, Scope, Send
 from service.http.documentation.guide import render_guide
 from service.http.documentation.reference import render_reference
 from service.http.openapi import About, describe_api
+from service.http.paths import GUIDE_PATH
 from service.http.static_file import StaticFile, static_file
 
-GUIDE = "/docs"
+GUIDE = GUIDE_PATH.rstrip("/")
 REFERENCE = "/docs/reference"
 
 # The guide loads its stylesheet and nothing else.

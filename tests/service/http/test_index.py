@@ -1,13 +1,17 @@
 """GET /v1/: the release, its sources, its areas."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from config.settings import Settings
+from service.base.terms import Quota, Rate, Terms
 from service.http.areas import AREAS
-from tests.support.served import FORECAST, Served, served
+from service.keys.record import ApiKey
+from service.keys.store import KeyStore
+from tests.support.served import FORECAST, Served, served, with_keys
 from warehouse.releases.catalog import Catalog
 
 
@@ -17,13 +21,58 @@ def test_the_index_names_release_sources_and_areas(worker: Served, published: Pa
     body = answer.json()
     manifest = Catalog(published).current()
     assert (answer.status, answer.header("content-type")) == (200, "application/json")
-    assert list(body) == ["version", "release", "attribution", "areas", "releases"]
+    assert list(body) == [
+        *("version", "release", "attribution", "areas", "releases"),
+        *("key", "usage", "openapi", "documentation"),
+    ]
     assert body["version"] == "v1"
     assert body["release"]["id"] == manifest.id == answer.header("x-data-release")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", body["release"]["published_at"])
     assert body["attribution"] == ["The tests"]
     assert [area["name"] for area in body["areas"]] == ["forecast"]
     assert body["areas"][0]["query_forms"] == [["zip_code"], ["city_name", "state_code"]]
+
+
+def test_a_key_is_told_what_it_may_use_and_until_when(worker: Served, settings: Settings) -> None:
+    """Whoever else asks is told of another key."""
+    until = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
+    terms = Terms(("forecast",), Rate(5, 1, 5), Quota(40, "day"))
+
+    async def issue(store: KeyStore) -> tuple[str, ApiKey]:
+        return await store.issue("acme", "", until, terms)
+
+    async def run() -> tuple[str, ApiKey]:
+        return await with_keys(settings.keys_url, settings.data_path, issue)
+
+    key, record = worker.run(run)
+    assert worker.ask("/v1/", key=key).json()["key"] == {
+        "key_id": record.key_id,
+        "areas": ["forecast"],
+        "rate": "5/s",
+        "quota": "40/day",
+        "expires_at": "2031-02-03T04:05:06Z",
+    }
+    unlimited = worker.ask("/v1/").json()["key"]
+    assert (unlimited["areas"], unlimited["expires_at"]) == ([*(area.name for area in AREAS), "bulk"], None)
+
+
+def test_the_index_is_sent_once_to_whoever_keeps_it(worker: Served) -> None:
+    again = worker.ask("/v1/", if_none_match=worker.ask("/v1/").header("etag") or "")
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_the_index_leads_to_everything_else(documented: Served, worker: Served) -> None:
+    """The guide only where there is one."""
+    body = documented.ask("/v1/").json()
+    for member in ("releases", "usage", "openapi", "documentation"):
+        assert documented.ask(body[member]).status == 200
+    assert worker.ask("/v1/").json()["documentation"] is None
+
+
+def test_areas_that_cover_some_cities_name_them(documented: Served) -> None:
+    """The forecast covers the country."""
+    covered = {area["name"]: area["cities"] for area in documented.ask("/v1/").json()["areas"]}
+    assert covered == {"forecast": None, "projects": ["Chicago, IL"]}
 
 
 def test_every_area_that_is_listed_can_be_asked(worker: Served) -> None:
