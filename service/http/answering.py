@@ -15,7 +15,7 @@ from service.http.caching import CachePolicy
 from service.http.errors import ApiError
 from service.http.head import head_of
 from service.http.lookups import LookupWatch
-from service.http.reply import Reply, Source
+from service.http.reply import Header, Reply, Source
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease, PreviousRelease, ReleaseFollower
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
@@ -38,6 +38,7 @@ class ResolvedRequest(msgspec.Struct, frozen=True):
     query: str
     fill: Fill
     outcome: str = "answered"
+    headers: tuple[Header, ...] = ()  # of this request alone: an answer with any is not given again directly
 
 
 Ask = Callable[[OpenRelease], ResolvedRequest]
@@ -96,6 +97,8 @@ class Answers:
         else:
             reply = self.policy.stale_answer(head_of(scope), fetched, release.id, asked.outcome, age)
             source = Source("previous", release.id, asked.query)
+        if asked.headers:
+            reply = msgspec.structs.replace(reply, headers=(*reply.headers, *asked.headers), kept=None)
         return msgspec.structs.replace(reply, source=source)
 
     async def in_one_release(self, make: Callable[[OpenRelease], Awaitable[T]]) -> tuple[T, OpenRelease, int | None]:

@@ -1,8 +1,9 @@
 """What a data area is to partners: its endpoints, their routes, its part of the description. areas.py lists them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 from litestar import asgi
@@ -10,14 +11,16 @@ from litestar.handlers import ASGIRouteHandler
 from litestar.types import Receive, Scope, Send
 from msgspec import Meta
 
+from service.http import corrections
 from service.http.answering import Answers, ResolvedRequest
 from service.http.errors import ApiError
-from service.http.reply import Reply
+from service.http.reply import Header, Reply
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease
 from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet, NoMatch, OtherCity, UnknownCity, UnknownZip
 
+_MOST_CITIES = 50  # of a borough that has many
 LOCATION_FORMS = (("zip_code",), ("city_name", "state_code"))
 
 
@@ -86,6 +89,7 @@ class Resolved(msgspec.Struct, frozen=True):
     keys: tuple[str, ...]  # of the entries in the answer
     look_up: Callable[[Engine], Awaitable[bytes]]
     outcome: str = "answered"
+    cities: tuple[str, ...] = ()  # if a name other than their own matched
 
 
 class Nothing(msgspec.Struct, frozen=True):
@@ -176,7 +180,13 @@ def _ask(
     if not isinstance(found, Resolved):
         headers = answers.policy.headers(release.id)
         raise ApiError("no_matching_records", explain_miss(area, found), headers=headers)
-    return ResolvedRequest(found.query, partial(found.look_up, release.engine), found.outcome)
+    headers = (_matched(found.cities),) if found.cities else ()
+    return ResolvedRequest(found.query, partial(found.look_up, release.engine), found.outcome, headers)
+
+
+def _matched(cities: Sequence[str]) -> Header:
+    """ASCII, as headers are: other characters are percent-encoded."""
+    return (b"x-matched-city", quote("; ".join(cities[:_MOST_CITIES]), safe=" ,;'.-&()/").encode())
 
 
 def keys_of(release: OpenRelease, area: str) -> KeySet:
@@ -201,8 +211,10 @@ def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:
             return f"ZIP code {zip_code} is in {city}. Leave city_name and state_code out, or correct them."
         case UnknownCity(city_name, state_code, similar, states):
             nothing = in_city.format(city_name, state_code)
+            place = corrections.zip_in(city_name)
+            if place is not None:
+                return f"{nothing}. Did you mean zip_code={place}?"
+            elsewhere = f"; there is one in {', '.join(states)}" if states else ""
             if similar:
-                return f"{nothing}. Did you mean {' or '.join(similar)}?"
-            if states:
-                return f"{nothing}; there is one in {', '.join(states)}."
-            return f"{nothing}. Check its spelling, or query by zip_code."
+                return f"{nothing}{elsewhere}. Did you mean {' or '.join(similar)}?"
+            return f"{nothing}{elsewhere}." if states else f"{nothing}. Check its spelling, or query by zip_code."

@@ -47,7 +47,7 @@ INDEX: dict[str, Any] = {
 
 # parameter at fault, and the detail that is sent then
 _AT_FAULT = {
-    "missing_parameter": ("state_code", "city_name needs state_code: add state_code=AL, for example."),
+    "missing_parameter": ("state_code", "city_name needs state_code. Add state_code=AL, for example."),
     "invalid_parameter": ("zip_code", "zip_code is not a five-digit ZIP code. Did you mean 00501?"),
     "duplicate_parameter": ("zip_code", "zip_code was given twice. Give it once."),
 }

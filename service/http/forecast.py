@@ -20,12 +20,14 @@ NAME = forecast.FORECAST_AREA.name
 
 def resolve(keys: KeySet, query_string: bytes, _: Cursors) -> Resolved | NoMatch:
     """What a partner's query string asks for. Raises ApiError (400)."""
-    query = parse_location(query_string)
+    query = parse_location(query_string, keys.states_with)
     match = keys.resolve(query.zip_code, query.city_name, query.state_code)
     if not isinstance(match, Match):
         return match
     outcome = "answered" if keys.has_figures(match.keys) else "answered_empty"
-    return Resolved(match.query, match.keys, lambda engine: forecast.look_up_forecast(engine, match), outcome)
+    return Resolved(
+        match.query, match.keys, lambda engine: forecast.look_up_forecast(engine, match), outcome, match.cities
+    )
 
 
 def samples(release: OpenRelease, most: int) -> list[SampleLookup]:

@@ -41,7 +41,7 @@ _QUERYING = (
     "Give zip_code, or city_name and state_code, or all three: then the ZIP code has to be in the city. City names "
     "match regardless of case, spaces, accents, apostrophes, periods, hyphens, of St/Saint, Ft/Fort, Mt/Mount, and of "
     "a trailing `, ST`. If no city has the name, places that the postal service accepts for it match. Empty parameters "
-    "count as absent, unknown ones are ignored, one given twice is an error. A trailing slash answers the same; HEAD "
+    "count as absent, one given twice is an error. A trailing slash answers the same; HEAD "
     "answers as GET, without the body."
 )
 _LOCATION = (
@@ -145,9 +145,10 @@ def _of_area(area: str, endpoint: Endpoint, live: LiveExample | None) -> Documen
     parameters = (*(_LOCATION if operation.by_location else ()), *operation.parameters)
     codes = (*_COMMON, *_TERMS, *operation.query_errors, *operation.errors, "not_found")
     samples = (live.bodies,) if live is not None else (operation.examples, _MADE_UP)
+    by_name = (_MATCHED,) if operation.by_location else ()
     answer = {
         "description": operation.matched,
-        "headers": _header_refs((*_KEPT, "Content-Encoding")),
+        "headers": _header_refs((*_KEPT, "Content-Encoding", *by_name)),
         "content": _content(operation.body.__name__, *samples),
         **({"links": _next_page(operation.id, parameters)} if endpoint.has_pages else {}),
     }
@@ -159,7 +160,7 @@ def _of_area(area: str, endpoint: Endpoint, live: LiveExample | None) -> Documen
         "parameters": [*(_parameter(one, asked.get(one.name, one.example)) for one in parameters), *_FIELDS],
         "responses": {
             "200": answer,
-            "304": _unchanged(_KEPT),
+            "304": _unchanged((*_KEPT, *by_name)),
             **_errors(codes, limited=True),
         },
     }
@@ -180,7 +181,9 @@ def _next_page(operation: str, parameters: Sequence[Parameter]) -> Document:
 def _usage() -> Document:
     operation = {"tags": ["service"], **usage_operation()}
     operation["responses"]["200"]["headers"] = _header_refs(("Cache-Control", "X-Request-Id"))
-    operation["responses"] |= _errors((*_COMMON, "invalid_parameter", "duplicate_parameter", "rate_limited"))
+    operation["responses"] |= _errors(
+        (*_COMMON, "invalid_parameter", "duplicate_parameter", "unknown_parameter", "rate_limited")
+    )
     return operation
 
 
@@ -275,6 +278,7 @@ _TOO_MANY = 429
 # Statuses of errors that come after the terms of a key have been looked at. They take a token, and say what is left.
 _PASSED = (400, 404, 500, 503)
 _KEPT = ("ETag", "Cache-Control", "Vary", "Cache-Status", "X-Data-Release", "X-Request-Id", *_LIMITS, "X-Quota-Warning")
+_MATCHED = "X-Matched-City"
 _ERROR_HEADERS: dict[int, tuple[str, ...]] = {
     401: ("WWW-Authenticate",),
     405: ("Allow",),
@@ -303,6 +307,9 @@ _HEADERS = {
     "Accept-Ranges": _header("Parts of the file can be asked for.", "bytes"),
     "Content-Range": _header("Which part of how many bytes this is.", "bytes 0-65535/3123300"),
     "Content-Disposition": _header("A name for the file, with its release.", 'attachment; filename="forecast.parquet"'),
+    _MATCHED: _header(
+        "The city that a name other than its own stood for; several are separated by semicolons.", "New York, NY"
+    ),
     "Content-Encoding": _header("gzip, where you accept it and it is worth it.", "gzip"),
     "WWW-Authenticate": _header("The scheme that is missing.", "ApiKey"),
     "Allow": _header("The methods that there are.", "GET, HEAD"),

@@ -2,9 +2,15 @@
 
 from typing import Any
 
-from service.http.area import Endpoint, Operation, PartnerArea, Resolved
+from service.http.area import QUERY_ERRORS, Endpoint, Operation, PartnerArea, Resolved
 from service.http.pages import page_of, page_parameters
-from service.http.query import parse_paged_location
+from service.http.query import (
+    LOCATION_PARAMETERS,
+    PageQuery,
+    read_limit,
+    read_location,
+    read_strictly,
+)
 from warehouse.areas import projects
 from warehouse.areas.paging import Cursors
 from warehouse.lookup.engine import Engine
@@ -12,11 +18,14 @@ from warehouse.places.keyset import KeySet, Match, NoMatch
 
 PATH = "/v1/development-projects"
 NAME = projects.PROJECTS_AREA.name
+_PARAMETERS = (*LOCATION_PARAMETERS, "limit", "cursor")
 
 
 def resolve(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | NoMatch:
     """What a partner's query string asks for. Raises ApiError (400)."""
-    query, wanted = parse_paged_location(query_string)
+    values = read_strictly(query_string, _PARAMETERS)
+    wanted = PageQuery(read_limit(values.get("limit")), values.get("cursor"))
+    query = read_location(values, (), keys.states_with)
     match = keys.resolve(query.zip_code, query.city_name, query.state_code)
     if not isinstance(match, Match):
         return match
@@ -25,7 +34,7 @@ def resolve(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | N
     async def look_up(engine: Engine) -> bytes:
         return await projects.look_up_projects(engine, keys, match, page, cursors)
 
-    return Resolved(cursors.name(match.query, page), match.keys, look_up)
+    return Resolved(cursors.name(match.query, page), match.keys, look_up, cities=match.cities)
 
 
 EXAMPLE: dict[str, Any] = {
@@ -72,6 +81,7 @@ PROJECTS = Endpoint(
         matched="A page of matches, ascending by project_id; total_matching counts all pages.",
         examples={"page": EXAMPLE},
         asked=("94103", "San Francisco", "CA"),
+        query_errors=(*QUERY_ERRORS, "unknown_parameter"),
         parameters=page_parameters("projects", EXAMPLE["next_cursor"]),
         errors=("invalid_cursor",),
     ),

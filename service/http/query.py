@@ -4,21 +4,17 @@ Frameworks take the last of two values and replace bytes that are not UTF-8; con
 """
 
 import re
-from collections.abc import Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 
+from service.http import corrections
 from service.http.errors import ApiError
 from warehouse.areas import paging
 
 LOCATION_PARAMETERS = ("zip_code", "city_name", "state_code")
-PAGED_PARAMETERS = (*LOCATION_PARAMETERS, "limit", "cursor")
 _MOST_CHARACTERS = 100
-# Low enough that `zip` is told from nonsense; comparing costs time, so only the first names are.
-_SIMILARITY = 0.5
-_MOST_COMPARED = 10
 _ZIP = re.compile(r"([0-9]{5})(?:-[0-9]{4})?")
 _STATE = re.compile(r"[A-Za-z]{2}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -39,46 +35,60 @@ class LocationQuery(msgspec.Struct, frozen=True):
     state_code: str | None
 
 
-def parse_location(query: bytes) -> LocationQuery:
+# A parameter that an endpoint does not know, with its value.
+UnknownParameter = tuple[str, str]
+# The states that have a city of a name.
+StatesWith = Callable[[str], Sequence[str]]
+
+
+def parse_location(query: bytes, states_with: StatesWith) -> LocationQuery:
     """Raises ApiError (400), naming the parameter, for whatever contracts 2, 3 and 5 do not accept."""
-    return _location(*read_parameters(query, LOCATION_PARAMETERS))
+    values, unknown = read_parameters(query, LOCATION_PARAMETERS)
+    return read_location(values, unknown, states_with)
 
 
-def parse_paged_location(query: bytes) -> tuple[LocationQuery, PageQuery]:
-    """As `parse_location`, with `limit` and `cursor`."""
-    values, unknown = read_parameters(query, PAGED_PARAMETERS)
-    page = PageQuery(read_limit(values.get("limit")), values.get("cursor"))
-    return _location(values, unknown), page
-
-
-def _location(values: dict[str, str], unknown: list[str]) -> LocationQuery:
+def read_location(
+    values: dict[str, str], unknown: Sequence[UnknownParameter], states_with: StatesWith
+) -> LocationQuery:
+    """As `parse_location`, of what `read_parameters` read."""
     zip_code, city_name, state_code = (values.get(name) for name in LOCATION_PARAMETERS)
-    if zip_code is None and city_name is None and state_code is None:
-        raise ApiError("missing_parameter", _hint(unknown))
     if city_name is not None and state_code is None:
-        raise ApiError("missing_parameter", "city_name needs state_code: add state_code=AL, for example.", "state_code")
-    if state_code is not None and city_name is None and zip_code is None:
-        raise ApiError(
-            "missing_parameter", "state_code alone is too wide: add city_name, or give zip_code.", "city_name"
-        )
+        advice = corrections.of_unknown(unknown, LOCATION_PARAMETERS) or _advice_on_city(city_name, states_with)
+        raise ApiError("missing_parameter", f"city_name needs state_code. {advice}", "state_code")
+    if zip_code is None and city_name is None:
+        meant = corrections.of_unknown(unknown, LOCATION_PARAMETERS)
+        if state_code is not None:
+            then = meant or "Add city_name, or give zip_code."
+            raise ApiError("missing_parameter", f"state_code alone is too wide. {then}", "city_name")
+        raise ApiError("missing_parameter", f"{meant} Give zip_code, or city_name and state_code." if meant else None)
     return LocationQuery(
         None if zip_code is None else read_zip(zip_code),
         city_name,
-        None if state_code is None else read_state(state_code),
+        None if state_code is None else read_state(state_code, city_name),
     )
 
 
-def read_parameters(query: bytes, known: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Trimmed, non-empty values of the known parameters by name, and the names of the unknown ones."""
+def _advice_on_city(city_name: str, states_with: StatesWith) -> str:
+    place = corrections.place_in(city_name)
+    if place:
+        return f"Did you mean {corrections.as_query(place)}?"
+    states = states_with(city_name)
+    if len(states) == 1:
+        return f"Did you mean state_code={states[0]}?"
+    return f"There is a city of that name in {', '.join(states)}." if states else "Add state_code=AL, for example."
+
+
+def read_parameters(query: bytes, known: Sequence[str]) -> tuple[dict[str, str], list[UnknownParameter]]:
+    """Trimmed, non-empty values of the known parameters by name, and the unknown ones."""
     values: dict[str, str] = {}
     seen: set[str] = set()
-    unknown: list[str] = []
+    unknown: list[UnknownParameter] = []
     for pair in query.split(b"&"):
         raw_name, _, raw_value = pair.partition(b"=")
-        name = unquote_to_bytes(raw_name.replace(b"+", b" ")).decode("utf-8", "replace")
+        name = _decoded(raw_name)
         if name not in known:
             if name:
-                unknown.append(name)
+                unknown.append((name, _decoded(raw_value)))
             continue
         if name in seen:
             raise ApiError("duplicate_parameter", f"{name} was given twice. Give it once.", name)
@@ -125,40 +135,29 @@ def read_zip(text: str) -> str:
     match = _ZIP.fullmatch(text)
     if match:
         return match[1]
-    short = text.isascii() and text.isdigit() and len(text) < 5
-    advice = f"Did you mean {text.zfill(5)}?" if short else "Give five digits, leading zeros included, like 36436."
-    raise ApiError("invalid_parameter", f"zip_code is not a five-digit ZIP code. {advice}", "zip_code")
+    detail = f"zip_code is not a five-digit ZIP code. {corrections.of_zip(text)}"
+    raise ApiError("invalid_parameter", detail, "zip_code")
 
 
-def read_state(text: str) -> str:
-    """A state in upper case. Raises ApiError (400)."""
+def read_state(text: str, city_name: str | None = None) -> str:
+    """A state in upper case; `city_name` came with it. Raises ApiError (400)."""
     if _STATE.fullmatch(text):
         return text.upper()
-    raise ApiError("invalid_parameter", "state_code is not two letters. Give one like AL.", "state_code")
+    detail = f"state_code is not two letters. {corrections.of_state(text, city_name)}"
+    raise ApiError("invalid_parameter", detail, "state_code")
 
 
-def _hint(unknown: list[str]) -> str | None:
-    for name in unknown[:_MOST_COMPARED]:
-        close = get_close_matches(name[:50].lower(), LOCATION_PARAMETERS, n=1, cutoff=_SIMILARITY)
-        if close:
-            shown = "".join(character for character in name[:50] if character.isprintable())
-            return (
-                f"There is no parameter {shown}: did you mean {close[0]}? Give zip_code, or city_name and state_code."
-            )
-    return None
-
-
-def read_repeated(query: bytes, name: str) -> tuple[list[bytes], list[str]]:
-    """Every raw value of the parameter `name`, in order, and the names of the other parameters."""
+def read_repeated(query: bytes, name: str) -> tuple[list[bytes], list[UnknownParameter]]:
+    """Every raw value of the parameter `name`, in order, and the other parameters."""
     values: list[bytes] = []
-    unknown: list[str] = []
+    unknown: list[UnknownParameter] = []
     for pair in query.split(b"&"):
         raw_name, _, raw_value = pair.partition(b"=")
-        given = unquote_to_bytes(raw_name.replace(b"+", b" ")).decode("utf-8", "replace")
+        given = _decoded(raw_name)
         if given == name:
             values.append(raw_value)
         elif given:
-            unknown.append(given)
+            unknown.append((given, _decoded(raw_value)))
     return values, unknown
 
 
@@ -169,12 +168,15 @@ def read_strictly(query: bytes, known: Sequence[str]) -> dict[str, str]:
     return values
 
 
-def refuse_unknown(unknown: Sequence[str], known: Sequence[str]) -> None:
-    """Raises ApiError (400) for the first name, with the nearest of the `known` ones."""
+def refuse_unknown(unknown: Sequence[UnknownParameter], known: Sequence[str]) -> None:
+    """Raises ApiError (400) if there are any, with what was probably meant."""
     if not unknown:
         return
-    shown = "".join(character for character in unknown[0][:50] if character.isprintable())
-    close = get_close_matches(shown.lower(), known, n=1, cutoff=_SIMILARITY)
-    names = f"Known here: {', '.join(known)}." if known else "This path takes none."
-    meant = f"Did you mean {close[0]}?" if close else names
-    raise ApiError("unknown_parameter", f"There is no parameter {shown}. {meant}", shown or None)
+    shown = corrections.shown(unknown[0][0])
+    among = f"Known here: {', '.join(known)}." if known else "This endpoint takes none."
+    detail = corrections.of_unknown(unknown, known) or f"There is no parameter {shown}. {among}"
+    raise ApiError("unknown_parameter", detail, shown or None)
+
+
+def _decoded(raw: bytes) -> str:
+    return unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8", "replace")

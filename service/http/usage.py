@@ -15,7 +15,7 @@ from msgspec import Meta
 from service.base.terms import Quota
 from service.http.errors import NO_STORE, ApiError
 from service.http.head import head_of
-from service.http.query import read_parameters
+from service.http.query import read_strictly
 from service.http.recent_usage import RecentUsage
 from service.http.reply import JSON, Reply
 from service.keys.record import ApiKey
@@ -134,7 +134,7 @@ def caller(scope: Any) -> ApiKey:
 
 def parse_period(query: bytes, today: date) -> Period:
     """`from` and `to`; by default until today, from the first of that month. Raises ApiError (400)."""
-    values, _ = read_parameters(query, ("from", "to"))
+    values = read_strictly(query, ("from", "to"))
     last = _date("to", values["to"]) if "to" in values else today
     first = _date("from", values["from"]) if "from" in values else last.replace(day=1)
     if first > last:

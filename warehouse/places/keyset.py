@@ -5,7 +5,6 @@ made-up names cannot fill a cache.
 """
 
 import random
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -13,6 +12,9 @@ import msgspec
 
 from warehouse.places.city_names import fold_city, strip_state
 from warehouse.places.regions import Regions
+from warehouse.places.similar import similar_names
+from warehouse.places.spellings import other_forms, plain_name, split_state
+from warehouse.places.variants import variants_among
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -20,6 +22,7 @@ class Match(msgspec.Struct, frozen=True):
 
     query: str  # canonical form: queries with the same form have the same answer
     keys: tuple[str, ...]  # the keys of its entries
+    cities: tuple[str, ...] = ()  # as answers print them, if a name other than their own matched
 
 
 class UnknownZip(msgspec.Struct, frozen=True):
@@ -40,12 +43,14 @@ class UnknownCity(msgspec.Struct, frozen=True):
 
     city_name: str
     state_code: str
-    similar: tuple[str, ...]  # up to three cities of the state whose names start alike
-    states: tuple[str, ...]  # other states that have a city of that name
+    similar: tuple[str, ...]  # up to three cities of the state with similar names
+    states: tuple[str, ...]  # other states that have a city of that name; first the one that stands behind the name
 
 
 NoMatch = UnknownZip | OtherCity | UnknownCity
 
+
+_MOST_SIMILAR = 3
 
 # State -> folded name -> ZIP codes, ascending.
 CityNames = dict[str, dict[str, tuple[str, ...]]]
@@ -95,7 +100,8 @@ class KeySet:
     """The key set of one area in one open release. Immutable; an `OpenRelease` holds it as long as it lives.
 
     A city name is looked up on three levels, and the first that has it decides: the area's own cities, postal cities,
-    aliases.
+    aliases. Before aliases, what people type for a whole city (`VARIANTS`) and other forms of the name
+    (`other_forms`) are looked for among cities: an alias may lead to a small part of the same city.
     """
 
     def __init__(self, stored: StoredKeySet) -> None:
@@ -104,15 +110,24 @@ class KeySet:
         self._groups = stored.groups
         self.regions = Regions((zip_code, known.state_code, known.county) for zip_code, known in stored.zips.items())
         self._elsewhere = _other_states(stored) if stored.groups else {}
-        self._levels = tuple(names for names in (stored.cities, stored.postal, stored.aliases) if names)
-        cities: dict[str, set[str]] = defaultdict(set)
-        for level in (stored.cities, stored.postal):
-            for state, names in level.items():
-                cities[state].update(names)
-        self._names = {state: sorted(names) for state, names in cities.items()}
+        cities = [names for names in (stored.cities, stored.postal) if names]
+        self._names = {
+            state: sorted({name for level in cities for name in level.get(state, ())})
+            for state in sorted(set().union(*cities))
+        }
+        variants = variants_among(self._names)
+        # what people type: for one city its name, for several their ZIP codes
+        self._variants = {
+            state: {typed: meant[0] for typed, meant in names.items() if len(meant) == 1}
+            for state, names in variants.items()
+        }
+        several = {} if stored.groups else _united(stored.cities, variants)
+        self._own = tuple(cities)
+        self._whole = (*cities, *([several] if several else ()))
+        self._levels = (*self._whole, *([stored.aliases] if stored.aliases else ()))
         self._states: dict[str, list[str]] = defaultdict(list)
-        for state in sorted(self._names):
-            for name in self._names[state]:
+        for state, names in self._names.items():
+            for name in {*names, *variants.get(state, ())}:
                 self._states[name].append(state)
 
     @classmethod
@@ -165,6 +180,10 @@ class KeySet:
             for name, zip_codes in names.items():
                 yield self._city(state, name, zip_codes)
 
+    def states_with(self, city_name: str) -> tuple[str, ...]:
+        """The states that have a city of that name."""
+        return tuple(self._states.get(fold_city(city_name), ()))
+
     def has_figures(self, keys: tuple[str, ...]) -> bool:
         """Whether any entry of these ZIP codes has a figure."""
         return any(self._zips[zip_code].has_figures for zip_code in keys)
@@ -189,29 +208,66 @@ class KeySet:
         known = self._zips.get(zip_code)
         if known is None:
             return UnknownZip(zip_code)
-        if city_name is not None and state_code is not None:
-            name = fold_city(strip_state(city_name, state_code))
-            if self._groups and zip_code in self._stored.cities.get(state_code, {}).get(name, ()):
-                return self._part(zip_code, city_query(state_code, name))
-            inside = any(zip_code in level.get(state_code, {}).get(name, ()) for level in self._levels)
-        else:
+        if city_name is None or state_code is None:
             inside = state_code in (None, known.state_code, *self._elsewhere.get(zip_code, ()))
-        return Match(f"zip:{zip_code}", (zip_code,)) if inside else OtherCity(zip_code, known.city)
+            return Match(f"zip:{zip_code}", (zip_code,)) if inside else OtherCity(zip_code, known.city)
+        for at, name in enumerate(self._candidates(city_name, state_code)):
+            if self._groups and zip_code in self._stored.cities.get(state_code, {}).get(name, ()):
+                found = self._part(zip_code, city_query(state_code, name))
+            elif any(zip_code in level.get(state_code, {}).get(name, ()) for level in self._levels):
+                found = Match(f"zip:{zip_code}", (zip_code,))
+            else:
+                continue
+            is_own = at == 0 and any(zip_code in level.get(state_code, {}).get(name, ()) for level in self._own)
+            return found if is_own else self._told(found)
+        return OtherCity(zip_code, known.city)
 
     def _resolve_city(self, city_name: str, state_code: str) -> Match | NoMatch:
-        name = fold_city(strip_state(city_name, state_code))
-        found = self._named(state_code, name)
-        if found is not None:
-            return found
-        return UnknownCity(city_name, state_code, self._similar(name, state_code), tuple(self._states.get(name, ())))
+        typed = fold_city(strip_state(city_name, state_code))
+        own = self._named(state_code, typed, self._own)
+        if own is not None:
+            return own
+        others = list(self._candidates(city_name, state_code))
+        for levels in (self._whole, (self._stored.aliases,)):
+            for name in others:
+                found = self._named(state_code, name, levels)
+                if found is not None:
+                    return self._told(found)
+        return self._unknown(city_name, state_code, others)
+
+    def _candidates(self, city_name: str, state_code: str) -> Iterator[str]:
+        """Folded names that may be meant, the one that was typed first."""
+        variants = self._variants.get(state_code, {})
+        typed = fold_city(strip_state(city_name, state_code))
+        yield typed
+        if typed in variants:
+            yield variants[typed]
+        for name in other_forms(city_name, state_code):
+            yield name
+            if name in variants:
+                yield variants[name]
+
+    def _unknown(self, city_name: str, state_code: str, names: list[str]) -> UnknownCity:
+        split = split_state(city_name)
+        city, behind = (fold_city(split[0]), split[1]) if split else (names[0], None)
+        written = plain_name(split[0] if split else city_name)
+        states = next((found for name in (*names, city, written) if (found := self._states.get(name))), [])
+        similar = similar_names(written, self._names.get(state_code, []), _MOST_SIMILAR)
+        shown = (self._named(state_code, name, self._own) for name in similar)
+        return UnknownCity(
+            city_name,
+            state_code,
+            tuple(self._label(match) for match in shown if match is not None),
+            tuple(sorted((state for state in states if state != state_code), key=lambda one: (one != behind, one))),
+        )
 
     def _part(self, zip_code: str, city: str) -> Match:
         """The part of a ZIP code that lies in a city of the area's own."""
         query = part_query(zip_code, city)
         return Match(query, (query if query in self._groups else zip_code,))
 
-    def _named(self, state_code: str, name: str) -> Match | None:
-        for level in self._levels:
+    def _named(self, state_code: str, name: str, levels: tuple[CityNames, ...]) -> Match | None:
+        for level in levels:
             zip_codes = level.get(state_code, {}).get(name)
             if zip_codes is not None:
                 return self._city(state_code, name, zip_codes)
@@ -226,18 +282,21 @@ class KeySet:
         key = match.keys[0]
         return self._groups[key].city if key in self._groups else self._zips[key].city
 
-    def _similar(self, name: str, state_code: str) -> tuple[str, ...]:
-        names = self._names.get(state_code, [])
-        for length in (6, 4, 3):
-            prefix = name[:length]
-            if len(prefix) < length:
-                continue
-            start = bisect_left(names, prefix)
-            alike = [candidate for candidate in names[start : start + 3] if candidate.startswith(prefix)]
-            if alike:
-                found = (self._named(state_code, candidate) for candidate in alike)
-                return tuple(self._label(match) for match in found if match is not None)
-        return ()
+    def _told(self, match: Match) -> Match:
+        """The match, with its cities."""
+        cities = {(self._groups.get(key) or self._zips[key]).city for key in match.keys}
+        return msgspec.structs.replace(match, cities=tuple(sorted(cities)))
+
+
+def _united(cities: CityNames, variants: dict[str, dict[str, tuple[str, ...]]]) -> CityNames:
+    """The ZIP codes of all cities that are meant, where several are."""
+    found: CityNames = {}
+    for state, names in variants.items():
+        for typed, meant in names.items():
+            if len(meant) > 1:
+                zip_codes = {zip_code for name in meant for zip_code in cities[state][name]}
+                found.setdefault(state, {})[typed] = tuple(sorted(zip_codes))
+    return found
 
 
 def _other_states(stored: StoredKeySet) -> dict[str, set[str]]:

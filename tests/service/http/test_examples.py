@@ -30,6 +30,6 @@ def test_error_examples_are_what_the_code_answers() -> None:
         error = ApiError(code)
         if code in faults:
             with pytest.raises(ApiError) as raised:
-                parse_location(faults[code])
+                parse_location(faults[code], lambda _: ())
             error = raised.value
         assert msgspec.json.decode(of_exception(error, example["request_id"]).body) == example

@@ -120,6 +120,17 @@ def test_an_acceptable_alias_finds_its_zip_code_under_the_primary_name(worker: S
     assert zip_codes(worker, zip_code="90028", city_name="Hollywood", state_code="CA") == ["90028"]
 
 
+def test_an_answer_to_another_name_says_which_city_each_time(worker: Served) -> None:
+    """Also when the caches have it, in a 304, and not to whoever gives the city's own name."""
+    query = "city_name=Los+Angeles+CA&state_code=CA"
+    answers = [worker.ask(f"{FORECAST}?{query}") for _ in range(3)]
+    again = worker.ask(f"{FORECAST}?{query}", if_none_match=answers[0].header("etag") or "")
+    assert again.status == 304
+    assert [answer.header("x-matched-city") for answer in (*answers, again)] == ["Los Angeles, CA"] * 4
+    own = worker.ask(f"{FORECAST}?city_name=Los+Angeles&state_code=CA")
+    assert (own.header("x-matched-city"), own.body) == (None, answers[0].body)
+
+
 def test_an_unacceptable_alias_finds_nothing(worker: Served) -> None:
     """The post office refuses that name; so do we."""
     miss(worker, city_name="Tinseltown", state_code="CA")

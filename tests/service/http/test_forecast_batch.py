@@ -86,7 +86,7 @@ def test_zip_plus_four_means_its_first_five_digits(worker: Served) -> None:
     ("query", "code", "says"),
     [
         ("", "missing_parameter", "zip_code=36436&zip_code=90210"),
-        ("zip_codes=36436", "unknown_parameter", "Did you mean zip_code?"),
+        ("zip_codes=36436", "unknown_parameter", "did you mean zip_code=36436?"),
         ("zip_code=36436&city_name=Dickinson", "unknown_parameter", "no parameter city_name"),
         ("zip_code=36436,90028", "invalid_parameter", "Repeat the parameter"),
         ("&".join(["zip_code=36436"] * 101), "invalid_parameter", "101 ZIP codes are too many"),

@@ -104,13 +104,13 @@ def test_a_cursor_belongs_to_its_query(worker: Served) -> None:
             "county_fips_code",
             "three for the county",
         ),
-        (COUNTY, "county=01025", "unknown_parameter", "county", "Did you mean county_fips_code?"),
-        (COUNTY, "county_fips_code=01025&page=2", "unknown_parameter", "page", "limit, cursor"),
+        (COUNTY, "county=01025", "unknown_parameter", "county", "did you mean county_fips_code=01025?"),
+        (COUNTY, "county_fips_code=01025&page=2", "unknown_parameter", "page", "did you mean cursor?"),
         (COUNTY, "county_fips_code=01025&limit=0", "invalid_parameter", "limit", "1 to 1000"),
         (STATE, "", "missing_parameter", "state_code", "state_code=AL"),
         (STATE, "state_code=ALA", "invalid_parameter", "state_code", "AL"),
         (STATE, "state_code=AL&state_code=AL", "duplicate_parameter", "state_code", "once"),
-        (STATE, "state=AL", "unknown_parameter", "state", "Did you mean state_code?"),
+        (STATE, "state=AL", "unknown_parameter", "state", "did you mean state_code=AL?"),
     ],
 )
 def test_what_is_wrong_with_a_query_is_named(

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
@@ -13,6 +14,13 @@ from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from tests.support.served import FORECAST, Served, served, with_keys
 from warehouse.releases.catalog import Catalog
+
+
+@pytest.mark.parametrize("path", ["/v1/", "/v1/openapi.json", "/v1/usage"])
+def test_an_unknown_parameter_is_an_error_also_where_there_is_no_query(worker: Served, path: str) -> None:
+    answer = worker.ask(f"{path}?page=2")
+    body = answer.json()
+    assert (answer.status, body["code"], body["parameter"]) == (400, "unknown_parameter", "page")
 
 
 def test_the_index_names_release_sources_and_areas(worker: Served, published: Path) -> None:

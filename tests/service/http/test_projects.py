@@ -82,11 +82,22 @@ def test_a_query_answers_in_the_contract_s_form(projects: Served) -> None:
     assert (again.status, again.body) == (304, b"")
 
 
+def test_an_unknown_parameter_is_an_error_that_names_the_nearest(projects: Served) -> None:
+    """A page number would repeat the first page for ever."""
+    for query, says in (
+        ("zip_code=36436&page=2", "did you mean cursor?"),
+        ("zip=36436", "did you mean zip_code=36436?"),
+    ):
+        answer = projects.ask(f"{PATH}?{query}")
+        assert (answer.status, answer.json()["code"]) == (400, "unknown_parameter")
+        assert says in answer.json()["detail"]
+
+
 def test_the_second_answer_comes_from_the_cache(projects: Served) -> None:
     """Page by page, each with its own entry; another spelling of the query is the same one."""
     target = f"{PATH}?city_name=St.+Louis&state_code=mo&limit=10"
     first = projects.ask(target)
-    second = projects.ask(f"{PATH}?limit=010&state_code=MO&city_name=SAINT%20LOUIS&utm=1")
+    second = projects.ask(f"{PATH}?limit=010&state_code=MO&city_name=SAINT%20LOUIS")
     assert "fwd=uri-miss" in (first.header("cache-status") or "")
     assert "hit" in (second.header("cache-status") or "")
     assert first.body == second.body

@@ -11,15 +11,19 @@ from tests.support.served import FORECAST, Served
 TOO_LONG = "x" * 101
 
 
+def states_with(city_name: str) -> tuple[str, ...]:
+    return {"Springfield": ("IL", "MO"), "Chicago": ("IL",)}.get(city_name, ())
+
+
 def refusal(query: str | bytes) -> ApiError:
     with pytest.raises(ApiError) as caught:
-        parse_location(query if isinstance(query, bytes) else query.encode())
+        parse_location(query if isinstance(query, bytes) else query.encode(), states_with)
     return caught.value
 
 
 def outcome(query: bytes) -> tuple[LocationQuery | None, ApiError | None]:
     try:
-        return parse_location(query), None
+        return parse_location(query, states_with), None
     except ApiError as error:
         return None, error
 
@@ -38,10 +42,10 @@ def outcome(query: bytes) -> tuple[LocationQuery | None, ApiError | None]:
         ("zip_code=501", "invalid_parameter", "zip_code", "00501"),
         ("zip_code=1", "invalid_parameter", "zip_code", "00001"),
         ("zip_code=364361", "invalid_parameter", "zip_code", "five digits"),
-        ("zip_code=36436-12", "invalid_parameter", "zip_code", "five digits"),
-        ("zip_code=902101234", "invalid_parameter", "zip_code", "five digits"),
-        ("zip_code=abcde", "invalid_parameter", "zip_code", "five digits"),
-        ("zip_code=%D9%A3%D9%A6%D9%A4%D9%A3%D9%A6", "invalid_parameter", "zip_code", "five digits"),
+        ("zip_code=36436-12", "invalid_parameter", "zip_code", "Did you mean 36436?"),
+        ("zip_code=902101234", "invalid_parameter", "zip_code", "Did you mean 90210?"),
+        ("zip_code=Dickinson", "invalid_parameter", "zip_code", "send city_name=Dickinson with state_code"),
+        ("zip_code=%D9%A3%D9%A6%D9%A4%D9%A3%D9%A6", "invalid_parameter", "zip_code", "Did you mean 36436?"),
         ("zip_code=36436&state_code=A", "invalid_parameter", "state_code", "two letters"),
         ("zip_code=36436&state_code=ALA", "invalid_parameter", "state_code", "two letters"),
         ("zip_code=36436&state_code=A1", "invalid_parameter", "state_code", "two letters"),
@@ -74,7 +78,7 @@ def test_an_unknown_parameter_alone_is_told_the_nearest_known_one(given: str, me
     """A misspelt name leaves the query empty; the 400 says which was meant."""
     error = refusal(f"{given}=36436")
     assert error.code == "missing_parameter"
-    assert f"no parameter {given}: did you mean {meant}?" in (error.detail or "")
+    assert f"no parameter {given}: did you mean {meant}=36436?" in (error.detail or "")
 
 
 def test_a_hint_shows_nothing_unprintable() -> None:
@@ -99,7 +103,34 @@ def test_a_hint_shows_nothing_unprintable() -> None:
 )
 def test_what_is_safe_is_forgiven(query: str, parsed: LocationQuery) -> None:
     """Trimmed, in any case; unknown parameters are ignored, whatever they hold."""
-    assert parse_location(query.encode()) == parsed
+    assert parse_location(query.encode(), states_with) == parsed
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("city_name=Chicago&state=IL", "did you mean state_code=IL?"),
+        ("city=Chicago&state_code=IL", "did you mean city_name=Chicago?"),
+        ("zip=2139", "did you mean zip_code=02139?"),
+        ("q=Chicago,+IL", "did you mean city_name=Chicago&state_code=IL?"),
+        ("city_name=Chicago", "Did you mean state_code=IL?"),
+        ("city_name=Springfield", "in IL, MO"),
+        ("city_name=Salem+OR", "Did you mean city_name=Salem&state_code=OR?"),
+        ("city_name=Chicago&state_code=California", "Did you mean CA (California)?"),
+        ("city_name=Chicago&state_code=Ilinois", "Did you mean IL (Illinois)?"),
+        ("city_name=IL&state_code=Chicago", "city_name=Chicago&state_code=IL"),
+        ("zip_code=021394307", "Did you mean 02139?"),
+        ("zip_code=2139.0", "Did you mean 02139?"),
+        ("zip_code=%2202139%22", "Did you mean 02139?"),
+        ("zip_code=02139,02140", "one at a time, zip_code=02139"),
+        ("zip_code=undefined", "variable"),
+        ("zip_code={zip}", "placeholder"),
+        ("api_key=phf_live_abc", "header x-api-key"),
+    ],
+)
+def test_a_near_miss_names_the_correction(query: str, says: str) -> None:
+    """Also where another parameter is right."""
+    assert says in (refusal(query).detail or "")
 
 
 @given(st.binary(max_size=200))

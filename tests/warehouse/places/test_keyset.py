@@ -68,13 +68,15 @@ def test_a_city_of_the_area_s_own_is_found_by_its_group(grouped: KeySet) -> None
 def test_then_postal_cities_are_consulted_then_aliases(grouped: KeySet) -> None:
     assert grouped.resolve(None, "New York", "NY") == Match("city:NY:newyork", ("10001",))
     assert grouped.resolve(None, "Astoria", "NY") == Match("city:NY:astoria", ("11102",))
-    assert grouped.resolve(None, "Gotham", "NY") == Match("city:NY:gotham", ("10001",))
+    assert grouped.resolve(None, "Gotham", "NY") == Match("city:NY:gotham", ("10001",), ("New York, NY",))
 
 
 def test_a_zip_code_is_in_each_of_its_cities(grouped: KeySet) -> None:
     """Named by the postal service or an alias it is the whole; named by the area, the part of it that is there."""
     for city in ("New York", "Gotham", "Astoria"):
-        assert grouped.resolve("10001", city, "NY") == Match("zip:10001", ("10001",))
+        found = grouped.resolve("10001", city, "NY")
+        assert isinstance(found, Match)
+        assert (found.query, found.keys) == ("zip:10001", ("10001",))
     part = "zip:10001+city:NY:manhattan"
     assert grouped.resolve("10001", "Manhattan", "NY") == Match(part, (part,))
     assert grouped.records((part,)) == 2
@@ -106,7 +108,9 @@ def test_every_query_that_can_match_is_listed_once(grouped: KeySet) -> None:
     for match in grouped.matches():
         kind, *place = match.query.split(":")
         asked = (place[0], None, None) if kind == "zip" else (None, place[1], place[0])
-        assert grouped.resolve(*asked) == match
+        found = grouped.resolve(*asked)
+        assert isinstance(found, Match)
+        assert (found.query, found.keys) == (match.query, match.keys)
 
 
 def test_a_key_set_of_an_earlier_version_can_be_read() -> None:
@@ -114,7 +118,7 @@ def test_a_key_set_of_an_earlier_version_can_be_read() -> None:
     stored = [{"36436": ["Dickinson, AL", "AL", True]}, {"AL": {"dickinson": ["36436"]}}, {"AL": {"mill": ["36436"]}}]
     known = KeySet.decoded(msgspec.msgpack.encode(stored))
     assert known.resolve(None, "Dickinson", "AL") == Match("city:AL:dickinson", ("36436",))
-    assert known.resolve(None, "Mill", "AL") == Match("city:AL:mill", ("36436",))
+    assert known.resolve(None, "Mill", "AL") == Match("city:AL:mill", ("36436",), ("Dickinson, AL",))
     assert known.has_figures(("36436",))
 
 
@@ -163,8 +167,8 @@ def test_a_city_of_another_state_is_no_match(keys: KeySet) -> None:
 
 
 def test_an_alias_is_consulted_where_no_city_has_the_name(keys: KeySet) -> None:
-    assert keys.resolve(None, "hollywood", "CA") == Match("city:CA:hollywood", ("90028",))
-    assert keys.resolve(None, "Downtown", "MO") == Match("city:MO:downtown", ("63101",))
+    assert keys.resolve(None, "hollywood", "CA") == Match("city:CA:hollywood", ("90028",), ("Los Angeles, CA",))
+    assert keys.resolve(None, "Downtown", "MO") == Match("city:MO:downtown", ("63101",), ("Saint Louis, MO",))
 
 
 def test_an_alias_never_changes_the_answer_of_a_city(keys: KeySet) -> None:
@@ -185,8 +189,8 @@ def test_a_zip_code_in_the_city_given_is_the_zip_code(keys: KeySet) -> None:
 
 def test_an_alias_of_a_zip_code_counts_as_its_city(keys: KeySet) -> None:
     """Even where another ZIP code is the city of that name."""
-    assert keys.resolve("90028", "Hollywood", "CA") == keys.resolve("90028", None, None)
-    assert keys.resolve("36545", "Dickinson", "AL") == keys.resolve("36545", None, None)
+    assert keys.resolve("90028", "Hollywood", "CA") == Match("zip:90028", ("90028",), ("Los Angeles, CA",))
+    assert keys.resolve("36545", "Dickinson", "AL") == Match("zip:36545", ("36545",), ("Jackson, AL",))
 
 
 @pytest.mark.parametrize(
@@ -209,10 +213,10 @@ def test_an_unknown_zip_code_is_unknown_in_every_city(keys: KeySet) -> None:
     assert keys.resolve("99999", "Dickinson", "AL") == UnknownZip("99999")
 
 
-def test_hints_are_cities_that_begin_alike_and_states_that_have_the_name(keys: KeySet) -> None:
+def test_hints_are_cities_with_similar_names_and_states_that_have_the_name(keys: KeySet) -> None:
     assert keys.resolve(None, "Dickinsonn", "AL") == UnknownCity("Dickinsonn", "AL", ("Dickinson, AL",), ())
     assert keys.resolve(None, "Dickinson", "MO") == UnknownCity("Dickinson", "MO", (), ("AL", "ND"))
-    assert keys.resolve(None, "Los Alamos", "CA") == UnknownCity("Los Alamos", "CA", ("Los Angeles, CA",), ())
+    assert keys.resolve(None, "Los Angelse", "CA") == UnknownCity("Los Angelse", "CA", ("Los Angeles, CA",), ())
 
 
 def test_hints_are_at_most_three() -> None:
@@ -227,6 +231,33 @@ def test_hints_are_at_most_three() -> None:
 @pytest.mark.parametrize("name", ["", "-", "Xy", "北京", "Zzyzx"])
 def test_a_name_like_no_other_has_no_hints(keys: KeySet, name: str) -> None:
     assert keys.resolve(None, name, "AL") == UnknownCity(name, "AL", (), ())
+
+
+@pytest.mark.parametrize(
+    ("typed", "state", "meant"),
+    [
+        ("Saint Louis MO", "MO", "city:MO:stlouis"),
+        ("City of Saint Louis", "MO", "city:MO:stlouis"),
+        ("St Louis, Missouri", "MO", "city:MO:stlouis"),
+        ("N Hollywood", "CA", "city:CA:northhollywood"),
+        ("L.A.", "CA", "city:CA:losangeles"),
+        ("Washington D.C.", "DC", "city:DC:washington"),
+    ],
+)
+def test_a_name_as_people_type_it_is_the_whole_city(keys: KeySet, typed: str, state: str, meant: str) -> None:
+    """And says which city it is."""
+    found = keys.resolve(None, typed, state)
+    assert isinstance(found, Match)
+    assert (found.query, len(found.cities)) == (meant, 1)
+
+
+def test_a_variant_of_a_city_s_name_comes_before_an_alias_of_one_zip_code() -> None:
+    builder = KeySetBuilder()
+    for zip_code in ("10001", "10002"):
+        builder.add(zip_code, "New York, NY", "NY", has_figures=True)
+    builder.add_alias("10001", "New York City", "NY")
+    found = builder.build().resolve(None, "New York City", "NY")
+    assert found == Match("city:NY:newyork", ("10001", "10002"), ("New York, NY",))
 
 
 def test_an_unknown_state_is_no_match(keys: KeySet) -> None:

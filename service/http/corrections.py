@@ -1,0 +1,212 @@
+"""What a wrong parameter was probably meant to be.
+
+Nothing here looks at data. Every function takes the text of a parameter, which is short (`MOST_CHARACTERS`), and costs
+the same for any such text.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote_plus, unquote
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from service.base.masking import masked
+from warehouse.places.spellings import split_state
+from warehouse.places.state_names import STATE_NAMES, nearest_state
+
+_SHOWN = 50  # characters of what the caller wrote
+_MOST_NAMES = 10  # unknown parameters that are looked at
+_MOST_TYPOS = 3
+# What other interfaces call the same.
+_OTHER_NAMES = {
+    "zip_code": ("zip", "zips", "zipcodes", "zip5", "zcta", "zcta5", "postalcode", "postcode", "postal", "plz", "zc"),
+    "city_name": ("city", "cities", "town", "municipality", "cityname", "placename", "cname", "ciudad"),
+    "state_code": ("state", "states", "st", "statename", "stateabbr", "stateabbreviation", "stateid", "province",
+                   "region", "regioncode", "usstate", "stusab"),
+    "county_fips_code": ("county", "fips", "fipscode", "countycode", "countyfips", "geoid"),
+    "limit": ("pagesize", "perpage", "size", "count", "maxresults", "top", "rows", "pagelimit", "max", "first", "n"),
+    "cursor": ("page", "offset", "nextcursor", "next", "after", "pagetoken", "nextpagetoken", "skip", "start", "token",
+               "continuation", "pagenumber"),
+}  # fmt: skip
+_PLACES = ("location", "place", "address", "query", "q", "search", "where", "citystate", "area", "locality", "text")
+_KEYS = (
+    "apikey",
+    "xapikey",
+    "key",
+    "token",
+    "accesstoken",
+    "authorization",
+    "auth",
+    "appid",
+    "secret",
+    "subscriptionkey",
+)
+_UNSET = ("undefined", "null", "none", "nan", "nil", "na", "n/a", "[object object]", "true", "false")
+_PLACEHOLDER = re.compile(r"[{<$%].*[}>A-Z_]|:[a-z_]+")
+_PADDED = "".maketrans("OoIlL", "00111")
+_DIGITS = re.compile(r"[0-9]+")
+
+
+def shown(text: str) -> str:
+    """What the caller wrote, as an error may repeat it: short, printable, without keys."""
+    return masked("".join(character for character in text[:_SHOWN] if character.isprintable()))
+
+
+def is_key_name(name: str) -> bool:
+    """Whether a parameter of that name is meant for an API key."""
+    return _folded(name) in _KEYS
+
+
+def nearest_parameter(name: str, known: Sequence[str]) -> str | None:
+    """The known parameter that an unknown name stands for: by another word for it, or misspelt."""
+    folded = _folded(name)
+    for parameter in known:
+        if folded == _folded(parameter) or folded in _OTHER_NAMES.get(parameter, ()):
+            return parameter
+    names = {_folded(parameter): parameter for parameter in known}
+    names |= {other: parameter for parameter in known for other in _OTHER_NAMES.get(parameter, ()) if len(other) > 4}
+    found = process.extractOne(
+        folded, list(names), scorer=OSA.distance, score_cutoff=min(_MOST_TYPOS, len(folded) // 2)
+    )
+    if found is not None:
+        return names[found[0]]
+    within = (parameter for text, parameter in names.items() if len(folded) > 3 and (text in folded or folded in text))
+    return next(within, None)
+
+
+def of_unknown(unknown: Sequence[tuple[str, str]], known: Sequence[str]) -> str | None:
+    """What is said of unknown parameters, with their values; None if nothing is like them."""
+    if any(is_key_name(name) or masked(value) != value for name, value in unknown[:_MOST_NAMES]):
+        return "An API key belongs in the header x-api-key; in the address, logs keep it: ask for a new one."
+    named: list[str] = []
+    meant: dict[str, str] = {}
+    for name, value in unknown[:_MOST_NAMES]:
+        corrected = _meant(name, value, known)
+        if corrected:
+            named.append(shown(name))
+            for parameter, text in corrected.items():
+                meant.setdefault(parameter, text)
+    if not meant:
+        return None
+    subject = f"There is no parameter {named[0]}" if len(named) == 1 else f"There are no parameters {', '.join(named)}"
+    return f"{subject}: did you mean {as_query(meant)}?"
+
+
+def as_query(parameters: Mapping[str, str]) -> str:
+    """The parameters as they are sent; without a value where it is empty."""
+    return "&".join(f"{name}={quote_plus(text, safe=',')}" if text else name for name, text in parameters.items())
+
+
+def _meant(name: str, value: str, known: Sequence[str]) -> dict[str, str]:
+    """The parameters that one unknown parameter stands for, with their values; empty if none does."""
+    name = name.removeprefix("amp;").lstrip("?&")
+    if not value:
+        name, _, value = name.partition(":")
+    parameter = nearest_parameter(name, known)
+    if parameter is not None:
+        return {parameter: _value_of(parameter, value.strip())}
+    if _folded(name) in _PLACES:
+        return place_in(value)
+    return {}
+
+
+def _value_of(parameter: str, value: str) -> str:
+    if parameter == "state_code":
+        value = nearest_state(value) or value
+    elif parameter == "zip_code":
+        value = zip_in(value) or value
+    elif parameter == "cursor":
+        return ""  # a page number is none
+    return shown(value)
+
+
+def place_in(text: str) -> dict[str, str]:
+    """The parameters for a place in one text: a ZIP code, or a city with its state."""
+    zip_code = zip_in(text)
+    if zip_code is not None:
+        return {"zip_code": zip_code}
+    split = split_state(text[: 2 * _SHOWN])
+    return {"city_name": shown(split[0]), "state_code": split[1]} if split else {}
+
+
+def zip_in(text: str) -> str | None:
+    """The ZIP code that `text` means, if one is: without its leading zeros, as a number, in quotes, behind a state."""
+    bare = unquote(text).strip().strip("\"'`“”‘’[](){}#;,.* ")
+    bare = re.sub(r"^(zip ?code|zip|[A-Za-z]{2})[\s:=-]+(?=[0-9OoIl])", "", bare, flags=re.IGNORECASE)
+    if bare.isdecimal() and not bare.isascii():  # other scripts' digits
+        bare = "".join(str(int(digit)) for digit in bare)
+    if re.fullmatch(r"[0-9]{3,5}\.0*", bare):
+        bare = bare.partition(".")[0]
+    if re.fullmatch(r"[0-9]\.[0-9]{1,4}[eE]\+?0?4", bare):
+        bare = str(round(float(bare)))
+    if re.fullmatch(r"[0-9]{1,2},[0-9]{3}", bare):
+        bare = bare.replace(",", "")
+    parts = [part for part in re.split(r"[\s\u2010-\u2015\u2212_.+/-]+", bare) if part]
+    if len(parts) == 2 and len(parts[0]) in (4, 5) and all(map(_DIGITS.fullmatch, parts)) and len(parts[1]) <= 4:
+        return parts[0].zfill(5)
+    if len(parts) > 1 and len("".join(parts)) != 5:
+        return None
+    joined = "".join(parts).translate(_PADDED) if any(map(str.isdigit, bare)) else ""
+    if not _DIGITS.fullmatch(joined):
+        return None
+    if len(joined) <= 5:
+        return joined.zfill(5)
+    return joined.zfill(9)[:5] if len(joined) in (8, 9) else None
+
+
+def of_zip(text: str) -> str:
+    """What to do about a `zip_code` that is not one."""
+    unset = _unset(text)
+    if unset:
+        return unset
+    several = [part for part in re.split(r"[\s,;|]+", text.strip("[]() ")) if part]
+    if len(several) > 1 and all(re.fullmatch(r"[\"']?[0-9]{4,5}[\"']?", part) for part in several):
+        return f"Ask for one at a time, zip_code={zip_in(several[0])}, or for several forecasts at .../batch."
+    if "?" in text or "=" in text:
+        head = zip_in(re.split(r"[?;=&]", text)[0])
+        return f"Put & between parameters{f': zip_code={head}&...' if head else ''}."
+    meant = zip_in(text)
+    if meant is not None:
+        return f"Did you mean {meant}?"
+    if re.fullmatch(r"[0-9]{1,4}[xX*%_?]+", text):
+        return "Parts of ZIP codes are not searched for. Give all five digits, or city_name and state_code."
+    if re.fullmatch(r"[A-Za-z][0-9][A-Za-z] ?[0-9][A-Za-z][0-9]", text):
+        return "It is a Canadian postal code; there are figures for the United States only."
+    place = split_state(text)
+    if place is not None:
+        return f"Did you mean {as_query({'city_name': shown(place[0]), 'state_code': place[1]})}?"
+    if any(map(str.isalpha, text)) and not any(map(str.isdigit, text)):
+        return f"If it is a city, send city_name={quote_plus(shown(text))} with state_code."
+    return "Give five digits, leading zeros included, like 36436."
+
+
+def of_state(text: str, city_name: str | None) -> str:
+    """What to do about a `state_code` that is not two letters."""
+    unset = _unset(text)
+    if unset:
+        return unset
+    code = nearest_state(text.strip("\"'`“”‘’[](){}<>#.,; "))
+    if code is not None:
+        return f"Did you mean {code} ({STATE_NAMES[code][0]})?"
+    if city_name is not None and city_name.upper() in STATE_NAMES:
+        return f"Did you mean {as_query({'city_name': shown(text), 'state_code': city_name.upper()})}?"
+    split = split_state(text)
+    if split is not None:
+        return f"Did you mean {as_query({'city_name': shown(split[0]), 'state_code': split[1]})}?"
+    if "?" in text or "=" in text:
+        return "Put & between parameters."
+    return "Give one like AL."
+
+
+def _unset(text: str) -> str | None:
+    bare = text.strip()
+    if bare.casefold() in _UNSET:
+        return f"It says {bare}: a variable of your program is probably not set."
+    if _PLACEHOLDER.fullmatch(bare):
+        return f"{shown(bare)} is a placeholder that your program did not replace."
+    return None
+
+
+def _folded(name: str) -> str:
+    return "".join(filter(str.isalnum, name[:_SHOWN].casefold()))

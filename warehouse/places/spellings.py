@@ -1,0 +1,103 @@
+"""Other ways to write a city's name: with its state behind it, with ``City of`` before it, abbreviated.
+
+Abbreviations: USPS Publication 28, sections 233 (directions) and Appendix C1 (words that occur in names of cities).
+"""
+
+import re
+from collections.abc import Iterator
+
+from warehouse.places.city_names import fold_city
+from warehouse.places.state_names import STATE_NAMES, state_of
+
+_SEPARATORS = re.compile(r"[\s.,+_/-]+")
+# What the Census Bureau puts behind names, and municipalities before them.
+_KINDS = ("city", "town", "village", "borough", "township", "municipality", "cdp", "metro", "metropolitan")
+_COUNTRIES = ("usa", "us")
+_DIRECTIONS = {
+    "n": "north", "no": "north", "s": "south", "so": "south", "e": "east", "w": "west",
+    "ne": "northeast", "nw": "northwest", "se": "southeast", "sw": "southwest",
+}  # fmt: skip
+_WORDS = {
+    "bch": "beach", "brk": "brook", "ctr": "center", "cntr": "center", "crk": "creek", "cv": "cove", "cyn": "canyon",
+    "fls": "falls", "fld": "field", "frst": "forest", "gdns": "gardens", "grv": "grove", "hbr": "harbor", "hl": "hill",
+    "hls": "hills", "hts": "heights", "hgts": "heights", "is": "island", "isl": "island", "jct": "junction",
+    "lk": "lake", "lks": "lakes", "lndg": "landing", "mdws": "meadows", "mtn": "mountain", "natl": "national",
+    "pk": "park", "pln": "plain", "plns": "plains", "pr": "prairie", "prt": "port", "pt": "point", "rdg": "ridge",
+    "riv": "river", "rvr": "river", "sq": "square", "spg": "spring", "spgs": "springs",
+    "sta": "station", "twp": "township", "vlg": "village", "vly": "valley", "cty": "city",
+    "jb": "joint base", "afb": "air force base", "ft": "fort", "co": "colorado", "gr": "grand", "grt": "great",
+}  # fmt: skip
+# Where a name has the short form itself (S Coffeyville, OK).
+_SHORT = {"north": "n", "south": "s", "east": "e", "west": "w"}
+
+
+def other_forms(name: str, state_code: str) -> Iterator[str]:
+    """What `name` may stand for in the state, folded: at most eight forms, the least changed first."""
+    words = [word for word in _SEPARATORS.split(name.casefold()) if word]
+    seen = {fold_city(name)}
+    for bare in _without_kind(_without_state(words, state_code)):
+        for written in (bare, _long(bare), _short(bare)):
+            folded = fold_city("".join(written))
+            if folded and folded not in seen:
+                seen.add(folded)
+                yield folded
+
+
+def split_state(name: str) -> tuple[str, str] | None:
+    """City and state code of `name`, if a state stands behind the city, with or without a comma."""
+    words = [word for word in _SEPARATORS.split(name) if word]
+    while len(words) > 1 and words[-1].casefold() in _COUNTRIES:
+        words.pop()
+    for length in (1, 2, 3):
+        if len(words) > length:
+            tail = " ".join(words[-length:])
+            code = state_of(tail) if not tail.isdigit() else None
+            if code is not None:
+                return " ".join(words[:-length]), code
+    return None
+
+
+def plain_name(name: str) -> str:
+    """`name` without what kind of municipality it is, folded: for hints."""
+    words = [word for word in _SEPARATORS.split(name.casefold()) if word]
+    if len(words) > 2 and words[0] in _KINDS and words[1] == "of":
+        words = words[2:]
+    while len(words) > 1 and words[-1] in _KINDS[2:]:
+        words.pop()
+    return fold_city("".join(words))
+
+
+def _without_state(words: list[str], state_code: str) -> list[str]:
+    while len(words) > 1 and words[-1] in _COUNTRIES:
+        words = words[:-1]
+    if len(words) > 1 and words[-1] == state_code.casefold():
+        return words[:-1]
+    if len(words) > 2 and "".join(words[-2:]) == state_code.casefold():  # D.C.
+        return words[:-2]
+    for name in STATE_NAMES.get(state_code, ()):
+        tail = name.casefold().split()
+        if len(words) > len(tail) and words[-len(tail) :] == tail:
+            return words[: -len(tail)]
+    return words
+
+
+def _without_kind(words: list[str]) -> Iterator[list[str]]:
+    yield words
+    if len(words) > 1 and words[0] == "the":
+        yield words[1:]
+        words = words[1:]
+    # a town may be another place than the city of its name, as in Tonawanda, NY
+    if len(words) > 2 and words[:2] == ["city", "of"]:
+        yield words[2:]
+
+
+def _long(words: list[str]) -> list[str]:
+    ends = (0, len(words) - 1)
+    return [
+        _DIRECTIONS.get(word) or _WORDS.get(word, word) if at in ends else _WORDS.get(word, word)
+        for at, word in enumerate(words)
+    ]
+
+
+def _short(words: list[str]) -> list[str]:
+    return [_SHORT.get(word, word) if at == 0 else word for at, word in enumerate(words)]

@@ -1,0 +1,102 @@
+"""Names of states as people write them where a code is asked for.
+
+Names: USPS Publication 28, Appendix B. Abbreviations: GPO Style Manual 2016, rule 9.13 (the ones before ZIP codes).
+"""
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from warehouse.places.city_names import fold_city
+from warehouse.schema.states import STATES
+
+# code -> name, then other ways to write it
+STATE_NAMES: dict[str, tuple[str, ...]] = {
+    "AA": ("Armed Forces Americas",),
+    "AE": ("Armed Forces Europe", "Armed Forces Africa", "Armed Forces Canada", "Armed Forces Middle East"),
+    "AP": ("Armed Forces Pacific",),
+    "AK": ("Alaska",),
+    "AL": ("Alabama", "Ala"),
+    "AR": ("Arkansas", "Ark"),
+    "AS": ("American Samoa",),
+    "AZ": ("Arizona", "Ariz"),
+    "CA": ("California", "Calif", "Cal"),
+    "CO": ("Colorado", "Colo"),
+    "CT": ("Connecticut", "Conn"),
+    "DC": ("District of Columbia", "Washington DC", "D C"),
+    "DE": ("Delaware", "Del"),
+    "FL": ("Florida", "Fla"),
+    "FM": ("Federated States of Micronesia", "Micronesia"),
+    "GA": ("Georgia",),
+    "GU": ("Guam",),
+    "HI": ("Hawaii",),
+    "IA": ("Iowa",),
+    "ID": ("Idaho",),
+    "IL": ("Illinois", "Ill"),
+    "IN": ("Indiana", "Ind"),
+    "KS": ("Kansas", "Kans"),
+    "KY": ("Kentucky",),
+    "LA": ("Louisiana",),
+    "MA": ("Massachusetts", "Mass"),
+    "MD": ("Maryland",),
+    "ME": ("Maine",),
+    "MH": ("Marshall Islands",),
+    "MI": ("Michigan", "Mich"),
+    "MN": ("Minnesota", "Minn"),
+    "MO": ("Missouri",),
+    "MP": ("Northern Mariana Islands",),
+    "MS": ("Mississippi", "Miss"),
+    "MT": ("Montana", "Mont"),
+    "NC": ("North Carolina", "N Carolina", "N Car"),
+    "ND": ("North Dakota", "N Dakota", "N Dak"),
+    "NE": ("Nebraska", "Nebr"),
+    "NH": ("New Hampshire",),
+    "NJ": ("New Jersey", "Jersey"),
+    "NM": ("New Mexico", "N Mex"),
+    "NV": ("Nevada", "Nev"),
+    "NY": ("New York", "New York State"),
+    "OH": ("Ohio",),
+    "OK": ("Oklahoma", "Okla"),
+    "OR": ("Oregon", "Oreg", "Ore"),
+    "PA": ("Pennsylvania", "Penna", "Penn"),
+    "PR": ("Puerto Rico",),
+    "PW": ("Palau",),
+    "RI": ("Rhode Island",),
+    "SC": ("South Carolina", "S Carolina", "S Car"),
+    "SD": ("South Dakota", "S Dakota", "S Dak"),
+    "TN": ("Tennessee", "Tenn"),
+    "TX": ("Texas", "Tex"),
+    "UT": ("Utah",),
+    "VA": ("Virginia",),
+    "VI": ("Virgin Islands", "US Virgin Islands"),
+    "VT": ("Vermont",),
+    "WA": ("Washington", "Wash", "Washington State"),
+    "WI": ("Wisconsin", "Wis", "Wisc"),
+    "WV": ("West Virginia", "W Virginia", "W Va"),
+    "WY": ("Wyoming", "Wyo"),
+}
+_CODES = {fold_city(name): code for code, names in STATE_NAMES.items() for name in names}
+_NUMBERS = {state.fips: state.code for state in STATES if state.fips is not None}
+_NAMES = list(_CODES)
+# Letters that may differ: enough for what fingers do, too few to make one state another.
+_MOST_TYPOS = 2
+_SHORTEST_MISSPELT = 5
+
+
+def state_of(text: str) -> str | None:
+    """The code of the state that `text` names: by its name, an abbreviation, its code (``US-CA``, ``C.A.``) or FIPS."""
+    folded = fold_city(text).removeprefix("us") if text[:2].upper() == "US" else fold_city(text)
+    if folded.upper() in STATE_NAMES:
+        return folded.upper()
+    return _CODES.get(folded) or _CODES.get(fold_city(text)) or _NUMBERS.get(folded.zfill(2) if folded else "")
+
+
+def nearest_state(text: str) -> str | None:
+    """As `state_of`, also where the name is misspelt. The same cost for any text of a parameter."""
+    known = state_of(text)
+    if known is not None:
+        return known
+    folded = fold_city(text)
+    if len(folded) < _SHORTEST_MISSPELT:
+        return None
+    found = process.extractOne(folded, _NAMES, scorer=OSA.distance, score_cutoff=_MOST_TYPOS)
+    return _CODES[found[0]] if found else None
