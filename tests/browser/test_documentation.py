@@ -45,7 +45,7 @@ def test_a_request_can_be_tried(documented: Served, opened: Opened) -> None:
         page.locator(".auth-container input").fill(documented.key)
         page.locator(".auth-container").get_by_role("button", name="Apply credentials").click()
         page.locator(".auth-container").get_by_role("button", name="Close").click()
-        forecast = page.locator("#operations-default-getPopulationHousingForecast")
+        forecast = page.locator("#operations-forecast-getPopulationHousingForecast")
         forecast.locator(".opblock-summary-control").click()
         forecast.get_by_role("button", name="Try it out").click()
         for parameter in ("city_name", "state_code"):

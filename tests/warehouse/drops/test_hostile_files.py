@@ -379,7 +379,7 @@ def test_a_file_that_goes_away_while_it_is_read_is_never_more_than_a_finding(tmp
 
 def test_a_pipe_that_takes_a_files_place_holds_nobody_up(tmp_path: Path) -> None:
     """It was a file when it was looked at; opening what it is now would wait for ever."""
-    for number in range(20):  # on a busy machine the reader may be quicker than we are
+    for number in range(20):  # on a busy machine the reader may be quicker than we are, or not begin in time
         drop = write_drop(tmp_path / f"drop-{number}", housing=None)
         path = write_table(drop / "zip_housing.parquet", HOUSING)
         steps: list[str] = []
@@ -391,8 +391,7 @@ def test_a_pipe_that_takes_a_files_place_holds_nobody_up(tmp_path: Path) -> None
             steps.append(step)
 
         found = errors(read_in_subprocess(asked(drop), swap, seconds=2))
-        assert steps
-        if found:
+        if steps and found:
             return
     raise AssertionError("the pipe was never in time")
 
