@@ -21,7 +21,7 @@ from service.edge.requests.sightings import shortened
 from service.edge.requests.watch import PID, RequestWatch, stamp
 from service.http.errors import of_exception, problem
 from service.http.head import SCOPE_KEY, RequestHead, read_head, valid_host
-from service.http.reply import COUNTED, KEPT, OUTCOME, SOURCE, Counted, Reply, Send, Source
+from service.http.reply import COUNTED, KEPT, OUTCOME, SOURCE, Counted, Header, Reply, Send, Source
 from service.keys.verdict import Accepted
 from service.keys.verifier import KeyVerifier
 
@@ -204,7 +204,7 @@ class _Answer:
                 self._gate.hot.remember(_target(self._scope), self._area, kept, source.query)
             headers = message["headers"]
             headers.append((b"x-request-id", self._head.request_id.encode()))
-            headers.extend(self._head.limits)
+            headers.extend(self._limits())
             if self._gate.draining:
                 headers.append((b"connection", b"close"))
             await self._send(message)
@@ -213,6 +213,16 @@ class _Answer:
         if not message.get("more_body", False):
             told = (self._area, self._status, self._outcome, self._source, self._counted, self._seconds)
             self._gate.finished(self._scope, self._head, *told)
+
+    def _limits(self) -> tuple[Header, ...]:
+        """What is left of the key's limits, with this answer taken off a quota if it is billable."""
+        if self._head.limits_after is None:
+            return self._head.limits
+        if self._counted:
+            billed = sum(one.number for one in self._counted if one.status < 400)
+        else:
+            billed = int(self._status < 400)
+        return self._head.limits_after(billed)
 
 
 def _syntax(scope: Any, head: RequestHead) -> tuple[str, str | None] | None:
