@@ -40,6 +40,11 @@ class RequestHead(msgspec.Struct):
     limits_after: Callable[[int], tuple[tuple[bytes, bytes], ...]] | None = None
     trace: Trace | None = None
 
+    @property
+    def is_test(self) -> bool:
+        """Whether the key is a test key, which must not be answered from live data."""
+        return self.key is not None and self.key.test
+
 
 def valid_host(host: bytes) -> bool:
     return _HOST.fullmatch(host) is not None
