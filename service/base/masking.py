@@ -3,9 +3,11 @@
 import re
 from urllib.parse import unquote_plus
 
-KEY_PREFIX = "phf_live"
-_LIKE_ONE = re.compile(f"{KEY_PREFIX}_[0-9A-Za-z_]+")
-_MASKED = f"{KEY_PREFIX}_********"
+# Keys begin with one of these.
+LIVE_PREFIX, TEST_PREFIX = "phf_live", "phf_test"
+_BOTH = "phf_"
+_LIKE_ONE = re.compile(f"({LIVE_PREFIX}|{TEST_PREFIX})_[0-9A-Za-z_]+")
+_MASKED = r"\1_********"
 
 
 def masked_query(query: str) -> str:
@@ -16,4 +18,4 @@ def masked_query(query: str) -> str:
 
 def masked(text: str) -> str:
     """`text` without anything that looks like a key or a part of one."""
-    return _LIKE_ONE.sub(_MASKED, text) if KEY_PREFIX in text else text
+    return _LIKE_ONE.sub(_MASKED, text) if _BOTH in text else text

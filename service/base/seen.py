@@ -37,3 +37,4 @@ class LoggedRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     address: str | None = None  # of the connection's other end, which may be a balancer
     count: int = 1  # of requests alike, of which this is the last
     trace_id: str | None = None  # in hex; None if it is not traced
+    test: bool | None = None  # True: a test key asked

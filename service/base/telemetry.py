@@ -22,6 +22,7 @@ class Family(msgspec.Struct, frozen=True):
 
 
 REQUESTS = Family("forecast_requests", "Requests answered.", ("area", "status", "outcome"))
+TEST_REQUESTS = Family("forecast_test_requests", "Requests of test keys, in no other figure.", ("status", "outcome"))
 LOOKUPS = Family("forecast_cache_lookups", "Look-ups by tier.", ("tier", "outcome"))
 STORES_FAILED = Family("forecast_cache_stores_failed", "Answers that the shared cache did not take.", ("reason",))
 NEAR_LEFT = Family("forecast_near_cache_left", "Entries that left the near cache.", ("reason",))
@@ -43,6 +44,7 @@ LINES_DROPPED = Family("forecast_log_lines_dropped", "Lines of the request log t
 TRACES_DROPPED = Family("forecast_traces_dropped", "Traced requests that the collector did not take.", ())
 COUNTERS = (
     REQUESTS,
+    TEST_REQUESTS,
     ANSWERS,
     LOOKUPS,
     STORES_FAILED,

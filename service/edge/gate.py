@@ -12,7 +12,16 @@ from typing import Any
 
 from service.base.masking import masked, masked_query
 from service.base.seen import LoggedRequest
-from service.base.telemetry import ANSWERS, KEY_CHECKS, REJECTED, REQUEST_SECONDS, REQUESTS, ROUTED, Telemetry
+from service.base.telemetry import (
+    ANSWERS,
+    KEY_CHECKS,
+    REJECTED,
+    REQUEST_SECONDS,
+    REQUESTS,
+    ROUTED,
+    TEST_REQUESTS,
+    Telemetry,
+)
 from service.base.tracing import STEP_OUTCOME, step
 from service.edge.admission.admission import Admission
 from service.edge.admission.verdicts import refusal_of_key
@@ -21,7 +30,8 @@ from service.edge.requests.sightings import shortened
 from service.edge.requests.watch import PID, RequestWatch, stamp
 from service.http.errors import of_exception, problem
 from service.http.head import SCOPE_KEY, RequestHead, read_head, valid_host
-from service.http.reply import COUNTED, KEPT, OUTCOME, SOURCE, Counted, Reply, Send, Source
+from service.http.reply import COUNTED, KEPT, OUTCOME, SOURCE, Counted, Header, Reply, Send, Source
+from service.http.sandbox.app import TEST_ANSWER, Sandbox
 from service.keys.verdict import Accepted
 from service.keys.verifier import KeyVerifier
 
@@ -38,8 +48,9 @@ class Gate:
     `routes` maps each path to the area that it is counted under; `area_of` tells that of path and query of the others.
     `offers` tells whether the current release has that area. `weights` are of paths that are asked for several things
     at once: as how many requests a query string counts. `admission` limits and counts what keys ask for. `hot` answers
-    hot requests before they come here. `public` paths (the documentation page) need no key. `watch` looks at every
-    request. Setting `draining` makes every answer the last of its connection.
+    hot requests before they come here. `sandbox` answers test keys, instead of `app`; without it they find nothing.
+    `public` paths (the documentation page) need no key. `watch` looks at every request. Setting `draining` makes every
+    answer the last of its connection.
     """
 
     def __init__(
@@ -56,6 +67,7 @@ class Gate:
         hot: HotAnswers | None = None,
         offers: Callable[[str], bool] = lambda _: True,
         public: tuple[str, ...] = (),
+        sandbox: Sandbox | None = None,
         most_connections: int = 10_000,
     ) -> None:
         self.telemetry = telemetry
@@ -70,6 +82,7 @@ class Gate:
         self.hot = hot
         self._offers = offers
         self._public = public
+        self._sandbox = sandbox
         self._watch = watch
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
@@ -89,7 +102,8 @@ class Gate:
                 return
             # the server's own scope keeps HEAD, so that the server leaves the body out
             inner = dict(scope, method="GET", path=path, raw_path=path.encode(), **{SCOPE_KEY: head})
-            await self._app(inner, receive, answer)
+            app = self._sandbox.app if head.is_test and self._sandbox is not None else self._app
+            await app(inner, receive, answer)
         except Exception as error:
             if answer.begun:
                 raise  # the server closes the connection: a partial answer must not look complete
@@ -106,7 +120,7 @@ class Gate:
             refused = await self._key_refusal(head)
             if refused is not None:
                 return refused
-            if area == NO_AREA or not self._offers(area):
+            if not self._is_there(head, path, area):
                 return problem("not_found", head.request_id)
         if scope["method"] not in _METHODS:
             return problem("method_not_allowed", head.request_id)
@@ -115,6 +129,11 @@ class Gate:
             number = weigh(scope["query_string"]) if weigh is not None else 1
             return await self._admission.refusal(head, head.key, area, number)
         return None
+
+    def _is_there(self, head: RequestHead, path: str, area: str) -> bool:
+        if head.is_test:  # whatever the sandbox does not have must not be live
+            return self._sandbox is not None and path in self._sandbox.paths
+        return area != NO_AREA and self._offers(area)
 
     async def _key_refusal(self, head: RequestHead) -> Reply | None:
         presented = head.api_keys[0].decode("latin-1").strip() if head.api_keys else ""
@@ -166,6 +185,11 @@ class Gate:
         seconds: float,
     ) -> None:
         """Counts a request that was answered, `seconds` after its head had arrived."""
+        line = _line(scope, head, area, status, outcome, source, seconds)
+        if head.is_test:  # a 503 on purpose must alarm nobody
+            self.telemetry.count(TEST_REQUESTS, str(status), outcome)
+            self._watch.look(line, seconds, head.trace)
+            return
         self.telemetry.count(REQUESTS, area, str(status), outcome)
         for one in counted or (Counted(1, status, outcome, source.tier if source is not None else None),):
             if source is not None and one.tier is not None:
@@ -173,7 +197,7 @@ class Gate:
             if self._admission is not None and head.key is not None:
                 self._admission.count(head.key, area, one.status, one.outcome, one.number)
         self.telemetry.observe(REQUEST_SECONDS, seconds, area)
-        self._watch.look(_line(scope, head, area, status, outcome, source, seconds), seconds, head.trace)
+        self._watch.look(line, seconds, head.trace)
 
 
 class _Answer:
@@ -200,11 +224,14 @@ class _Answer:
             self._outcome = message.pop(OUTCOME, self._outcome)
             kept, source = message.pop(KEPT, None), message.pop(SOURCE, None)
             self._source, self._counted = source, message.pop(COUNTED, ())
-            if kept is not None and self._gate.hot is not None and self._scope["method"] == "GET":
-                self._gate.hot.remember(_target(self._scope), self._area, kept, source.query)
+            hot = None if self._head.is_test else self._gate.hot  # what it remembers is live
+            if kept is not None and hot is not None and self._scope["method"] == "GET":
+                hot.remember(_target(self._scope), self._area, kept, source.query)
             headers = message["headers"]
             headers.append((b"x-request-id", self._head.request_id.encode()))
-            headers.extend(self._head.limits)
+            headers.extend(self._limits())
+            if self._head.is_test:
+                headers.append(TEST_ANSWER)
             if self._gate.draining:
                 headers.append((b"connection", b"close"))
             await self._send(message)
@@ -213,6 +240,16 @@ class _Answer:
         if not message.get("more_body", False):
             told = (self._area, self._status, self._outcome, self._source, self._counted, self._seconds)
             self._gate.finished(self._scope, self._head, *told)
+
+    def _limits(self) -> tuple[Header, ...]:
+        """What is left of the key's limits, with this answer taken off a quota if it is billable."""
+        if self._head.limits_after is None:
+            return self._head.limits
+        if self._counted:
+            billed = sum(one.number for one in self._counted if one.status < 400)
+        else:
+            billed = int(self._status < 400)
+        return self._head.limits_after(billed)
 
 
 def _syntax(scope: Any, head: RequestHead) -> tuple[str, str | None] | None:
@@ -261,5 +298,6 @@ def _line(
         release=source.release if source is not None else None,
         key_id=head.key_id,
         partner=head.key.partner if head.key is not None else None,
+        test=head.is_test or None,
         address=scope["client"][0] if scope["client"] else None,
     )

@@ -21,8 +21,8 @@ _HOST = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=-]*(:[0-9]*)?|\[[0-9A-Fa-f:.]+\](
 
 class RequestHead(msgspec.Struct):
     """`api_keys`, `hosts`: as often as they were sent. `key` is there once it is verified, and `key_id` also where its
-    owner proved to have an expired or revoked one; `limits` are fields that every answer to it carries. `trace`: if it
-    is traced.
+    owner proved to have an expired or revoked one; `limits` are fields that every answer to it carries, `limits_after`
+    gives those of an answer that takes so much off a quota. `trace`: if it is traced.
     """
 
     request_id: str
@@ -37,7 +37,13 @@ class RequestHead(msgspec.Struct):
     key_id: str | None = None
     key: ApiKey | None = None
     limits: tuple[tuple[bytes, bytes], ...] = ()
+    limits_after: Callable[[int], tuple[tuple[bytes, bytes], ...]] | None = None
     trace: Trace | None = None
+
+    @property
+    def is_test(self) -> bool:
+        """Whether the key is a test key, which must not be answered from live data."""
+        return self.key is not None and self.key.test
 
 
 def valid_host(host: bytes) -> bool:

@@ -68,6 +68,16 @@ _FIELDS = (
         "description": "An id of your own; it comes back with the answer, and logs have it.",
     },
 )
+# Also of what has test data.
+_TESTED = (
+    *_FIELDS,
+    {
+        "name": "X-Test-Error",
+        "in": "header",
+        "schema": {"type": "string"},
+        "description": "Of a test key alone: the code of the error that it wants for an answer.",
+    },
+)
 _STRICT = "An unknown parameter is an error. A trailing slash answers the same; HEAD answers as GET, without the body."
 _INDEX = "Release, sources, data areas, and what your key may use"
 _MADE_UP = "Made up."
@@ -104,7 +114,8 @@ def describe_api(about: About = _UNTOLD, live: Mapping[str, LiveExample] = Mappi
         "info": {
             "title": "Population and housing forecasts",
             "version": "1",
-            "description": "Read-only. Every request needs the header x-api-key. The forecast body never changes in "
+            "description": "Read-only. Every request needs the header x-api-key. A test key (phf_test_...) gets fixed "
+            "test data from all of it, with X-Test-Answer: true. The forecast body never changes in "
             "v1; in all other bodies, ignore members that you do not know.",
             **_contact(about.contact),
         },
@@ -157,7 +168,7 @@ def _of_area(area: str, endpoint: Endpoint, live: LiveExample | None) -> Documen
         "tags": [area],
         "summary": endpoint.description,
         "description": f"{_QUERYING if operation.by_location else _STRICT} {operation.description}",
-        "parameters": [*(_parameter(one, asked.get(one.name, one.example)) for one in parameters), *_FIELDS],
+        "parameters": [*(_parameter(one, asked.get(one.name, one.example)) for one in parameters), *_TESTED],
         "responses": {
             "200": answer,
             "304": _unchanged((*_KEPT, *by_name)),
@@ -180,7 +191,7 @@ def _next_page(operation: str, parameters: Sequence[Parameter]) -> Document:
 
 def _usage() -> Document:
     operation = {"tags": ["service"], **usage_operation()}
-    operation["responses"]["200"]["headers"] = _header_refs(("Cache-Control", "X-Request-Id"))
+    operation["responses"]["200"]["headers"] = _header_refs(("Cache-Control", *_ALWAYS))
     operation["responses"] |= _errors(
         (*_COMMON, "invalid_parameter", "duplicate_parameter", "unknown_parameter", "rate_limited")
     )
@@ -202,13 +213,13 @@ def _of_release(one: Described) -> Document:
 
 
 def _plain(operation: str, summary: str, schema: str | None, example: Any) -> Document:
-    kept = ("ETag", "Cache-Control", "Vary", "X-Data-Release", "X-Request-Id")
+    kept = ("ETag", "Cache-Control", "Vary", "X-Data-Release", *_ALWAYS)
     content = _content(schema, {"index": example}) if schema else {"application/json": {"schema": {"type": "object"}}}
     return {
         "operationId": operation,
         "tags": ["service"],
         "summary": summary,
-        "parameters": list(_FIELDS),
+        "parameters": list(_TESTED),
         "responses": {
             "200": {
                 "description": summary,
@@ -236,7 +247,7 @@ def _errors(codes: Sequence[str], *, limited: bool = False) -> Document:
 def _error(status: int, codes: list[str], *, limited: bool) -> Document:
     kept = ("Vary", "X-Data-Release") if "no_matching_records" in codes else ()
     left = _LIMITS if status == _TOO_MANY or (limited and status in _PASSED) else ()
-    names = ("X-Request-Id", "Cache-Control", *kept, *left, *_ERROR_HEADERS.get(status, ()))
+    names = (*_ALWAYS, "Cache-Control", *kept, *left, *_ERROR_HEADERS.get(status, ()))
     return {
         "description": f"{title_of(status)}: {', '.join(codes)}",
         "headers": _header_refs(names),
@@ -277,7 +288,8 @@ _LIMITS = ("RateLimit", "RateLimit-Policy")
 _TOO_MANY = 429
 # Statuses of errors that come after the terms of a key have been looked at. They take a token, and say what is left.
 _PASSED = (400, 404, 500, 503)
-_KEPT = ("ETag", "Cache-Control", "Vary", "Cache-Status", "X-Data-Release", "X-Request-Id", *_LIMITS, "X-Quota-Warning")
+_ALWAYS = ("X-Request-Id", "X-Test-Answer")
+_KEPT = ("ETag", "Cache-Control", "Vary", "Cache-Status", "X-Data-Release", *_ALWAYS, *_LIMITS, "X-Quota-Warning")
 _MATCHED = "X-Matched-City"
 _ERROR_HEADERS: dict[int, tuple[str, ...]] = {
     401: ("WWW-Authenticate",),
@@ -295,6 +307,7 @@ _HEADERS = {
     "Cache-Status": _header("Where the answer came from (RFC 9211).", "forecast; hit; detail=shared"),
     "X-Data-Release": _header("The release that answered.", "20261105T120000Z-0123456789ab"),
     "X-Request-Id": _header("Yours if you sent a usable one; name it when you ask us about a request.", "a1b2c3"),
+    "X-Test-Answer": _header("Sent to test keys alone: fixed test data, or an error on purpose.", "true"),
     "RateLimit": _header(
         "What is left, and the seconds that it has to do for (draft-ietf-httpapi-ratelimit-headers-11), where your key "
         "has a limit.",

@@ -57,7 +57,7 @@ async def rotate(
     if end.expires_at is not None and end.expires_at <= now():
         raise KeyStoreError(f"key {key_id} has expired: extend it first, or issue a new one")
     await _refuse_second(store, old)
-    presented, new = store.new_key(old.partner, old.label, expires_at or end.expires_at, old.terms)
+    presented, new = store.new_key(old.partner, old.label, expires_at or end.expires_at, old.terms, test=old.test)
     new = msgspec.structs.replace(new, rotated_from=key_id)
     ends = now() + overlap
     ends = ends if old.expires_at is None else min(ends, old.expires_at)

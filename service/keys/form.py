@@ -1,4 +1,4 @@
-"""The form of an API key: ``phf_live_<id>_<secret>_<checksum>``.
+"""The form of an API key: ``phf_live_<id>_<secret>_<checksum>``; a test key begins with ``phf_test``.
 
 The parts are letters and digits. The id finds the record, and the secret (256 bits) proves ownership. The checksum
 reveals a mistyped key, or text that is none, without a look-up; secret scanners use it too.
@@ -12,7 +12,7 @@ from zlib import crc32
 
 import msgspec
 
-from service.base.masking import KEY_PREFIX
+from service.base.masking import LIVE_PREFIX, TEST_PREFIX
 
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 12  # characters, as every length here
@@ -20,7 +20,8 @@ _SECRET_BITS = 256
 _SECRET_LENGTH = 43  # 62 ** 43 > 2 ** 256
 _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
 _FORM = re.compile(
-    f"{KEY_PREFIX}_([0-9A-Za-z]{{{_ID_LENGTH}}})_([0-9A-Za-z]{{{_SECRET_LENGTH}}})_([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
+    f"({LIVE_PREFIX}|{TEST_PREFIX})_([0-9A-Za-z]{{{_ID_LENGTH}}})_([0-9A-Za-z]{{{_SECRET_LENGTH}}})"
+    f"_([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"
 )
 
 
@@ -29,14 +30,15 @@ class PresentedKey(msgspec.Struct, frozen=True):
 
     key_id: str
     secret: str
+    test: bool = False
 
 
-def generate() -> tuple[str, PresentedKey]:
+def generate(*, test: bool = False) -> tuple[str, PresentedKey]:
     """A new key as its owner gets it, and its parts."""
     key_id = "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
     secret = _base62(secrets.randbits(_SECRET_BITS), _SECRET_LENGTH)
-    body = f"{KEY_PREFIX}_{key_id}_{secret}"
-    return f"{body}_{_checksum(body)}", PresentedKey(key_id, secret)
+    body = f"{TEST_PREFIX if test else LIVE_PREFIX}_{key_id}_{secret}"
+    return f"{body}_{_checksum(body)}", PresentedKey(key_id, secret, test)
 
 
 def parse(presented: str) -> PresentedKey | None:
@@ -47,7 +49,7 @@ def parse(presented: str) -> PresentedKey | None:
     body, _, checksum = presented.rpartition("_")
     if not hmac.compare_digest(_checksum(body), checksum):
         return None
-    return PresentedKey(match[1], match[2])
+    return PresentedKey(match[2], match[3], match[1] == TEST_PREFIX)
 
 
 def is_key_id(text: str) -> bool:

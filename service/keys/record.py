@@ -45,6 +45,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires_at: Moment | None = None
     revoked_at: Moment | None = None
     terms: Terms = NO_TERMS
+    test: bool = False  # it is answered from fixed test data, and on no bill
     rotated_from: str | None = None  # the key that this one replaces
     rotated_to: str | None = None  # the key that replaces this one
     unrotated: KeyExpiry | None = None  # the end before a rotation shortened it, until somebody sets another
@@ -114,6 +115,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None
     revoked_at: datetime | None
     terms: Terms
+    test: bool
     rotated_from: str | None
     rotated_to: str | None
 
@@ -132,6 +134,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
             expires_at=key.expires_at,
             revoked_at=key.revoked_at,
             terms=key.terms,
+            test=key.test,
             rotated_from=key.rotated_from,
             rotated_to=key.rotated_to,
         )

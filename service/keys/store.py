@@ -90,7 +90,7 @@ class KeyStore:
             self.memory.keep(control)
 
     async def issue(
-        self, partner: str, label: str, expires_at: datetime | None, terms: Terms = NO_TERMS
+        self, partner: str, label: str, expires_at: datetime | None, terms: Terms = NO_TERMS, *, test: bool = False
     ) -> tuple[str, ApiKey]:
         """A new key as its owner gets it, and its record; both are durable when this returns.
 
@@ -99,13 +99,15 @@ class KeyStore:
             StoreUnavailable: if the store does not answer.
         """
         await self._ensure_control()
-        presented, key = self.new_key(partner, label, expires_at, terms)
+        presented, key = self.new_key(partner, label, expires_at, terms, test=test)
         await self.hand_in([edit_of(None, None, key, "issued")], key.key_id)
         return presented, key
 
-    def new_key(self, partner: str, label: str, expires_at: datetime | None, terms: Terms) -> tuple[str, ApiKey]:
+    def new_key(
+        self, partner: str, label: str, expires_at: datetime | None, terms: Terms, *, test: bool = False
+    ) -> tuple[str, ApiKey]:
         """A key as its owner gets it, and its record, which is not stored yet."""
-        presented, parts = form.generate()
+        presented, parts = form.generate(test=test)
         return presented, ApiKey(
             key_id=parts.key_id,
             partner=partner,
@@ -114,6 +116,7 @@ class KeyStore:
             created_at=now(),
             expires_at=expires_at,
             terms=terms,
+            test=test,
             pepper=self.fingerprint,
         )
 

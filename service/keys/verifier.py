@@ -185,7 +185,7 @@ class KeyVerifier:
         # the same work whether the id exists or not
         expected = key.digest if key is not None else _NOBODY
         matches = hmac.compare_digest(form.digest(parts.secret, self._pepper), expected)
-        if key is None or not matches:
+        if key is None or not matches or key.test is not parts.test:
             return INVALID
         if changes != self._changes:  # this reply may be from before the change
             sent -= WAIT_AFTER_SECONDS

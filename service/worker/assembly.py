@@ -56,6 +56,7 @@ from service.http.paths import OPENAPI_PATH
 from service.http.releases import routes as releases
 from service.http.releases.downloads import Downloads
 from service.http.releases.files import BULK
+from service.http.sandbox.app import build_sandbox
 from service.http.usage import PATH as USAGE_PATH
 from service.http.usage import caller, usage_route
 from service.keys import pepper
@@ -251,6 +252,12 @@ class WorkerApp:
             hot=self.hot if settings.direct_answers else None,
             offers=self._offers,
             public=tuple(documentation),
+            sandbox=build_sandbox(
+                self._policy,
+                self._cursors,
+                about,
+                {USAGE_PATH: usage_route(metering.report, metering.store, caller)},
+            ),
             most_connections=settings.connections,
         )
 

@@ -44,13 +44,17 @@ for _command in (list_keys, show, log, export, import_):
 @click.option("--partner", required=True, help="Name of the partner.")
 @click.option("--label", default="", help="Tells this key from the partner's other keys.")
 @click.option("--expires", type=FutureTime(), help="When it stops working: 90d, 12h, 2027-01-31. Default: never.")
+@click.option("--test", is_flag=True, help="A key for trying things out: fixed test data, errors on purpose, no bill.")
 @terms_options
 @json_option
 @reports_errors
-def issue(partner: str, label: str, expires: datetime | None, as_json: bool, **terms: Any) -> None:
+def issue(partner: str, label: str, expires: datetime | None, test: bool, as_json: bool, **terms: Any) -> None:
     """Issue an API key and show it, this one time.
 
     Without --areas the key opens every area, future ones included. Without --rate and --quota it has no limit.
+
+    With --test the key begins with phf_test. It never opens live data, and what it asks for is never counted or billed.
+    Its rate holds as that of any other key; a quota is shown, and never used up.
 
     The key is on disk when it is shown. If the key store is configured so that it may lose keys, a warning says so.
 
@@ -60,13 +64,16 @@ def issue(partner: str, label: str, expires: datetime | None, as_json: bool, **t
     Examples:
       forecast keys issue --partner acme
       forecast keys issue --partner acme --areas forecast --rate 500/s --burst 100 --quota 5000000/month
+      forecast keys issue --partner acme --label integration --test
       KEY=$(forecast keys issue --partner acme --json | jq -r .key)
     """
     partner, label = (_text(name, value) for name, value in (("--partner", partner), ("--label", label)))
     if not partner:
         raise click.UsageError("--partner is empty")
     wanted = Given(**terms).terms()
-    (presented, key), warnings = changing(lambda store: store.issue(partner, label, expires, wanted), begins=True)
+    (presented, key), warnings = changing(
+        lambda store: store.issue(partner, label, expires, wanted, test=test), begins=True
+    )
     _hand_over(presented, KeyView.of(key), warnings, as_json=as_json)
 
 
@@ -212,7 +219,8 @@ def _hand_over(presented: str, key: KeyView, warnings: list[str], *, as_json: bo
             more = {} if old is None else {"old": old}
             print_done({"key": presented, **msgspec.structs.asdict(key), **more}, warnings)
         else:
-            stderr().print(f"Key [bold]{key.key_id}[/bold] for {escape(key.partner)}. It is not shown again:")
+            kind = "Test key" if key.test else "Key"
+            stderr().print(f"{kind} [bold]{key.key_id}[/bold] for {escape(key.partner)}. It is not shown again:")
             click.echo(presented)
         sys.stdout.flush()
     except OSError as error:

@@ -93,7 +93,7 @@ def checked_id(key_id: str, *, as_json: bool) -> str:
     if whole is not None:
         fail(f"this is a whole key; give its id, {whole.key_id}", as_json=as_json)
     if not form.is_key_id(key_id):
-        shown = "this" if key_id.startswith(masking.KEY_PREFIX) else repr(key_id)
+        shown = "this" if key_id.startswith((masking.LIVE_PREFIX, masking.TEST_PREFIX)) else repr(key_id)
         fail(f"{shown} is not a key id; `forecast keys list` shows them", as_json=as_json)
     return key_id
 

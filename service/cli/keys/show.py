@@ -202,4 +202,5 @@ def show(key_id: str, as_json: bool) -> None:
 
 
 def _status(view: KeyView) -> str:
-    return f"[{_COLOURS[view.status]}]{view.status}[/]"
+    test = ", test" if view.test else ""
+    return f"[{_COLOURS[view.status]}]{view.status}[/]{test}"

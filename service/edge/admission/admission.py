@@ -6,6 +6,7 @@ has a bound of its own (http/recent_usage.py).
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -54,11 +55,10 @@ class Allowance:
         self.standing: QuotaState | None = None
 
     def tell(self, decision: Decision | None, standing: QuotaState | None) -> None:
-        """Writes `tail` anew. It shows a thousandth less of a quota than there is, so that it is true for longer."""
+        """Writes `tail` anew. Of a quota it takes off this answer, and a thousandth, so that it is true for longer."""
         self.decision, self.standing = decision, standing
         if standing is not None:
-            told = standing.remaining - standing.remaining // 1000
-            standing = msgspec.structs.replace(standing, remaining=told)
+            standing = _after(standing, 1 + standing.remaining // 1000)
         self.tail = b"\r\n%s\r\n" % limit_lines(self.key.terms.rate, decision, self.key.terms.quota, standing)
 
 
@@ -112,9 +112,9 @@ class Admission:
             if not decision.allowed:
                 limits = rate_limited_headers(terms.rate, decision, terms.quota, standing)
                 return problem("rate_limited", head.request_id, _few(number, decision.remaining), headers=limits)
-        head.limits = limit_headers(terms.rate, decision, terms.quota, standing)
-        if terms.quota is not None and standing is not None and standing.warning:
-            head.limits = (*head.limits, _warning(terms.quota, standing))
+        head.limits = _limits(terms, decision, standing)
+        if standing is not None:
+            head.limits_after = partial(_limits_after, terms, decision, standing)
         return None
 
     async def _taken(self, key_id: str, rate: Rate, number: int) -> Decision:
@@ -262,6 +262,23 @@ def _few(number: int, left: int) -> str | None:
     if not left:
         return None
     return f"This request counts as {number}, and {left} may pass now. Ask for fewer, or wait as Retry-After says."
+
+
+def _after(standing: QuotaState, billed: int) -> QuotaState:
+    """`standing` with so many more billable answers."""
+    used, remaining = standing.used + billed, max(0, standing.remaining - billed)
+    return msgspec.structs.replace(standing, used=used, remaining=remaining)
+
+
+def _limits(terms: Terms, decision: Decision | None, standing: QuotaState | None) -> tuple[Header, ...]:
+    limits = limit_headers(terms.rate, decision, terms.quota, standing)
+    if terms.quota is not None and standing is not None and standing.warning:
+        return (*limits, _warning(terms.quota, standing))
+    return limits
+
+
+def _limits_after(terms: Terms, decision: Decision | None, standing: QuotaState, billed: int) -> tuple[Header, ...]:
+    return _limits(terms, decision, _after(standing, billed))
 
 
 def _warning(quota: Quota, standing: QuotaState) -> Header:

@@ -272,7 +272,7 @@ class HotAnswers:
         host, presented = asked.host, asked.presented
         if host is not None and valid_host(host) and presented is not None:
             known = self._verifier.recall(presented.decode("latin-1").strip())
-            if known is not None:
+            if known is not None and not known.key.test:  # what is kept is live
                 caller.known, caller.presented, caller.host = known, presented, host
 
     def _dated(self, dates: Headers) -> None:

@@ -41,6 +41,7 @@ def text_line(request: LoggedRequest) -> bytes:
         "tier",
         "key_id",
         "partner",
+        "test",
         "address",
         "count",
         "trace_id",

@@ -90,7 +90,8 @@ class RequestWatch:
         if trace is not None:
             trace.ended = time.monotonic()
             request = self._traced(request, trace)
-        self._sight(request, 1)
+        if not request.test:
+            self._sight(request, 1)
         if (self.log.errors and (request.status >= 400 or seconds >= self.slow)) or self._uniform() < self.log.share:
             self.log.told(request)
 

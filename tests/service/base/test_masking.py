@@ -12,6 +12,7 @@ from service.base.masking import masked
         ("phf_live", "phf_live"),
         ("/v1/phf_live_abc?x=1", "/v1/phf_live_********?x=1"),
         ("' phf_live_0_1_2' and phf_live_Zz9", "' phf_live_********' and phf_live_********"),
+        ("a phf_test_0_1_2", "a phf_test_********"),
         ("xphf_live_phf_live_a", "xphf_live_********"),
     ],
 )

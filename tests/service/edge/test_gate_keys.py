@@ -85,5 +85,5 @@ async def test_an_expired_and_a_revoked_key_are_told_so_to_their_owner_alone(
 def _with_other_secret(key_id: str) -> str:
     """A key of perfect form for `key_id`, with a secret that is not its own."""
     _, parts = form.generate()
-    body = f"{masking.KEY_PREFIX}_{key_id}_{parts.secret}"
+    body = f"{masking.LIVE_PREFIX}_{key_id}_{parts.secret}"
     return f"{body}_{form._checksum(body)}"

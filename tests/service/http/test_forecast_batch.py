@@ -248,7 +248,8 @@ def test_of_a_rate_it_takes_as_many_requests_or_none(worker: Served, settings: S
 def test_of_a_quota_it_takes_as_many_requests_or_none(worker: Served, settings: Settings) -> None:
     """What is not found is not billed."""
     caller = Caller(worker, settings, Terms(quota=Quota(6, "day")))
-    assert caller.ask(target(*SPRINGFIELD[:3], "99999")).status == 200
+    passed = caller.ask(target(*SPRINGFIELD[:3], "99999"))
+    assert (passed.status, (passed.header("ratelimit") or "").split(";")[1]) == (200, "r=3")
     caller.counted()
     refused = caller.ask(target(*SPRINGFIELD[:4]))
     assert problem(refused) == (429, "quota_exhausted")

@@ -17,6 +17,15 @@ def test_a_new_key_has_the_documented_form() -> None:
     assert form.is_key_id(PARTS.key_id)
 
 
+def test_a_test_key_is_told_by_its_beginning() -> None:
+    """``phf_test``, which its checksum covers."""
+    key, parts = form.generate(test=True)
+    assert re.fullmatch(r"phf_test_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}", key)
+    assert form.parse(key) == parts
+    assert parts.test
+    assert form.parse(key.replace("phf_test", "phf_live")) is None
+
+
 def test_a_new_key_parses_into_its_parts() -> None:
     """Id and secret are those that were generated."""
     assert form.parse(KEY) == PARTS

@@ -24,7 +24,7 @@ async def test_a_malformed_key_never_reaches_the_store(scene: Scene) -> None:
 async def test_an_unknown_id_and_a_wrong_secret_are_told_apart_by_nobody(scene: Scene) -> None:
     """The same verdict, without the id."""
     unknown, parts = form.generate()
-    body = f"{masking.KEY_PREFIX}_{scene.key.key_id}_{parts.secret}"
+    body = f"{masking.LIVE_PREFIX}_{scene.key.key_id}_{parts.secret}"
     assert await scene.verifier.check(unknown) == INVALID
     assert await scene.verifier.check(f"{body}_{form._checksum(body)}") == INVALID
     assert await scene.outcome() == "accepted"
@@ -34,7 +34,7 @@ async def test_a_wrong_secret_is_wrong_also_while_the_right_one_is_remembered(sc
     """What is remembered is the whole key, not its id."""
     await scene.verified()
     _, parts = form.generate()
-    body = f"{masking.KEY_PREFIX}_{scene.key.key_id}_{parts.secret}"
+    body = f"{masking.LIVE_PREFIX}_{scene.key.key_id}_{parts.secret}"
     assert await scene.outcome(f"{body}_{form._checksum(body)}") == "invalid"
     await scene.revoke(push=False)
     assert await scene.outcome(f"{body}_{form._checksum(body)}") == "invalid"

@@ -65,7 +65,7 @@ async def test_a_good_key_goes_on_and_is_re_checked_while_others_flood(flooded: 
 async def test_wrong_keys_are_remembered_by_nobody(flooded: Scene) -> None:
     """Neither unknown ids nor wrong secrets: each is asked for again, and nothing is written."""
     wrong, parts = form.generate()
-    body = f"{masking.KEY_PREFIX}_{flooded.key.key_id}_{parts.secret}"
+    body = f"{masking.LIVE_PREFIX}_{flooded.key.key_id}_{parts.secret}"
     names = await flooded.store.client.keys("*")
     for _ in range(3):
         for presented in (wrong, f"{body}_{form._checksum(body)}"):
@@ -106,7 +106,7 @@ async def test_a_wrong_key_costs_the_same_whether_its_id_exists(
     done: list[str] = []
     digest, compare = form.digest, hmac.compare_digest
     _, parts = form.generate()
-    body = f"{masking.KEY_PREFIX}_{flooded.key.key_id if known else parts.key_id}_{parts.secret}"
+    body = f"{masking.LIVE_PREFIX}_{flooded.key.key_id if known else parts.key_id}_{parts.secret}"
     presented = f"{body}_{form._checksum(body)}"
 
     def noted_digest(secret: str, pepper: bytes) -> str:

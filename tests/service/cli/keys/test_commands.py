@@ -11,7 +11,7 @@ from tests.service.conftest import Cli, ids, issue, servers_of
 
 as_json_or_not = pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
 VIEW = {"key_id", "partner", "label", "status", "created_at", "expires_at", "revoked_at", "terms"}
-VIEW |= {"rotated_from", "rotated_to"}
+VIEW |= {"test", "rotated_from", "rotated_to"}
 
 
 def test_a_key_is_printed_alone(cli: Cli) -> None:

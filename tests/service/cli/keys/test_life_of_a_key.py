@@ -234,3 +234,17 @@ def test_what_changes_nothing_is_not_in_the_log_stream(cli: Cli, running: list[i
     cli("keys", "revoke", key_id)
     for words in (("revoke", key_id), ("list",), ("show", key_id), ("log",)):
         assert cli("keys", *words).err == ""
+
+
+def test_a_test_key_stays_one(cli: Cli, running: list[int]) -> None:
+    """It says so wherever it is shown, and its successor is one too."""
+    done = cli("keys", "issue", "--partner", "acme", "--test")
+    parts = form.parse(done.out.strip())
+    assert parts is not None
+    assert parts.test
+    assert f"Test key {parts.key_id} for acme" in done.err
+    rotated = cli("keys", "rotate", parts.key_id, "--overlap", "7d", "--json").json
+    assert rotated["test"] is True
+    assert rotated["key"].startswith("phf_test_")
+    assert rotated["old"]["test"] is True
+    assert "active, test" in cli("keys", "show", rotated["key_id"]).out

@@ -115,11 +115,20 @@ def test_a_quota_ends_with_its_last_billable_answer(metered: Served, settings: S
     assert caller.usage()["limits"] == {"rate": None, "quota": "3/month", "remaining": 0}
 
 
+def test_what_is_left_of_a_quota_is_told_without_this_answer(metered: Served, settings: Settings) -> None:
+    """The first of 40 leaves 39; what is not billed takes nothing off."""
+    caller = Caller(metered, settings, Terms(quota=Quota(40, "day")))
+    answers = [caller.ask(target) for target in (GOOD, GOOD, f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=x")]
+    assert [answer.status for answer in answers] == [200, 200, 404, 400]
+    left = [(answer.header("ratelimit") or "").split(";")[1] for answer in answers]
+    assert left == ["r=39", "r=38", "r=38", "r=38"]
+
+
 def test_a_quota_that_is_nearly_used_up_is_told(metered: Served, settings: Settings) -> None:
     """From the level that the key has for it."""
     caller = Caller(metered, settings, Terms(quota=Quota(4, "day", warn_at=0.5)))
     warnings = [caller.ask().header("x-quota-warning") for _ in range(4)]
-    assert warnings == [None, None, "2 of 4 used this day", "3 of 4 used this day"]
+    assert warnings == [None, None, "3 of 4 used this day", "4 of 4 used this day"]
 
 
 def test_what_a_quota_refuses_takes_nothing_from_the_rate(metered: Served, settings: Settings) -> None:

@@ -1,0 +1,79 @@
+"""The application for test keys: the handlers of the live one, on the release of test keys."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, cast
+
+import msgspec
+from litestar.handlers import BaseRouteHandler
+
+from service.cache.entry import CacheEntry
+from service.cache.key import CacheKey
+from service.cache.near import NearCache
+from service.cache.read_through import ReadThrough
+from service.cache.shared import SharedCache, SharedLookup
+from service.http.answering import Answers
+from service.http.app import build_litestar
+from service.http.area import routes_of
+from service.http.areas import AREAS
+from service.http.caching import CachePolicy
+from service.http.forecast import samples
+from service.http.head import head_of
+from service.http.index import index_route
+from service.http.lookups import LookupWatch
+from service.http.openapi import About
+from service.http.openapi_route import Description
+from service.http.paths import OPENAPI_PATH
+from service.http.reply import Header, Send
+from service.http.sandbox.errors import error_on_purpose
+from service.http.sandbox.release import RELEASE_ID, sandbox_follower
+from warehouse.areas.paging import Cursors
+
+# On every answer to a test key.
+TEST_ANSWER: Header = (b"x-test-answer", b"true")
+_NEAR_BYTES = 1 << 20
+_NEAR_SECONDS = 3600.0
+
+
+class Sandbox(msgspec.Struct, frozen=True):
+    """Answers test keys at `paths`. `app` takes a scope that has a verified key, like the live application."""
+
+    app: Callable[[Any, Any, Send], Awaitable[None]]
+    paths: frozenset[str]
+
+
+class _NoSharedCache:
+    """As much of a SharedCache as a read-through uses: what test keys ask for leaves no trace outside the worker."""
+
+    is_away = False
+
+    async def get(self, _: CacheKey) -> SharedLookup:
+        return SharedLookup("miss")
+
+    def put(self, _: CacheKey, __: CacheEntry) -> None:
+        return None
+
+
+def build_sandbox(policy: CachePolicy, cursors: Cursors, about: About, others: dict[str, BaseRouteHandler]) -> Sandbox:
+    """`others`: handlers by path, beside areas, index and OpenAPI description; they must not know live data."""
+    follower = sandbox_follower()
+    near, shared = NearCache(_NEAR_BYTES, _NEAR_SECONDS), cast("SharedCache", _NoSharedCache())
+    near.switch(RELEASE_ID)
+    lookups = LookupWatch(follower, near, shared, samples, lambda: 0, fall_back=False)
+    answers = Answers(follower, ReadThrough(near, shared), policy, cursors, lookups)
+    areas = (route for area in AREAS for route in routes_of(area, answers))
+    index = index_route(follower, policy, guide=about.guide)
+    description = Description(follower, answers, policy, about).route()
+    handlers: Sequence[Any] = [*areas, index, description, *others.values()]
+    litestar = build_litestar(handlers)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        head = head_of(scope)
+        if head.key is not None:
+            error = error_on_purpose(scope, head, head.key, policy, RELEASE_ID)
+            if error is not None:
+                await error(scope, receive, send)
+                return
+        await litestar(scope, receive, send)
+
+    paths = (endpoint.path for area in AREAS for endpoint in area.endpoints)
+    return Sandbox(app, frozenset((*paths, "/v1", OPENAPI_PATH, *others)))
