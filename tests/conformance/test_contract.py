@@ -20,6 +20,7 @@ from tests.support.served import FORECAST, Served, with_keys
 from tests.support.wire import Answer
 
 PROJECTS = "/v1/development-projects"
+BATCH = f"{FORECAST}/batch"
 # docs/design.md, "Given": the members of a body in their order
 LOCATION = ["zip_code", "county_name", "county_fips_code", "city", "state_code", "latitude", "longitude"]
 HOUSING = [*(f"tot_home_available_{year}" for year in range(2020, 2024)), "est_total_home_demand_2030"]
@@ -269,7 +270,18 @@ def test_13_the_index_lists_the_areas_of_the_release(documented: Served) -> None
     assert areas["forecast"]["path"] == FORECAST
     assert areas["projects"]["path"] == PROJECTS
     assert areas["forecast"]["query_forms"] == [["zip_code"], ["city_name", "state_code"]]
+    assert (areas["forecast"]["cities"], areas["projects"]["cities"]) == (None, ["Chicago, IL"])
+    assert [body[path] for path in ("releases", "usage", "openapi", "documentation")] == [
+        *("/v1/releases", "/v1/usage", "/v1/openapi.json", "/docs/"),
+    ]
     assert documented.ask("/v1/openapi.json").json()["openapi"].startswith("3.1")
+
+
+def test_13_the_index_says_what_the_asking_key_may_use(documented: Served, keys: dict[str, str]) -> None:
+    assert documented.ask("/v1/", key=keys["forecast alone"]).json()["key"]["areas"] == ["forecast"]
+    limited = documented.ask("/v1/", key=keys["limited"]).json()["key"]
+    assert list(limited) == ["key_id", "areas", "rate", "quota", "expires_at"]
+    assert (limited["rate"], limited["quota"], limited["expires_at"]) == ("1000/s", "100000/day", None)
 
 
 def test_14_projects_come_in_pages_that_lose_and_repeat_nothing(documented: Served) -> None:
@@ -306,6 +318,63 @@ def test_16_a_key_without_options_has_no_limits(documented: Served) -> None:
 @pytest.mark.parametrize("path", ["/health/ready", "/metrics", "/overview", "/"])
 def test_18_what_is_for_operators_is_not_on_this_listener(documented: Served, path: str) -> None:
     assert documented.ask(path).status == 404
+
+
+def test_19_several_zip_codes_are_answered_as_if_each_were_asked_for_alone(documented: Served) -> None:
+    answer = documented.ask(f"{BATCH}?zip_code=36436&zip_code=99999&zip_code=501&zip_code=&zip_code=36436")
+    body = answer.json()
+    assert list(body) == ["total_results", "total_found", "results"]
+    assert (body["total_results"], body["total_found"]) == (5, 2)
+    told = [(one["zip_code"], one["status"], one["code"]) for one in body["results"]]
+    assert told == [
+        ("36436", 200, None),
+        ("99999", 404, "no_matching_records"),
+        ("501", 400, "invalid_parameter"),
+        ("", 400, "invalid_parameter"),
+        ("36436", 200, None),
+    ]
+    assert body["results"][0]["result"] == asked(documented, "zip_code=36436").json()["zip_codes"][0]
+    assert answer.header("etag")
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("", "missing_parameter"),
+        ("zip_code=36436,90028", "invalid_parameter"),
+        ("&".join(["zip_code=36436"] * 101), "invalid_parameter"),
+        ("zip_code=36436&state_code=AL", "unknown_parameter"),
+    ],
+    ids=["none", "a list", "101", "another parameter"],
+)
+def test_19_what_is_wrong_with_a_batch_as_a_whole_is_a_400(documented: Served, query: str, code: str) -> None:
+    assert problem(asked(documented, query, BATCH)) == (400, code)
+
+
+def test_19_a_batch_counts_as_many_requests_as_it_has_zip_codes(documented: Served, keys: dict[str, str]) -> None:
+    left = re.compile(r'"quota";r=([0-9]+)')
+    told = []
+    for query in ("zip_code=36436", "&".join(["zip_code=36436"] * 10)):
+        found = left.search(documented.ask(f"{BATCH}?{query}", key=keys["limited"]).header("ratelimit") or "")
+        assert found is not None
+        told.append(int(found[1]))
+    assert told[0] - told[1] == 10
+
+
+def test_20_a_region_has_every_zip_code_that_names_it_in_pages(documented: Served) -> None:
+    for path, query in (("by-state", "state_code=al"), ("by-county", "county_fips_code=01025")):
+        whole = asked(documented, query, f"{FORECAST}/{path}").json()
+        assert list(whole) == ["total_results", "total_matching", "next_cursor", "zip_codes"]
+        found, cursor = [], ""
+        while cursor is not None:
+            page = asked(
+                documented, f"{query}&limit=1{cursor and f'&cursor={quote(cursor)}'}", f"{FORECAST}/{path}"
+            ).json()
+            assert page["total_matching"] == whole["total_matching"]
+            found += page["zip_codes"]
+            cursor = page["next_cursor"]
+        assert found == whole["zip_codes"]
+        assert problem(asked(documented, f"{query}&page=2", f"{FORECAST}/{path}")) == (400, "unknown_parameter")
 
 
 def test_21_a_whole_release_is_a_file_that_can_be_read_in_parts(documented: Served, keys: dict[str, str]) -> None:
