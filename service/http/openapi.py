@@ -115,7 +115,7 @@ def describe_api(about: About = _UNTOLD, live: Mapping[str, LiveExample] = Mappi
             "title": "Population and housing forecasts",
             "version": "1",
             "description": "Read-only. Every request needs the header x-api-key. A test key (phf_test_...) gets fixed "
-            "test data from all of it, with X-Test-Answer: true. The forecast body never changes in "
+            "test data from all of it but releases, with X-Test-Answer: true. The forecast body never changes in "
             "v1; in all other bodies, ignore members that you do not know.",
             **_contact(about.contact),
         },
