@@ -12,6 +12,7 @@ from service.http.areas import AREAS
 from service.http.errors import CODES, Problem, title_of
 from service.http.index import Index
 from service.http.live_examples import LiveExample
+from service.http.openapi_headers import ALWAYS, HEADERS, KEPT, LIMITS, MATCHED, Document, error_headers, header_refs
 from service.http.paths import GUIDE_PATH, OPENAPI_PATH
 from service.http.query import LOCATION_PARAMETERS
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
@@ -19,7 +20,6 @@ from service.http.releases.description import Described, described
 from service.http.usage import PATH as USAGE_PATH
 from service.http.usage import Usage, usage_operation
 
-Document = dict[str, Any]
 _ENDPOINTS = [(area, endpoint) for area in AREAS for endpoint in area.endpoints]
 
 _REF = "#/components/schemas/{name}"
@@ -133,7 +133,7 @@ def describe_api(about: About = _UNTOLD, live: Mapping[str, LiveExample] = Mappi
         "components": {
             "schemas": schemas,
             "securitySchemes": {"apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key"}},
-            "headers": _HEADERS,
+            "headers": HEADERS,
         },
     }
 
@@ -156,10 +156,10 @@ def _of_area(area: str, endpoint: Endpoint, live: LiveExample | None) -> Documen
     parameters = (*(_LOCATION if operation.by_location else ()), *operation.parameters)
     codes = (*_COMMON, *_TERMS, *operation.query_errors, *operation.errors, "not_found")
     samples = (live.bodies,) if live is not None else (operation.examples, _MADE_UP)
-    by_name = (_MATCHED,) if operation.by_location else ()
+    by_name = (MATCHED,) if operation.by_location else ()
     answer = {
         "description": operation.matched,
-        "headers": _header_refs((*_KEPT, "Content-Encoding", *by_name)),
+        "headers": header_refs((*KEPT, "Content-Encoding", *by_name)),
         "content": _content(operation.body.__name__, *samples),
         **({"links": _next_page(operation.id, parameters)} if endpoint.has_pages else {}),
     }
@@ -171,7 +171,7 @@ def _of_area(area: str, endpoint: Endpoint, live: LiveExample | None) -> Documen
         "parameters": [*(_parameter(one, asked.get(one.name, one.example)) for one in parameters), *_TESTED],
         "responses": {
             "200": answer,
-            "304": _unchanged((*_KEPT, *by_name)),
+            "304": _unchanged((*KEPT, *by_name)),
             **_errors(codes, limited=True),
         },
     }
@@ -191,7 +191,7 @@ def _next_page(operation: str, parameters: Sequence[Parameter]) -> Document:
 
 def _usage() -> Document:
     operation = {"tags": ["service"], **usage_operation()}
-    operation["responses"]["200"]["headers"] = _header_refs(("Cache-Control", *_ALWAYS))
+    operation["responses"]["200"]["headers"] = header_refs(("Cache-Control", *ALWAYS))
     operation["responses"] |= _errors(
         (*_COMMON, "invalid_parameter", "duplicate_parameter", "unknown_parameter", "rate_limited")
     )
@@ -200,9 +200,9 @@ def _usage() -> Document:
 
 def _of_release(one: Described) -> Document:
     operation = {"tags": ["releases"], **one.operation}
-    names = (*one.headers, *_LIMITS, "X-Quota-Warning") if one.limited else one.headers
+    names = (*one.headers, *LIMITS, "X-Quota-Warning") if one.limited else one.headers
     for status, answer in operation["responses"].items():
-        answer["headers"] = _header_refs((*names, "Content-Range") if status == "206" else names)
+        answer["headers"] = header_refs((*names, "Content-Range") if status == "206" else names)
     terms = _TERMS if one.limited else ()
     operation["responses"] |= {
         "304": _unchanged(names),
@@ -213,7 +213,7 @@ def _of_release(one: Described) -> Document:
 
 
 def _plain(operation: str, summary: str, schema: str | None, example: Any) -> Document:
-    kept = ("ETag", "Cache-Control", "Vary", "X-Data-Release", *_ALWAYS)
+    kept = ("ETag", "Cache-Control", "Vary", "X-Data-Release", *ALWAYS)
     content = _content(schema, {"index": example}) if schema else {"application/json": {"schema": {"type": "object"}}}
     return {
         "operationId": operation,
@@ -223,7 +223,7 @@ def _plain(operation: str, summary: str, schema: str | None, example: Any) -> Do
         "responses": {
             "200": {
                 "description": summary,
-                "headers": _header_refs((*kept, "Content-Encoding")),
+                "headers": header_refs((*kept, "Content-Encoding")),
                 "content": content,
             },
             "304": _unchanged(kept),
@@ -233,7 +233,7 @@ def _plain(operation: str, summary: str, schema: str | None, example: Any) -> Do
 
 
 def _unchanged(headers: tuple[str, ...]) -> Document:
-    return {"description": "The bytes named by If-None-Match are current.", "headers": _header_refs(headers)}
+    return {"description": "The bytes named by If-None-Match are current.", "headers": header_refs(headers)}
 
 
 def _errors(codes: Sequence[str], *, limited: bool = False) -> Document:
@@ -245,12 +245,9 @@ def _errors(codes: Sequence[str], *, limited: bool = False) -> Document:
 
 
 def _error(status: int, codes: list[str], *, limited: bool) -> Document:
-    kept = ("Vary", "X-Data-Release") if "no_matching_records" in codes else ()
-    left = _LIMITS if status == _TOO_MANY or (limited and status in _PASSED) else ()
-    names = (*_ALWAYS, "Cache-Control", *kept, *left, *_ERROR_HEADERS.get(status, ()))
     return {
         "description": f"{title_of(status)}: {', '.join(codes)}",
-        "headers": _header_refs(names),
+        "headers": header_refs(error_headers(status, codes, limited=limited)),
         "content": _content("Problem", {code: examples.example_problem(code) for code in codes}),
     }
 
@@ -274,57 +271,3 @@ def _parameter(one: Parameter, example: Any) -> Document:
         "schema": one.schema,
         "example": example,
     }
-
-
-def _header_refs(names: tuple[str, ...]) -> Document:
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
-
-
-def _header(description: str, example: str) -> Document:
-    return {"description": description, "schema": {"type": "string"}, "example": example}
-
-
-_LIMITS = ("RateLimit", "RateLimit-Policy")
-_TOO_MANY = 429
-# Statuses of errors that come after the terms of a key have been looked at. They take a token, and say what is left.
-_PASSED = (400, 404, 500, 503)
-_ALWAYS = ("X-Request-Id", "X-Test-Answer")
-_KEPT = ("ETag", "Cache-Control", "Vary", "Cache-Status", "X-Data-Release", *_ALWAYS, *_LIMITS, "X-Quota-Warning")
-_MATCHED = "X-Matched-City"
-_ERROR_HEADERS: dict[int, tuple[str, ...]] = {
-    401: ("WWW-Authenticate",),
-    405: ("Allow",),
-    416: ("Content-Range", "Accept-Ranges"),
-    429: ("Retry-After",),
-    503: ("Retry-After",),
-}
-_HEADERS = {
-    "ETag": _header(
-        "Strong validator of the bytes; a release that did not change them keeps it.", '"9f86d081884c7d65"'
-    ),
-    "Cache-Control": _header("How long your own cache may keep the answer.", "private, max-age=60"),
-    "Vary": _header("What else the answer depends on.", "accept, accept-encoding, x-api-key"),
-    "Cache-Status": _header("Where the answer came from (RFC 9211).", "forecast; hit; detail=shared"),
-    "X-Data-Release": _header("The release that answered.", "20261105T120000Z-0123456789ab"),
-    "X-Request-Id": _header("Yours if you sent a usable one; name it when you ask us about a request.", "a1b2c3"),
-    "X-Test-Answer": _header("Sent to test keys alone: fixed test data, or an error on purpose.", "true"),
-    "RateLimit": _header(
-        "What is left, and the seconds that it has to do for (draft-ietf-httpapi-ratelimit-headers-11), where your key "
-        "has a limit.",
-        '"rate";r=99;t=1, "quota";r=4999577;t=864000',
-    ),
-    "RateLimit-Policy": _header(
-        "The limits of your key: requests in so many seconds.", '"rate";q=500;w=1, "quota";q=5000000;w=2592000'
-    ),
-    "X-Quota-Warning": _header("Your quota is nearly used up.", "4150000 of 5000000 used this month"),
-    "Accept-Ranges": _header("Parts of the file can be asked for.", "bytes"),
-    "Content-Range": _header("Which part of how many bytes this is.", "bytes 0-65535/3123300"),
-    "Content-Disposition": _header("A name for the file, with its release.", 'attachment; filename="forecast.parquet"'),
-    _MATCHED: _header(
-        "The city that a name other than its own stood for; several are separated by semicolons.", "New York, NY"
-    ),
-    "Content-Encoding": _header("gzip, where you accept it and it is worth it.", "gzip"),
-    "WWW-Authenticate": _header("The scheme that is missing.", "ApiKey"),
-    "Allow": _header("The methods that there are.", "GET, HEAD"),
-    "Retry-After": _header("Seconds to wait before the next try.", "1"),
-}

@@ -9,7 +9,7 @@ import msgspec
 
 from service.http.documentation.guide import TITLE
 from service.http.errors import CODES
-from service.http.openapi import Document
+from service.http.openapi_headers import Document
 
 _HEAD = '<link rel="stylesheet" href="/docs/swagger-ui.css">\n'
 _SCRIPTS = '<script src="/docs/swagger-ui-bundle.js"></script>\n<script src="/docs/reference.js"></script>\n'

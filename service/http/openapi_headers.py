@@ -1,0 +1,67 @@
+"""The headers of answers as the OpenAPI description has them, and which answers have which."""
+
+from typing import Any
+
+Document = dict[str, Any]
+
+
+def header_refs(names: tuple[str, ...]) -> Document:
+    """The headers of one answer, by reference to `HEADERS`."""
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def error_headers(status: int, codes: list[str], *, limited: bool) -> tuple[str, ...]:
+    """The names of an error's headers. `limited`: the terms of a key count."""
+    kept = ("Vary", "X-Data-Release") if "no_matching_records" in codes else ()
+    left = LIMITS if status == _TOO_MANY or (limited and status in _PASSED) else ()
+    return (*ALWAYS, "Cache-Control", *kept, *left, *_OF_ERRORS.get(status, ()))
+
+
+def _header(description: str, example: str) -> Document:
+    return {"description": description, "schema": {"type": "string"}, "example": example}
+
+
+LIMITS = ("RateLimit", "RateLimit-Policy")
+_TOO_MANY = 429
+# Statuses of errors that come after the terms of a key have been looked at. They take a token, and say what is left.
+_PASSED = (400, 404, 500, 503)
+ALWAYS = ("X-Request-Id", "X-Test-Answer")
+KEPT = ("ETag", "Cache-Control", "Vary", "Cache-Status", "X-Data-Release", *ALWAYS, *LIMITS, "X-Quota-Warning")
+MATCHED = "X-Matched-City"
+_OF_ERRORS: dict[int, tuple[str, ...]] = {
+    401: ("WWW-Authenticate",),
+    405: ("Allow",),
+    416: ("Content-Range", "Accept-Ranges"),
+    429: ("Retry-After",),
+    503: ("Retry-After",),
+}
+HEADERS = {
+    "ETag": _header(
+        "Strong validator of the bytes; a release that did not change them keeps it.", '"9f86d081884c7d65"'
+    ),
+    "Cache-Control": _header("How long your own cache may keep the answer.", "private, max-age=60"),
+    "Vary": _header("What else the answer depends on.", "accept, accept-encoding, x-api-key"),
+    "Cache-Status": _header("Where the answer came from (RFC 9211).", "forecast; hit; detail=shared"),
+    "X-Data-Release": _header("The release that answered.", "20261105T120000Z-0123456789ab"),
+    "X-Request-Id": _header("Yours if you sent a usable one; name it when you ask us about a request.", "a1b2c3"),
+    "X-Test-Answer": _header("Sent to test keys alone: fixed test data, or an error on purpose.", "true"),
+    "RateLimit": _header(
+        "What is left, and the seconds that it has to do for (draft-ietf-httpapi-ratelimit-headers-11), where your key "
+        "has a limit.",
+        '"rate";r=99;t=1, "quota";r=4999577;t=864000',
+    ),
+    "RateLimit-Policy": _header(
+        "The limits of your key: requests in so many seconds.", '"rate";q=500;w=1, "quota";q=5000000;w=2592000'
+    ),
+    "X-Quota-Warning": _header("Your quota is nearly used up.", "4150000 of 5000000 used this month"),
+    "Accept-Ranges": _header("Parts of the file can be asked for.", "bytes"),
+    "Content-Range": _header("Which part of how many bytes this is.", "bytes 0-65535/3123300"),
+    "Content-Disposition": _header("A name for the file, with its release.", 'attachment; filename="forecast.parquet"'),
+    MATCHED: _header(
+        "The city that a name other than its own stood for; several are separated by semicolons.", "New York, NY"
+    ),
+    "Content-Encoding": _header("gzip, where you accept it and it is worth it.", "gzip"),
+    "WWW-Authenticate": _header("The scheme that is missing.", "ApiKey"),
+    "Allow": _header("The methods that there are.", "GET, HEAD"),
+    "Retry-After": _header("Seconds to wait before the next try.", "1"),
+}
