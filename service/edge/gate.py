@@ -23,6 +23,7 @@ from service.base.telemetry import (
     Telemetry,
 )
 from service.base.tracing import STEP_OUTCOME, step
+from service.edge import hints
 from service.edge.admission.admission import Admission
 from service.edge.admission.verdicts import refusal_of_key
 from service.edge.hot.answers import HotAnswers
@@ -32,7 +33,7 @@ from service.http.errors import of_exception, problem
 from service.http.head import SCOPE_KEY, RequestHead, read_head, valid_host
 from service.http.reply import COUNTED, KEPT, OUTCOME, SOURCE, Counted, Header, Reply, Send, Source
 from service.http.sandbox.app import TEST_ANSWER, Sandbox
-from service.keys.verdict import Accepted
+from service.keys.verdict import Accepted, Rejected, Unknown
 from service.keys.verifier import KeyVerifier
 
 log = logging.getLogger("forecast.access")
@@ -117,11 +118,11 @@ class Gate:
             code, detail = fault
             return problem(code, head.request_id, detail)
         if path not in self._public:
-            refused = await self._key_refusal(head)
+            refused = await self._key_refusal(scope, head)
             if refused is not None:
                 return refused
             if not self._is_there(head, path, area):
-                return problem("not_found", head.request_id)
+                return problem("not_found", head.request_id, self._nearest(path))
         if scope["method"] not in _METHODS:
             return problem("method_not_allowed", head.request_id)
         if self._admission is not None and head.key is not None:
@@ -135,11 +136,16 @@ class Gate:
             return self._sandbox is not None and path in self._sandbox.paths
         return area != NO_AREA and self._offers(area)
 
-    async def _key_refusal(self, head: RequestHead) -> Reply | None:
+    def _nearest(self, path: str) -> str | None:
+        offered = (known for known, area in self._routes.items() if self._offers(area))
+        return hints.of_path(path, (*offered, *self._public[:1]), guide=bool(self._public))
+
+    async def _key_refusal(self, scope: Any, head: RequestHead) -> Reply | None:
         presented = head.api_keys[0].decode("latin-1").strip() if head.api_keys else ""
         if not presented:
             self.telemetry.count(KEY_CHECKS, "missing")
-            return problem("missing_api_key", head.request_id)
+            detail = hints.of_missing_key(scope["headers"], scope["query_string"])
+            return problem("missing_api_key", head.request_id, detail)
         with step("key") as checked:
             verdict = await self._verifier.check(presented)
             checked.set(STEP_OUTCOME, type(verdict).__name__.lower())
@@ -149,15 +155,15 @@ class Gate:
             return None
         code, outcome, head.key_id = refusal_of_key(verdict)
         self.telemetry.count(KEY_CHECKS, outcome)
-        return problem(code, head.request_id)
+        return problem(code, head.request_id, _advice(verdict, presented))
 
     def rejected(self, code: str) -> None:
         """Counts a request that the protocol refused before it could be routed."""
         self.telemetry.count(REJECTED, code)
 
-    def refusal(self, code: str, request_id: str, address: str | None) -> Reply:
+    def refusal(self, code: str, request_id: str, address: str | None, detail: str | None = None) -> Reply:
         """The answer to such a request, which is counted and logged. Its method and path may not have arrived."""
-        reply = problem(code, request_id)
+        reply = problem(code, request_id, detail)
         self.telemetry.count(REQUESTS, NO_AREA, str(reply.status), code)
         line = LoggedRequest(
             time=stamp(),
@@ -272,6 +278,14 @@ def _target(scope: Any) -> bytes:
     query: bytes = scope["query_string"]
     path: bytes = scope["raw_path"]
     return b"%s?%s" % (path, query) if query else path
+
+
+def _advice(verdict: Rejected | Unknown, presented: str) -> str | None:
+    if not isinstance(verdict, Rejected):
+        return None
+    if verdict.reason == "invalid":
+        return hints.of_invalid_key(presented)
+    return hints.of_ended_key(verdict.reason, verdict.since)
 
 
 def _normalised(path: str) -> str:

@@ -19,6 +19,8 @@ _ID_LENGTH = 12  # characters, as every length here
 _SECRET_BITS = 256
 _SECRET_LENGTH = 43  # 62 ** 43 > 2 ** 256
 _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
+# Of a whole key, with what joins its parts.
+LENGTH = len(LIVE_PREFIX) + _ID_LENGTH + _SECRET_LENGTH + _CHECKSUM_LENGTH + 3
 _FORM = re.compile(
     f"({LIVE_PREFIX}|{TEST_PREFIX})_([0-9A-Za-z]{{{_ID_LENGTH}}})_([0-9A-Za-z]{{{_SECRET_LENGTH}}})"
     f"_([0-9A-Za-z]{{{_CHECKSUM_LENGTH}}})"

@@ -1,5 +1,6 @@
 """What the key check says of a presented key."""
 
+from datetime import datetime
 from typing import Literal
 
 import msgspec
@@ -14,10 +15,12 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """The key is not good. Only who presents the right secret learns `expired` or `revoked`, with the `key_id`."""
+    """The key is not good. Only who presents the right secret learns `expired` or `revoked`, with `key_id` and
+    `since`."""
 
     reason: Literal["invalid", "expired", "revoked"]
     key_id: str | None = None
+    since: datetime | None = None  # when it stopped working
 
 
 class Unknown(msgspec.Struct, frozen=True):

@@ -282,4 +282,6 @@ class KeyVerifier:
 
 def _judge(key: ApiKey) -> KeyVerdict:
     status = key.status(datetime.now(UTC)) if key.expires_at is not None or key.revoked_at is not None else "active"
-    return Accepted(key) if status == "active" else Rejected(status, key.key_id)
+    if status == "active":
+        return Accepted(key)
+    return Rejected(status, key.key_id, key.revoked_at if status == "revoked" else key.expires_at)

@@ -102,8 +102,14 @@ class OperatorsApp:
         """The connection refused a request. Logged at debug, so that strangers cannot fill the log."""
         log.debug("refused: %s", code)
 
-    def refusal(self, code: str, request_id: str, address: str | None) -> Reply:  # noqa: ARG002 - never logged
-        return refusal_reply(code, request_id)
+    def refusal(
+        self,
+        code: str,
+        request_id: str,
+        address: str | None,  # noqa: ARG002 - never logged
+        detail: str | None = None,
+    ) -> Reply:
+        return refusal_reply(code, request_id, detail)
 
     async def _answer(self, scope: Any, receive: Any) -> Answer:
         endpoint, part = self._found(scope["path"])

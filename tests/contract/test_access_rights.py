@@ -144,7 +144,9 @@ async def test_a_worker_verifies_keys_and_is_told_of_changes(
         await keys.revoke(key.key_id)
         await eventually(lambda: told == [f"k:{{{key.key_id}}}"])
         verifier.invalidate(told[0])
-        assert await verifier.check(presented) == Rejected("revoked", key.key_id)
+        verdict = await verifier.check(presented)
+        assert isinstance(verdict, Rejected)
+        assert (verdict.reason, verdict.key_id) == ("revoked", key.key_id)
     finally:
         await listener.stop()
 

@@ -27,7 +27,7 @@ class Scene:
         match await self.verifier.check(presented or self.presented):
             case Accepted():
                 return "accepted"
-            case Rejected(reason, _):
+            case Rejected(reason, _, _):
                 return reason
             case Unknown():
                 return "unknown"

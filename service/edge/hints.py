@@ -1,0 +1,99 @@
+"""What was probably meant by a request that ends at the edge: where its key is, and which path it was to be.
+
+Only texts are looked at, and each is cut to a length first, so that a hint costs the same for any request.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal
+from urllib.parse import parse_qsl
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from service.base.masking import masked
+from service.http.corrections import is_key_name
+from service.http.errors import CODES
+from service.keys import form
+
+ENCODE_SPACES = "The address has a space in it. Percent-encode it: %20, or + in the query."
+
+_MOST_CHARACTERS = 200
+_MOST_QUERY = 2_000
+_MOST_TYPOS = 3
+_SHORTEST_PART = 5  # characters that one path has of another, or it is chance
+_IN_HEADER = "Send it in the header x-api-key."
+_SCHEME = re.compile(r"(bearer|basic|token|api-?key|key)[\s:=]+", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"\$\w+|\$?\{+.*\}+|<.*>|%\w+%|your[_ -]?(api[_ -]?)?key([_ -]here)?", re.IGNORECASE)
+_QUOTES = "\"'`“”‘’"
+# Versions and prefixes that people put before a path.
+_PREFIX = re.compile(r"^(api|rest|v[0-9]+)+")
+
+
+def of_missing_key(headers: Iterable[tuple[bytes, bytes]], query: bytes) -> str | None:
+    """Where the key of a request without one is; None if it is nowhere. `headers` are lower-case."""
+    for name, value in headers:
+        if name == b"x-api-key":
+            return "The header x-api-key is empty: a variable of your program is probably not set."
+        if name == b"authorization":
+            return f"A key in Authorization does not count. {_IN_HEADER}"
+        text = name.decode("latin-1")[:_MOST_CHARACTERS]
+        if value and (is_key_name(text) or masked(_text(value)) != _text(value)):
+            return f"A key in {text} does not count. {_IN_HEADER}"
+    pairs = parse_qsl(query[:_MOST_QUERY].decode("latin-1"), keep_blank_values=True)
+    if any(is_key_name(name) or masked(value) != value for name, value in pairs):
+        return f"A key in the address does not count, and logs keep it. {_IN_HEADER} Ask for a new key."
+    return None
+
+
+def of_invalid_key(presented: str) -> str | None:
+    """What is wrong with the form of a key; None if nothing is. The detail has no part of it."""
+    text = presented[:_MOST_CHARACTERS].strip()
+    bare = _SCHEME.sub("", text.strip(_QUOTES), count=1).strip(_QUOTES + "<>[]{}(),; ")
+    if form.parse(presented) is not None:
+        return None
+    if form.parse(bare) is not None:
+        return "Something stands around the API key. Send the key alone, without quotes or Bearer."
+    if _PLACEHOLDER.fullmatch(text.strip(_QUOTES)):
+        return "The header x-api-key holds a placeholder that your program did not replace by the key."
+    if form.is_key_id(bare):
+        return "This is the id of an API key. The key begins with phf_, and was shown once, when it was issued."
+    if not bare.startswith("phf_"):
+        return "The API key is not one of ours: they begin with phf_live_ or phf_test_."
+    if len(bare) != form.LENGTH:
+        return f"The API key has {len(bare)} characters instead of {form.LENGTH}. Copy it whole, and nothing else."
+    return "The API key is mistyped: its checksum is wrong. Copy it again."
+
+
+def of_ended_key(reason: Literal["expired", "revoked"], since: datetime | None) -> str | None:
+    """What to do about such a key, and when it became one."""
+    if since is None:
+        return None
+    became = "expired" if reason == "expired" else "was revoked"
+    return f"The API key {became} on {since:%Y-%m-%d} at {since:%H:%M} UTC. Ask for a new one."
+
+
+def of_path(path: str, known: Iterable[str], *, guide: bool) -> str | None:
+    """The one of the `known` paths that `path` nearly is; where the guide is, if there is one; None without either."""
+    by_folded = {text: one for one in known if (text := _folded(one))}
+    folded = _folded(path)
+    typos = min(_MOST_TYPOS, len(folded) // 3)
+    found = process.extractOne(folded, list(by_folded), scorer=OSA.distance, score_cutoff=typos)
+    near = by_folded[found[0]] if found is not None else None
+    if near is None and len(folded) >= _SHORTEST_PART:
+        within = (one for text, one in sorted(by_folded.items()) if folded in text or text in folded)
+        near = next(within, None)
+    advice = f"There is nothing at this path. Did you mean {near}?" if near else CODES["not_found"][1]
+    if near is None and not guide:
+        return None
+    return f"{advice} The guide is at /docs/." if guide else advice
+
+
+def _folded(path: str) -> str:
+    letters = "".join(character for character in path[:_MOST_CHARACTERS].casefold() if character.isalnum())
+    return _PREFIX.sub("", letters)
+
+
+def _text(value: bytes) -> str:
+    return value[:_MOST_CHARACTERS].decode("latin-1")

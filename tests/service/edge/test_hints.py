@@ -1,0 +1,151 @@
+"""What the edge says of keys in wrong places and forms, of paths that are nearly right, and of spaces in addresses."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from config.settings import Settings
+from service.base.terms import Terms
+from service.edge import hints
+from service.keys import form
+from service.keys.store import KeyStore
+from tests.support.problems import problem
+from tests.support.served import FORECAST, Served, with_keys
+
+KEY, PARTS = form.generate()
+GOOD = f"{FORECAST}?zip_code=36436"
+
+
+# Keys are random, and names of tests must not be: they are those of what is said.
+ELSEWHERE = [
+    ([(b"authorization", b"Bearer abc")], b"", "Authorization"),
+    ([(b"api-key", b"abc")], b"", "api-key"),
+    ([(b"x-apikey", b"abc")], b"", "x-apikey"),
+    ([(b"x-token", KEY.encode())], b"", "x-token"),
+    ([(b"x-api-key", b"")], b"", "empty"),
+    ([], b"zip_code=36436&api_key=abc", "ask for a new key"),
+    ([], f"k={KEY}".encode(), "ask for a new key"),
+]
+
+
+@pytest.mark.parametrize(("headers", "query", "said"), ELSEWHERE, ids=[said for *_, said in ELSEWHERE])
+def test_a_key_that_is_somewhere_else_is_found(headers: list[tuple[bytes, bytes]], query: bytes, said: str) -> None:
+    detail = hints.of_missing_key([(b"accept", b"*/*"), *headers], query)
+    assert detail is not None
+    assert said.lower() in detail.lower()
+    assert KEY not in detail
+
+
+def test_a_request_without_any_key_gets_no_hint() -> None:
+    assert hints.of_missing_key([(b"accept", b"*/*"), (b"user-agent", b"curl")], b"zip_code=36436") is None
+
+
+WRONG = [
+    (f"Bearer {KEY}", "without quotes or Bearer"),
+    (f'"{KEY}"', "without quotes or Bearer"),
+    (f"x-api-key: {KEY}"[2:], "without quotes or Bearer"),
+    ("$KEY", "placeholder"),
+    ("${API_KEY}", "placeholder"),
+    ("<your key>", "placeholder"),
+    ("YOUR_API_KEY", "placeholder"),
+    (PARTS.key_id, "the id of an API key"),
+    ("sk_live_123", "phf_live_"),
+    (KEY[:-4], f"{form.LENGTH - 4} characters instead of {form.LENGTH}"),
+    (f"{KEY[:-1]}{'0' if KEY[-1] != '0' else '1'}", "mistyped"),
+]
+
+
+@pytest.mark.parametrize(("presented", "said"), WRONG, ids=[said for _, said in WRONG])
+def test_what_is_wrong_with_the_form_of_a_key_is_said_without_the_key(presented: str, said: str) -> None:
+    detail = hints.of_invalid_key(presented)
+    assert detail is not None
+    assert said in detail
+    assert PARTS.secret not in detail
+
+
+def test_of_a_key_in_good_form_nothing_more_is_said() -> None:
+    """Whether its id is known is for nobody to learn."""
+    assert hints.of_invalid_key(KEY) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/v1/population-housing-forecasts", FORECAST),
+        ("/v1/population_housing_forecast", FORECAST),
+        ("/population-housing-forecast", FORECAST),
+        ("/api/v1/population-housing-forecast", FORECAST),
+        ("/v2/population-housing-forecast", FORECAST),
+        ("/v1/Population-Housing-Forecast", FORECAST),
+        ("/v1/populaton-housing-forcast", FORECAST),
+        ("/v1/development_project", "/v1/development-projects"),
+        ("/v1/projects", "/v1/development-projects"),
+        ("/usage", "/v1/usage"),
+    ],
+)
+def test_a_path_that_is_nearly_one_is_named(path: str, meant: str) -> None:
+    known = ("/v1", FORECAST, f"{FORECAST}/batch", "/v1/development-projects", "/v1/usage", "/v1/releases")
+    assert f"Did you mean {meant}?" in (hints.of_path(path, known, guide=False) or "")
+
+
+def test_of_any_other_path_the_guide_is_named_where_there_is_one() -> None:
+    assert hints.of_path("/wp-admin.php", ("/v1", FORECAST), guide=False) is None
+    assert "/docs/" in (hints.of_path("/wp-admin.php", ("/v1", FORECAST), guide=True) or "")
+
+
+# --- over the wire -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ended(worker: Served, settings: Settings) -> dict[str, str]:
+    """A revoked key."""
+
+    async def make(store: KeyStore) -> dict[str, str]:
+        key, record = await store.issue("acme", "", None, Terms())
+        await store.revoke(record.key_id)
+        return {"revoked": key}
+
+    async def run() -> dict[str, str]:
+        return await with_keys(settings.keys_url, settings.data_path, make)
+
+    return worker.run(run)
+
+
+def test_a_revoked_key_is_told_since_when(worker: Served, ended: dict[str, str]) -> None:
+    answer = worker.ask(GOOD, key=ended["revoked"])
+    assert problem(answer) == (401, "revoked_api_key")
+    assert f"was revoked on {datetime.now(UTC):%Y-%m}" in answer.json()["detail"]
+
+
+def test_an_expired_key_is_told_since_when() -> None:
+    since = datetime(2026, 11, 1, 12, 30, tzinfo=UTC)
+    assert hints.of_ended_key("expired", since) == (
+        "The API key expired on 2026-11-01 at 12:30 UTC. Ask for a new one."
+    )
+
+
+def test_keys_and_paths_are_corrected_over_the_wire(worker: Served, documented: Served) -> None:
+    assert "Authorization" in worker.ask(GOOD, key=None, authorization="Bearer x").json()["detail"]
+    assert "placeholder" in worker.ask(GOOD, key="$KEY").json()["detail"]
+    assert FORECAST in worker.ask("/v1/population-housing-forecasts?zip_code=36436").json()["detail"]
+    assert "/docs/" in documented.ask("/nowhere").json()["detail"]
+    assert "/docs/" not in worker.ask("/nowhere").json()["detail"]
+
+
+def test_what_the_release_lacks_is_no_correction(worker: Served) -> None:
+    """Development projects, here."""
+    assert "development-projects" not in worker.ask("/v1/development-project").json()["detail"]
+
+
+def test_a_space_in_the_address_is_told(worker: Served) -> None:
+    """The parser stops there."""
+    with worker.wire() as wire:
+        answer = wire.send(worker.head(f"{FORECAST}?city_name=San Francisco&state_code=CA")).answer()
+    assert problem(answer) == (400, "bad_request")
+    assert "%20" in answer.json()["detail"]
+
+
+def test_other_faults_of_a_request_are_not_taken_for_a_space(worker: Served) -> None:
+    for head in (b"GET / HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n", b"nonsense\r\n\r\n"):
+        with worker.wire() as wire:
+            assert "%20" not in wire.send(head).answer().json()["detail"]
