@@ -207,5 +207,5 @@ class ReleaseFollower:
                 keys[area.name] = area.keys_in(folder)
             except msgspec.DecodeError as error:
                 raise WarehouseError(f"{folder / area.key_set} cannot be read: {error}") from None
-        lookups = {area.name: area.lookup_in(folder) for area in areas}
+        lookups = {name: lookup for area in areas for name, lookup in area.lookups_in(folder).items()}
         return OpenRelease(manifest, keys, self._open_engine(folder, lookups))

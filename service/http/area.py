@@ -54,7 +54,8 @@ class AreaDescription(msgspec.Struct, frozen=True):
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A query parameter that an endpoint has beside those of the location; `schema` is JSON Schema."""
+    """A query parameter that an endpoint has beside those of the location; `schema` is JSON Schema. `example` is
+    None where trying it out is to begin without it."""
 
     name: str
     description: str

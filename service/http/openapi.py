@@ -269,5 +269,5 @@ def _parameter(one: Parameter, example: Any) -> Document:
         "required": one.required,
         "description": one.description,
         "schema": one.schema,
-        "example": example,
+        **({"example": example} if example is not None else {}),
     }

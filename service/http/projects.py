@@ -4,6 +4,7 @@ from typing import Any
 
 from service.http.area import QUERY_ERRORS, Endpoint, Operation, PartnerArea, Resolved
 from service.http.pages import page_of, page_parameters
+from service.http.project_filters import FILTERS, filter_parameters, read_filters
 from service.http.query import (
     LOCATION_PARAMETERS,
     PageQuery,
@@ -18,23 +19,27 @@ from warehouse.places.keyset import KeySet, Match, NoMatch
 
 PATH = "/v1/development-projects"
 NAME = projects.PROJECTS_AREA.name
-_PARAMETERS = (*LOCATION_PARAMETERS, "limit", "cursor")
+_PARAMETERS = (*LOCATION_PARAMETERS, *FILTERS, "limit", "cursor")
 
 
 def resolve(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | NoMatch:
     """What a partner's query string asks for. Raises ApiError (400)."""
     values = read_strictly(query_string, _PARAMETERS)
+    filters = read_filters(values)
     wanted = PageQuery(read_limit(values.get("limit")), values.get("cursor"))
     query = read_location(values, (), keys.states_with)
     match = keys.resolve(query.zip_code, query.city_name, query.state_code)
     if not isinstance(match, Match):
         return match
-    page = page_of(projects.cursor_scope(match.query), wanted, cursors)
+    asked = filters.of(match.query)
+    page = page_of(projects.cursor_scope(asked), wanted, cursors)
 
     async def look_up(engine: Engine) -> bytes:
-        return await projects.look_up_projects(engine, keys, match, page, cursors)
+        if asked == match.query:
+            return await projects.look_up_projects(engine, keys, match, page, cursors)
+        return await projects.look_up_filtered_projects(engine, match, filters, page, cursors)
 
-    return Resolved(cursors.name(match.query, page), match.keys, look_up, cities=match.cities)
+    return Resolved(cursors.name(asked, page), match.keys, look_up, cities=match.cities)
 
 
 EXAMPLE: dict[str, Any] = {
@@ -76,13 +81,14 @@ PROJECTS = Endpoint(
         id="getDevelopmentProjects",
         description="A city is what the projects' sources call it, else the postal city of their ZIP codes. Ask for "
         "more with next_cursor, unchanged, beside the same query, until it is null; limit may differ from page to "
-        "page. Pages stay right when new data goes live in between.",
+        "page. Pages stay right when new data goes live in between. A project has to pass every filter; "
+        "if none of the place does, the page is empty.",
         body=projects.ProjectsBody,
         matched="A page of matches, ascending by project_id; total_matching counts all pages.",
         examples={"page": EXAMPLE},
         asked=("94103", "San Francisco", "CA"),
         query_errors=(*QUERY_ERRORS, "unknown_parameter"),
-        parameters=page_parameters("projects", EXAMPLE["next_cursor"]),
+        parameters=(*filter_parameters(), *page_parameters("projects", EXAMPLE["next_cursor"])),
         errors=("invalid_cursor",),
     ),
     resolve=resolve,

@@ -5,6 +5,7 @@ Frameworks take the last of two values and replace bytes that are not UTF-8; con
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import date
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -17,6 +18,7 @@ LOCATION_PARAMETERS = ("zip_code", "city_name", "state_code")
 _MOST_CHARACTERS = 100
 _ZIP = re.compile(r"([0-9]{5})(?:-[0-9]{4})?")
 _STATE = re.compile(r"[A-Za-z]{2}")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -128,6 +130,16 @@ def read_limit(text: str | None) -> int:
         f"Without it, a page has {paging.DEFAULT_PAGE_SIZE}.",
         "limit",
     )
+
+
+def read_day(name: str, text: str) -> date:
+    """A day of the parameter `name`. Raises ApiError (400)."""
+    try:
+        if not _DAY.fullmatch(text):
+            raise ValueError
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ApiError("invalid_parameter", f"{name} is not a day. Give one like 2026-11-01.", name) from None
 
 
 def read_zip(text: str) -> str:

@@ -1,6 +1,5 @@
 """GET /v1/usage: what the key that asks was used for, by UTC day and area, and what is left of its quota."""
 
-import re
 import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -15,7 +14,7 @@ from msgspec import Meta
 from service.base.terms import Quota
 from service.http.errors import NO_STORE, ApiError
 from service.http.head import head_of
-from service.http.query import read_strictly
+from service.http.query import read_day, read_strictly
 from service.http.recent_usage import RecentUsage
 from service.http.reply import JSON, Reply
 from service.keys.record import ApiKey
@@ -28,7 +27,6 @@ PATH = "/v1/usage"
 # As many as a leap year has: one request reads at most 13 records.
 MOST_DAYS = 366
 
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _EXAMPLE = {
     "key_id": "0B1zQmX4ktLw",
     "partner": "acme",
@@ -135,8 +133,8 @@ def caller(scope: Any) -> ApiKey:
 def parse_period(query: bytes, today: date) -> Period:
     """`from` and `to`; by default until today, from the first of that month. Raises ApiError (400)."""
     values = read_strictly(query, ("from", "to"))
-    last = _date("to", values["to"]) if "to" in values else today
-    first = _date("from", values["from"]) if "from" in values else last.replace(day=1)
+    last = read_day("to", values["to"]) if "to" in values else today
+    first = read_day("from", values["from"]) if "from" in values else last.replace(day=1)
     if first > last:
         detail = f"from is after {'to' if 'to' in values else f'today, {today} in UTC'}. Give an earlier day."
         raise ApiError("invalid_parameter", detail, "from")
@@ -186,15 +184,6 @@ async def _remaining(store: UsageStore, key_id: str, quota: Quota | None, today:
 def _day(row: UsageRow) -> UsageDay:
     answered = row.answered + row.answered_empty
     return UsageDay(row.date, row.area, answered, row.not_modified, row.not_found, row.rejected + row.limited)
-
-
-def _date(name: str, text: str) -> date:
-    try:
-        if not _DATE.fullmatch(text):
-            raise ValueError
-        return date.fromisoformat(text)
-    except ValueError:
-        raise ApiError("invalid_parameter", f"{name} is not a day. Give one like 2026-11-01.", name) from None
 
 
 def _parameter(name: str, description: str, example: str) -> dict[str, Any]:

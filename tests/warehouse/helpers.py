@@ -86,7 +86,7 @@ def open_engine(folder: Path, lookups: Mapping[str, LookupStatement]) -> Engine:
 def engine_of(catalog: Catalog, *areas: DataArea) -> Engine:
     """On the current release."""
     folder = catalog.folder(catalog.current().id)
-    return open_engine(folder, {area.name: area.lookup_in(folder) for area in areas})
+    return open_engine(folder, {name: lookup for area in areas for name, lookup in area.lookups_in(folder).items()})
 
 
 def figures(entry: Any) -> list[tuple[int, int]]:

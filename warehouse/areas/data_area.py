@@ -25,6 +25,13 @@ Flatten = Callable[[duckdb.DuckDBPyConnection, Path], None]
 AnswersToWarm = Callable[[Path, Cursors], Iterator[tuple[str, bytes]]]
 
 
+class FurtherLookup(msgspec.Struct, frozen=True):
+    """A further SQL statement that answers from an area's `entries`; `probe` are parameters that find nothing."""
+
+    name: str
+    probe: tuple[Any, ...]
+
+
 class DataArea(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of data with its own endpoint. Declared in the area's module, constant."""
 
@@ -32,6 +39,7 @@ class DataArea(msgspec.Struct, frozen=True, kw_only=True):
     tables: tuple[str, ...]  # a release that lacks one of them lacks the area
     lookup: str  # name of the SQL statement that answers from `entries`
     probe: tuple[Any, ...]  # parameters with which it finds nothing
+    further_lookups: tuple[FurtherLookup, ...] = ()
     by_key: bool = False  # the statement takes `{keys}`, and finds keys and entries
     build: BuildArea  # writes `entries`, and returns the key set
     record: str  # what identifies a record: a column of `entries`, and of the flat rows
@@ -52,6 +60,14 @@ class DataArea(msgspec.Struct, frozen=True, kw_only=True):
     def files(self) -> tuple[str, str]:
         """Names of all files of the area in a release."""
         return self.entries, self.key_set
+
+    def lookups_in(self, folder: Path) -> dict[str, LookupStatement]:
+        """All look-ups for the release in `folder`: `lookup_in` by the area's name, the others by their own."""
+        file = sql.rows_of(folder / self.entries)
+        further = {
+            one.name: LookupStatement(sql.statement(one.name, file=file), one.probe) for one in self.further_lookups
+        }
+        return {self.name: self.lookup_in(folder), **further}
 
     def lookup_in(self, folder: Path) -> LookupStatement:
         """The look-up for the release in `folder`."""

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from warehouse import sql
 from warehouse.areas import aliases, entry_file
-from warehouse.areas.data_area import DataArea
+from warehouse.areas.data_area import DataArea, FurtherLookup
 from warehouse.areas.fields import (
     City,
     FipsCode,
@@ -38,6 +38,9 @@ from warehouse.places.keyset_builder import KeySetBuilder
 from warehouse.schema.vocabulary import PROJECT_STATUSES, UNKNOWN, ProjectStatus
 
 _MIN_ROWS_PER_GROUP = 512
+
+# Name of the SQL statement, and of the look-up.
+FILTERED = "filtered_page_of_projects"
 
 EncodedProject = tuple[str, bytes]  # id, encoded entry
 
@@ -108,6 +111,34 @@ async def look_up_projects(engine: Engine, keys: KeySet, match: Match, page: Pag
     rows = await engine.rows(PROJECTS_AREA.name, list(match.keys), page.after, page.limit + 1)
     found = [(project_id, entry) for project_id, entry in rows]
     return projects_body(match.query, found, page, keys.records(match.keys), cursors)
+
+
+class ProjectFilters(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Which projects of a place are wanted: those that pass every filter that is set. Days are ISO 8601, included."""
+
+    status: str | None = None
+    project_type: str | None = None  # in lower case
+    status_date_from: str | None = None
+    status_date_to: str | None = None
+    start_date_from: str | None = None
+    start_date_to: str | None = None
+    completion_date_from: str | None = None
+    completion_date_to: str | None = None
+
+    def of(self, query: str) -> str:
+        """The canonical query, including the filters; without any, `query` itself."""
+        told = msgspec.json.encode(self).decode()
+        return query if told == "{}" else f"{query}{told}"
+
+
+async def look_up_filtered_projects(
+    engine: Engine, match: Match, filters: ProjectFilters, page: Page, cursors: Cursors
+) -> bytes:
+    """The same of the projects that pass `filters`; an empty page if none does."""
+    wanted = (list(match.keys), *msgspec.structs.astuple(filters), page.after, page.limit + 1)
+    rows = await engine.rows(FILTERED, *wanted)
+    found = [(project_id, entry) for project_id, entry, _ in rows if project_id is not None]
+    return projects_body(filters.of(match.query), found, page, rows[0][2], cursors)
 
 
 def projects_answers_to_warm(folder: Path, cursors: Cursors) -> Iterator[tuple[str, bytes]]:
@@ -232,6 +263,7 @@ PROJECTS_AREA = DataArea(
     tables=("locations", "development_projects"),
     lookup="page_of_projects",
     probe=(["00000"], "", 1),
+    further_lookups=(FurtherLookup(FILTERED, (["00000"], *msgspec.structs.astuple(ProjectFilters()), "", 1)),),
     build=build_projects,
     record="project_id",
     flatten=flatten_projects,

@@ -8,6 +8,28 @@ SELECT zip_code, entry FROM {file} WHERE zip_code IN ({keys})
 SELECT project_id, entry FROM {file}
 WHERE place IN (SELECT unnest(?::VARCHAR[])) AND project_id > ? ORDER BY project_id LIMIT ?
 
+-- name: filtered_page_of_projects
+-- The same of the projects that pass every filter that is not NULL, each with the number of all that pass; one row of
+-- NULLs with the number if none is on the page. A project without a date passes no filter of it. Types are compared in
+-- lower case; dates as text, which has their order.
+WITH matching AS MATERIALIZED (
+    SELECT project_id, entry FROM (
+        SELECT project_id, entry, decode(entry)::JSON AS project FROM {file}
+        WHERE place IN (SELECT unnest($1::VARCHAR[]))
+    )
+    WHERE ($2::VARCHAR IS NULL OR project->>'status' = $2)
+        AND ($3::VARCHAR IS NULL OR lower(project->>'project_type') = $3)
+        AND ($4::VARCHAR IS NULL OR project->>'status_date' >= $4)
+        AND ($5::VARCHAR IS NULL OR project->>'status_date' <= $5)
+        AND ($6::VARCHAR IS NULL OR project->>'start_date' >= $6)
+        AND ($7::VARCHAR IS NULL OR project->>'start_date' <= $7)
+        AND ($8::VARCHAR IS NULL OR project->>'completion_date' >= $8)
+        AND ($9::VARCHAR IS NULL OR project->>'completion_date' <= $9)
+)
+SELECT project_id, entry, matching_number FROM (SELECT count(*) AS matching_number FROM matching)
+LEFT JOIN (SELECT * FROM matching WHERE project_id > $10 ORDER BY project_id LIMIT $11) ON true
+ORDER BY project_id
+
 -- name: lock_down
 -- A look-up connection may only read the files of one release, and cannot change these settings. The folder is listed
 -- twice, plain and with glob characters escaped, because DuckDB compares paths as they are written.

@@ -13,7 +13,7 @@ from typing import Any, cast
 import msgspec
 
 from warehouse.areas.forecast import FORECAST_AREA, ForecastEntry, Housing, Location, PopulationYear
-from warehouse.areas.projects import PROJECTS_AREA, Project, ProjectLocation
+from warehouse.areas.projects import FILTERED, PROJECTS_AREA, Project, ProjectFilters, ProjectLocation
 from warehouse.following import OpenRelease, ReleaseFollower
 from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet
@@ -52,9 +52,31 @@ class _Records:
     async def entries(self, _lookup: str, keys: Sequence[str]) -> list[bytes]:
         return [self._entries[key] for key in keys]
 
-    async def rows(self, _lookup: str, places: Sequence[str], after: str, most: int) -> list[tuple[str, bytes]]:
-        found = {name: entry for place in places for name, entry in self._projects[place].items() if name > after}
-        return sorted(found.items())[:most]
+    async def rows(self, lookup: str, places: Sequence[str], *wanted: Any) -> list[tuple[Any, ...]]:
+        *filters, after, most = wanted
+        found = sorted({name: entry for place in places for name, entry in self._projects[place].items()}.items())
+        page: list[tuple[Any, ...]]
+        if lookup != FILTERED:
+            page = [row for row in found if row[0] > after]
+            return page[:most]
+        passing = [row for row in found if _passes(row[1], ProjectFilters(*filters))]
+        page = [(*row, len(passing)) for row in passing if row[0] > after]
+        return page[:most] or [(None, None, len(passing))]
+
+
+def _passes(entry: bytes, filters: ProjectFilters) -> bool:
+    """As the warehouse's statement decides."""
+    project = msgspec.json.decode(entry)
+    if filters.status not in (None, project["status"]):
+        return False
+    if filters.project_type is not None and (project["project_type"] or "").lower() != filters.project_type:
+        return False
+    for name in ("status_date", "start_date", "completion_date"):
+        first, last = getattr(filters, f"{name}_from"), getattr(filters, f"{name}_to")
+        day = project[name]
+        if (first or last) and (day is None or not (first or day) <= day <= (last or day)):
+            return False
+    return True
 
 
 def sandbox_follower() -> ReleaseFollower:

@@ -21,7 +21,8 @@ from warehouse.releases.catalog import Catalog
 SAINT_LOUIS = [
     project(f"STL-{number:03}", zip_code=None, city_name="Saint Louis", state_code="MO") for number in range(25)
 ]
-PROJECTS: Rows = [project("A-1"), project("A-2", status="BP Filed"), *SAINT_LOUIS]
+OTHER = project("A-2", status="BP Filed", status_date=None, project_type="Mixed Use")
+PROJECTS: Rows = [project("A-1"), OTHER, *SAINT_LOUIS]
 
 
 def published(data: Path, drop: Path, options: PublishOptions = PublishOptions()) -> str:  # noqa: B008 - frozen
@@ -205,6 +206,87 @@ def test_what_has_no_project_is_a_404_that_says_so(projects: Served) -> None:
     assert answer.header("cache-control") == "private, max-age=60"
     elsewhere = ask(projects, city_name="Holtsville", state_code="NY")[1]["detail"]
     assert str(elsewhere).startswith("There are no development projects in Holtsville, NY.")
+
+
+DICKINSON = {"zip_code": "36436"}
+MISSOURI = {"city_name": "Saint Louis", "state_code": "MO"}
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"status": "completed"}, ["A-1"]),
+        ({"status": "Proposed"}, ["A-2"]),
+        ({"project_type": "mixed use"}, ["A-2"]),
+        ({"project_type": "MIXED USE", "status": "completed"}, []),
+        ({"status_date_from": "2025-03-04"}, ["A-1"]),
+        ({"status_date_from": "2025-03-05"}, []),
+        ({"status_date_to": "2025-03-04"}, ["A-1"]),
+        ({"status_date_to": "2025-03-03"}, []),
+        ({"start_date_from": "2024-01-02", "start_date_to": "2024-01-02"}, ["A-1", "A-2"]),
+        ({"completion_date_from": "2025-01-01", "status": "proposed"}, ["A-2"]),
+        ({"completion_date_to": "2025-03-03"}, []),
+        ({"status": "", "project_type": " "}, ["A-1", "A-2"]),
+    ],
+    ids=str,
+)
+def test_filters_leave_those_that_pass_all_of_them(projects: Served, filters: dict[str, str], found: list[str]) -> None:
+    """Days are included; a project without a date passes no filter of it. An empty page is no error."""
+    status, body = ask(projects, **DICKINSON, **filters)
+    assert (status, ids(body), body["total_matching"]) == (200, found, len(found))
+    assert body["next_cursor"] is None
+
+
+def test_the_pages_of_a_filtered_answer_have_each_match_once(projects: Served) -> None:
+    filters = {"status": "completed", "project_type": "housing"}
+    found: list[str] = []
+    more: dict[str, str] = {}
+    while True:
+        status, body = ask(projects, **MISSOURI, **filters, limit=10, **more)
+        assert (status, body["total_matching"]) == (200, 25)
+        found += ids(body)
+        if body["next_cursor"] is None:
+            break
+        more = {"cursor": str(body["next_cursor"])}
+    assert found == [row["project_id"] for row in SAINT_LOUIS]
+
+
+def test_a_cursor_is_bound_to_its_filters(projects: Served) -> None:
+    """In any order and letter case they are the same."""
+    _, body = ask(projects, **MISSOURI, status="completed", project_type="Housing", limit=5)
+    cursor = str(body["next_cursor"])
+    assert ask(projects, project_type="HOUSING", status="Completed", **MISSOURI, cursor=cursor)[0] == 200
+    for others in ({"status": "completed"}, {}, {"status": "completed", "project_type": "office"}):
+        status, problem = ask(projects, **MISSOURI, **others, cursor=cursor)
+        assert (status, problem["code"]) == (400, "invalid_cursor")
+
+
+def test_a_filtered_answer_is_cached_and_another_one(projects: Served) -> None:
+    """The same filters written otherwise are the same entry."""
+    plain = projects.ask(f"{PATH}?zip_code=36436")
+    projects.ask(f"{PATH}?zip_code=36436&status=permitted")
+    again = projects.ask(f"{PATH}?status=PERMITTED&zip_code=36436")
+    assert (again.header("cache-status") or "").startswith("forecast; hit")
+    assert again.header("etag") != plain.header("etag")
+
+
+@pytest.mark.parametrize(
+    ("filters", "parameter", "said"),
+    [
+        ({"status": "complete"}, "status", "Did you mean completed?"),
+        ({"status": "under constuction"}, "status", "Did you mean under_construction?"),
+        ({"status": "x"}, "status", "approved, completed"),
+        ({"status_date_from": "2025-13-01"}, "status_date_from", "like 2026-11-01"),
+        ({"start_date_to": "01/02/2025"}, "start_date_to", "like 2026-11-01"),
+        ({"start_date_from": "2025-02-01", "start_date_to": "2025-01-31"}, "start_date_from", "Exchange them"),
+        ({"status_date": "2025-01-01"}, "status_date", "status_date_"),
+    ],
+    ids=str,
+)
+def test_a_filter_that_cannot_be_is_named(projects: Served, filters: dict[str, str], parameter: str, said: str) -> None:
+    status, problem = ask(projects, **DICKINSON, **filters)
+    assert (status, problem["parameter"]) == (400, parameter)
+    assert said in str(problem["detail"])
 
 
 def test_forecasts_know_neither_limit_nor_cursor(projects: Served) -> None:

@@ -125,7 +125,7 @@ def test_the_key_set_is_that_of_the_entries(catalog: Catalog, tmp_path: Path) ->
 def test_only_acceptable_aliases_are_in_the_key_set(catalog: Catalog, drop: Path) -> None:
     publish(catalog, drop)
     known = keys(catalog)
-    assert known.resolve(None, "Hollywood", "CA") == Match("city:CA:hollywood", ("90028",))
+    assert known.resolve(None, "Hollywood", "CA") == Match("city:CA:hollywood", ("90028",), ("Los Angeles, CA",))
     assert isinstance(known.resolve(None, "Tinseltown", "CA"), UnknownCity)
 
 
