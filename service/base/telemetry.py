@@ -42,6 +42,7 @@ QUERY_LOOKUPS = Family("forecast_warehouse_lookups", "Look-ups in DuckDB; those 
 TASK_FAILURES = Family("forecast_task_failures", "Unexpected failures of background tasks, which go on.", ("task",))
 LINES_DROPPED = Family("forecast_log_lines_dropped", "Lines of the request log that standard error did not take.", ())
 TRACES_DROPPED = Family("forecast_traces_dropped", "Traced requests that the collector did not take.", ())
+ERRORS_DROPPED = Family("forecast_own_errors_dropped", "Errors that are not kept for the partners they went to.", ())
 COUNTERS = (
     REQUESTS,
     TEST_REQUESTS,
@@ -55,6 +56,7 @@ COUNTERS = (
     TASK_FAILURES,
     LINES_DROPPED,
     TRACES_DROPPED,
+    ERRORS_DROPPED,
 )
 HISTOGRAMS = (REQUEST_SECONDS, LOOKUP_SECONDS, QUERY_SECONDS)
 

@@ -50,8 +50,8 @@ class Gate:
     `offers` tells whether the current release has that area. `weights` are of paths that are asked for several things
     at once: as how many requests a query string counts. `admission` limits and counts what keys ask for. `hot` answers
     hot requests before they come here. `sandbox` answers test keys, instead of `app`; without it they find nothing.
-    `public` paths (the documentation page) need no key. `watch` looks at every request. Setting `draining` makes every
-    answer the last of its connection.
+    `public` paths (the documentation page) need no key. `watch` looks at every request; `keep_error` is told of those
+    of a good key that end with an error. Setting `draining` makes every answer the last of its connection.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class Gate:
         offers: Callable[[str], bool] = lambda _: True,
         public: tuple[str, ...] = (),
         sandbox: Sandbox | None = None,
+        keep_error: Callable[[LoggedRequest], None] = lambda _: None,
         most_connections: int = 10_000,
     ) -> None:
         self.telemetry = telemetry
@@ -85,6 +86,7 @@ class Gate:
         self._public = public
         self._sandbox = sandbox
         self._watch = watch
+        self._keep_error = keep_error
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["type"] != "http":
@@ -196,6 +198,8 @@ class Gate:
             self.telemetry.count(TEST_REQUESTS, str(status), outcome)
             self._watch.look(line, seconds, head.trace)
             return
+        if status >= 400 and head.key is not None:
+            self._keep_error(line)
         self.telemetry.count(REQUESTS, area, str(status), outcome)
         for one in counted or (Counted(1, status, outcome, source.tier if source is not None else None),):
             if source is not None and one.tier is not None:

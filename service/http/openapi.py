@@ -13,6 +13,8 @@ from service.http.errors import CODES, Problem, title_of
 from service.http.index import Index
 from service.http.live_examples import LiveExample
 from service.http.openapi_headers import ALWAYS, HEADERS, KEPT, LIMITS, MATCHED, Document, error_headers, header_refs
+from service.http.own_errors import PATH as ERRORS_PATH
+from service.http.own_errors import OwnErrors, errors_operation
 from service.http.paths import GUIDE_PATH, OPENAPI_PATH
 from service.http.query import LOCATION_PARAMETERS
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
@@ -105,7 +107,7 @@ _UNTOLD = About()
 def describe_api(about: About = _UNTOLD, live: Mapping[str, LiveExample] = MappingProxyType({})) -> Document:
     """The document. `live` are examples by operation id; those of other operations are made up, and say so."""
     _, schemas = msgspec.json.schema_components(
-        (*(endpoint.operation.body for _, endpoint in _ENDPOINTS), *RELEASE_SCHEMAS, Usage, Index, Problem),
+        (*(endpoint.operation.body for _, endpoint in _ENDPOINTS), *RELEASE_SCHEMAS, Usage, OwnErrors, Index, Problem),
         ref_template=_REF,
     )
     schemas["Problem"]["properties"]["code"]["enum"] = list(CODES)
@@ -125,7 +127,8 @@ def describe_api(about: About = _UNTOLD, live: Mapping[str, LiveExample] = Mappi
         "security": [{"apiKey": []}],
         "paths": {
             **{one.path: {"get": _of_area(area.name, one, live.get(one.operation.id))} for area, one in _ENDPOINTS},
-            USAGE_PATH: {"get": _usage()},
+            USAGE_PATH: {"get": _of_key(usage_operation(), "rate_limited")},
+            ERRORS_PATH: {"get": _of_key(errors_operation())},
             **{one.path: {"get": _of_release(one)} for one in described()},
             "/v1/": {"get": _plain("getIndex", _INDEX, "Index", examples.INDEX)},
             OPENAPI_PATH: {"get": _plain("getOpenApi", "This description", None, None)},
@@ -189,11 +192,11 @@ def _next_page(operation: str, parameters: Sequence[Parameter]) -> Document:
     }
 
 
-def _usage() -> Document:
-    operation = {"tags": ["service"], **usage_operation()}
+def _of_key(own: Document, *codes: str) -> Document:
+    operation = {"tags": ["service"], **own}
     operation["responses"]["200"]["headers"] = header_refs(("Cache-Control", *ALWAYS))
     operation["responses"] |= _errors(
-        (*_COMMON, "invalid_parameter", "duplicate_parameter", "unknown_parameter", "rate_limited")
+        (*_COMMON, "invalid_parameter", "duplicate_parameter", "unknown_parameter", *codes)
     )
     return operation
 

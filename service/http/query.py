@@ -118,16 +118,15 @@ def read_value(name: str, raw: bytes) -> str:
     return text
 
 
-def read_limit(text: str | None) -> int:
+def read_limit(text: str | None, most: int = paging.MAX_PAGE_SIZE, default: int = paging.DEFAULT_PAGE_SIZE) -> int:
     """The size of a page. Raises ApiError (400)."""
     if text is None:
-        return paging.DEFAULT_PAGE_SIZE
-    if text.isascii() and text.isdigit() and 1 <= int(text) <= paging.MAX_PAGE_SIZE:
+        return default
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= most:
         return int(text)
     raise ApiError(
         "invalid_parameter",
-        f"limit is not a whole number from 1 to {paging.MAX_PAGE_SIZE}. "
-        f"Without it, a page has {paging.DEFAULT_PAGE_SIZE}.",
+        f"limit is not a whole number from 1 to {most}. Without it, a page has {default}.",
         "limit",
     )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from service.base.seen import LoggedRequest
 from service.base.tasks import end_task, keep_running
 from service.base.telemetry import (
     ANSWERS,
+    ERRORS_DROPPED,
     KEY_CHECKS,
     LINES_DROPPED,
     LOOKUP_SECONDS,
@@ -52,6 +54,8 @@ from service.http.index import index_route
 from service.http.lookups import LookupWatch
 from service.http.openapi import About
 from service.http.openapi_route import Description
+from service.http.own_errors import PATH as ERRORS_PATH
+from service.http.own_errors import RecentErrors, errors_for_tests, errors_route
 from service.http.paths import OPENAPI_PATH
 from service.http.releases import routes as releases
 from service.http.releases.downloads import Downloads
@@ -84,7 +88,7 @@ _FOLDED_SECONDS = 1.0
 _LAST_LINES_SECONDS = 1.0
 _LAST_SPANS_SECONDS = 1.0
 _AREA_NAMES = frozenset(area.name for area in AREAS)
-_OTHER_PATHS = {"/v1": "index", OPENAPI_PATH: "openapi", USAGE_PATH: "usage", **releases.PATHS}
+_OTHER_PATHS = {"/v1": "index", OPENAPI_PATH: "openapi", USAGE_PATH: "usage", ERRORS_PATH: "usage", **releases.PATHS}
 
 
 class WorkerApp:
@@ -116,7 +120,7 @@ class WorkerApp:
         self._listener = InvalidationListener(
             endpoints.keys_url, KEY_RECORD_PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
         )
-        self.metering = Metering(settings, endpoints.keys_url, self.cache_store)
+        self.metering = Metering(settings, endpoints, self.cache_store)
         self._policy = CachePolicy(settings.max_age)
         self.near = NearCache(
             near_cache_bytes(settings), settings.near_cache_ttl, HeadMaker(self._policy, "near").all_of
@@ -198,6 +202,7 @@ class WorkerApp:
             self.telemetry.total(STORES_FAILED, failed, reason)
         self.telemetry.total(LINES_DROPPED, self._lines.dropped)
         self.telemetry.total(TRACES_DROPPED, self._tracer.dropped if self._tracer is not None else 0)
+        self.telemetry.total(ERRORS_DROPPED, self.metering.errors.dropped)
         for task, failures in tasks.failures.items():
             self.telemetry.total(TASK_FAILURES, failures, task)
         if self.near.max_bytes:
@@ -232,6 +237,7 @@ class WorkerApp:
             index_route(self.follower, self._policy, guide=settings.docs),
             Description(self.follower, answers, self._policy, about).route(),
             usage_route(metering.report, metering.store, caller),
+            errors_route(RecentErrors(metering.errors.of_key, time.monotonic).of_key, caller),
             *releases.release_routes(self.follower, settings.data_path, self._policy, self._cursors, self._downloads),
             *documentation.values(),
         ]
@@ -256,8 +262,12 @@ class WorkerApp:
                 self._policy,
                 self._cursors,
                 about,
-                {USAGE_PATH: usage_route(metering.report, metering.store, caller)},
+                {
+                    USAGE_PATH: usage_route(metering.report, metering.store, caller),
+                    ERRORS_PATH: errors_route(errors_for_tests, caller),
+                },
             ),
+            keep_error=metering.errors.add,
             most_connections=settings.connections,
         )
 

@@ -1,4 +1,4 @@
-"""Wires a worker's rates, quotas and usage together, and starts and stops them."""
+"""Wires a worker's rates, quotas, usage and last errors together, and starts and stops them."""
 
 import asyncio
 import logging
@@ -7,8 +7,10 @@ from pathlib import Path
 
 from config.settings import Settings
 from config.sizing import worker_count
+from service.base.messages import Endpoints
 from service.base.tasks import end_task, keep_running
 from service.quota.flusher import UsageFlusher
+from service.quota.last_errors import LastErrors
 from service.quota.lease_store import LeaseStore
 from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
@@ -25,18 +27,20 @@ log = logging.getLogger("forecast.quota")
 
 # Nobody waits for a flush, and a slow one must not make the key check believe that its store is away.
 _USAGE_TIMEOUT_SECONDS = 1.0
+_ERRORS_TIMEOUT_SECONDS = 1.0  # for the same reason
 _COUNT_WORKERS_SECONDS = 5.0
 # Threads for counting workers. A count may hang for ever, and is then tried again in another thread.
 _FILE_THREADS = 3
 
 
 class Metering:
-    """Rates, quotas and usage of one worker, part of its WorkerApp.
+    """Rates, quotas, usage and last errors of one worker, part of its WorkerApp.
 
-    `cache` keeps the buckets of rates; usage goes to the Redis at `keys_url`.
+    `cache` keeps the buckets of rates, and its Redis the last errors; usage goes to that of the keys.
     """
 
-    def __init__(self, settings: Settings, keys_url: str, cache: RedisStore) -> None:
+    def __init__(self, settings: Settings, endpoints: Endpoints, cache: RedisStore) -> None:
+        keys_url, cache_url = endpoints.keys_url, endpoints.cache_url
         self._data: Path = settings.data_path
         self._own_workers = worker_count(settings)
         self._workers = self._own_workers
@@ -44,6 +48,9 @@ class Metering:
         self._counting: asyncio.Task[None] | None = None
         self._files = FileAccess(_FILE_THREADS)
         self.counters = UsageCounters()
+        self.errors = LastErrors(
+            RedisStore("store of errors", cache_url, open_client(cache_url, timeout=_ERRORS_TIMEOUT_SECONDS))
+        )
         self.store = UsageStore(self._redis)
         self.report = UsageReport(self._redis)
         self.quotas = QuotaGuard(self.counters, self.store, lambda: self._workers)
@@ -56,7 +63,7 @@ class Metering:
         return self._flusher.problem
 
     async def start(self) -> None:
-        await self._redis.start()
+        await asyncio.gather(self._redis.start(), self.errors.start())
         self._flusher.start()
         self._counting = keep_running("count workers", self._count_workers)
 
@@ -65,6 +72,7 @@ class Metering:
         await end_task(self._counting)
         await self.limiter.stop()
         await self._flusher.stop()
+        await self.errors.stop()
         await self._redis.stop()
 
     async def _count_workers(self) -> float:

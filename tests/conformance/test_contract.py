@@ -17,6 +17,7 @@ from service.base.terms import Quota, Rate, Terms
 from service.http.errors import CODES
 from service.keys.store import KeyStore
 from tests.support.served import FORECAST, Served, with_keys
+from tests.support.waiting import until
 from tests.support.wire import Answer
 
 PROJECTS = "/v1/development-projects"
@@ -307,6 +308,23 @@ def test_15_usage_tells_of_the_asking_key(documented: Served, keys: dict[str, st
     assert body["partner"] == "acme"
     assert set(body["limits"]) == {"rate", "quota", "remaining"}
     date.fromisoformat(body["period"]["from"])
+
+
+def test_15_the_last_errors_tell_of_the_asking_key(documented: Served, keys: dict[str, str]) -> None:
+    failed = documented.ask(f"{FORECAST}?zip_code=501", key=keys["limited"])
+
+    def told() -> list[Any]:
+        body = documented.ask("/v1/usage/errors", key=keys["limited"]).json()
+        assert list(body) == ["key_id", "total_results", "errors"]
+        assert body["total_results"] == len(body["errors"])
+        return [one for one in body["errors"] if one["request_id"] == failed.header("x-request-id")]
+
+    until(lambda: bool(told()))
+    (error,) = told()
+    assert list(error) == ["time", "request_id", "method", "status", "code", "target"]
+    assert list(error.values())[2:] == ["GET", 400, "invalid_parameter", f"{FORECAST}?zip_code=501"]
+    assert error["time"].endswith("Z")
+    assert problem(documented.ask("/v1/usage/errors?limit=101")) == (400, "invalid_parameter")
 
 
 def test_16_a_key_without_options_has_no_limits(documented: Served) -> None:

@@ -32,6 +32,7 @@ from service.keys.verdict import Accepted, Rejected
 from service.keys.verifier import KeyVerifier
 from service.operators.actions import Actions
 from service.quota.backup import UsageDump
+from service.quota.last_errors import LastErrors
 from service.quota.lease_store import LeaseStore
 from service.quota.names import DAY_SECONDS
 from service.quota.report import UsageReport
@@ -41,6 +42,7 @@ from service.redis.errors import StoreUnavailable
 from service.redis.invalidation import InvalidationListener
 from tests.support.documented import rights
 from tests.support.key_store import PEPPER
+from tests.support.last_errors import failed, keep, kept
 from tests.support.operators import purge
 from tests.support.usage import UsageWorker
 from tests.support.valkey import ValkeyProcess
@@ -224,6 +226,14 @@ async def test_rates_are_kept_beside_the_cache(opened: Opened) -> None:
     leases = LeaseStore(opened("forecast-cache"))
     for _ in range(2):
         assert (await leases.lease("a", parse_rate("100/s"), 1)).granted == 1
+
+
+async def test_the_last_errors_of_keys_are_kept_beside_the_cache(opened: Opened) -> None:
+    """Twice, for the same reason; and read."""
+    errors = LastErrors(opened("forecast-cache"))
+    for number in (1, 2):
+        await keep(errors, failed(number))
+    assert await kept(errors) == ["r2", "r1"]
 
 
 async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) -> None:

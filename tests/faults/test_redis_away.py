@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 import redis
 
@@ -25,18 +26,37 @@ def without_near(published: Site, short: Path) -> Iterator[Instance]:
 
 
 def test_without_the_cache_answers_come_from_the_warehouse(without_near: Instance, published: Site) -> None:
-    """The cache dies: same bytes, no hang; it comes back: entries are stored again within 2 s."""
+    """The cache dies: same bytes, no hang; it comes back: entries and last errors are stored again within 2 s."""
     instance = without_near
-    before = instance.zip_code(published.key)
+
+    def fail() -> str:
+        return str(instance.zip_code(published.key, "501").headers["x-request-id"])
+
+    def errors() -> httpx.Response:
+        return instance.get("/v1/usage/errors", published.key)
+
+    before, known = instance.zip_code(published.key), fail()
+    until(lambda: known in errors().text)
     published.cache.kill()
     for _ in range(5):
         answer = instance.zip_code(published.key)
         assert (answer.status_code, answer.content) == (200, before.content)
         assert answer.headers["cache-status"] == "forecast; fwd=bypass; detail=warehouse"
+    fail()
+    until(lambda: instance.metric("forecast_own_errors_dropped_total") >= 1)
+    until(lambda: errors().status_code == 503)
+    assert (errors().json()["code"], errors().headers["retry-after"]) == ("unavailable", "1")
     until(lambda: instance.ready().json()["status"] == "degraded")
     published.cache.start()
     until(lambda: instance.zip_code(published.key).headers["cache-status"] == "forecast; hit; detail=shared")
     until(lambda: instance.ready().json()["status"] == "ready")
+    anew: list[str] = []
+
+    def told_anew() -> bool:  # the first may still be dropped
+        anew.append(fail())
+        return any(request_id in errors().text for request_id in anew)
+
+    until(told_anew)
 
 
 def test_what_is_near_needs_no_cache(instance: Instance, published: Site) -> None:

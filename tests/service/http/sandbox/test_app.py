@@ -5,6 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from config.settings import Settings
@@ -12,6 +13,7 @@ from service.base.telemetry import REQUESTS, TEST_REQUESTS
 from service.base.terms import Quota, Rate, Terms
 from service.http.errors import CODES
 from service.http.forecast_examples import EXAMPLE
+from service.http.own_errors import EXAMPLES
 from service.http.projects import PATH as PROJECTS
 from service.http.sandbox.errors import ERROR_ZIPS
 from service.http.sandbox.release import RELEASE_ID
@@ -202,6 +204,18 @@ def test_nothing_that_a_test_key_asks_for_is_counted(tester: Owner, settings: Se
     assert tester.worker.app.telemetry.sum(TEST_REQUESTS) == tested + 4
     assert limited.record.key_id not in tester.worker.app.metering.counters.waiting()
     assert limited.ask("/v1/usage").json()["limits"]["remaining"] == 2
+
+
+def test_nothing_is_kept_of_a_test_key_s_errors(tester: Owner) -> None:
+    """It is told fixed ones; live or not, no key is told those of another."""
+    assert tester.ask(f"{FORECAST}?zip_code=1").status == 400
+    assert tester.ask(x_test_error="internal").status == 500
+    body = tester.ask("/v1/usage/errors?limit=1").json()
+    assert body["key_id"] == tester.record.key_id
+    assert body["errors"] == [msgspec.to_builtins(EXAMPLES[0])]
+    errors = tester.worker.app.metering.errors
+    tester.worker.run(errors.flush)
+    assert tester.worker.run(lambda: errors.of_key(tester.record.key_id)) == ()
 
 
 # --- errors on purpose -------------------------------------------------------------------------------------------

@@ -1,0 +1,228 @@
+"""GET /v1/usage/errors: what the asking key did wrong, or was refused, last."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from config.settings import Settings
+from service.base.terms import Terms, parse_rate
+from service.http import own_errors
+from service.http.app import build_litestar
+from service.http.head import SCOPE_KEY, RequestHead
+from service.http.own_errors import EXAMPLES, REUSE_SECONDS, ReadErrors, RecentErrors, errors_route
+from service.keys.record import ApiKey
+from service.quota.last_errors import MOST_KEPT, OwnError
+from service.redis.errors import StoreUnavailable
+from tests.support.asgi import exchange
+from tests.support.caller import Caller
+from tests.support.key_store import Clock
+from tests.support.problems import problem
+from tests.support.served import FORECAST, Served
+from tests.support.waiting import eventually, until
+from tests.support.wire import Answer
+
+ERRORS = "/v1/usage/errors"
+
+
+# --- over HTTP ---------------------------------------------------------------------------------------------------
+
+
+def told(caller: Caller, number: int) -> list[dict[str, Any]]:
+    """The caller's errors, once there are so many."""
+    found: list[dict[str, Any]] = []
+
+    def enough() -> bool:
+        answer = caller.ask(f"{ERRORS}?limit=100")
+        assert answer.status == 200
+        found[:] = answer.json()["errors"]
+        return len(found) >= number
+
+    until(enough)
+    return found
+
+
+def test_a_key_sees_its_last_errors_with_their_request_ids(worker: Served, settings: Settings) -> None:
+    """Newest first, refusals before the endpoint included; nothing that went well, and nothing of others."""
+    caller, other = Caller(worker, settings, Terms(areas=("forecast",))), Caller(worker, settings, Terms())
+    wrong: list[tuple[str, str, Answer]] = []
+    for method, target in (
+        ("GET", f"{FORECAST}?zip_code=501"),
+        ("HEAD", f"{FORECAST}?zip_code=99999"),
+        ("GET", "/nowhere?a=phf_live_0B1zQmX4ktLw_secret"),
+        ("POST", FORECAST),
+        ("GET", "/v1/development-projects?zip_code=94103"),
+        ("GET", f"{FORECAST}/batch?zip_code=1,2"),
+        ("GET", f"{ERRORS}?limit=0"),
+    ):
+        assert caller.ask().status == 200
+        wrong.append((method, target, caller.ask(target, method)))
+    assert other.ask("/elsewhere").status == 404
+    assert caller.ask(f"{FORECAST}/batch?zip_code=99999").status == 200  # its ZIP code is a 404, it is none
+    errors = told(caller, len(wrong))
+    assert [error["request_id"] for error in errors] == [one.header("x-request-id") for _, _, one in reversed(wrong)]
+    assert [(error["method"], error["status"]) for error in errors] == [
+        (method, one.status) for method, _, one in reversed(wrong)
+    ]
+    assert [error["code"] for error in reversed(errors)] == [
+        *("invalid_parameter", "no_matching_records", "not_found", "method_not_allowed", "not_found"),
+        *("invalid_parameter", "invalid_parameter"),
+    ]
+    targets = [error["target"] for error in reversed(errors)]
+    assert targets[0] == f"{FORECAST}?zip_code=501"
+    assert targets[2] == "/nowhere?a=phf_live_********"
+    at = [datetime.fromisoformat(error["time"]) for error in errors]
+    assert at == sorted(at, reverse=True)
+    assert all(abs((datetime.now(UTC) - one).total_seconds()) < 60 for one in at)
+    assert "secret" not in str(errors)
+
+
+def test_asking_is_neither_counted_nor_limited(worker: Served, settings: Settings) -> None:
+    """A key that is over its rate learns so."""
+    caller = Caller(worker, settings, Terms(rate=parse_rate("1/h")))
+    assert [caller.ask().status for _ in range(3)] == [200, 429, 429]
+    errors = told(caller, 2)
+    assert {(error["status"], error["code"]) for error in errors} == {(429, "rate_limited")}
+    answer = caller.ask(ERRORS)
+    assert answer.header("cache-control") == "no-store"
+    assert answer.header("ratelimit") is None
+    assert answer.json()["key_id"] == caller.record.key_id
+    assert caller.counted()["answered"] == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("limit=0", "invalid_parameter"),
+        ("limit=101", "invalid_parameter"),
+        ("limit=x", "invalid_parameter"),
+        ("limit=1&limit=2", "duplicate_parameter"),
+        ("cursor=x", "unknown_parameter"),
+    ],
+)
+def test_a_wrong_query_is_told(worker: Served, query: str, code: str) -> None:
+    """With the bounds of this endpoint."""
+    answer = worker.ask(f"{ERRORS}?{query}")
+    assert problem(answer) == (400, code)
+    if code == "invalid_parameter":
+        assert "from 1 to 100. Without it, a page has 20." in answer.json()["detail"]
+
+
+def test_head_and_a_trailing_slash_answer_the_same(worker: Served) -> None:
+    assert worker.ask(f"{ERRORS}/").status == 200
+    assert worker.ask(ERRORS, "HEAD").status == 200
+    assert problem(worker.ask(ERRORS, "POST")) == (405, "method_not_allowed")
+
+
+# --- the endpoint alone ------------------------------------------------------------------------------------------
+
+
+def errors_of(number: int) -> tuple[OwnError, ...]:
+    return (EXAMPLES[0],) * number
+
+
+async def ask(read: ReadErrors, query: str = "") -> tuple[Any, Any]:
+    """The message that begins the answer, and the body, for the key `a`."""
+    key = ApiKey(key_id="a", partner="acme", digest="", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    scope: dict[str, Any] = {SCOPE_KEY: RequestHead("r1", 0.0)}
+    app = build_litestar([errors_route(read, lambda _: key)])
+    start, body = await exchange(app, ERRORS, query_string=query.encode(), **scope)
+    return start, msgspec.json.decode(body)
+
+
+@pytest.mark.parametrize(("query", "number"), [("", 20), ("limit=1", 1), ("limit=100", 100)])
+async def test_the_newest_are_told_as_many_as_are_wanted(query: str, number: int) -> None:
+    """By default 20."""
+
+    async def read(_: str) -> tuple[OwnError, ...]:
+        return errors_of(MOST_KEPT)
+
+    start, body = await ask(read, query)
+    assert start["status"] == 200
+    assert list(body) == ["key_id", "total_results", "errors"]
+    assert (body["total_results"], len(body["errors"])) == (number, number)
+
+
+async def test_while_the_store_is_away_the_answer_says_so() -> None:
+    """503 with Retry-After; the reason is ours to tell, not the store's."""
+
+    async def read(_: str) -> tuple[OwnError, ...]:
+        raise StoreUnavailable("store of errors: at 10.0.0.1")
+
+    start, body = await ask(read)
+    assert (start["status"], body["code"]) == (503, "unavailable")
+    assert body["detail"].startswith("Your last errors cannot be read at the moment.")
+    assert dict(start["headers"])[b"retry-after"] == b"1"
+
+
+# --- how often the store is asked --------------------------------------------------------------------------------
+
+
+class Store:
+    """Counts reads, which wait until `free` is set."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.free = asyncio.Event()
+        self.fails = False
+
+    async def read(self, key_id: str) -> tuple[OwnError, ...]:
+        self.asked.append(key_id)
+        await self.free.wait()
+        if self.fails:
+            raise StoreUnavailable("away")
+        return errors_of(len(self.asked))
+
+
+async def test_many_who_ask_at_once_share_one_read() -> None:
+    """Of a key; whoever goes away ends it for nobody else."""
+    store = Store()
+    recent = RecentErrors(store.read, Clock())
+    asking = [asyncio.create_task(recent.of_key("a")) for _ in range(50)]
+    other = asyncio.create_task(recent.of_key("b"))
+    await eventually(lambda: store.asked == ["a", "b"])
+    asking.pop(0).cancel()
+    store.free.set()
+    assert {len(found) for found in await asyncio.gather(*asking)} == {2}
+    await other
+    assert store.asked == ["a", "b"]
+
+
+async def test_what_was_read_a_moment_ago_is_used_again() -> None:
+    """And then read anew."""
+    store, clock = Store(), Clock()
+    store.free.set()
+    recent = RecentErrors(store.read, clock)
+    told = []
+    for passed in (0.0, REUSE_SECONDS - 0.01, 0.02, 0.0):
+        clock.now += passed
+        told.append(len(await recent.of_key("a")))
+    assert told == [1, 1, 2, 2]
+
+
+async def test_a_read_that_failed_is_not_used_again() -> None:
+    """The next one may succeed."""
+    store = Store()
+    store.free.set()
+    recent = RecentErrors(store.read, Clock())
+    store.fails = True
+    with pytest.raises(StoreUnavailable):
+        await recent.of_key("a")
+    store.fails = False
+    assert await recent.of_key("a") == errors_of(2)
+
+
+async def test_what_was_read_is_kept_of_so_many_keys_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And of none for longer than it is used."""
+    monkeypatch.setattr(own_errors, "_MOST_KEYS", 3)
+    store, clock = Store(), Clock()
+    store.free.set()
+    recent = RecentErrors(store.read, clock)
+    for key_id in "abcdc":
+        await recent.of_key(key_id)
+    assert list(recent._reads) == ["b", "c", "d"]
+    clock.now += 1
+    await recent.of_key("e")
+    assert list(recent._reads) == ["e"]

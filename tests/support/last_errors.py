@@ -1,0 +1,31 @@
+"""Errors of requests, and what is kept of them."""
+
+from service.base.seen import LoggedRequest
+from service.quota.last_errors import LastErrors
+
+
+def failed(number: int, key_id: str = "a") -> LoggedRequest:
+    """Requests of ascending numbers were answered one millisecond after the other."""
+    return LoggedRequest(
+        time=f"2026-11-20T12:00:00.{number:03}+00:00",
+        request_id=f"r{number}",
+        status=400,
+        method="GET",
+        path="/v1/population-housing-forecast",
+        outcome="invalid_parameter",
+        milliseconds=0.1,
+        pid=1,
+        query=f"zip_code={number}",
+        key_id=key_id,
+        address="192.0.2.1",
+    )
+
+
+async def kept(errors: LastErrors, key_id: str = "a") -> list[str]:
+    return [error.request_id for error in await errors.of_key(key_id)]
+
+
+async def keep(errors: LastErrors, *requests: LoggedRequest) -> None:
+    for request in requests:
+        errors.add(request)
+    await errors.flush()
