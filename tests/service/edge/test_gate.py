@@ -1,11 +1,18 @@
 """Before the router: the order of checks, keys, methods, paths, and what every answer carries."""
 
+from datetime import UTC, datetime
+from typing import Any
+
 import msgspec
 import pytest
 
+from service.base.seen import LoggedRequest
 from service.base.telemetry import REQUESTS, Telemetry
 from service.edge.gate import Gate
 from service.http.reply import JSON, Reply
+from service.http.sandbox.app import Sandbox
+from service.keys.record import ApiKey
+from service.keys.verdict import Accepted, KeyVerdict
 from service.keys.verifier import KeyVerifier
 from tests.support.asgi import exchange
 from tests.support.problems import problem
@@ -142,6 +149,17 @@ class _Nobody(KeyVerifier):
         """Never asked: the paths in these tests need no key."""
 
 
+class _Somebody(KeyVerifier):
+    def __init__(self, test: bool) -> None:
+        """Knows one key, whatever is presented."""
+        self._key = ApiKey(
+            key_id="a", partner="acme", digest="", created_at=datetime(2026, 1, 1, tzinfo=UTC), test=test
+        )
+
+    async def check(self, presented: str) -> KeyVerdict:
+        return Accepted(self._key)
+
+
 async def _broken(scope: object, receive: object, send: object) -> None:
     raise RuntimeError("secret of the inside")
 
@@ -222,3 +240,21 @@ async def test_what_is_refused_at_the_connection_is_counted_and_logged_as_other_
     (line,) = watch.lines
     assert (line.status, line.outcome, line.request_id, line.address) == (414, "uri_too_long", "r1", "192.0.2.1")
     assert telemetry.sum(REQUESTS, status="414") == 1
+
+
+@pytest.mark.parametrize(("test", "kept"), [(False, [400, 429, 500, 503]), (True, [])])
+async def test_whatever_ends_with_an_error_is_kept_for_a_good_key(test: bool, kept: list[int]) -> None:
+    """Whoever is at fault; of test keys, and without a good key, nothing."""
+    errors: list[LoggedRequest] = []
+    answers = {str(status): Reply(status, (), b"", "x") for status in (200, 304, 400, 429, 500, 503)}
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        await answers[scope["path"][1:]](scope, receive, send)
+
+    sandbox = Sandbox(answer, frozenset(f"/{status}" for status in answers))
+    routes = {f"/{status}": "index" for status in answers}
+    gate = Gate(answer, routes, _Somebody(test), Telemetry(), Logged(), sandbox=sandbox, keep_error=errors.append)
+    for path in routes:
+        await exchange(gate, path, headers=[(b"host", b"a"), (b"x-api-key", b"k")])
+        await exchange(gate, path)
+    assert [(error.status, error.key_id) for error in errors] == [(status, "a") for status in kept]
