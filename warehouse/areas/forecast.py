@@ -43,7 +43,7 @@ class Location(msgspec.Struct, frozen=True):
     """Where a ZIP code is."""
 
     zip_code: ZipCode
-    county_name: Annotated[str | None, Meta(description="Null for military addresses.")]
+    county_name: Annotated[str | None, Meta(description="Null for military addresses, and where no source has it.")]
     county_fips_code: Annotated[FipsCode | None, Meta(description="Null where county_name is.")]
     city: City
     state_code: StateCode

@@ -88,6 +88,11 @@ def test_a_path_that_is_nearly_one_is_named(path: str, meant: str) -> None:
     assert f"Did you mean {meant}?" in (hints.of_path(path, known, guide=False) or "")
 
 
+def test_a_path_is_no_correction_of_itself() -> None:
+    """Test keys have no releases, which others have."""
+    assert hints.of_path("/v1/usage", ("/v1", "/v1/usage"), guide=False) is None
+
+
 def test_of_any_other_path_the_guide_is_named_where_there_is_one() -> None:
     assert hints.of_path("/wp-admin.php", ("/v1", FORECAST), guide=False) is None
     assert "/docs/" in (hints.of_path("/wp-admin.php", ("/v1", FORECAST), guide=True) or "")
