@@ -7,14 +7,16 @@ from pathlib import Path
 import duckdb
 import msgspec
 
+from warehouse.areas.aliases import acceptable_aliases
 from warehouse.areas.data_area import DataArea
 from warehouse.areas.registry import DATA_AREAS
 from warehouse.files.atomic import checksum
 from warehouse.places.keyset import KeySet
+from warehouse.publishing.barren_aliases import barren_aliases
 from warehouse.publishing.bulk import ReleaseBefore, write_bulk
 from warehouse.releases.bulk_files import FORMATS, AreaContents, changes_file, flat_file
 from warehouse.releases.catalog import BUILDER_VERSION, FINDINGS, FileInfo, Manifest, Origin, TableInfo
-from warehouse.schema.findings import SEVERITIES, Acceptance, ValidationReport
+from warehouse.schema.findings import SEVERITIES, Acceptance, ValidationReport, make_report
 
 
 class ReleaseContents(msgspec.Struct, frozen=True):
@@ -44,8 +46,11 @@ def build_release(
     acceptance: Acceptance | None = None,
     origin: Origin | None = None,
     before: ReleaseBefore | None = None,
-) -> Manifest:
-    """Writes everything that a release needs besides its tables to `out`, except the manifest, which it returns."""
+) -> tuple[Manifest, ValidationReport]:
+    """Writes everything that a release needs besides its tables to `out`, except the manifest, which it returns.
+
+    With the report that it wrote: `report`, and what only the built release tells.
+    """
     areas = [area for area in DATA_AREAS if set(area.tables) <= set(contents.tables)]
     key_sets: dict[str, KeySet] = {}
     held: dict[str, AreaContents] = {}
@@ -54,9 +59,12 @@ def build_release(
         (out / area.key_set).write_bytes(keys.encoded())
         held[area.name] = write_bulk(connection, area, tables, out, before)
     places = key_sets[DATA_AREAS[0].name]  # every release has this area, and it knows every place
+    told = barren_aliases(places, acceptable_aliases(connection, tables))
+    if told:
+        report = make_report([*report.findings, *told], report.comparison)
     _write_findings(out, report)
     now = datetime.now(UTC).replace(microsecond=0)
-    return Manifest(
+    manifest = Manifest(
         id=f"{now:%Y%m%dT%H%M%SZ}-{contents.digest}",
         published_at=now,
         builder_version=BUILDER_VERSION,
@@ -73,6 +81,7 @@ def build_release(
         previous=before.id if before is not None else None,
         contents=held,
     )
+    return manifest, report
 
 
 def rewrite_report(out: Path, manifest: Manifest, report: ValidationReport) -> Manifest:

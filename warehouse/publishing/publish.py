@@ -150,7 +150,7 @@ class _Publication:
                 accepted = used(options.acceptance, outcome.report.findings)
                 current = outcome.manifest
                 before = ReleaseBefore(current.id, self._catalog.folder(current.id)) if current else None
-                manifest = build.build_release(
+                manifest, summary = build.build_release(
                     connection, self._tables, self._staged, contents, outcome.report, accepted, options.origin, before
                 )
         except (duckdb.Error, OSError) as error:
@@ -161,7 +161,6 @@ class _Publication:
             return msgspec.structs.replace(
                 outcome, result="refused", report=make_report(findings, outcome.report.comparison)
             )
-        summary = outcome.report
         told = warm(self._staged, manifest, self._progress) if warm else ()
         if told:
             summary = make_report([*told, *summary.findings], summary.comparison)

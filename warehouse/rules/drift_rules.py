@@ -99,6 +99,12 @@ DRIFT_RULES: tuple[Rule, ...] = (
         about="How many ZIP codes were gained, were lost, or have other figures than in the current release.",
     ),
     Rule(
+        name="barren-alias",
+        severity="info",
+        about="An alias of only ZIP codes without figures, in a town that has some, is answered without figures.",
+        remedy="if the name means the town, list it for the town's other ZIP codes too",
+    ),
+    Rule(
         name="not-warmed",
         severity="warning",
         about="A release that could not be put into the cache in advance goes live anyway, but is slower at first.",
