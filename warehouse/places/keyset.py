@@ -185,8 +185,8 @@ class KeySet:
         return tuple(self._states.get(fold_city(city_name), ()))
 
     def has_figures(self, keys: tuple[str, ...]) -> bool:
-        """Whether any entry of these ZIP codes has a figure."""
-        return any(self._zips[zip_code].has_figures for zip_code in keys)
+        """Whether any entry of these ZIP codes has a figure. One that is not served has none."""
+        return any(known.has_figures for known in map(self._zips.get, keys) if known is not None)
 
     def records(self, keys: tuple[str, ...]) -> int:
         """The number of records under all `keys` together."""

@@ -36,8 +36,10 @@ def test_an_alias_of_only_zip_codes_without_figures_is_told_if_its_town_has_some
 
 
 def test_other_aliases_are_not_told() -> None:
-    """With figures somewhere, in a town without any, hidden by a city, or a common name for the whole city."""
+    """With figures somewhere, of a ZIP code that is not served, in a town without any, hidden by a city, or a common
+    name for the whole city."""
     assert told([("99711", "Badger", "AK"), ("99701", "Badger", "AK")]) is None
+    assert told([("99799", "Badger", "AK")]) is None
     assert told([("99762", "Front Street", "AK")]) is None
     assert told([("99711", "Nome", "AK")]) is None
     assert told([("10118", "New York City", "NY")]) is None
