@@ -27,6 +27,7 @@ log = logging.getLogger("forecast.usage")
 
 T = TypeVar("T")
 
+_WRITING = "writing the usage spool"
 FLUSH_SECONDS = 0.5
 STOP_SECONDS = 2.0
 # A flush that takes this long may be about to fail.
@@ -34,6 +35,8 @@ SPOOL_AFTER_SECONDS = 0.25
 _RETRY_SECONDS = 0.1
 # A write that takes longer is left to its thread, and usage waits in memory.
 _FILE_SECONDS = 1.0
+# The last one is what keeps counts from being lost.
+_LAST_FILE_SECONDS = 2.0
 
 
 class UsageFlusher:
@@ -148,7 +151,9 @@ class UsageFlusher:
         rest = self._counters.surrender()
         try:
             if rest:
-                path = await self._apart(self._spool.write, self._counters.worker_id, rest)
+                path = await self._files.run(
+                    _WRITING, self._spool.write, self._counters.worker_id, rest, wait=_LAST_FILE_SECONDS
+                )
                 log.warning("usage of %d keys could not be stored in time: the next worker takes it from %s",
                             len(rest), path)  # fmt: skip
             elif self._spooled:
@@ -161,7 +166,7 @@ class UsageFlusher:
                 await self._apart(self._spool.leave, self._counters.worker_id)
 
     async def _apart(self, call: Callable[..., T], *arguments: Any) -> T:
-        return await self._files.run("writing the usage spool", call, *arguments, wait=_FILE_SECONDS)
+        return await self._files.run(_WRITING, call, *arguments, wait=_FILE_SECONDS)
 
     async def _flush_in_time(self) -> float:
         began = time.monotonic()
