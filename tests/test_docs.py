@@ -16,7 +16,7 @@ from service.cli.main import main
 from service.cli.output import FAILED, LOST
 from service.http.errors import CODES
 from service.http.forecast_batch import BatchBody
-from service.http.own_errors import OwnErrors
+from service.http.own_usage.errors import OwnErrors
 from service.http.releases.changes import ForecastChanges
 from service.operators.metrics import render_metrics
 from service.operators.state import InstanceState

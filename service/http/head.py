@@ -94,3 +94,11 @@ def read_head(headers: list[tuple[bytes, bytes]], started: float) -> RequestHead
 def head_of(scope: Any) -> RequestHead:
     head: RequestHead = scope[SCOPE_KEY]
     return head
+
+
+def caller(scope: Any) -> ApiKey:
+    """The key that the edge verified."""
+    key = head_of(scope).key
+    if key is None:
+        raise LookupError("a request came here without a key")
+    return key

@@ -15,13 +15,12 @@ from service.http.area import AreaDescription
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.errors import ApiError
-from service.http.head import head_of
+from service.http.head import caller, head_of
+from service.http.own_usage.days import PATH as USAGE_PATH
 from service.http.paths import GUIDE_PATH, OPENAPI_PATH
 from service.http.query import read_strictly
 from service.http.releases.files import BULK
 from service.http.releases.listing import PATH as RELEASES_PATH
-from service.http.usage import PATH as USAGE_PATH
-from service.http.usage import caller
 from service.keys.record import ApiKey
 from warehouse.following import OpenRelease, ReleaseFollower
 

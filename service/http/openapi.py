@@ -13,14 +13,12 @@ from service.http.errors import CODES, Problem, title_of
 from service.http.index import Index
 from service.http.live_examples import LiveExample
 from service.http.openapi_headers import ALWAYS, HEADERS, KEPT, LIMITS, MATCHED, Document, error_headers, header_refs
-from service.http.own_errors import PATH as ERRORS_PATH
-from service.http.own_errors import OwnErrors, errors_operation
+from service.http.own_usage.description import SCHEMAS as USAGE_SCHEMAS
+from service.http.own_usage.description import described as described_usage
 from service.http.paths import GUIDE_PATH, OPENAPI_PATH
 from service.http.query import LOCATION_PARAMETERS
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
 from service.http.releases.description import Described, described
-from service.http.usage import PATH as USAGE_PATH
-from service.http.usage import Usage, usage_operation
 
 _ENDPOINTS = [(area, endpoint) for area in AREAS for endpoint in area.endpoints]
 
@@ -107,7 +105,7 @@ _UNTOLD = About()
 def describe_api(about: About = _UNTOLD, live: Mapping[str, LiveExample] = MappingProxyType({})) -> Document:
     """The document. `live` are examples by operation id; those of other operations are made up, and say so."""
     _, schemas = msgspec.json.schema_components(
-        (*(endpoint.operation.body for _, endpoint in _ENDPOINTS), *RELEASE_SCHEMAS, Usage, OwnErrors, Index, Problem),
+        (*(endpoint.operation.body for _, endpoint in _ENDPOINTS), *RELEASE_SCHEMAS, *USAGE_SCHEMAS, Index, Problem),
         ref_template=_REF,
     )
     schemas["Problem"]["properties"]["code"]["enum"] = list(CODES)
@@ -127,8 +125,7 @@ def describe_api(about: About = _UNTOLD, live: Mapping[str, LiveExample] = Mappi
         "security": [{"apiKey": []}],
         "paths": {
             **{one.path: {"get": _of_area(area.name, one, live.get(one.operation.id))} for area, one in _ENDPOINTS},
-            USAGE_PATH: {"get": _of_key(usage_operation(), "rate_limited")},
-            ERRORS_PATH: {"get": _of_key(errors_operation())},
+            **{path: {"get": _of_key(own, codes)} for path, own, codes in described_usage()},
             **{one.path: {"get": _of_release(one)} for one in described()},
             "/v1/": {"get": _plain("getIndex", _INDEX, "Index", examples.INDEX)},
             OPENAPI_PATH: {"get": _plain("getOpenApi", "This description", None, None)},
@@ -192,7 +189,7 @@ def _next_page(operation: str, parameters: Sequence[Parameter]) -> Document:
     }
 
 
-def _of_key(own: Document, *codes: str) -> Document:
+def _of_key(own: Document, codes: Sequence[str]) -> Document:
     operation = {"tags": ["service"], **own}
     operation["responses"]["200"]["headers"] = header_refs(("Cache-Control", *ALWAYS))
     operation["responses"] |= _errors(

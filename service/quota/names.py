@@ -1,7 +1,9 @@
-"""The names of usage in the key store. Nothing expires. Days are whole days since 1970-01-01 in UTC.
+"""The names of usage in the key store. Days, and hours, are whole ones since 1970-01-01 in UTC.
 
 ``u:{<key id>}:2026-11``  hash of counts: ``20:forecast:answered`` is how often on the 20th; ``20:*:billable`` is the
                           total of the day, ``*:*:billable`` that of the month, which quotas ask for
+``u:{<key id>}:2026-11-20`` hash of counts by hour: ``14:forecast:answered`` is how often from 14:00 to 15:00. It is for
+                          the key's owner: no bill or backup has it, and it alone expires (HOURS_KEPT_DAYS)
 ``i:{<key id>}:2026-11``  hash of those that were imported: ``<generation>:20:forecast:answered`` (restore.py)
 ``s:{<key id>}``          hash: worker id -> last batch and its time
 ``u:generation``          the generation of the store itself
@@ -17,6 +19,10 @@ SEQUENCES_PREFIX = "s:"
 IMPORTED_PREFIX = "i:"
 GENERATION = "u:generation"
 DAY_SECONDS = 86_400
+HOUR_SECONDS = 3_600
+HOURS_IN_A_DAY = 24
+# Today and the seven days before. A record is kept for as long after its last count.
+HOURS_KEPT_DAYS = 8
 MONTH_TOTAL = "*:*:billable"
 
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -33,9 +39,9 @@ class CountsName(msgspec.Struct, frozen=True):
 
 
 class Field(msgspec.Struct, frozen=True):
-    """The parts of a field of counts."""
+    """The parts of a field of counts. `number` is the day of the month, or the hour of the day."""
 
-    day_of_month: int
+    number: int
     area: str
     outcome: str
 
@@ -56,6 +62,10 @@ def counts_name(key_id: str, month: str) -> str:
     return f"{COUNTS_PREFIX}{{{key_id}}}:{month}"
 
 
+def hours_name(key_id: str, day: date) -> str:
+    return f"{COUNTS_PREFIX}{{{key_id}}}:{day.isoformat()}"
+
+
 def imported_name(key_id: str, month: str) -> str:
     return f"{IMPORTED_PREFIX}{{{key_id}}}:{month}"
 
@@ -68,12 +78,16 @@ def field_name(day: date, area: str, outcome: str) -> str:
     return f"{day.day:02}:{area}:{outcome}"
 
 
+def hour_field(hour: int, area: str, outcome: str) -> str:
+    return f"{hour % HOURS_IN_A_DAY:02}:{area}:{outcome}"
+
+
 def day_total(day: date) -> str:
     return field_name(day, "*", "billable")
 
 
 def total_of(field: Field) -> str:
-    return f"{field.day_of_month:02}:*:billable"
+    return f"{field.number:02}:*:billable"
 
 
 def parse_imported(name: str) -> tuple[str, str] | None:

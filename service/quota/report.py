@@ -10,7 +10,18 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from service.base.batched import batched
-from service.quota.names import COUNTS_PREFIX, CountsName, counts_name, month_of, parse_counts_name, parse_field
+from service.quota.names import (
+    COUNTS_PREFIX,
+    HOURS_IN_A_DAY,
+    CountsName,
+    counts_name,
+    date_of,
+    day_of,
+    hours_name,
+    month_of,
+    parse_counts_name,
+    parse_field,
+)
 from service.quota.usage import BILLABLE, OUTCOMES
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
@@ -41,6 +52,12 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
         return total
 
 
+class HourRow(UsageRow, frozen=True, kw_only=True):
+    """The counts of one key, area and UTC hour of the date, from 0 to 23."""
+
+    hour: int
+
+
 class DamagedUsage(msgspec.Struct, frozen=True):
     """A damaged record of usage; its sound counts are reported all the same."""
 
@@ -63,15 +80,26 @@ class UsageReport:
             rows.append(found)
         return rows
 
+    async def hours_of_key(self, key_id: str, first: date, last: date) -> list[HourRow]:
+        """The rows by hour, then area, as far as hours are kept. Raises StoreUnavailable, also if one is damaged."""
+        days = [date_of(day) for day in range(day_of(first), day_of(last) + 1)]
+        rows: list[HourRow] = []
+        names = [hours_name(key_id, day) for day in days]
+        for day, name, record in zip(days, names, await self._records(names), strict=True):
+            counts, wrong = _counts(name, record)
+            wrong = wrong or next((f"{name} has hour {hour}" for hour, _ in counts if hour >= HOURS_IN_A_DAY), None)
+            if wrong is not None:
+                raise StoreUnavailable(f"usage of {key_id} is damaged: {wrong}")
+            for (hour, area), found in sorted(counts.items()):
+                rows.append(HourRow(key_id=key_id, area=area, date=day, hour=hour, **found))
+        return rows
+
     async def of_keys(self, key_ids: Iterable[str], first: date, last: date) -> AsyncIterator[UsageRow | DamagedUsage]:
         """The rows in the order of `key_ids`, of each key by date, then area. Raises StoreUnavailable."""
         months = _months(first, last)
         wanted = ((key_id, month) for key_id in key_ids for month in months)
         for some in batched(wanted, _RECORDS_AT_ONCE):
-            names = [counts_name(key_id, month) for key_id, month in some]
-            records = await self._store.call(lambda client, these=names: _read(client, these))  # type: ignore[misc]
-            if len(records) != len(names):
-                raise StoreUnavailable(f"usage: {len(names)} records asked for, {len(records)} answered")
+            records = await self._records([counts_name(key_id, month) for key_id, month in some])
             for (key_id, month), record in zip(some, records, strict=True):
                 rows, damage = _rows(key_id, month, record)
                 for row in rows:
@@ -79,6 +107,12 @@ class UsageReport:
                         yield row
                 if damage is not None:
                     yield damage
+
+    async def _records(self, names: list[str]) -> list[Any]:
+        records: list[Any] = await self._store.call(lambda client: _read(client, names))
+        if len(records) != len(names):
+            raise StoreUnavailable(f"usage: {len(names)} records asked for, {len(records)} answered")
+        return records
 
     async def keys(self, first: date, last: date) -> set[str]:
         """Ids of the keys that have counts in those months. Raises StoreUnavailable."""
@@ -107,24 +141,34 @@ async def _read(client: Redis, names: list[str]) -> list[Any]:
 
 
 def _rows(key_id: str, month: str, record: Any) -> tuple[list[UsageRow], DamagedUsage | None]:
+    counts, wrong = _counts(counts_name(key_id, month), record)
+    rows = []
+    for (number, area), found in sorted(counts.items()):
+        try:
+            day = date.fromisoformat(f"{month}-{number:02}")
+        except ValueError as error:
+            wrong = f"{counts_name(key_id, month)} {number:02}: {error}"
+            continue
+        rows.append(UsageRow(key_id=key_id, area=area, date=day, **found))
+    return rows, DamagedUsage(key_id, wrong) if wrong is not None else None
+
+
+def _counts(name: str, record: Any) -> tuple[dict[tuple[int, str], dict[str, int]], str | None]:
+    """Of a record: what was counted by day or hour, and area; and what of it is damaged, if anything is."""
     if isinstance(record, ResponseError) or not isinstance(record, dict):
-        return [], DamagedUsage(key_id, f"{counts_name(key_id, month)}: {record}")
-    counts: dict[tuple[date, str], dict[str, int]] = {}
-    damage = None
-    for name, value in record.items():
-        field = parse_field(name.decode("utf-8", "replace"))
+        return {}, f"{name}: {record}"
+    counts: dict[tuple[int, str], dict[str, int]] = {}
+    wrong = None
+    for raw, value in record.items():
+        text = raw.decode("utf-8", "replace")
+        field = parse_field(text)
         if field is None or field.outcome not in OUTCOMES:
             continue  # totals, and what a later version may count
-        try:
-            if not WHOLE.fullmatch(value):
-                raise ValueError(f"holds {value[:40]!r}")
-            day = date.fromisoformat(f"{month}-{field.day_of_month:02}")
-        except ValueError as error:
-            damage = DamagedUsage(key_id, f"{counts_name(key_id, month)} {name.decode('utf-8', 'replace')}: {error}")
+        if not WHOLE.fullmatch(value):
+            wrong = f"{name} {text}: holds {value[:40]!r}"
             continue
-        counts.setdefault((day, field.area), {})[field.outcome] = int(value)
-    rows = [UsageRow(key_id=key_id, area=area, date=day, **found) for (day, area), found in sorted(counts.items())]
-    return rows, damage
+        counts.setdefault((field.number, field.area), {})[field.outcome] = int(value)
+    return counts, wrong
 
 
 def _months(first: date, last: date) -> list[str]:

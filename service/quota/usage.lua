@@ -2,16 +2,19 @@
 --
 -- KEYS[1]    flush sequences of the key: hash, worker id -> "<number of its last batch>:<when, seconds since 1970>"
 -- KEYS[2]    counts of the month that totals are asked for: hash, field -> count
--- KEYS[3..]  counts of the other months in the batch
+-- KEYS[3..]  counts of the other months in the batch, and of its hours: hashes, field -> count
 -- ARGV[1]    worker id
 -- ARGV[2]    number of the batch, rising from 1 for each worker; 0 if there is none and only totals are asked for
 -- ARGV[3]    seconds after which the sequence of a worker that sent nothing more is forgotten
 -- ARGV[4]    field of KEYS[2] with the total of the day
 -- ARGV[5]    field of KEYS[2] with the total of the month
 -- ARGV[6]    the batch, a line for each count: place in KEYS, field, how much to add; with spaces between
+-- ARGV[7]    the same by hour
+-- ARGV[8]    seconds after the last count until a record of hours is forgotten
 --
 -- Replies {1 if the batch was added now and 0 if it had been before, total of the day, total of the month}.
--- An error changes nothing: everything is read and checked before the first write.
+-- An error changes nothing: everything is read and checked before the first write. Only the hours are not: no bill is
+-- made of them, and nothing that is wrong with them may keep a bill from being right.
 
 -- The clock is the server's, one for all workers.
 local now = tonumber(redis.call('TIME')[1])
@@ -88,6 +91,19 @@ for _, cell in ipairs(batch) do
     for place = 4, 5 do
         if name == KEYS[2] and field == ARGV[place] then
             totals[place] = count
+        end
+    end
+end
+
+-- A record of hours that cannot be made to end is not written, so that none stays for ever.
+local ends = {}
+for place, field, amount in string.gmatch(ARGV[7], '(%d+) (%S+) (%d+)') do
+    local name = KEYS[tonumber(place)]
+    ends[name] = ends[name] or redis.pcall('EXPIRE', name, ARGV[8])
+    if type(ends[name]) == 'number' then
+        redis.pcall('HINCRBY', name, field, amount)
+        if ends[name] == 0 then
+            ends[name] = redis.pcall('EXPIRE', name, ARGV[8])
         end
     end
 end

@@ -1,6 +1,6 @@
 """Counts what partners asked for, in one worker, until it is stored (flusher.py).
 
-A count belongs to a key, an area, an outcome and the UTC day on which the request ended.
+A count belongs to a key, an area, an outcome and the UTC hour in which the request ended.
 """
 
 import secrets
@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from service.base.terms import Positive
-from service.quota.names import DAY_SECONDS
+from service.quota.names import HOUR_SECONDS, HOURS_IN_A_DAY
 
 UsageOutcome = Literal["answered", "answered_empty", "not_modified", "not_found", "rejected", "limited"]
 
@@ -19,17 +19,21 @@ UsageOutcome = Literal["answered", "answered_empty", "not_modified", "not_found"
 BILLABLE: tuple[UsageOutcome, ...] = ("answered", "answered_empty", "not_modified")
 OUTCOMES: tuple[UsageOutcome, ...] = (*BILLABLE, "not_found", "rejected", "limited")
 
-Cell = tuple[int, str, UsageOutcome]  # day, area, outcome
+Cell = tuple[int, str, UsageOutcome]  # hour, area, outcome
+# day or hour, area, outcome, how often
+Counts = tuple[tuple[int, str, UsageOutcome, Positive], ...]
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):
-    """What is stored at once for one key: day, area, outcome and how often.
+    """What is stored at once for one key. `cells` are by day, `hours` the same counts by hour.
 
     `number` rises from batch to batch of one worker, and always means the same contents: the store applies it once.
+    What an older version spooled has no hours.
     """
 
     number: int
-    cells: tuple[tuple[int, str, UsageOutcome, Positive], ...]
+    cells: Counts
+    hours: Counts = ()
 
     def billable(self, first: int, end: int) -> int:
         """How much of it is billable, from the day `first` to before the day `end`."""
@@ -59,7 +63,7 @@ def outcome_of(status: int, outcome: str) -> UsageOutcome | None:
 
 class Tally:
     """The count of one cell of one key. UsageCounters makes it, and closes it when the count is to be stored. Whoever
-    has it may add to it until then, while its day lasts."""
+    has it may add to it until then, while its hour lasts."""
 
     __slots__ = ("closed", "n")
 
@@ -79,7 +83,7 @@ class Tally:
 class UsageCounters:
     """The counts of one worker, for as long as it lives.
 
-    Memory grows with keys, days, areas and outcomes, not with requests, however long the store is away. A key has at
+    Memory grows with keys, hours, areas and outcomes, not with requests, however long the store is away. A key has at
     most one batch that was sent and not confirmed, and behind it one that was spooled and not sent; later counts wait
     for the next.
     """
@@ -107,10 +111,10 @@ class UsageCounters:
         cells = self._open.get(key_id)
         if cells is None:
             cells = self._open[key_id] = {}
-        day = int(self._clock() // DAY_SECONDS)
-        tally = cells.get((day, area, outcome))
+        hour = int(self._clock() // HOUR_SECONDS)
+        tally = cells.get((hour, area, outcome))
         if tally is None:
-            tally = cells[day, area, outcome] = Tally()
+            tally = cells[hour, area, outcome] = Tally()
         tally.add(number)
         return tally
 
@@ -164,8 +168,8 @@ class UsageCounters:
         for day, n in self._billable.get(key_id, {}).items():
             if first <= day < end:
                 total += n
-        for (day, _, outcome), tally in self._open.get(key_id, {}).items():
-            if first <= day < end and outcome in BILLABLE:
+        for (hour, _, outcome), tally in self._open.get(key_id, {}).items():
+            if first <= hour // HOURS_IN_A_DAY < end and outcome in BILLABLE:
                 total += tally.n
         return total
 
@@ -179,8 +183,8 @@ class UsageCounters:
         for key_id in [key_id for key_id in self._open if only is None or key_id in only]:
             cells = self._close(key_id)
             before = self._spooled.get(key_id)
-            for day, area, outcome, n in before.cells if before else ():
-                cells[day, area, outcome] = cells.get((day, area, outcome), 0) + n
+            for hour, area, outcome, n in before.hours if before else ():
+                cells[hour, area, outcome] = cells.get((hour, area, outcome), 0) + n
             self._spooled[key_id] = self._numbered_batch(cells)
         self._spooling = True
         self._last_spooled = self._numbered
@@ -210,11 +214,20 @@ class UsageCounters:
         days = self._billable.setdefault(key_id, {})
         for cell, tally in self._open.pop(key_id).items():
             cells[cell] = n = tally.close()
-            day, _, outcome = cell
+            hour, _, outcome = cell
             if outcome in BILLABLE:
+                day = hour // HOURS_IN_A_DAY
                 days[day] = days.get(day, 0) + n
         return cells
 
     def _numbered_batch(self, cells: dict[Cell, int]) -> Batch:
         self._numbered += 1
-        return Batch(self._numbered, tuple((*cell, n) for cell, n in cells.items()))
+        days: dict[Cell, int] = {}
+        for (hour, area, outcome), n in cells.items():
+            day = (hour // HOURS_IN_A_DAY, area, outcome)
+            days[day] = days.get(day, 0) + n
+        return Batch(self._numbered, _counts(days), _counts(cells))
+
+
+def _counts(cells: dict[Cell, int]) -> Counts:
+    return tuple((*cell, n) for cell, n in cells.items())

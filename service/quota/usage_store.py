@@ -7,7 +7,20 @@ import msgspec
 from redis.exceptions import ResponseError
 
 from service.base.batched import batched
-from service.quota.names import MONTH_TOTAL, counts_name, date_of, day_total, field_name, month_of, sequences_name
+from service.quota.names import (
+    DAY_SECONDS,
+    HOURS_IN_A_DAY,
+    HOURS_KEPT_DAYS,
+    MONTH_TOTAL,
+    counts_name,
+    date_of,
+    day_total,
+    field_name,
+    hour_field,
+    hours_name,
+    month_of,
+    sequences_name,
+)
 from service.quota.usage import BILLABLE, NO_BATCH, Batch
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
@@ -79,9 +92,16 @@ def _arguments(worker_id: str, key_id: str, batch: Batch, today: int) -> list[st
         if name not in names:
             names.append(name)
         lines.append(f"{names.index(name) + 1} {field} {amount}")
-    # the batch as one text: for the client, arguments are what costs time
-    arguments = (worker_id, batch.number, SEQUENCE_SECONDS, day_total(date), MONTH_TOTAL, "\n".join(lines))
-    return [len(names), *names, *arguments]
+    hours: list[str] = []
+    for hour, area, outcome, amount in batch.hours:
+        name = hours_name(key_id, date_of(hour // HOURS_IN_A_DAY))
+        if name not in names:
+            names.append(name)
+        hours.append(f"{names.index(name) + 1} {hour_field(hour, area, outcome)} {amount}")
+    # each as one text: for the client, arguments are what costs time
+    texts = ("\n".join(lines), "\n".join(hours))
+    asked = (worker_id, batch.number, SEQUENCE_SECONDS, day_total(date), MONTH_TOTAL)
+    return [len(names), *names, *asked, *texts, HOURS_KEPT_DAYS * DAY_SECONDS]
 
 
 def _sums(key_id: str, batch: Batch) -> dict[tuple[str, str], int]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -54,15 +53,12 @@ from service.http.index import index_route
 from service.http.lookups import LookupWatch
 from service.http.openapi import About
 from service.http.openapi_route import Description
-from service.http.own_errors import PATH as ERRORS_PATH
-from service.http.own_errors import RecentErrors, errors_for_tests, errors_route
+from service.http.own_usage import routes as own_usage
 from service.http.paths import OPENAPI_PATH
 from service.http.releases import routes as releases
 from service.http.releases.downloads import Downloads
 from service.http.releases.files import BULK
 from service.http.sandbox.app import build_sandbox
-from service.http.usage import PATH as USAGE_PATH
-from service.http.usage import caller, usage_route
 from service.keys import pepper
 from service.keys.names import KEY_RECORD_PREFIX
 from service.keys.store import KeyStore
@@ -88,7 +84,7 @@ _FOLDED_SECONDS = 1.0
 _LAST_LINES_SECONDS = 1.0
 _LAST_SPANS_SECONDS = 1.0
 _AREA_NAMES = frozenset(area.name for area in AREAS)
-_OTHER_PATHS = {"/v1": "index", OPENAPI_PATH: "openapi", USAGE_PATH: "usage", ERRORS_PATH: "usage", **releases.PATHS}
+_OTHER_PATHS = {"/v1": "index", OPENAPI_PATH: "openapi", **own_usage.PATHS, **releases.PATHS}
 
 
 class WorkerApp:
@@ -236,8 +232,7 @@ class WorkerApp:
             *(route for area in AREAS for route in routes_of(area, answers)),
             index_route(self.follower, self._policy, guide=settings.docs),
             Description(self.follower, answers, self._policy, about).route(),
-            usage_route(metering.report, metering.store, caller),
-            errors_route(RecentErrors(metering.errors.of_key, time.monotonic).of_key, caller),
+            *own_usage.usage_routes(metering.report, metering.store, metering.errors).values(),
             *releases.release_routes(self.follower, settings.data_path, self._policy, self._cursors, self._downloads),
             *documentation.values(),
         ]
@@ -262,10 +257,7 @@ class WorkerApp:
                 self._policy,
                 self._cursors,
                 about,
-                {
-                    USAGE_PATH: usage_route(metering.report, metering.store, caller),
-                    ERRORS_PATH: errors_route(errors_for_tests, caller),
-                },
+                own_usage.usage_routes(metering.report, metering.store, None),
             ),
             keep_error=metering.errors.add,
             most_connections=settings.connections,

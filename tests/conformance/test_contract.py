@@ -310,6 +310,20 @@ def test_15_usage_tells_of_the_asking_key(documented: Served, keys: dict[str, st
     date.fromisoformat(body["period"]["from"])
 
 
+def test_15_usage_by_hour_tells_of_the_asking_key(documented: Served, keys: dict[str, str]) -> None:
+    assert documented.ask(f"{FORECAST}?zip_code=36436", key=keys["limited"]).status == 200
+
+    def told() -> list[Any]:
+        body = documented.ask("/v1/usage/hours", key=keys["limited"]).json()
+        assert list(body) == ["key_id", "period", "hours"]
+        return list(body["hours"])
+
+    until(lambda: bool(told()))
+    assert list(told()[-1]) == ["hour", "area", "answered", "not_modified", "not_found", "rejected", "limited"]
+    assert told()[-1]["hour"].endswith(":00:00Z")
+    assert problem(documented.ask("/v1/usage/hours?from=2020-01-01")) == (400, "invalid_parameter")
+
+
 def test_15_the_last_errors_tell_of_the_asking_key(documented: Served, keys: dict[str, str]) -> None:
     failed = documented.ask(f"{FORECAST}?zip_code=501", key=keys["limited"])
 

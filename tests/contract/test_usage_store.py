@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from service.base.terms import Quota
-from service.quota.names import DAY_SECONDS
+from service.quota.names import DAY_SECONDS, HOURS_KEPT_DAYS, date_of
 from service.quota.report import UsageReport
 from service.quota.usage import NO_BATCH, Batch, UsageOutcome
 from service.quota.usage_store import SEQUENCE_SECONDS, Refused, Totals, UsageStore
@@ -21,6 +21,7 @@ from tests.support.usage import UsageWorker, count
 # 2026-11-20 and 2026-12-01
 DAY, NEXT_MONTH = 20_777, 20_788
 RECORD = "u:{a}:2026-11"
+HOURS = "u:{a}:2026-11-20"
 
 
 def batch(number: int, amount: int = 1, outcome: UsageOutcome = "answered", day: int = DAY) -> Batch:
@@ -96,6 +97,58 @@ async def test_asking_for_totals_writes_nothing(redis: RedisStore, usage: UsageS
     assert await redis.call(lambda client: client.keys("*")) == []
 
 
+def by_hour(number: int, *hours: int) -> Batch:
+    """One answer in each of these hours of the day."""
+    cells = tuple((DAY * 24 + hour, "forecast", "answered", 1) for hour in hours)
+    return Batch(number, ((DAY, "forecast", "answered", len(hours)),), cells)  # type: ignore[arg-type]  # outcomes
+
+
+async def test_hours_are_added_with_their_day_and_once(redis: RedisStore, usage: UsageStore) -> None:
+    for _ in range(2):
+        await usage.add("w", [("a", by_hour(1, 9, 10))], DAY)
+    await usage.add("w", [("a", by_hour(2, 10))], DAY)
+    assert await fields(redis, HOURS) == {"09:forecast:answered": "1", "10:forecast:answered": "2"}
+    assert (await fields(redis))["20:forecast:answered"] == "3"
+
+
+async def test_hours_expire_eight_days_after_the_last_of_them(redis: RedisStore, usage: UsageStore) -> None:
+    for number in (1, 2):
+        await usage.add("w", [("a", by_hour(number, 9))], DAY)
+        left = await redis.call(lambda client: client.ttl(HOURS))
+        assert HOURS_KEPT_DAYS * DAY_SECONDS - 120 < left <= HOURS_KEPT_DAYS * DAY_SECONDS
+        await redis.call(lambda client: client.expire(HOURS, 60))
+
+
+async def test_damaged_hours_keep_nothing_from_being_billed(redis: RedisStore, usage: UsageStore) -> None:
+    """A field that is no number, and a record that is no hash. They are told when they are read."""
+    await redis.call(lambda client: client.hset(HOURS, "10:forecast:answered", "many"))
+    assert await usage.add("w", [("a", by_hour(1, 9, 10, 11))], DAY) == [Totals(DAY, 3, 3)]
+    assert await fields(redis, HOURS) == {
+        "09:forecast:answered": "1",
+        "10:forecast:answered": "many",
+        "11:forecast:answered": "1",
+    }
+    await redis.call(lambda client: client.lpush("u:{b}:2026-11-20", "x"))
+    assert await usage.add("w", [("b", by_hour(1, 9))], DAY) == [Totals(DAY, 1, 1)]
+    await redis.call(lambda client: client.hset("u:{c}:2026-11-20", "24:forecast:answered", "1"))
+    for key_id, reason in (("a", "holds b'many'"), ("b", "WRONGTYPE"), ("c", "has hour 24")):
+        with pytest.raises(StoreUnavailable, match=f"2026-11-20.*{reason}"):
+            await UsageReport(redis).hours_of_key(key_id, date_of(DAY - 1), date_of(DAY))
+
+
+async def test_without_the_right_to_let_hours_expire_none_are_kept(real: Backend) -> None:
+    """Rights of an earlier version: what is billed is counted all the same."""
+    rights = "+evalsha +script|load +hget +hset +hincrby +hgetall +hdel +time ~u:* ~s:*"
+    real.command("ACL", "SETUSER", "usage", "on", ">secret", *rights.split())
+    url = real.url.replace("unix://", "unix://usage:secret@")
+    redis = RedisStore("a store", url, open_client(url, timeout=5))
+    real.command("SCRIPT", "FLUSH")
+    assert await UsageStore(redis).add("w", [("a", by_hour(1, 9))], DAY) == [Totals(DAY, 1, 1)]
+    assert await fields(redis, HOURS) == {}
+    await redis.stop()
+    real.command("ACL", "DELUSER", "usage")
+
+
 async def test_keys_are_independent(redis: RedisStore, usage: UsageStore) -> None:
     """One that is damaged, of the wrong type, or has a damaged sequence is refused by itself, and unchanged."""
     await redis.call(lambda client: client.hset(RECORD, "20:forecast:answered", "many"))
@@ -154,8 +207,7 @@ async def test_the_script_comes_back_after_it_was_forgotten(redis: RedisStore, u
     assert await usage.add("w", batches, DAY) == [Totals(DAY, 3, 3), Totals(DAY, 2, 2), Totals(DAY, 2, 2)]
 
 
-async def test_nothing_expires(redis: RedisStore, usage: UsageStore) -> None:
-    """Bills are made of it."""
+async def test_nothing_that_bills_are_made_of_expires(redis: RedisStore, usage: UsageStore) -> None:
     await usage.add("w", [("a", batch(1))], DAY)
     names = await redis.call(lambda client: client.keys("*"))
     assert sorted(names) == [b"s:{a}", b"u:{a}:2026-11"]
@@ -165,7 +217,7 @@ async def test_nothing_expires(redis: RedisStore, usage: UsageStore) -> None:
 
 async def test_a_user_with_few_rights_is_enough(real: Backend) -> None:
     """For counting and for reading back; nothing else is used, on no other names."""
-    rights = "+evalsha +script|load +hget +hset +hincrby +hgetall +hdel +time +scan ~u:* ~s:*"
+    rights = "+evalsha +script|load +hget +hset +hincrby +hgetall +hdel +expire +time +scan ~u:* ~s:*"
     real.command("ACL", "SETUSER", "usage", "on", ">secret", *rights.split())
     url = real.url.replace("unix://", "unix://usage:secret@")
     redis = RedisStore("a store", url, open_client(url, timeout=5))

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 
 from service.quota.flusher import UsageFlusher
 from service.quota.quotas import QuotaGuard
-from service.quota.report import UsageReport, UsageRow
+from service.quota.report import HourRow, UsageReport, UsageRow
 from service.quota.spool import FOLDER, Spool
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import UsageStore
@@ -73,9 +73,14 @@ class UsageWorker:
 
     async def rows(self, key_id: str) -> list[UsageRow]:
         """What is stored of 2026."""
-        return await UsageReport(RedisStore("key store", "redis://double", self.client)).of_key(
-            key_id, date(2026, 1, 1), date(2026, 12, 31)
-        )
+        return await self._report().of_key(key_id, date(2026, 1, 1), date(2026, 12, 31))
+
+    async def hours(self, key_id: str) -> list[HourRow]:
+        """What is stored by hour of the end of 2026."""
+        return await self._report().hours_of_key(key_id, date(2026, 11, 1), date(2026, 12, 31))
+
+    def _report(self) -> UsageReport:
+        return UsageReport(RedisStore("key store", "redis://double", self.client))
 
 
 def noon() -> Clock:

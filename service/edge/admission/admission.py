@@ -1,7 +1,7 @@
 """Entitlement, quota and rate of a key before an answer, its usage after it.
 
 Only data areas are metered. The index and the OpenAPI description are neither counted nor limited; the usage report
-has a bound of its own (http/recent_usage.py).
+has a bound of its own (http/own_usage/recent.py).
 """
 
 import time
@@ -21,7 +21,7 @@ from service.quota.decision import Decision
 from service.quota.gcra import pace_of
 from service.quota.holding import Holding
 from service.quota.known import Known, QuotaState
-from service.quota.names import DAY_SECONDS
+from service.quota.names import HOUR_SECONDS
 from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
 from service.quota.usage import Tally, UsageCounters, UsageOutcome, outcome_of
@@ -48,7 +48,7 @@ class Allowance:
         self.key = key
         self.until = 0.0  # monotonic seconds; before then it is good without another look
         self.tail = b""  # the end of an answer's head: the limits, as `decision` and `standing` say
-        self.tallies: dict[UsageOutcome, Tally] = {}  # of today's answers
+        self.tallies: dict[UsageOutcome, Tally] = {}  # of this hour's answers
         self.holding: Holding | None = None  # None if the key has no rate
         self.known: Known | None = None  # None if the key has no quota
         self.decision: Decision | None = None
@@ -208,7 +208,7 @@ class Admission:
             return None
         allowance = self._allowance(key, area)
         wall = self._clock()
-        seconds = min(_LOOK_SECONDS, DAY_SECONDS - wall % DAY_SECONDS)
+        seconds = min(_LOOK_SECONDS, HOUR_SECONDS - wall % HOUR_SECONDS)
         standing = None
         allowance.until = 0.0
         if terms.quota is not None:
@@ -217,7 +217,7 @@ class Admission:
                 return None
             known = allowance.known = self._quotas.known(key.key_id)
             seconds = min(seconds, known.quick_until - wall)
-        allowance.tallies.clear()  # they may be yesterday's
+        allowance.tallies.clear()  # they may be the last hour's
         if not self._spend_rate(allowance, standing, now):
             allowance.holding = self._limiter.holding(key.key_id)
             if allowance.holding is not None:  # next time `admit` need not look again, only find a token

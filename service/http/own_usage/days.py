@@ -13,9 +13,8 @@ from msgspec import Meta
 
 from service.base.terms import Quota
 from service.http.errors import NO_STORE, ApiError
-from service.http.head import head_of
-from service.http.query import read_day, read_strictly
-from service.http.recent_usage import RecentUsage
+from service.http.own_usage.period import Period, day_parameter, read_period
+from service.http.own_usage.recent import RecentUsage
 from service.http.reply import JSON, Reply
 from service.keys.record import ApiKey
 from service.quota.names import day_of
@@ -43,13 +42,6 @@ _EXAMPLE = {
         }
     ],
 }
-
-
-class Period(msgspec.Struct, frozen=True):
-    """UTC days; `to` is included."""
-
-    first: Annotated[date, Meta(description="The first day.")] = msgspec.field(name="from")
-    last: Annotated[date, Meta(description="The last day.")] = msgspec.field(name="to")
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -87,7 +79,7 @@ def usage_route(
     who: Callable[[Any], ApiKey],
     clock: Callable[[], float] = time.time,
 ) -> HTTPRouteHandler:
-    """`who` gives the key of an ASGI scope (`caller`).
+    """`who` gives the key of an ASGI scope (`head.caller`).
 
     Figures are those of the key store. Every worker adds what it counted there each half second while it can reach the
     store, and an answer is used again for two seconds, so they are younger than 5 s; while the store cannot be read,
@@ -108,7 +100,7 @@ def usage_route(
 
         months = (period.last.year - period.first.year) * 12 + period.last.month - period.first.month
         try:
-            body = await recent.body((key, day_of(period.first), day_of(period.last)), months + 1, make)
+            body = await recent.body((key, period.first, period.last), months + 1, make)
         except StoreUnavailable as error:
             raise ApiError("unavailable") from error
         return Reply(200, (JSON, NO_STORE), body, "answered")
@@ -122,25 +114,12 @@ def _usage(key: ApiKey, period: Period, remaining: int | None, rows: list[UsageR
     return Usage(key.key_id, key.partner, period, limits, tuple(_day(row) for row in rows))
 
 
-def caller(scope: Any) -> ApiKey:
-    """The key that the edge verified."""
-    key = head_of(scope).key
-    if key is None:
-        raise LookupError("a request came here without a key")
-    return key
-
-
 def parse_period(query: bytes, today: date) -> Period:
     """`from` and `to`; by default until today, from the first of that month. Raises ApiError (400)."""
-    values = read_strictly(query, ("from", "to"))
-    last = read_day("to", values["to"]) if "to" in values else today
-    first = read_day("from", values["from"]) if "from" in values else last.replace(day=1)
-    if first > last:
-        detail = f"from is after {'to' if 'to' in values else f'today, {today} in UTC'}. Give an earlier day."
-        raise ApiError("invalid_parameter", detail, "from")
-    if day_of(last) - day_of(first) >= MOST_DAYS:
+    period = read_period(query, today, lambda last: last.replace(day=1))
+    if day_of(period.last) - day_of(period.first) >= MOST_DAYS:
         raise ApiError("invalid_parameter", f"That is more than {MOST_DAYS} days. Ask for fewer at a time.", "from")
-    return Period(first, last)
+    return period
 
 
 def usage_operation() -> dict[str, Any]:
@@ -156,8 +135,8 @@ def usage_operation() -> dict[str, Any]:
         "Asking for them is neither counted nor limited by the key's terms; only far more often than they change is a "
         "429. An answer may be used again for two seconds.",
         "parameters": [
-            _parameter("from", "First UTC day. Default: the first of the month of `to`.", "2026-11-01"),
-            _parameter("to", f"Last UTC day, included; at most {MOST_DAYS} days. Default: today.", "2026-11-20"),
+            day_parameter("from", "First UTC day. Default: the first of the month of `to`.", "2026-11-01"),
+            day_parameter("to", f"Last UTC day, included; at most {MOST_DAYS} days. Default: today.", "2026-11-20"),
         ],
         "responses": {
             "200": {
@@ -184,15 +163,3 @@ async def _remaining(store: UsageStore, key_id: str, quota: Quota | None, today:
 def _day(row: UsageRow) -> UsageDay:
     answered = row.answered + row.answered_empty
     return UsageDay(row.date, row.area, answered, row.not_modified, row.not_found, row.rejected + row.limited)
-
-
-def _parameter(name: str, description: str, example: str) -> dict[str, Any]:
-    schema = {"type": "string", "format": "date"}
-    return {
-        "name": name,
-        "in": "query",
-        "required": False,
-        "description": description,
-        "schema": schema,
-        "example": example,
-    }

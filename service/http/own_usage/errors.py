@@ -97,7 +97,7 @@ class RecentErrors:
 
 
 def errors_route(read: ReadErrors, who: Callable[[Any], ApiKey]) -> HTTPRouteHandler:
-    """`who` gives the key of an ASGI scope (`usage.caller`)."""
+    """`who` gives the key of an ASGI scope (`head.caller`)."""
 
     @get(PATH)
     async def errors(request: Request[Any, Any, Any]) -> ASGIApp:

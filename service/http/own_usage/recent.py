@@ -1,12 +1,13 @@
 """Usage bodies made a moment ago, and how often one key may have a new one made.
 
 The report is not limited by a key's terms, so it must be cheap: an answer is used again for REUSE_SECONDS, a key reads
-the store once at a time, and at most RECORDS_A_SECOND records (one for each month) in the long run.
+the store once at a time, and at most RECORDS_A_SECOND records (of a month, or of the hours of a day) in the long run.
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from datetime import date
 from math import ceil, inf
 
 import msgspec
@@ -28,7 +29,7 @@ _DETAIL = (
 
 Make = Callable[[], Awaitable[bytes]]
 # key, first day, last day
-UsageReportKey = tuple[ApiKey, int, int]
+UsageReportKey = tuple[ApiKey, date, date]
 
 
 class _Made(msgspec.Struct, frozen=True):

@@ -9,13 +9,12 @@ from litestar.types import ASGIApp
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy, matches
 from service.http.errors import ApiError
-from service.http.head import head_of
+from service.http.head import caller, head_of
 from service.http.query import read_strictly
 from service.http.releases.downloads import Downloads
 from service.http.releases.ranges import Part, Unsatisfiable, asked_part
 from service.http.releases.shelf import ReleaseShelf
 from service.http.reply import Header, Reply
-from service.http.usage import caller
 from service.keys.record import ApiKey
 from warehouse.releases.bulk_files import FORMATS, flat_file
 from warehouse.releases.catalog import FileInfo, Manifest

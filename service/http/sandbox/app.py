@@ -1,6 +1,6 @@
 """The application for test keys: the handlers of the live one, on the release of test keys."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -53,7 +53,9 @@ class _NoSharedCache:
         return None
 
 
-def build_sandbox(policy: CachePolicy, cursors: Cursors, about: About, others: dict[str, BaseRouteHandler]) -> Sandbox:
+def build_sandbox(
+    policy: CachePolicy, cursors: Cursors, about: About, others: Mapping[str, BaseRouteHandler]
+) -> Sandbox:
     """`others`: handlers by path, beside areas, index and OpenAPI description; they must not know live data."""
     follower = sandbox_follower()
     near, shared = NearCache(_NEAR_BYTES, _NEAR_SECONDS), cast("SharedCache", _NoSharedCache())

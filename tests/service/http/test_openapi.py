@@ -15,15 +15,14 @@ from service.http.areas import AREAS
 from service.http.errors import CODES, Problem
 from service.http.index import Index
 from service.http.openapi import About, describe_api
-from service.http.own_errors import OwnErrors
+from service.http.own_usage.description import SCHEMAS as USAGE_SCHEMAS
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
-from service.http.usage import Usage
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from tests.support.served import FORECAST, Served, with_keys
 
 BODIES = [*(endpoint.operation.body for area in AREAS for endpoint in area.endpoints), *RELEASE_SCHEMAS]
-STRUCTS: dict[str, type] = {struct.__name__: struct for struct in (*BODIES, Usage, OwnErrors, Index, Problem)}
+STRUCTS: dict[str, type] = {struct.__name__: struct for struct in (*BODIES, *USAGE_SCHEMAS, Index, Problem)}
 DOCUMENT = describe_api()
 FORMS = {endpoint.path: list(endpoint.query_forms[0]) for area in AREAS for endpoint in area.endpoints}
 
@@ -197,6 +196,7 @@ def test_every_example_is_valid_and_decodes(schema: str, value: Any) -> None:
         (f"{FORECAST}?zip_code=99999", "Problem"),
         ("/v1/", "Index"),
         ("/v1/usage", "Usage"),
+        ("/v1/usage/hours", "UsageByHour"),
         ("/v1/usage/errors", "OwnErrors"),
         ("/v1/releases", "Releases"),
         ("/v1/releases/current/changes?area=forecast", "ForecastChanges"),

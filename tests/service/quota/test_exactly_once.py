@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.quota.names import DAY_SECONDS, date_of
+from service.quota.report import UsageRow
 from service.quota.usage import BILLABLE, OUTCOMES, UsageOutcome
 from tests.support.usage import Fate, UsageWorker, double, noon
 
@@ -89,10 +91,10 @@ class History:
         counters = worker.counters
         on_disk = {batch.number for batches in worker.flusher._spooled.values() for batch in batches}
         batches = [*counters._sent.items(), *counters._spooled.items()]
-        cells = [(key, cell) for key, batch in batches if batch.number not in on_disk for cell in batch.cells]
+        cells = [(key, cell) for key, batch in batches if batch.number not in on_disk for cell in batch.hours]
         cells += [(key, (*cell, tally.n)) for key, open_ in counters._open.items() for cell, tally in open_.items()]
-        for key_id, (day, _, outcome, n) in cells:
-            self.doubtful[key_id, str(date_of(day)), outcome] += n
+        for key_id, (hour, _, outcome, n) in cells:
+            self.doubtful[key_id, str(date_of(hour // 24)), outcome] += n
         worker.flusher._spool._own.close()
 
     @property
@@ -100,16 +102,22 @@ class History:
         return str(date_of(int(self.clock.now // DAY_SECONDS)))
 
     async def stored(self) -> Totals:
-        found: Totals = Counter()
-        for key_id in KEYS:
-            for row in await self.workers[0].rows(key_id):
-                found.update({(key_id, str(row.date), outcome): getattr(row, outcome) for outcome in OUTCOMES})
-        return +found
+        return _totals([row for key_id in KEYS for row in await self.workers[0].rows(key_id)])
+
+    async def stored_by_hour(self) -> Totals:
+        return _totals([row for key_id in KEYS for row in await self.workers[0].hours(key_id)])
 
     async def billable(self) -> list[int]:
         """The month's totals, as quotas see them."""
         today = int(self.clock.now // 86_400)
         return [(await self.workers[0].store.totals(key_id, today)).of_month for key_id in KEYS]
+
+
+def _totals(rows: Sequence[UsageRow]) -> Totals:
+    found: Totals = Counter()
+    for row in rows:
+        found.update({(row.key_id, str(row.date), outcome): getattr(row, outcome) for outcome in OUTCOMES})
+    return +found
 
 
 async def play(steps: list[Step], data: Path) -> None:
@@ -123,6 +131,7 @@ async def play(steps: list[Step], data: Path) -> None:
     await last.flusher.take_over.once()
     stored = await history.stored()
     assert history.counted - history.doubtful <= stored <= history.counted
+    assert await history.stored_by_hour() == stored
     month = history.day[:7]
     assert await history.billable() == [
         sum(

@@ -16,6 +16,8 @@ KEYS: dict[str, tuple[Batch, ...]] = {
     "a": (Batch(3, ((20_777, "forecast", "answered", 5),)), Batch(4, ((20_777, "forecast", "rejected", 1),)))
 }
 
+# Of a version that did not count by hour.
+WITHOUT_HOURS = b'{"worker_id":"w","written_at":"%s","keys":{"a":[[1,[[20777,"forecast","answered",5]]]]}}'
 NEGATIVE = (
     b'{"worker_id":"w","written_at":"2026-11-20T12:00:00Z","keys":{"a":[[1,[[20777,"forecast","answered",-1]]]]}}'
 )
@@ -53,6 +55,13 @@ def test_what_is_written_is_read(spool: Spool) -> None:
 def test_a_data_folder_without_a_spool_is_empty(spool: Spool) -> None:
     """Most have none."""
     assert list(waiting(spool)) == []
+
+
+def test_what_an_older_version_left_has_days_and_no_hours(spool: Spool) -> None:
+    path = left(spool, "w")
+    path.write_bytes(WITHOUT_HOURS % datetime.now(UTC).isoformat().encode())
+    [(_, spooled)] = waiting(spool)
+    assert spooled.keys == {"a": (Batch(1, ((20_777, "forecast", "answered", 5),), ()),)}
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"worker_id": 1}', b"\xff", NEGATIVE])

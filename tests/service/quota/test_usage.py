@@ -64,6 +64,24 @@ def test_the_day_is_that_of_the_end_of_a_request_in_utc(counters: UsageCounters,
     counters.count("a", "forecast", "answered")
     [(_, batch)] = counters.to_send()
     assert [day for day, *_ in batch.cells] == [DAY, DAY + 1]
+    assert [hour for hour, *_ in batch.hours] == [DAY * 24 + 23, DAY * 24 + 24]
+
+
+def test_hours_of_a_day_are_counted_apart_and_added_up(counters: UsageCounters, clock: Clock) -> None:
+    """In one batch, also if some of it was spooled before the rest was counted."""
+    clock.now = DAY * 86_400 + 9 * 3_600.0
+    counters.count("a", "forecast", "answered", 2)
+    counters.to_spool()
+    clock.now += 3_599
+    counters.count("a", "forecast", "answered")
+    clock.now += 1
+    counters.count("a", "forecast", "answered")
+    [batch] = counters.to_spool()["a"]
+    assert batch.cells == ((DAY, "forecast", "answered", 4),)
+    assert set(batch.hours) == {
+        (DAY * 24 + 9, "forecast", "answered", 3),
+        (DAY * 24 + 10, "forecast", "answered", 1),
+    }
 
 
 def test_a_batch_stays_as_it_was_until_it_is_confirmed(counters: UsageCounters) -> None:

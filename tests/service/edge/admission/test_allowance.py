@@ -167,6 +167,24 @@ async def test_a_tally_counts_for_its_day_and_until_it_is_stored(scene: Scene) -
     assert counters.to_send_of("a").cells == ((today, AREA, "answered", 1), (today + 1, AREA, "answered", 2))
 
 
+async def test_a_tally_counts_for_its_hour(scene: Scene) -> None:
+    """Also when the hour ends within the second for which an allowance is good."""
+    key, clock = key_with(Terms()), scene.usage.clock
+    clock.now += 3_600 - clock.now % 3_600 - 0.3
+    for _ in range(3):
+        allowance = scene.admit(key)
+        assert allowance is not None
+        tally = allowance.tallies.get("answered")
+        if tally is None:
+            scene.admission.count_allowed(allowance, AREA, "answered")
+        else:
+            tally.add()
+        clock.now += 0.2
+    hour = int(clock.now // 3_600)
+    sent = scene.usage.counters.to_send_of("a")
+    assert sent.hours == ((hour - 1, AREA, "answered", 2), (hour, AREA, "answered", 1))
+
+
 async def test_nobody_passes_before_a_token_was_leased(scene: Scene) -> None:
     """However often it is asked; and with a token, once for each."""
     key = key_with(Terms(rate=Rate(1000, 1, 2)))

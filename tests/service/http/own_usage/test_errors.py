@@ -9,10 +9,10 @@ import pytest
 
 from config.settings import Settings
 from service.base.terms import Terms, parse_rate
-from service.http import own_errors
 from service.http.app import build_litestar
 from service.http.head import SCOPE_KEY, RequestHead
-from service.http.own_errors import EXAMPLES, REUSE_SECONDS, ReadErrors, RecentErrors, errors_route
+from service.http.own_usage import errors as own_errors
+from service.http.own_usage.errors import EXAMPLES, REUSE_SECONDS, ReadErrors, RecentErrors, errors_route
 from service.keys.record import ApiKey
 from service.quota.last_errors import MOST_KEPT, OwnError
 from service.redis.errors import StoreUnavailable

@@ -2,19 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import msgspec
 import pytest
 
 from service.base.terms import Terms, parse_quota
 from service.http.errors import ApiError
-from service.http.recent_usage import BURST_RECORDS, RECORDS_A_SECOND, REUSE_SECONDS, RecentUsage
+from service.http.own_usage.recent import BURST_RECORDS, RECORDS_A_SECOND, REUSE_SECONDS, RecentUsage
 from service.keys.record import ApiKey
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import Clock
 
 KEY = ApiKey(key_id="a", partner="acme", digest="", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+LAST = date(2026, 11, 20)
 OTHER = msgspec.structs.replace(KEY, key_id="b")
 
 
@@ -29,7 +30,7 @@ class Reading:
         self.goes_on.set()
 
     async def ask(self, first: int = 0, records: int = 1, key: ApiKey = KEY) -> bytes:
-        return await self.recent.body((key, first, 99), records, self._made(first))
+        return await self.recent.body((key, date.fromordinal(1 + first), LAST), records, self._made(first))
 
     def _made(self, first: int) -> Callable[[], Awaitable[bytes]]:
         async def make() -> bytes:
@@ -114,7 +115,7 @@ async def test_a_read_that_fails_is_not_told_again(reading: Reading) -> None:
         raise StoreUnavailable("away")
 
     with pytest.raises(StoreUnavailable):
-        await reading.recent.body((KEY, 0, 99), 1, fail)
+        await reading.recent.body((KEY, LAST, LAST), 1, fail)
     assert await reading.ask() == b"1 of 0"
 
 
@@ -126,7 +127,7 @@ async def test_what_is_kept_is_bounded(reading: Reading) -> None:
 
     for number in range(30):
         key = msgspec.structs.replace(KEY, key_id=str(number))
-        await reading.recent.body((key, 0, 99), 1, large)
+        await reading.recent.body((key, LAST, LAST), 1, large)
     assert reading.recent._bytes <= 8 << 20
     reading.clock.now += REUSE_SECONDS
     await reading.ask()

@@ -13,7 +13,7 @@ from service.base.telemetry import REQUESTS, TEST_REQUESTS
 from service.base.terms import Quota, Rate, Terms
 from service.http.errors import CODES
 from service.http.forecast_examples import EXAMPLE
-from service.http.own_errors import EXAMPLES
+from service.http.own_usage.errors import EXAMPLES
 from service.http.projects import PATH as PROJECTS
 from service.http.sandbox.errors import ERROR_ZIPS
 from service.http.sandbox.release import RELEASE_ID

@@ -1,0 +1,25 @@
+"""The routes of a key's own usage and errors."""
+
+import time
+
+from litestar.handlers import HTTPRouteHandler
+
+from service.http.head import caller
+from service.http.own_usage import days, errors, hours
+from service.quota.last_errors import LastErrors
+from service.quota.report import UsageReport
+from service.quota.usage_store import UsageStore
+
+# Counted under this name, and neither limited nor billed.
+USAGE = "usage"
+PATHS = dict.fromkeys((days.PATH, hours.PATH, errors.PATH), USAGE)
+
+
+def usage_routes(report: UsageReport, store: UsageStore, last_errors: LastErrors | None) -> dict[str, HTTPRouteHandler]:
+    """By path. Without `last_errors`, those of test keys: nothing is kept of their errors."""
+    read = errors.RecentErrors(last_errors.of_key, time.monotonic).of_key if last_errors else errors.errors_for_tests
+    return {
+        days.PATH: days.usage_route(report, store, caller),
+        hours.PATH: hours.usage_hours_route(report, caller),
+        errors.PATH: errors.errors_route(read, caller),
+    }
