@@ -68,6 +68,7 @@ class Gate:
         hot: HotAnswers | None = None,
         offers: Callable[[str], bool] = lambda _: True,
         public: tuple[str, ...] = (),
+        meant: tuple[str, ...] = (),
         sandbox: Sandbox | None = None,
         keep_error: Callable[[LoggedRequest], None] = lambda _: None,
         most_connections: int = 10_000,
@@ -84,6 +85,7 @@ class Gate:
         self.hot = hot
         self._offers = offers
         self._public = public
+        self._meant = meant
         self._sandbox = sandbox
         self._watch = watch
         self._keep_error = keep_error
@@ -140,7 +142,7 @@ class Gate:
 
     def _nearest(self, path: str) -> str | None:
         offered = (known for known, area in self._routes.items() if self._offers(area))
-        return hints.of_path(path, (*offered, *self._public[:1]), guide=bool(self._public))
+        return hints.of_path(path, (*offered, *self._meant, *self._public[:1]), guide=bool(self._public))
 
     async def _key_refusal(self, scope: Any, head: RequestHead) -> Reply | None:
         presented = head.api_keys[0].decode("latin-1").strip() if head.api_keys else ""

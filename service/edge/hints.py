@@ -17,7 +17,11 @@ from service.http.corrections import is_key_name
 from service.http.errors import CODES
 from service.keys import form
 
-ENCODE_SPACES = "The address has a space in it. Percent-encode it: %20, or + in the query."
+# By how the parser's error begins. If no version is behind the address, the address most often goes on there.
+_ADDRESS_MISTAKES = {
+    "Expected HTTP/": "The address has a space in it. Percent-encode it: %20, or + in the query.",
+    "Invalid char in url": "The address has a character in it that must be percent-encoded, as UTF-8: %C3%BC for ü.",
+}
 
 _MOST_CHARACTERS = 200
 _MOST_QUERY = 2_000
@@ -82,14 +86,20 @@ def of_path(path: str, known: Iterable[str], *, guide: bool) -> str | None:
     found = process.extractOne(folded, list(by_folded), scorer=OSA.distance, score_cutoff=typos)
     near = by_folded[found[0]] if found is not None else None
     if near is None and len(folded) >= _SHORTEST_PART:
-        within = (one for text, one in sorted(by_folded.items()) if folded in text or text in folded)
-        near = next(within, None)
-    if near == path:  # it is there, but not for this key: test keys have no releases
-        near = None
+        longer = [text for text in sorted(by_folded) if folded in text]
+        shorter = sorted((text for text in by_folded if text in folded), key=len, reverse=True)
+        near = next((by_folded[text] for text in (*longer, *shorter)), None)
+    if near == path:  # it is there, but not for this key
+        return "Test keys do not get this: it is live data."
     advice = f"There is nothing at this path. Did you mean {near}?" if near else CODES["not_found"][1]
     if near is None and not guide:
         return None
     return f"{advice} The guide is at /docs/." if guide else advice
+
+
+def of_parser_error(text: str) -> str | None:
+    """What to do about a request that the parser refused with this error."""
+    return next((advice for error, advice in _ADDRESS_MISTAKES.items() if text.startswith(error)), None)
 
 
 def _folded(path: str) -> str:

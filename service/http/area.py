@@ -136,12 +136,13 @@ class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):
     of it.
 
     The first of its endpoints takes the location forms. `nothing` says what there is not, in a ZIP code and in a city,
-    with `{}` for where.
+    with `{}` for where. `coverage` is said as well, of an area that does not cover the whole country.
     """
 
     name: str
     endpoints: tuple[Endpoint, ...]
     nothing: tuple[str, str]
+    coverage: str = ""
 
     @property
     def path(self) -> str:
@@ -200,7 +201,10 @@ def keys_of(release: OpenRelease, area: str) -> KeySet:
 
 def explain_miss(area: PartnerArea, miss: NoMatch | Nothing) -> str:
     """Why nothing matches in `area`, and what would."""
-    return miss.detail if isinstance(miss, Nothing) else explain_no_match(miss, *area.nothing)
+    if isinstance(miss, Nothing):
+        return miss.detail
+    told = explain_no_match(miss, *area.nothing)
+    return told if isinstance(miss, OtherCity) else f"{told} {area.coverage}".rstrip()
 
 
 def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:

@@ -6,6 +6,8 @@ the same for any such text.
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import date
 from urllib.parse import quote_plus, unquote
 
 from rapidfuzz import process
@@ -46,6 +48,11 @@ _UNSET = ("undefined", "null", "none", "nan", "nil", "na", "n/a", "[object objec
 _PLACEHOLDER = re.compile(r"[{<$%].*[}>A-Z_]|:[a-z_]+")
 _PADDED = "".maketrans("OoIlL", "00111")
 _DIGITS = re.compile(r"[0-9]+")
+_QUOTED_ZIP = re.compile(r"[\"']?[0-9]{4,5}[\"']?")
+_COUNTY = re.compile(r"[0-9]{5}")
+_LISTED = re.compile(r"[\s,;|]+")
+_YEAR_FIRST = re.compile(r"([0-9]{4})[-/.]?([0-9]{1,2})[-/.]?([0-9]{1,2})(?:[T ].*)?")
+_YEAR_LAST = re.compile(r"([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})")
 
 
 def shown(text: str) -> str:
@@ -77,8 +84,13 @@ def nearest_parameter(name: str, known: Sequence[str]) -> str | None:
 
 def of_unknown(unknown: Sequence[tuple[str, str]], known: Sequence[str]) -> str | None:
     """What is said of unknown parameters, with their values; None if nothing is like them."""
-    if any(is_key_name(name) or masked(value) != value for name, value in unknown[:_MOST_NAMES]):
-        return "An API key belongs in the header x-api-key; in the address, logs keep it: ask for a new one."
+    key = of_key_in_address(unknown)
+    if key is not None:
+        return key
+    several = _several(unknown)
+    if len(several) > 1 and "zip_code" in known:
+        asked = "&".join(f"zip_code={zip_code}" for zip_code in several[:2])
+        return f"There is no parameter {shown(unknown[0][0])}. Send zip_code={several[0]}, or all to .../batch: {asked}"
     named: list[str] = []
     meant: dict[str, str] = {}
     for name, value in unknown[:_MOST_NAMES]:
@@ -91,6 +103,34 @@ def of_unknown(unknown: Sequence[tuple[str, str]], known: Sequence[str]) -> str 
         return None
     subject = f"There is no parameter {named[0]}" if len(named) == 1 else f"There are no parameters {', '.join(named)}"
     return f"{subject}: did you mean {as_query(meant)}?"
+
+
+def of_key_in_address(unknown: Sequence[tuple[str, str]]) -> str | None:
+    """What is said of an API key among unknown parameters; None if there is none."""
+    if any(is_key_name(name) or masked(value) != value for name, value in unknown[:_MOST_NAMES]):
+        return "An API key belongs in the header x-api-key; in the address, logs keep it: ask for a new one."
+    return None
+
+
+def of_region(state_code: str | None, unknown: Sequence[tuple[str, str]]) -> str | None:
+    """Where all of a state or county is, if that is all that was asked for."""
+    if state_code is not None:
+        code = nearest_state(state_code)
+        return f"All of a state: .../by-state?state_code={code}" if code else None
+    for name, value in unknown[:_MOST_NAMES]:
+        if nearest_parameter(name, ("county_fips_code",)) is not None:
+            code = value if _COUNTY.fullmatch(value) else "01025"
+            return f"All of a county: .../by-county?county_fips_code={code}"
+    return None
+
+
+def _several(unknown: Sequence[tuple[str, str]]) -> list[str]:
+    """The ZIP codes that unknown parameters list, under any name for them."""
+    found: list[str] = []
+    for name, value in unknown[:_MOST_NAMES]:
+        if nearest_parameter(name, ("zip_code",)) is not None:
+            found.extend(filter(None, map(zip_in, _LISTED.split(value[: 2 * _SHOWN])[:_MOST_NAMES])))
+    return found
 
 
 def as_query(parameters: Mapping[str, str]) -> str:
@@ -116,8 +156,8 @@ def _value_of(parameter: str, value: str) -> str:
         value = nearest_state(value) or value
     elif parameter == "zip_code":
         value = zip_in(value) or value
-    elif parameter == "cursor":
-        return ""  # a page number is none
+    elif parameter == "cursor" or (parameter == "county_fips_code" and not _COUNTY.fullmatch(value)):
+        return ""  # a page number is no cursor, and a name no code
     return shown(value)
 
 
@@ -160,17 +200,18 @@ def of_zip(text: str) -> str:
     unset = _unset(text)
     if unset:
         return unset
-    several = [part for part in re.split(r"[\s,;|]+", text.strip("[]() ")) if part]
-    if len(several) > 1 and all(re.fullmatch(r"[\"']?[0-9]{4,5}[\"']?", part) for part in several):
+    several = [part for part in _LISTED.split(text.strip("[]() ")) if part]
+    is_plus_four = [len(part) for part in several] == [5, 4]
+    if len(several) > 1 and not is_plus_four and all(map(_QUOTED_ZIP.fullmatch, several)):
         return f"Ask for one at a time, zip_code={zip_in(several[0])}, or for several forecasts at .../batch."
+    if re.fullmatch(r"[0-9]{1,4}[xX*%_?]+", text):
+        return "Parts of ZIP codes are not searched for. Give all five digits, or city_name and state_code."
     if "?" in text or "=" in text:
         head = zip_in(re.split(r"[?;=&]", text)[0])
         return f"Put & between parameters{f': zip_code={head}&...' if head else ''}."
     meant = zip_in(text)
     if meant is not None:
         return f"Did you mean {meant}?"
-    if re.fullmatch(r"[0-9]{1,4}[xX*%_?]+", text):
-        return "Parts of ZIP codes are not searched for. Give all five digits, or city_name and state_code."
     if re.fullmatch(r"[A-Za-z][0-9][A-Za-z] ?[0-9][A-Za-z][0-9]", text):
         return "It is a Canadian postal code; there are figures for the United States only."
     place = split_state(text)
@@ -179,6 +220,16 @@ def of_zip(text: str) -> str:
     if any(map(str.isalpha, text)) and not any(map(str.isdigit, text)):
         return f"If it is a city, send city_name={quote_plus(shown(text))} with state_code."
     return "Give five digits, leading zeros included, like 36436."
+
+
+def of_day(text: str) -> str:
+    """What to do about a day that is not written as one. With the year last, the month is taken to come first."""
+    first, last = _YEAR_FIRST.fullmatch(text.strip()), _YEAR_LAST.fullmatch(text.strip())
+    parts = first.groups() if first else (last[3], last[1], last[2]) if last else None
+    with suppress(ValueError):
+        if parts is not None:
+            return f"Did you mean {date(*map(int, parts))}?"
+    return "Give one like 2026-11-01."
 
 
 def of_state(text: str, city_name: str | None) -> str:

@@ -50,6 +50,8 @@ _AT_FAULT = {
     "missing_parameter": ("state_code", "city_name needs state_code. Add state_code=AL, for example."),
     "invalid_parameter": ("zip_code", "zip_code is not a five-digit ZIP code. Did you mean 00501?"),
     "duplicate_parameter": ("zip_code", "zip_code was given twice. Give it once."),
+    "unknown_parameter": ("page", "There is no parameter page: did you mean cursor?"),
+    "invalid_cursor": ("cursor", CODES["invalid_cursor"][1]),
 }
 
 

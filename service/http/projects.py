@@ -98,4 +98,5 @@ AREA = PartnerArea(
     name=NAME,
     endpoints=(PROJECTS,),
     nothing=("There are no development projects in ZIP code {}", "There are no development projects in {}, {}"),
+    coverage="Only some cities have them: GET /v1/ lists which.",
 )

@@ -58,16 +58,22 @@ def read_location(
         advice = corrections.of_unknown(unknown, LOCATION_PARAMETERS) or _advice_on_city(city_name, states_with)
         raise ApiError("missing_parameter", f"city_name needs state_code. {advice}", "state_code")
     if zip_code is None and city_name is None:
-        meant = corrections.of_unknown(unknown, LOCATION_PARAMETERS)
+        meant = corrections.of_unknown(unknown, LOCATION_PARAMETERS) or corrections.of_region(state_code, unknown)
         if state_code is not None:
-            then = meant or "Add city_name, or give zip_code."
-            raise ApiError("missing_parameter", f"state_code alone is too wide. {then}", "city_name")
+            detail = f"state_code alone is too wide. Add city_name, or give zip_code. {meant or ''}".rstrip()
+            raise ApiError("missing_parameter", detail, "city_name")
         raise ApiError("missing_parameter", f"{meant} Give zip_code, or city_name and state_code." if meant else None)
-    return LocationQuery(
-        None if zip_code is None else read_zip(zip_code),
-        city_name,
-        None if state_code is None else read_state(state_code, city_name),
-    )
+    try:
+        return LocationQuery(
+            None if zip_code is None else read_zip(zip_code),
+            city_name,
+            None if state_code is None else read_state(state_code, city_name),
+        )
+    except ApiError as error:
+        warning = corrections.of_key_in_address(unknown)
+        if warning is None:
+            raise
+        raise ApiError(error.code, f"{error.detail} {warning}", error.parameter) from None
 
 
 def _advice_on_city(city_name: str, states_with: StatesWith) -> str:
@@ -138,7 +144,7 @@ def read_day(name: str, text: str) -> date:
             raise ValueError
         return date.fromisoformat(text)
     except ValueError:
-        raise ApiError("invalid_parameter", f"{name} is not a day. Give one like 2026-11-01.", name) from None
+        raise ApiError("invalid_parameter", f"{name} is not a day. {corrections.of_day(text)}", name) from None
 
 
 def read_zip(text: str) -> str:

@@ -253,6 +253,7 @@ class WorkerApp:
             hot=self.hot if settings.direct_answers else None,
             offers=self._offers,
             public=tuple(documentation),
+            meant=releases.OF_CURRENT,
             sandbox=build_sandbox(
                 self._policy,
                 self._cursors,

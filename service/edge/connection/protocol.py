@@ -14,7 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from service.edge.admission import limits
 from service.edge.connection.deadlines import Deadlines, reset
 from service.edge.connection.pipelining import END_OF_HEAD, HoldingFlow
-from service.edge.hints import ENCODE_SPACES
+from service.edge.hints import of_parser_error
 from service.edge.hot.wire import last_answer
 from service.http.head import new_request_id
 from service.http.reply import Reply
@@ -23,8 +23,6 @@ from service.http.reply import Reply
 # answer with it.
 _REFUSED_LINGER_SECONDS = 1.0
 _ABSOLUTE = re.compile(rb"https?://[^/?#]", re.IGNORECASE)
-# The parser's error if no version is behind the address: most often the address goes on there, after a space.
-_NO_VERSION = "Expected HTTP/"
 _METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}(?= )")
 
 
@@ -73,7 +71,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._reason = "bad_request"  # what it is refused with if the parser stops
         # the connection
         self._is_one_too_many = False
-        self._is_cut = False  # the address of the request that was refused ended at a space
+        self._advice: str | None = None  # on the request that the parser refused
         self._refusal: str | None = None  # the error code that it ends with
         self._turn: asyncio.Handle | None = None  # the coming turn of the loop that goes on with held requests
 
@@ -259,7 +257,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's text is not the contract's
         reason, self._reason = self._reason, "bad_request"
         # uvicorn calls this where it handles the parser's error, whose text it does not hand on
-        self._is_cut = str(sys.exc_info()[1]).startswith(_NO_VERSION)
+        self._advice = of_parser_error(str(sys.exc_info()[1]))
         self._refuse(reason)
 
     def _unsupported_upgrade_warning(self) -> None:
@@ -278,8 +276,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def _write_refusal(self) -> None:
         request_id = new_request_id().decode()
         address = self.client[0] if self.client else None
-        detail = ENCODE_SPACES if self._is_cut else None
-        reply = self.app.refusal(self._refusal or "bad_request", request_id, address, detail)
+        reply = self.app.refusal(self._refusal or "bad_request", request_id, address, self._advice)
         self._unset_keepalive_if_required()
         self.flow.resume_reading()
         self.transport.write(last_answer(reply, request_id, self.server_state.default_headers))

@@ -16,6 +16,8 @@ from warehouse.following import ReleaseFollower
 # Counted under this name, and neither limited nor billed: whoever looks often for a new release should.
 RELEASES = "releases"
 PATHS = {PATH: RELEASES, FEED_PATH: RELEASES}
+# What a path may be meant for that is nearly one.
+OF_CURRENT = tuple(f"{PATH}/current/{leaf}" for leaf in (*FILES, "changes"))
 
 
 def release_routes(

@@ -74,7 +74,8 @@ class ReleaseShelf:
             if manifest.id == name:
                 return manifest
         raise ApiError(
-            "not_found", "There is no such release, or not any more. GET /v1/releases lists those there are."
+            "not_found",
+            "There is no such release, or not any more. GET /v1/releases lists those there are; current is the newest.",
         )
 
     def folder(self, release: Manifest) -> Path:

@@ -7,6 +7,7 @@ import pytest
 from config.settings import Settings
 from service.base.terms import Terms
 from service.edge import hints
+from service.http.releases.routes import OF_CURRENT
 from service.keys import form
 from service.keys.store import KeyStore
 from tests.support.problems import problem
@@ -81,16 +82,20 @@ def test_of_a_key_in_good_form_nothing_more_is_said() -> None:
         ("/v1/development_project", "/v1/development-projects"),
         ("/v1/projects", "/v1/development-projects"),
         ("/usage", "/v1/usage"),
+        ("/v1/releases/current/forecast.csv", "/v1/releases/current/forecast.csv.gz"),
+        ("/v1/releases/current/forecast", "/v1/releases/current/forecast.csv.gz"),
+        ("/v1/releases/current/change", "/v1/releases/current/changes"),
     ],
 )
 def test_a_path_that_is_nearly_one_is_named(path: str, meant: str) -> None:
-    known = ("/v1", FORECAST, f"{FORECAST}/batch", "/v1/development-projects", "/v1/usage", "/v1/releases")
+    known = ("/v1", FORECAST, f"{FORECAST}/batch", "/v1/development-projects", "/v1/usage", "/v1/releases", *OF_CURRENT)
     assert f"Did you mean {meant}?" in (hints.of_path(path, known, guide=False) or "")
 
 
-def test_a_path_is_no_correction_of_itself() -> None:
-    """Test keys have no releases, which others have."""
-    assert hints.of_path("/v1/usage", ("/v1", "/v1/usage"), guide=False) is None
+def test_a_path_that_test_keys_do_not_get_is_no_correction_of_itself() -> None:
+    assert hints.of_path("/v1/releases", ("/v1", "/v1/releases"), guide=False) == (
+        "Test keys do not get this: it is live data."
+    )
 
 
 def test_of_any_other_path_the_guide_is_named_where_there_is_one() -> None:
@@ -148,6 +153,14 @@ def test_a_space_in_the_address_is_told(worker: Served) -> None:
         answer = wire.send(worker.head(f"{FORECAST}?city_name=San Francisco&state_code=CA")).answer()
     assert problem(answer) == (400, "bad_request")
     assert "%20" in answer.json()["detail"]
+
+
+def test_a_letter_in_the_address_that_is_not_encoded_is_told(worker: Served) -> None:
+    with worker.wire() as wire:
+        wire.send(f"GET {FORECAST}?city_name=Cañon HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        answer = wire.answer()
+    assert problem(answer) == (400, "bad_request")
+    assert "percent-encoded, as UTF-8" in answer.json()["detail"]
 
 
 def test_other_faults_of_a_request_are_not_taken_for_a_space(worker: Served) -> None:

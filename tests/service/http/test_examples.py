@@ -1,13 +1,17 @@
 """The examples are bodies that the service could send, member order included."""
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
 from service.http import examples
 from service.http.errors import CODES, ApiError, of_exception
 from service.http.forecast_examples import EXAMPLE, EXAMPLE_WITHOUT_FIGURES
-from service.http.query import parse_location
+from service.http.pages import page_of
+from service.http.query import PageQuery, parse_location, read_strictly
 from warehouse.areas.forecast import ForecastBody
+from warehouse.areas.paging import Cursors
 
 
 def test_forecast_examples_have_the_order_of_real_answers() -> None:
@@ -20,16 +24,18 @@ def test_forecast_examples_have_the_order_of_real_answers() -> None:
 
 def test_error_examples_are_what_the_code_answers() -> None:
     """To the letter, also where a parameter is at fault."""
-    faults = {
-        "missing_parameter": b"city_name=x",
-        "invalid_parameter": b"zip_code=501",
-        "duplicate_parameter": b"zip_code=1&zip_code=2",
+    faults: dict[str, Callable[[], object]] = {
+        "missing_parameter": lambda: parse_location(b"city_name=x", lambda _: ()),
+        "invalid_parameter": lambda: parse_location(b"zip_code=501", lambda _: ()),
+        "duplicate_parameter": lambda: parse_location(b"zip_code=1&zip_code=2", lambda _: ()),
+        "unknown_parameter": lambda: read_strictly(b"page=2", ("limit", "cursor")),
+        "invalid_cursor": lambda: page_of("", PageQuery(1, "x"), Cursors(b"")),
     }
     for code in CODES:
         example = examples.example_problem(code)
         error = ApiError(code)
         if code in faults:
             with pytest.raises(ApiError) as raised:
-                parse_location(faults[code], lambda _: ())
+                faults[code]()
             error = raised.value
         assert msgspec.json.decode(of_exception(error, example["request_id"]).body) == example

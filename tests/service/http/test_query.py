@@ -126,6 +126,9 @@ def test_what_is_safe_is_forgiven(query: str, parsed: LocationQuery) -> None:
         ("zip_code=undefined", "variable"),
         ("zip_code={zip}", "placeholder"),
         ("api_key=phf_live_abc", "header x-api-key"),
+        ("zip_code=1&api_key=phf_live_abc", "header x-api-key"),
+        ("state_code=AL", "All of a state: .../by-state?state_code=AL"),
+        ("county_fips_code=01025", "All of a county: .../by-county?county_fips_code=01025"),
     ],
 )
 def test_a_near_miss_names_the_correction(query: str, says: str) -> None:

@@ -1,0 +1,186 @@
+"""What a wrong parameter was probably meant to be: the right one is named, and its value is one that works."""
+
+import pytest
+
+from service.http import corrections
+from service.http.query import LOCATION_PARAMETERS
+
+BATCH = ("zip_code",)
+COUNTY = ("county_fips_code", "limit", "cursor")
+
+
+@pytest.mark.parametrize(
+    ("text", "zip_code"),
+    [
+        ("02139", "02139"),
+        ("2139", "02139"),
+        ("501", "00501"),
+        ("2139.0", "02139"),
+        ("9.0210E4", "90210"),
+        ("90,210", "90210"),
+        ('"02139"', "02139"),
+        ("'02139", "02139"),
+        ("MA 02139", "02139"),
+        ("zip: 02139", "02139"),
+        ("02139-4307", "02139"),
+        ("02139 4307", "02139"),
+        ("90210+1234", "90210"),
+        ("021394307", "02139"),
+        ("O2139", "02139"),
+        ("9021O", "90210"),
+        ("02 139", "02139"),
+        ("٠٢١٣٩", "02139"),
+        ("%2202139%22", "02139"),
+        ("Boston", None),
+        ("1234567", None),
+        ("02139,02140", None),
+        ("K1A 0B1", None),
+        ("", None),
+    ],
+)
+def test_a_zip_code_is_seen_in_what_people_make_of_it(text: str, zip_code: str | None) -> None:
+    assert corrections.zip_in(text) == zip_code
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        ("zip", "zip_code"),
+        ("postal-code", "zip_code"),
+        ("zipcdoe", "zip_code"),
+        ("town", "city_name"),
+        ("cityName", "city_name"),
+        ("st", "state_code"),
+        ("colour", None),
+        ("x", None),
+    ],
+)
+def test_a_parameter_is_known_by_its_other_names(name: str, parameter: str | None) -> None:
+    assert corrections.nearest_parameter(name, LOCATION_PARAMETERS) == parameter
+
+
+@pytest.mark.parametrize(
+    ("unknown", "known", "said"),
+    [
+        ([("zip", "2139")], LOCATION_PARAMETERS, "There is no parameter zip: did you mean zip_code=02139?"),
+        (
+            [("city", "Salem"), ("state", "Oregon")],
+            LOCATION_PARAMETERS,
+            "There are no parameters city, state: did you mean city_name=Salem&state_code=OR?",
+        ),
+        (
+            [("q", "Salem, OR")],
+            LOCATION_PARAMETERS,
+            "There is no parameter q: did you mean city_name=Salem&state_code=OR?",
+        ),
+        (
+            [("zip_codes", "36436,10009")],
+            BATCH,
+            "There is no parameter zip_codes. Send zip_code=36436, or all to .../batch: zip_code=36436&zip_code=10009",
+        ),
+        (
+            [("zip_code[]", "36436"), ("zip_code[]", "10009")],
+            LOCATION_PARAMETERS,
+            "There is no parameter zip_code[]. Send zip_code=36436, or all to .../batch: zip_code=36436&zip_code=10009",
+        ),
+        ([("page", "2")], COUNTY, "There is no parameter page: did you mean cursor?"),
+        ([("county_name", "Baldwin")], COUNTY, "There is no parameter county_name: did you mean county_fips_code?"),
+        (
+            [("fips", "01025")],
+            COUNTY,
+            "There is no parameter fips: did you mean county_fips_code=01025?",
+        ),
+        ([("format", "csv")], LOCATION_PARAMETERS, None),
+        ([], LOCATION_PARAMETERS, None),
+    ],
+)
+def test_unknown_parameters_name_those_that_were_meant(
+    unknown: list[tuple[str, str]], known: tuple[str, ...], said: str | None
+) -> None:
+    """With values that work as they are sent; without one where what was given cannot be it."""
+    assert corrections.of_unknown(unknown, known) == said
+
+
+@pytest.mark.parametrize("name", ["api_key", "X-API-Key", "token", "q"])
+def test_a_key_in_the_address_is_told_and_not_repeated(name: str) -> None:
+    said = corrections.of_unknown([("zip", "1"), (name, "phf_live_" + "a" * 40)], LOCATION_PARAMETERS)
+    assert said is not None
+    assert "header x-api-key" in said
+    assert "phf_" not in said
+
+
+@pytest.mark.parametrize(
+    ("state_code", "unknown", "said"),
+    [
+        ("al", [], "All of a state: .../by-state?state_code=AL"),
+        ("Alabama", [], "All of a state: .../by-state?state_code=AL"),
+        ("nowhere", [], None),
+        (None, [("county_fips_code", "01025")], "All of a county: .../by-county?county_fips_code=01025"),
+        (None, [("county", "Baldwin")], "All of a county: .../by-county?county_fips_code=01025"),
+        (None, [("format", "csv")], None),
+    ],
+)
+def test_whoever_asks_for_a_region_is_told_where_it_is(
+    state_code: str | None, unknown: list[tuple[str, str]], said: str | None
+) -> None:
+    assert corrections.of_region(state_code, unknown) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("02139,02140", "zip_code=02139, or for several"),
+        ("02139 4307", "Did you mean 02139?"),
+        ("02139?limit=3", "zip_code=02139&..."),
+        ("None", "a variable of your program"),
+        ("{zip}", "a placeholder"),
+        ("021*", "Parts of ZIP codes are not searched for"),
+        ("K1A 0B1", "Canadian"),
+        ("Boston, MA", "city_name=Boston&state_code=MA"),
+        ("Boston", "city_name=Boston with state_code"),
+        ("12", "Did you mean 00012?"),
+        ("7-77-777-7", "Give five digits"),
+    ],
+)
+def test_a_zip_code_that_is_none_gets_advice(text: str, advice: str) -> None:
+    assert advice in corrections.of_zip(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "city_name", "advice"),
+    [
+        ("California", "Salem", "Did you mean CA (California)?"),
+        ("Kalifornia", "Salem", "Did you mean CA (California)?"),
+        ("06", None, "Did you mean CA (California)?"),
+        ("Chicago", "IL", "city_name=Chicago&state_code=IL"),
+        ("Salem, OR", None, "city_name=Salem&state_code=OR"),
+        ("CA?x=1", None, "Put & between parameters."),
+        ("undefined", None, "a variable of your program"),
+        ("ZZZ", None, "Give one like AL."),
+    ],
+)
+def test_a_state_that_is_none_gets_advice(text: str, city_name: str | None, advice: str) -> None:
+    assert advice in corrections.of_state(text, city_name)
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("01/31/2024", "Did you mean 2024-01-31?"),
+        ("1-5-2024", "Did you mean 2024-01-05?"),
+        ("2024/01/31", "Did you mean 2024-01-31?"),
+        ("20240131", "Did you mean 2024-01-31?"),
+        ("2024-1-5", "Did you mean 2024-01-05?"),
+        ("2024-01-31T00:00:00Z", "Did you mean 2024-01-31?"),
+        ("31/01/2024", "Give one like 2026-11-01."),
+        ("2024-02-30", "Give one like 2026-11-01."),
+        ("yesterday", "Give one like 2026-11-01."),
+    ],
+)
+def test_a_day_written_otherwise_is_put_right(text: str, advice: str) -> None:
+    assert corrections.of_day(text) == advice
+
+
+def test_what_is_shown_of_a_text_is_short_printable_and_no_key() -> None:
+    assert corrections.shown("a\x1b\nb" + "c" * 100) == "ab" + "c" * 46
+    assert "secret" not in corrections.shown("phf_live_secretsecretsecretsecretsecretsecretsecret")
