@@ -108,13 +108,13 @@ def worker(settings: Settings) -> Iterator[Served]:
 @pytest.fixture(scope="session")
 def documented(short_folder: Path, settings: Settings) -> Iterator[Served]:
     """The service with its documentation, and with everything that the guide's examples ask for."""
-    chicago = [
-        project(f"chicago-{number}", city_name="Chicago", state_code="IL", zip_code="60601") for number in range(12)
+    projects = [
+        project(f"sf-{number}", city_name="San Francisco", state_code="CA", zip_code="94103") for number in range(12)
     ]
     drop = write_drop(
         short_folder / "guided",
-        locations=(*LOCATIONS, location("60601", "Chicago", "IL")),
-        projects=chicago,
+        locations=(*LOCATIONS, location("94103", "San Francisco", "CA")),
+        projects=projects,
     )
     data = short_folder / "guided-data"
     assert publish(Catalog(data), [str(drop)], PublishOptions(attribution=("The tests",))).result == "published"

@@ -9,21 +9,34 @@ from string import Template
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from service.http.openapi import About
+
+# As docs/partners.md has it.
+_SAMPLE_URL = "http://127.0.0.1:8000"
 TITLE = "Population and housing forecasts"
 _NOT_IN_AN_ANCHOR = re.compile(r"[^\w\- ]")
 
 
-def render_guide() -> str:
-    """The page as HTML. Its headings have the anchors that code forges give them."""
+def render_guide(about: About) -> str:
+    """The page as HTML. Headings have the anchors that code forges give them, samples the instance's address."""
     pages = resources.files("service.http.documentation").joinpath("pages")
     markdown = MarkdownIt("commonmark").enable("table")
     markdown.add_render_rule("html_block", lambda *_: "")  # comments for those who edit the text
-    tokens = markdown.parse(pages.joinpath("partners.md").read_text(encoding="utf-8"))
+    text = pages.joinpath("partners.md").read_text(encoding="utf-8")
+    tokens = markdown.parse(text.replace(_SAMPLE_URL, about.public_url or _SAMPLE_URL))
     sections = _anchored(tokens)
     body = markdown.renderer.render(tokens[3:], markdown.options, {})  # without the title, which the template has
     template = pages.joinpath("guide.html").read_text(encoding="utf-8")
     contents = "\n".join(f'<li><a href="#{anchor}">{escape(text)}</a></li>' for anchor, text in sections)
-    return Template(template).substitute(title=TITLE, contents=contents, body=_scrollable(body))
+    told = {"title": TITLE, "contents": contents, "contact": _contact(about.contact), "body": _scrollable(body)}
+    return Template(template).substitute(told)
+
+
+def _contact(contact: str | None) -> str:
+    if contact is None:
+        return ""
+    address = contact if "://" in contact else f"mailto:{contact}"
+    return f'<p>Questions, keys, limits: <a href="{escape(address)}">{escape(contact)}</a></p>'
 
 
 def _anchored(tokens: list[Token]) -> list[tuple[str, str]]:

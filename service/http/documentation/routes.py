@@ -33,7 +33,7 @@ def read_documentation(about: About) -> dict[str, StaticFile]:
     brought = [file for file in swagger.iterdir() if file.is_file()] if swagger.is_dir() else []
     document = describe_api(about)
     texts = {
-        GUIDE: ("guide.html", render_guide().encode(), _GUIDE_POLICY),
+        GUIDE: ("guide.html", render_guide(about).encode(), _GUIDE_POLICY),
         REFERENCE: (
             "reference.html",
             render_reference(document, with_swagger=bool(brought)).encode(),

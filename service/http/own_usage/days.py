@@ -57,7 +57,7 @@ class UsageDay(msgspec.Struct, frozen=True):
 
     date: Annotated[date, Meta(description="In UTC.")]
     area: Annotated[str, Meta(description="The data area.")]
-    answered: Annotated[int, Meta(description="Answers with status 200.")]
+    answered: Annotated[int, Meta(description="Answers with status 200 or 206, also to HEAD.")]
     not_modified: Annotated[int, Meta(description="Answers with status 304.")]
     not_found: Annotated[int, Meta(description="Answers with status 404.")]
     rejected: Annotated[int, Meta(description="Any other 4xx.")]
@@ -131,7 +131,8 @@ def usage_operation() -> dict[str, Any]:
         "operationId": "getUsage",
         "summary": "What your key was used for",
         "description": "By UTC day and area, for the key that asks; days without requests are left out. Billable are "
-        "answered (200) and not_modified (304); not_found is 404, rejected any other 4xx. Figures are at most 5 s old. "
+        "answered (200, 206) and not_modified (304), also to HEAD; not_found is 404, rejected any other 4xx. "
+        "Figures are at most 5 s old. "
         "Asking for them is neither counted nor limited by the key's terms; only far more often than they change is a "
         "429. An answer may be used again for two seconds.",
         "parameters": [

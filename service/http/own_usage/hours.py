@@ -44,7 +44,7 @@ class UsageHour(msgspec.Struct, frozen=True):
 
     hour: Annotated[datetime, Meta(description="When it begins: RFC 3339 in UTC.")]
     area: Annotated[str, Meta(description="The data area.")]
-    answered: Annotated[int, Meta(description="Answers with status 200.")]
+    answered: Annotated[int, Meta(description="Answers with status 200 or 206, also to HEAD.")]
     not_modified: Annotated[int, Meta(description="Answers with status 304.")]
     not_found: Annotated[int, Meta(description="Answers with status 404.")]
     rejected: Annotated[int, Meta(description="Any other 4xx.")]

@@ -80,7 +80,7 @@ def test_the_index_leads_to_everything_else(documented: Served, worker: Served) 
 def test_areas_that_cover_some_cities_name_them(documented: Served) -> None:
     """The forecast covers the country."""
     covered = {area["name"]: area["cities"] for area in documented.ask("/v1/").json()["areas"]}
-    assert covered == {"forecast": None, "projects": ["Chicago, IL"]}
+    assert covered == {"forecast": None, "projects": ["San Francisco, CA"]}
 
 
 def test_every_area_that_is_listed_can_be_asked(worker: Served) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from service.http.documentation.guide import render_guide
 from service.http.errors import CODES
+from service.http.openapi import About
 from tests.support.markdown import ROOT, anchors, blocks, links
 from tests.support.served import Served
 
@@ -77,7 +78,7 @@ def test_it_has_every_language_of_the_quick_start() -> None:
 
 def test_every_heading_and_code_of_the_text_is_on_the_page() -> None:
     """Headings with the anchors that links name; comments for editors are not shown."""
-    page = render_guide()
+    page = render_guide(About())
     assert anchors(GUIDE) - {"for-partners"} == set(re.findall(r'<h\d id="([^"]+)"', page))
     assert all(f"<code>{code}</code>" in page for code in CODES)
     assert "a test compares" not in page
@@ -90,7 +91,7 @@ def test_its_links_lead_to_the_page_itself_or_out(  # a partner has no other pag
 
 
 def test_the_contents_lead_to_every_section_once() -> None:
-    page = render_guide()
+    page = render_guide(About())
     contents = page[page.index('class="contents"') : page.index("<main")]
     sections = re.findall(r'<h2 id="([^"]+)"', page)
     assert re.findall(r'href="#([^"]+)"', contents) == sections
@@ -98,6 +99,17 @@ def test_the_contents_lead_to_every_section_once() -> None:
 
 
 def test_it_runs_no_script() -> None:
-    page = render_guide()
+    page = render_guide(About())
     assert "<script" not in page
     assert "src=" not in page
+
+
+def test_it_names_the_instances_address_and_whom_to_ask() -> None:
+    """Where the operator told them."""
+    page = render_guide(About("https://data.example", "help@data.example"))
+    assert "http://127.0.0.1:8000" not in page
+    assert "BASE=https://data.example KEY=" in page
+    assert '<a href="mailto:help@data.example">help@data.example</a>' in page
+    assert '<a href="https://data.example/help">' in render_guide(About(contact="https://data.example/help"))
+    assert "BASE=http://127.0.0.1:8000" in render_guide(About())
+    assert "Questions" not in render_guide(About())

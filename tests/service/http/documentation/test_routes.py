@@ -28,7 +28,7 @@ def test_the_guide_needs_no_key_and_loads_its_stylesheet_alone(documented: Serve
     policy = set((answer.header("content-security-policy") or "").split("; "))
     assert {"default-src 'none'", "style-src 'self'"} < policy
     assert not [part for part in policy if "script" in part or "unsafe" in part]
-    assert answer.body.decode() == render_guide()
+    assert answer.body.decode() == render_guide(About())
 
 
 def test_the_reference_has_a_policy_of_its_own(documented: Served) -> None:
