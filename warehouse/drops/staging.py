@@ -4,7 +4,7 @@ Each file is converted by its own types, so files of one table may disagree: an 
 still gives ``00501``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import duckdb
@@ -108,45 +108,61 @@ def stage(
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, extract: Extract) -> None:
-    # in one statement, so that DuckDB reads several year columns at once
-    rows = "\nUNION ALL\n".join(_rows(extract))
-    if rows:
+    rows = _wide_rows(extract) if extract.years else _rows(extract)
+    if rows is not None:
         text = sql.statement("stage_extract", staged=staged_name(extract.table), rows=rows)
         connection.execute(text, {"file": extract.file.label, "path": sql.pattern(extract.file.path)})
 
 
-def _rows(extract: Extract) -> Iterator[str]:
-    """The SELECTs of the rows of a file: one, or one for each year column of a wide file."""
-    if not extract.years:
-        yield _rows_of(extract, {name: source_of(extract, name) for name in extract.table.column_names}, "true")
-        return
-    for year, column in _possible(extract.years).items():
-        figure = source_of(extract, column)
-        sources = {
-            "zip_code": source_of(extract, "zip_code"),
-            "year": (str(year), "INTEGER"),
-            "tot_population": figure,
-        }
-        # an empty cell of a wide table means no figure for the year, so it gives no row
-        yield _rows_of(extract, sources, _present(*figure), source=f"'{column}'")
-
-
-def _rows_of(extract: Extract, sources: dict[str, tuple[str, str]], condition: str, source: str = "NULL") -> str:
-    """The SELECT of the rows where `condition` holds. `source` is SQL for the column that the figure comes from."""
-    numbered = "file_row_number" not in extract.columns  # DuckDB cannot add its own if the file has one
-    values = {column.name: converted(column.kind, *sources[column.name]) for column in extract.table.columns}
-    unreadable = [
-        f"CASE WHEN {value} IS NULL THEN {text_present(*sources[name])} END" for name, value in values.items()
-    ]
+def _rows(extract: Extract) -> str:
+    """The SELECT of the rows of a file."""
+    columns = [(column, source_of(extract, column.name)) for column in extract.table.columns]
     return sql.statement(
         "extract_rows",
-        values=", ".join(values.values()),
-        unreadable=", ".join(unreadable),
-        source=source,
-        condition=condition,
-        row="file_row_number + 1" if numbered else "row_number() OVER ()",
-        numbered=str(numbered).lower(),
+        values=", ".join(converted(column.kind, *source) for column, source in columns),
+        unreadable=", ".join(_unreadable(column.kind, *source) for column, source in columns),
+        **_numbering(extract),
     )
+
+
+def _wide_rows(extract: Extract) -> str | None:
+    """The SELECT of the rows of a wide file; None if it has no year that can be. It is one statement for all years, so
+    that DuckDB reads several at once."""
+    zip_code, year, figure = extract.table.columns
+    years = []
+    for number, column in (possible := _possible(extract.years)).items():
+        source = source_of(extract, column)
+        years.append(
+            sql.statement(
+                "year_rows",
+                year=f"{number}::{_SQL_TYPES[year.kind]}",
+                figure=converted(figure.kind, *source),
+                unreadable=_unreadable(figure.kind, *source),
+                source=f"'{column}'",
+                condition=_present(*source),
+            )
+        )
+    if not years:
+        return None
+    return sql.statement(
+        "wide_rows",
+        zip=converted(zip_code.kind, *source_of(extract, zip_code.name)),
+        unreadable=_unreadable(zip_code.kind, *source_of(extract, zip_code.name)),
+        figures=", ".join(source_of(extract, column)[0] for column in possible.values()),
+        years="\nUNION ALL\n".join(years),
+        **_numbering(extract),
+    )
+
+
+def _unreadable(kind: ColumnKind, expression: str, held: str) -> str:
+    """SQL for the text of a value that cannot be converted; NULL if it can, or if there is none."""
+    return f"CASE WHEN {converted(kind, expression, held)} IS NULL THEN {text_present(expression, held)} END"
+
+
+def _numbering(extract: Extract) -> dict[str, str]:
+    numbered = "file_row_number" not in extract.columns  # DuckDB cannot add its own if the file has one
+    row = "file_row_number + 1" if numbered else "row_number() OVER ()"
+    return {"row": row, "numbered": str(numbered).lower()}
 
 
 def source_of(extract: Extract, name: str) -> tuple[str, str]:

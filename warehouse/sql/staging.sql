@@ -77,7 +77,19 @@ INSERT INTO {staged}
 {rows}
 
 -- name: extract_rows
--- The rows of one file, or of one year column of a wide file, as they are staged.
-SELECT {values}, {unreadable}, {source} AS _source, $file AS _file, {row} AS _row
+-- The rows of one file as they are staged.
+SELECT {values}, {unreadable}, NULL AS _source, $file AS _file, {row} AS _row
 FROM read_parquet($path, hive_partitioning = false, binary_as_string = true, file_row_number = {numbered})
+
+-- name: wide_rows
+-- The rows of one wide file, for each year column those of {years}. ZIP codes are converted once, and not for each year.
+WITH wide AS (
+    SELECT {zip} AS _zip, {unreadable} AS _unreadable, {row} AS _row, {figures}
+    FROM read_parquet($path, hive_partitioning = false, binary_as_string = true, file_row_number = {numbered}))
+{years}
+
+-- name: year_rows
+-- The rows of one year column of a wide file. An empty cell means no figure for the year, so it gives no row.
+SELECT _zip, {year}, {figure}, _unreadable, NULL, {unreadable}, {source} AS _source, $file AS _file, _row
+FROM wide
 WHERE {condition}
