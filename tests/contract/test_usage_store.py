@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from tests.support.usage import UsageWorker, count
 DAY, NEXT_MONTH = 20_777, 20_788
 RECORD = "u:{a}:2026-11"
 HOURS = "u:{a}:2026-11-20"
+# The rights that were enough before hours were counted.
+COUNTING = "+evalsha +script|load +hget +hset +hincrby +hdel +time ~u:* ~s:*"
 
 
 def batch(number: int, amount: int = 1, outcome: UsageOutcome = "answered", day: int = DAY) -> Batch:
@@ -38,6 +41,18 @@ async def redis(backend: Backend) -> AsyncIterator[RedisStore]:
 @pytest.fixture
 def usage(redis: RedisStore) -> UsageStore:
     return UsageStore(redis)
+
+
+@asynccontextmanager
+async def user_with(real: Backend, rights: str) -> AsyncIterator[RedisStore]:
+    """The server as a user sees it who has these rights; the server knows no script."""
+    real.command("ACL", "SETUSER", "usage", "on", ">secret", *rights.split())
+    real.command("SCRIPT", "FLUSH")
+    url = real.url.replace("unix://", "unix://usage:secret@")
+    redis = RedisStore("a store", url, open_client(url, timeout=5))
+    yield redis
+    await redis.stop()
+    real.command("ACL", "DELUSER", "usage")
 
 
 async def fields(redis: RedisStore, name: str = RECORD) -> dict[str, str]:
@@ -138,15 +153,9 @@ async def test_damaged_hours_keep_nothing_from_being_billed(redis: RedisStore, u
 
 async def test_without_the_right_to_let_hours_expire_none_are_kept(real: Backend) -> None:
     """Rights of an earlier version: what is billed is counted all the same."""
-    rights = "+evalsha +script|load +hget +hset +hincrby +hgetall +hdel +time ~u:* ~s:*"
-    real.command("ACL", "SETUSER", "usage", "on", ">secret", *rights.split())
-    url = real.url.replace("unix://", "unix://usage:secret@")
-    redis = RedisStore("a store", url, open_client(url, timeout=5))
-    real.command("SCRIPT", "FLUSH")
-    assert await UsageStore(redis).add("w", [("a", by_hour(1, 9))], DAY) == [Totals(DAY, 1, 1)]
-    assert await fields(redis, HOURS) == {}
-    await redis.stop()
-    real.command("ACL", "DELUSER", "usage")
+    async with user_with(real, f"{COUNTING} +hgetall") as redis:
+        assert await UsageStore(redis).add("w", [("a", by_hour(1, 9))], DAY) == [Totals(DAY, 1, 1)]
+        assert await fields(redis, HOURS) == {}
 
 
 async def test_keys_are_independent(redis: RedisStore, usage: UsageStore) -> None:
@@ -217,21 +226,16 @@ async def test_nothing_that_bills_are_made_of_expires(redis: RedisStore, usage: 
 
 async def test_a_user_with_few_rights_is_enough(real: Backend) -> None:
     """For counting and for reading back; nothing else is used, on no other names."""
-    rights = "+evalsha +script|load +hget +hset +hincrby +hgetall +hdel +expire +time +scan ~u:* ~s:*"
-    real.command("ACL", "SETUSER", "usage", "on", ">secret", *rights.split())
-    url = real.url.replace("unix://", "unix://usage:secret@")
-    redis = RedisStore("a store", url, open_client(url, timeout=5))
-    real.command("SCRIPT", "FLUSH")
     old = int(time.time()) - SEQUENCE_SECONDS - 60
     real.command("HSET", "s:{a}", "old", f"5:{old}")
-    assert await UsageStore(redis).add("w", [("a", batch(1))], DAY) == [Totals(DAY, 1, 1)]
-    report = UsageReport(redis)
-    assert await report.keys(date(2026, 11, 1), date(2026, 11, 30)) == {"a"}
-    assert len(await report.of_key("a", date(2026, 11, 1), date(2026, 11, 30))) == 1
-    with pytest.raises(StoreUnavailable):
-        await redis.call(lambda client: client.get("k:{a}"))
-    await redis.stop()
-    real.command("ACL", "DELUSER", "usage")
+    async with user_with(real, f"{COUNTING} +expire +hgetall +scan") as redis:
+        assert await UsageStore(redis).add("w", [("a", by_hour(1, 9))], DAY) == [Totals(DAY, 1, 1)]
+        report = UsageReport(redis)
+        assert await report.keys(date(2026, 11, 1), date(2026, 11, 30)) == {"a"}
+        assert len(await report.of_key("a", date(2026, 11, 1), date(2026, 11, 30))) == 1
+        assert len(await report.hours_of_key("a", date_of(DAY), date_of(DAY))) == 1
+        with pytest.raises(StoreUnavailable):
+            await redis.call(lambda client: client.get("k:{a}"))
 
 
 async def test_a_full_server_refuses_and_changes_nothing(real: Backend) -> None:
