@@ -1,5 +1,6 @@
 """What many tests share: a real Valkey, a small published release, a worker that serves it."""
 
+import gc
 import os
 import shutil
 import signal
@@ -38,6 +39,13 @@ SPRINGFIELD = tuple(
     location(str(zip_code), "Springfield", "IL", county_name="Sangamon County", county_fips_code="17167")
     for zip_code in range(62701, 62709)
 )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: looking at it again and again would take a tenth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

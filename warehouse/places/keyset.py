@@ -56,8 +56,9 @@ _MOST_SIMILAR = 3
 CityNames = dict[str, dict[str, tuple[str, ...]]]
 
 
-# Fields that were added later have defaults, because releases of earlier versions must still open.
-class Zip(msgspec.Struct, frozen=True, array_like=True):
+# Fields that were added later have defaults, because releases of earlier versions must still open. gc=False: there are
+# too many for the garbage collector to look at, and none is part of a cycle.
+class Zip(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a key set knows about one ZIP code."""
 
     city: str  # as answers print it
@@ -76,7 +77,7 @@ class Place(msgspec.Struct, frozen=True):
     county: str | None  # five-digit FIPS code
 
 
-class Group(msgspec.Struct, frozen=True, array_like=True):
+class Group(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A set of entries stored under one key, because no union of ZIP codes yields it.
 
     It is a city of the area's own, or such a city's part of a ZIP code that several cities share.

@@ -22,7 +22,7 @@ from tests.support.waiting import PATIENCE, until
 def env(short: Path) -> dict[str, str]:
     """Ports of its own: the usual ones may be another demo's."""
     ports = {f"{name}_port": free_port() for name in ("listen", "operator")}
-    return environment(short / "data", workers=1, log_level="warning", drain=SHORT_DRAIN, **ports)
+    return environment(short / "data", workers=1, log_level="warning", warm="off", drain=SHORT_DRAIN, **ports)
 
 
 def free_port() -> int:
