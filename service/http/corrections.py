@@ -27,6 +27,9 @@ _OTHER_NAMES = {
     "state_code": ("state", "states", "st", "statename", "stateabbr", "stateabbreviation", "stateid", "province",
                    "region", "regioncode", "usstate", "stusab"),
     "county_fips_code": ("county", "fips", "fipscode", "countycode", "countyfips", "geoid"),
+    "status_date_from": ("statusdate", "since"),
+    "start_date_from": ("startdate", "started", "startedafter"),
+    "completion_date_from": ("completiondate", "completedafter"),
     "limit": ("pagesize", "perpage", "size", "count", "maxresults", "top", "rows", "pagelimit", "max", "first", "n"),
     "cursor": ("page", "offset", "nextcursor", "next", "after", "pagetoken", "nextpagetoken", "skip", "start", "token",
                "continuation", "pagenumber"),
@@ -74,7 +77,7 @@ def nearest_parameter(name: str, known: Sequence[str]) -> str | None:
     names = {_folded(parameter): parameter for parameter in known}
     names |= {other: parameter for parameter in known for other in _OTHER_NAMES.get(parameter, ()) if len(other) > 4}
     found = process.extractOne(
-        folded, list(names), scorer=OSA.distance, score_cutoff=min(_MOST_TYPOS, len(folded) // 2)
+        folded, list(names), scorer=OSA.distance, score_cutoff=min(_MOST_TYPOS, (len(folded) + 1) // 3)
     )
     if found is not None:
         return names[found[0]]

@@ -58,11 +58,7 @@ def read_location(
         advice = corrections.of_unknown(unknown, LOCATION_PARAMETERS) or _advice_on_city(city_name, states_with)
         raise ApiError("missing_parameter", f"city_name needs state_code. {advice}", "state_code")
     if zip_code is None and city_name is None:
-        meant = corrections.of_unknown(unknown, LOCATION_PARAMETERS) or corrections.of_region(state_code, unknown)
-        if state_code is not None:
-            detail = f"state_code alone is too wide. Add city_name, or give zip_code. {meant or ''}".rstrip()
-            raise ApiError("missing_parameter", detail, "city_name")
-        raise ApiError("missing_parameter", f"{meant} Give zip_code, or city_name and state_code." if meant else None)
+        raise _no_place(state_code, unknown)
     try:
         return LocationQuery(
             None if zip_code is None else read_zip(zip_code),
@@ -74,6 +70,18 @@ def read_location(
         if warning is None:
             raise
         raise ApiError(error.code, f"{error.detail} {warning}", error.parameter) from None
+
+
+def _no_place(state_code: str | None, unknown: Sequence[UnknownParameter]) -> ApiError:
+    needed = "Give zip_code, or city_name and state_code."
+    if state_code is not None:
+        needed = "state_code alone is too wide. Add city_name, or give zip_code."
+    meant = corrections.of_unknown(unknown, LOCATION_PARAMETERS)
+    if meant is not None:
+        detail = f"{meant} {needed}" if meant.endswith(("?", ".")) else meant
+    else:
+        detail = f"{needed} {corrections.of_region(state_code, unknown) or ''}".rstrip()
+    return ApiError("missing_parameter", detail, None if state_code is None else "city_name")
 
 
 def _advice_on_city(city_name: str, states_with: StatesWith) -> str:

@@ -90,6 +90,12 @@ def test_a_parameter_is_known_by_its_other_names(name: str, parameter: str | Non
             COUNTY,
             "There is no parameter fips: did you mean county_fips_code=01025?",
         ),
+        (
+            [("start_date", "2020-01-01")],
+            ("start_date_from", "start_date_to"),
+            "There is no parameter start_date: did you mean start_date_from=2020-01-01?",
+        ),
+        ([("filter", "x")], COUNTY, None),
         ([("format", "csv")], LOCATION_PARAMETERS, None),
         ([], LOCATION_PARAMETERS, None),
     ],
