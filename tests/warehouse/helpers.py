@@ -1,12 +1,15 @@
 """What tests of the warehouse ask of drops, reports and releases."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import msgspec
 import pyarrow.parquet as pq
+import pytest
 
 from warehouse.areas import forecast
 from warehouse.areas.data_area import DataArea
@@ -17,6 +20,7 @@ from warehouse.drops.validation import validate
 from warehouse.lookup.engine import Engine
 from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.places.keyset import KeySet
+from warehouse.publishing import build
 from warehouse.publishing import publish as publisher
 from warehouse.publishing.publish import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog
@@ -26,6 +30,23 @@ from warehouse.schema.tables import LOCATIONS
 
 ATTRIBUTION = ("Figures: somebody",)
 NO_LIMITS = {rule.name: NO_LIMIT for rule in RULES.values() if rule.limit is not None and rule.name != "too-many-rows"}
+
+
+@contextmanager
+def a_month_apart() -> Iterator[None]:
+    """Releases are of October 2026, November and so on: those of one second have no order."""
+
+    class Months:
+        published = 0
+
+        @classmethod
+        def now(cls, tz: tzinfo) -> datetime:
+            cls.published += 1
+            return datetime(2026, 9, 5, 8, tzinfo=tz) + timedelta(days=30 * cls.published)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "datetime", Months)
+        yield
 
 
 def publish(catalog: Catalog, *paths: Path | str) -> PublishOutcome:

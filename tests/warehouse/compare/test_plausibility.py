@@ -1,17 +1,15 @@
 """Data that is well-formed and wrong is refused with its cause; what really changes from month to month is not."""
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
 
 from tests.support.country import COUNTED, FORECAST, PEOPLE, Country, census, make_country
 from tests.warehouse.altering import Alter, each, fill, lose, noise, scale, shuffle, without
-from tests.warehouse.helpers import ATTRIBUTION, errors, finding
+from tests.warehouse.helpers import ATTRIBUTION, a_month_apart, errors, finding
 from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS, Implausible, last_month
 from tests.warehouse.real_changes import REAL_CHANGES, RealChange
-from warehouse.publishing import build
 from warehouse.publishing import publish as publisher
 from warehouse.publishing.publish import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog
@@ -25,19 +23,9 @@ Made = Callable[[Alter], Path]
 
 @pytest.fixture(scope="module", autouse=True)
 def autumn_of_2026() -> Iterator[None]:
-    """Which figures may still be revised depends on the day, and releases of one second have no order."""
-
-    class Months:
-        published = 0
-
-        @classmethod
-        def now(cls, tz: tzinfo) -> datetime:
-            cls.published += 1
-            return datetime(2026, 9, 5, 8, tzinfo=tz) + timedelta(days=30 * cls.published)
-
-    with pytest.MonkeyPatch.context() as patch:
+    """Which figures may still be revised depends on the day."""
+    with pytest.MonkeyPatch.context() as patch, a_month_apart():
         patch.setattr(publisher, "first_open_year", lambda _: OPEN)
-        patch.setattr(build, "datetime", Months)
         yield
 
 

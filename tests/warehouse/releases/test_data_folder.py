@@ -9,7 +9,7 @@ from service.publishing.inbox_folders import Inbox
 from tests.support.disks import mounted
 from tests.support.drops import people, write_drop
 from tests.support.instance import environment, forecast_here
-from tests.warehouse.helpers import publish
+from tests.warehouse.helpers import a_month_apart, publish
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.instances import InstanceFile, live_instances
 from warehouse.releases.retire import retire_all_but
@@ -37,8 +37,9 @@ def test_a_staging_folder_that_is_a_link_empties_no_other(catalog: Catalog, drop
 
 def test_what_is_no_release_is_never_retired(catalog: Catalog, tmp_path: Path) -> None:
     """A disk's lost+found, a copy that somebody made: they count as no release, and stay."""
-    for figure in range(3):
-        publish(catalog, write_drop(tmp_path / str(figure), population=[people("36436", 2023, figure)]))
+    with a_month_apart():
+        for figure in range(3):
+            publish(catalog, write_drop(tmp_path / str(figure), population=[people("36436", 2023, figure)]))
     foreign = [catalog.releases / name for name in ("lost+found", "0 copy of the good one")]
     for folder in foreign:
         folder.mkdir()
