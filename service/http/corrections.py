@@ -17,6 +17,7 @@ from service.base.masking import masked
 from warehouse.places.spellings import split_state
 from warehouse.places.state_names import STATE_NAMES, nearest_state
 
+_FORECAST = "/v1/population-housing-forecast"
 _SHOWN = 50  # characters of what the caller wrote
 _MOST_NAMES = 10  # unknown parameters that are looked at
 _MOST_TYPOS = 3
@@ -93,7 +94,8 @@ def of_unknown(unknown: Sequence[tuple[str, str]], known: Sequence[str]) -> str 
     several = _several(unknown)
     if len(several) > 1 and "zip_code" in known:
         asked = "&".join(f"zip_code={zip_code}" for zip_code in several[:2])
-        return f"There is no parameter {shown(unknown[0][0])}. Send zip_code={several[0]}, or all to .../batch: {asked}"
+        one = f"There is no parameter {shown(unknown[0][0])}. Send zip_code={several[0]}"
+        return f"{one}, or all to {_FORECAST}/batch?{asked}"
     named: list[str] = []
     meant: dict[str, str] = {}
     for name, value in unknown[:_MOST_NAMES]:
@@ -119,11 +121,11 @@ def of_region(state_code: str | None, unknown: Sequence[tuple[str, str]]) -> str
     """Where all of a state or county is, if that is all that was asked for."""
     if state_code is not None:
         code = nearest_state(state_code)
-        return f"All of a state: .../by-state?state_code={code}" if code else None
+        return f"All of a state: {_FORECAST}/by-state?state_code={code}" if code else None
     for name, value in unknown[:_MOST_NAMES]:
         if nearest_parameter(name, ("county_fips_code",)) is not None:
             code = value if _COUNTY.fullmatch(value) else "01025"
-            return f"All of a county: .../by-county?county_fips_code={code}"
+            return f"All of a county: {_FORECAST}/by-county?county_fips_code={code}"
     return None
 
 
@@ -206,7 +208,7 @@ def of_zip(text: str) -> str:
     several = [part for part in _LISTED.split(text.strip("[]() ")) if part]
     is_plus_four = [len(part) for part in several] == [5, 4]
     if len(several) > 1 and not is_plus_four and all(map(_QUOTED_ZIP.fullmatch, several)):
-        return f"Ask for one at a time, zip_code={zip_in(several[0])}, or for several forecasts at .../batch."
+        return f"Ask for one at a time, zip_code={zip_in(several[0])}, or for several forecasts at {_FORECAST}/batch."
     if re.fullmatch(r"[0-9]{1,4}[xX*%_?]+", text):
         return "Parts of ZIP codes are not searched for. Give all five digits, or city_name and state_code."
     if "?" in text or "=" in text:

@@ -107,7 +107,7 @@ def _endpoint(
             matched="A page of matches, ascending by ZIP code; total_matching counts all pages.",
             examples={"page": example},
             by_location=False,
-            parameters=(parameter, *page_parameters("ZIP codes", example["next_cursor"])),
+            parameters=(parameter, *page_parameters("ZIP codes")),
             query_errors=(
                 *("missing_parameter", "invalid_parameter", "duplicate_parameter", "unknown_parameter"),
                 "no_matching_records",

@@ -49,10 +49,9 @@ async def _of(area: PartnerArea, endpoint: Endpoint, keys: KeySet, answers: Answ
             continue
         query = urlencode(asked | ({"limit": _SHOWN_ENTRIES} if endpoint.has_pages else {}), doseq=True)
         reply = await reply_to(area, endpoint, answers, _scope(query))
-        bodies[name] = body = msgspec.json.decode(reply.body)
+        bodies[name] = msgspec.json.decode(reply.body)
         if not parameters:
-            cursor = body.get("next_cursor")
-            parameters = _values(place) | asked | ({"cursor": cursor} if cursor is not None else {})
+            parameters = _values(place) | asked
     return LiveExample(parameters, bodies)
 
 

@@ -152,8 +152,10 @@ def _contact(contact: str | None) -> Document:
 
 def _of_area(area: str, endpoint: Endpoint, live: LiveExample | None) -> Document:
     operation = endpoint.operation
-    asked = {**dict(zip(LOCATION_PARAMETERS, operation.asked, strict=True)), **(live.parameters if live else {})}
+    place = dict(zip(LOCATION_PARAMETERS, operation.asked, strict=True))
     parameters = (*(_LOCATION if operation.by_location else ()), *operation.parameters)
+    own = {one.name: one.example for one in parameters if one.example is not None}
+    asked: dict[str, Any] = {**place, **own, **(live.parameters if live is not None else {})}
     codes = (*_COMMON, *_TERMS, *operation.query_errors, *operation.errors, "not_found")
     samples = (live.bodies,) if live is not None else (operation.examples, _MADE_UP)
     by_name = (MATCHED,) if operation.by_location else ()
@@ -168,7 +170,7 @@ def _of_area(area: str, endpoint: Endpoint, live: LiveExample | None) -> Documen
         "tags": [area],
         "summary": endpoint.description,
         "description": f"{_QUERYING if operation.by_location else _STRICT} {operation.description}",
-        "parameters": [*(_parameter(one, asked.get(one.name, one.example)) for one in parameters), *_TESTED],
+        "parameters": [*(_parameter(one, asked.get(one.name)) for one in parameters), *_TESTED],
         "responses": {
             "200": answer,
             "304": _unchanged((*KEPT, *by_name)),

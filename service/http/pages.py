@@ -17,8 +17,8 @@ def page_of(scope: str, asked: PageQuery, cursors: Cursors) -> Page:
         raise ApiError("invalid_cursor", parameter="cursor") from None
 
 
-def page_parameters(records: str, cursor: str) -> tuple[Parameter, Parameter]:
-    """`records` are what a page has; `cursor` is an example."""
+def page_parameters(records: str) -> tuple[Parameter, Parameter]:
+    """`records` are what a page has. The cursor has no example: whoever sent it would be answered 400."""
     return (
         Parameter(
             "limit",
@@ -30,6 +30,6 @@ def page_parameters(records: str, cursor: str) -> tuple[Parameter, Parameter]:
             "cursor",
             "next_cursor of the answer before, for the same query.",
             {"type": "string", "maxLength": paging.MAX_CURSOR_CHARACTERS},
-            cursor,
+            None,
         ),
     )

@@ -88,7 +88,7 @@ PROJECTS = Endpoint(
         examples={"page": EXAMPLE},
         asked=("94103", "San Francisco", "CA"),
         query_errors=(*QUERY_ERRORS, "unknown_parameter"),
-        parameters=(*filter_parameters(), *page_parameters("projects", EXAMPLE["next_cursor"])),
+        parameters=(*filter_parameters(), *page_parameters("projects")),
         errors=("invalid_cursor",),
     ),
     resolve=resolve,

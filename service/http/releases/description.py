@@ -102,7 +102,7 @@ def _changes() -> Described:
         "before, those that came or went included. Counted and limited as a request in that area.",
         "parameters": [
             _RELEASE,
-            *(_query(one) for one in (area, *page_parameters("ids", CHANGED["next_cursor"]))),
+            *(_query(one) for one in (area, *page_parameters("ids"))),
         ],
         "responses": {
             "200": {

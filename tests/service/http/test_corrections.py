@@ -4,9 +4,11 @@ import pytest
 
 from service.http import corrections
 from service.http.query import LOCATION_PARAMETERS
+from tests.support.served import FORECAST
 
 BATCH = ("zip_code",)
 COUNTY = ("county_fips_code", "limit", "cursor")
+BOTH = f"{FORECAST}/batch?zip_code=36436&zip_code=10009"
 
 
 @pytest.mark.parametrize(
@@ -76,12 +78,12 @@ def test_a_parameter_is_known_by_its_other_names(name: str, parameter: str | Non
         (
             [("zip_codes", "36436,10009")],
             BATCH,
-            "There is no parameter zip_codes. Send zip_code=36436, or all to .../batch: zip_code=36436&zip_code=10009",
+            f"There is no parameter zip_codes. Send zip_code=36436, or all to {BOTH}",
         ),
         (
             [("zip_code[]", "36436"), ("zip_code[]", "10009")],
             LOCATION_PARAMETERS,
-            "There is no parameter zip_code[]. Send zip_code=36436, or all to .../batch: zip_code=36436&zip_code=10009",
+            f"There is no parameter zip_code[]. Send zip_code=36436, or all to {BOTH}",
         ),
         ([("page", "2")], COUNTY, "There is no parameter page: did you mean cursor?"),
         ([("county_name", "Baldwin")], COUNTY, "There is no parameter county_name: did you mean county_fips_code?"),
@@ -118,11 +120,19 @@ def test_a_key_in_the_address_is_told_and_not_repeated(name: str) -> None:
 @pytest.mark.parametrize(
     ("state_code", "unknown", "said"),
     [
-        ("al", [], "All of a state: .../by-state?state_code=AL"),
-        ("Alabama", [], "All of a state: .../by-state?state_code=AL"),
+        ("al", [], f"All of a state: {FORECAST}/by-state?state_code=AL"),
+        ("Alabama", [], f"All of a state: {FORECAST}/by-state?state_code=AL"),
         ("nowhere", [], None),
-        (None, [("county_fips_code", "01025")], "All of a county: .../by-county?county_fips_code=01025"),
-        (None, [("county", "Baldwin")], "All of a county: .../by-county?county_fips_code=01025"),
+        (
+            None,
+            [("county_fips_code", "01025")],
+            f"All of a county: {FORECAST}/by-county?county_fips_code=01025",
+        ),
+        (
+            None,
+            [("county", "Baldwin")],
+            f"All of a county: {FORECAST}/by-county?county_fips_code=01025",
+        ),
         (None, [("format", "csv")], None),
     ],
 )

@@ -127,9 +127,12 @@ def test_what_is_safe_is_forgiven(query: str, parsed: LocationQuery) -> None:
         ("zip_code={zip}", "placeholder"),
         ("api_key=phf_live_abc", "header x-api-key"),
         ("zip_code=1&api_key=phf_live_abc", "header x-api-key"),
-        ("state_code=AL", "zip_code. All of a state: .../by-state?state_code=AL"),
-        ("county_fips_code=01025", "state_code. All of a county: .../by-county?county_fips_code=01025"),
-        ("zip_codes=36436,10009", "or all to .../batch: zip_code=36436&zip_code=10009"),
+        ("state_code=AL", "zip_code. All of a state: /v1/population-housing-forecast/by-state?state_code=AL"),
+        (
+            "county_fips_code=01025",
+            "state_code. All of a county: /v1/population-housing-forecast/by-county?county_fips_code=01025",
+        ),
+        ("zip_codes=36436,10009", "or all to /v1/population-housing-forecast/batch?zip_code=36436&zip_code=10009"),
     ],
 )
 def test_a_near_miss_names_the_correction(query: str, says: str) -> None:
