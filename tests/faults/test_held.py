@@ -31,11 +31,11 @@ def env(published: Site, inbox: Path) -> Env:
 
 
 def places(inbox: Path, name: str) -> list[str]:
-    """Where the drop lies; whole, or the test fails."""
+    """Where the drop lies; whole, or the test fails. Raises FileNotFoundError if it is moved meanwhile."""
     found = [path for path in (*inbox.glob(f"*/*/{name}"), *inbox.glob(f".claimed/*/{name}")) if path.is_dir()]
     for path in found:
         assert (path / "zip_population.parquet").read_bytes()[-4:] == b"PAR1"
-        assert (path / "_SUCCESS").exists()
+        (path / "_SUCCESS").stat()
     return [path.parent.parent.name for path in found]
 
 

@@ -47,14 +47,7 @@ def figure(instance: Instance, site: Site) -> int:
 
 
 def watchers(instance: Instance) -> list[int]:
-    return [pid for pid in instance.descendants() if b"service.instance.watcher_main" in _command(pid)]
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+    return instance.descendants("service.instance.watcher_main")
 
 
 def settled(inbox: Path) -> dict[str, list[str]]:

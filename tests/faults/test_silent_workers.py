@@ -94,8 +94,12 @@ def test_a_worker_that_hangs_at_its_start_is_replaced_like_any_other(pair: Insta
     """Meanwhile the other serves, and readiness says so."""
     first, other = pair.worker_pids()
     os.kill(first, signal.SIGKILL)
-    until(lambda: bool(set(pair.descendants()) - {first, other}))
-    (starting,) = set(pair.descendants()) - {first, other}
+
+    def successors() -> set[int]:
+        return set(pair.descendants("service.worker.main")) - {first, other}
+
+    until(lambda: bool(successors()))
+    (starting,) = successors()
     os.kill(starting, signal.SIGSTOP)
     until(lambda: "1 of 2 workers serve" in reasons(pair))
     assert pair.zip_code(published.key).status_code == 200

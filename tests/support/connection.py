@@ -68,10 +68,10 @@ class Connection:
             self.protocol.data_received(data)
 
     async def settle(self) -> None:
-        """Until everything that arrived is answered, or waits for more."""
+        """Until everything that arrived is answered, or waits for more, or the connection is closed."""
         await asyncio.sleep(0)
         until = asyncio.get_running_loop().time() + _MOST_SECONDS
-        while self.protocol._asked is not None or self.protocol.flow.held:
+        while (self.protocol._asked is not None or self.protocol.flow.held) and not self.transport.closing:
             assert asyncio.get_running_loop().time() < until
             await asyncio.sleep(0.001)
         if self.protocol.tasks:

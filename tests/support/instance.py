@@ -121,9 +121,9 @@ class Instance:
         lines = self.log_file.read_text().splitlines()
         return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
-    def descendants(self) -> list[int]:
-        """Every process that this instance started."""
-        return children_of(self.process.pid)
+    def descendants(self, module: str = "") -> list[int]:
+        """Every process that this instance started; those that run `module` alone, if that is given."""
+        return children_of(self.process.pid, module)
 
     def stop(self, number: int = signal.SIGTERM, seconds: float = _STOP_SECONDS) -> int:
         if self.process.poll() is None:
@@ -163,12 +163,13 @@ def until_all_serve(data: Path, release: str) -> None:
     until(holds)
 
 
-def children_of(pid: int) -> list[int]:
+def children_of(pid: int, module: str = "") -> list[int]:
+    """The processes that `pid` started. With `module`, those that run it: not one that is only about to."""
     found: list[int] = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, IndexError):
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == pid:
+            if parent == pid and module.encode() in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
     return found
 

@@ -36,17 +36,12 @@ def read_with_a_signal(drop: Path, out: Path, number: int) -> ReadResult:
 
 def _listening_readers() -> list[int]:
     """Reader processes that have set what they do on signals."""
-    readers = (pid for pid in children_of(os.getpid()) if b"warehouse.drops.reader" in _command(pid))
-    return [pid for pid in readers if _ignores(pid, signal.SIGINT)]
+    return [pid for pid in children_of(os.getpid(), "warehouse.drops.reader") if _ignores(pid, signal.SIGINT)]
 
 
 def _ignores(pid: int, number: int) -> bool:
     (mask,) = re.findall(r"SigIgn:\s*([0-9a-f]+)", Path(f"/proc/{pid}/status").read_text())
     return bool(int(mask, 16) >> (number - 1) & 1)
-
-
-def _command(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def test_a_reader_goes_on_until_its_parent_says_otherwise(drop: Path, tmp_path: Path) -> None:

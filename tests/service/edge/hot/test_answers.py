@@ -525,6 +525,14 @@ def test_trailers_without_end_are_not_kept(both: Both) -> None:
     assert both.running.run(lambda: _trailed(both)) <= 100
 
 
+def test_requests_behind_a_head_that_is_cut_in_its_last_line_end_are_not_waited_for_after_a_close(both: Both) -> None:
+    """The first one closes the connection; two more came with the rest of its head."""
+    first = request("/v1/", both.keys["free"], version="1.0")
+    behind = request("/v1/", both.keys["free"])
+    answers = both.compare([first[:-3], first[-3:] + behind + behind])
+    assert answers.count(b"HTTP/1.1 200 OK") == 1
+
+
 # --- anything at all ---------------------------------------------------------------------------------------------
 
 LINES = st.sampled_from(
