@@ -1,6 +1,7 @@
 """The filters of development projects: which of a place are wanted, by status, type and dates."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from typing import get_args
 
 from rapidfuzz import process
@@ -16,11 +17,13 @@ from warehouse.schema.vocabulary import ProjectStatus
 _DATES = ("status_date", "start_date", "completion_date")
 _STATUSES = sorted(get_args(ProjectStatus))
 _MOST_TYPOS = 3
+_SHORTEST_PART = 3  # characters that one word has of another, or it is chance
+_MOST_SHOWN = 20
 _SEPARATORS = str.maketrans(" -", "__")
 
 
-def read_filters(values: Mapping[str, str]) -> ProjectFilters:
-    """The filters among a query's values by name. Raises ApiError (400)."""
+def read_filters(values: Mapping[str, str], types: Sequence[str]) -> ProjectFilters:
+    """The filters among a query's values by name. `types` are those of the release. Raises ApiError (400)."""
     status, kind = values.get("status"), values.get("project_type")
     days: dict[str, str] = {}
     for date in _DATES:
@@ -30,7 +33,7 @@ def read_filters(values: Mapping[str, str]) -> ProjectFilters:
             raise ApiError("invalid_parameter", f"{first} is after {last}. Exchange them.", first)
     return ProjectFilters(
         status=None if status is None else _read_status(status),
-        project_type=None if kind is None else kind.lower(),
+        project_type=None if kind is None else _read_type(kind, types),
         **days,
     )
 
@@ -39,9 +42,30 @@ def _read_status(text: str) -> str:
     word = text.lower().translate(_SEPARATORS)
     if word in _STATUSES:
         return word
-    near = process.extractOne(word, _STATUSES, scorer=OSA.distance, score_cutoff=min(_MOST_TYPOS, len(word) // 2))
-    advice = f"Did you mean {near[0]}?" if near is not None else f"Give one of {', '.join(_STATUSES)}."
-    raise ApiError("invalid_parameter", f"{corrections.shown(text)} is no status. {advice}", "status")
+    raise ApiError(
+        "invalid_parameter", f"{corrections.shown(text)} is no status. {_nearest(word, _STATUSES)}", "status"
+    )
+
+
+def _read_type(text: str, types: Sequence[str]) -> str:
+    word = text.lower()
+    known = {name.lower(): name for name in types}
+    if not known or word in known:
+        return word
+    detail = f"No project has the type {corrections.shown(text)}. {_nearest(word, known)}"
+    raise ApiError("invalid_parameter", detail, "project_type")
+
+
+def _nearest(word: str, known: Collection[str]) -> str:
+    """The one of the `known` words that was probably meant; some of them, if none is near."""
+    most = min(_MOST_TYPOS, len(word) // 2)
+    near = process.extractOne(word, list(known), scorer=OSA.distance, score_cutoff=most)
+    if near is not None:
+        return f"Did you mean {near[0]}?"
+    within = next((one for one in known if len(word) >= _SHORTEST_PART and (word in one or one in word)), None)
+    if within is not None:
+        return f"Did you mean {within}?"
+    return f"Give one of {', '.join(islice(known, _MOST_SHOWN))}{', ...' if len(known) > _MOST_SHOWN else '.'}"
 
 
 def filter_parameters() -> tuple[Parameter, ...]:
@@ -58,7 +82,10 @@ def filter_parameters() -> tuple[Parameter, ...]:
             None,
         ),
         Parameter(
-            "project_type", "Projects of this type alone, in any case.", {"type": "string", "maxLength": 100}, None
+            "project_type",
+            "Projects of this type alone, in any case. A type that no project of the release has is an error.",
+            {"type": "string", "maxLength": 100},
+            None,
         ),
         *days,
     )

@@ -25,7 +25,7 @@ _PARAMETERS = (*LOCATION_PARAMETERS, *FILTERS, "limit", "cursor")
 def resolve(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | NoMatch:
     """What a partner's query string asks for. Raises ApiError (400)."""
     values = read_strictly(query_string, _PARAMETERS)
-    filters = read_filters(values)
+    filters = read_filters(values, keys.types)
     wanted = PageQuery(read_limit(values.get("limit")), values.get("cursor"))
     query = read_location(values, (), keys.states_with)
     match = keys.resolve(query.zip_code, query.city_name, query.state_code)

@@ -171,6 +171,7 @@ def build_projects(connection: duckdb.DuckDBPyConnection, tables: Path, out: Pat
     for zip_code, city, state, count in connection.execute(sql.statement("project_zips")).fetchall():
         keys.add_postal(zip_code, _printed(city, state), state, count)
     _name_places(connection, keys, _cities(connection))
+    keys.add_types(name for (name,) in connection.execute(sql.statement("project_types")).fetchall())
     for alias in aliases.acceptable_aliases(connection, tables):
         keys.add_alias(*alias)
     _write(connection, out / PROJECTS_AREA.entries)

@@ -95,6 +95,7 @@ class StoredKeySet(msgspec.Struct, frozen=True, array_like=True):
     aliases: CityNames
     postal: CityNames = {}  # postal cities of ZIP codes
     groups: dict[str, Group] = {}  # by key
+    types: tuple[str, ...] = ()  # of records that have one, as sources write them; none in earlier releases
 
 
 class KeySet:
@@ -122,6 +123,8 @@ class KeySet:
             state: {typed: meant[0] for typed, meant in names.items() if len(meant) == 1}
             for state, names in variants.items()
         }
+        # names that a misspelt one may stand for
+        self._spelt = {state: sorted({*names, *self._variants.get(state, ())}) for state, names in self._names.items()}
         several = {} if stored.groups else _united(stored.cities, variants)
         self._own = tuple(cities)
         self._whole = (*cities, *([several] if several else ()))
@@ -156,6 +159,11 @@ class KeySet:
     def own_cities(self) -> tuple[str, ...] | None:
         """The cities of an area that has its own, as answers print them; None if its cities are the postal ones."""
         return tuple(sorted({group.city for group in self._groups.values()})) or None
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of its records, as sources write them; empty if they have none, or the release is too old."""
+        return self._stored.types
 
     def some(self, most: int) -> list[Match]:
         """Matches of at most `most` random ZIP codes."""
@@ -253,12 +261,15 @@ class KeySet:
         city, behind = (fold_city(split[0]), split[1]) if split else (names[0], None)
         written = plain_name(split[0] if split else city_name)
         states = next((found for name in (*names, city, written) if (found := self._states.get(name))), [])
-        similar = similar_names(written, self._names.get(state_code, []), _MOST_SIMILAR)
-        shown = (self._named(state_code, name, self._own) for name in similar)
+        similar = similar_names(written, self._spelt.get(state_code, []), _MOST_SIMILAR)
+        if similar[:1] == [written]:
+            states, similar = [], [written]  # the name is right, but for what stands around it
+        variants = self._variants.get(state_code, {})
+        shown = (self._named(state_code, variants.get(name, name), self._own) for name in similar)
         return UnknownCity(
             city_name,
             state_code,
-            tuple(self._label(match) for match in shown if match is not None),
+            tuple(dict.fromkeys(self._label(match) for match in shown if match is not None)),
             tuple(sorted((state for state in states if state != state_code), key=lambda one: (one != behind, one))),
         )
 

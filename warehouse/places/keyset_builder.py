@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from warehouse.places.city_names import fold_city, strip_state
 from warehouse.places.keyset import CityNames, Group, KeySet, StoredKeySet, Zip, city_query, part_query
+from warehouse.places.spellings import abbreviates
 
 
 class KeySetBuilder:
@@ -19,6 +20,7 @@ class KeySetBuilder:
         self._cities = _Gathered()
         self._postal = _Gathered()
         self._aliases = _Gathered()
+        self._types: list[str] = []
 
     def add(self, zip_code: str, city: str, state_code: str, *, has_figures: bool, county: str | None = None) -> None:
         """Adds a ZIP code, which its city's name finds. `county` is a five-digit FIPS code."""
@@ -44,14 +46,27 @@ class KeySetBuilder:
         return key
 
     def add_alias(self, zip_code: str, city_name: str, state_code: str) -> None:
-        """Adds another name for a ZIP code. Ignored if the area has nothing on that ZIP code."""
-        if zip_code in self._zips:
-            self._aliases.add(zip_code, city_name, state_code)
+        """Adds another name for a ZIP code, once all cities are added. Ignored if the area has nothing on the ZIP code.
+
+        An abbreviation of its city's name means the whole city, although only some of its ZIP codes may list it.
+        """
+        known = self._zips.get(zip_code)
+        if known is None:
+            return
+        self._aliases.add(zip_code, city_name, state_code)
+        city = strip_state(known.city, known.state_code)
+        if known.state_code == state_code and abbreviates(city_name, city):
+            cities = self._postal if self._groups else self._cities
+            self._aliases.add_all(cities.zips_of(city, state_code), city_name, state_code)
+
+    def add_types(self, types: Iterable[str]) -> None:
+        """Adds the types of the records, as sources write them: the words that a filter accepts, in any case."""
+        self._types += types
 
     def build(self) -> KeySet:
         """The key set of everything added so far."""
         cities, postal, aliases = (names.frozen() for names in (self._cities, self._postal, self._aliases))
-        return KeySet(StoredKeySet(self._zips, cities, aliases, postal, self._groups))
+        return KeySet(StoredKeySet(self._zips, cities, aliases, postal, self._groups, tuple(self._types)))
 
 
 class _Gathered:
@@ -67,6 +82,9 @@ class _Gathered:
         name = fold_city(strip_state(city, state_code))
         self._zips[state_code][name].extend(zip_codes)
         return name
+
+    def zips_of(self, city: str, state_code: str) -> list[str]:
+        return self._zips[state_code][fold_city(city)]
 
     def frozen(self) -> CityNames:
         return {

@@ -27,6 +27,7 @@ _WORDS = {
     "sta": "station", "twp": "township", "vlg": "village", "vly": "valley", "cty": "city",
     "jb": "joint base", "afb": "air force base", "ft": "fort", "co": "colorado", "gr": "grand", "grt": "great",
 }  # fmt: skip
+_ARTICLES = ("el", "la", "las", "los", "the")
 # Where a name has the short form itself (S Coffeyville, OK).
 _SHORT = {"north": "n", "south": "s", "east": "e", "west": "w"}
 
@@ -55,6 +56,22 @@ def split_state(name: str) -> tuple[str, str] | None:
             if code is not None:
                 return " ".join(words[:-length]), code
     return None
+
+
+def abbreviates(name: str, city: str) -> bool:
+    """Whether `name` is a short way to write `city`: its initials, or its words, in order, with letters left out."""
+    short, full = ([word for word in _SEPARATORS.split(text.casefold()) if word] for text in (name, city))
+    if len(full) > 1 and full[0] in _ARTICLES and short[:1] != full[:1]:
+        full = full[1:]
+    if len(short) == 1 and len(full) > 1:
+        return short[0] == "".join(word[0] for word in full)
+    return len(short) == len(full) and all(map(_is_short, short, full)) and fold_city(name) != fold_city(city)
+
+
+def _is_short(word: str, full: str) -> bool:
+    """Whether `word` begins as `full` does, and has no letter that `full` lacks, in its order."""
+    letters = iter(full)
+    return word[:1] == full[:1] and all(letter in letters for letter in word)
 
 
 def plain_name(name: str) -> str:

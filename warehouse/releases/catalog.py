@@ -40,7 +40,7 @@ _UNREADABLE = (OSError, ValueError)
 _RELEASE = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+")
 
 # Part of the digest in every release id. Raise it when the files built from the same tables change.
-BUILDER_VERSION = 3
+BUILDER_VERSION = 4
 
 
 class TableInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -68,6 +68,12 @@ SELECT city_name, state_code, sum(number)::BIGINT AS total,
 FROM (SELECT city_name, state_code, zip_code, count(*) AS number FROM placed_projects GROUP BY ALL)
 GROUP BY city_name, state_code ORDER BY total DESC, city_name, state_code
 
+-- name: project_types
+-- Every type of project, in its most frequent spelling: letter case makes no other type.
+SELECT project_type FROM placed_projects WHERE project_type IS NOT NULL GROUP BY project_type
+QUALIFY row_number() OVER (PARTITION BY lower(project_type) ORDER BY count(*) DESC, project_type) = 1
+ORDER BY lower(project_type)
+
 -- name: project_zips
 -- Every ZIP code in the projects, with its postal city. A ZIP code without a location has a city of its projects instead.
 SELECT zip_code, place.city, place.state, number FROM (

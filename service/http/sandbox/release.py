@@ -103,6 +103,7 @@ def _release() -> OpenRelease:
     group = project_keys.add_group(city, "CA", [zip_code], len(projects))
     places[zip_code] = {project.project_id: _encode(project) for project in located}
     places[group] = {project.project_id: _encode(project) for project in projects}
+    project_keys.add_types(sorted({project.project_type for project in projects if project.project_type}))
     keys[PROJECTS_AREA.name] = project_keys.build()
     records = _Records({entry.location.zip_code: _encode(entry) for entry in entries}, places)
     return OpenRelease(_manifest(keys), keys, cast("Engine", records))

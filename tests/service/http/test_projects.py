@@ -258,7 +258,7 @@ def test_a_cursor_is_bound_to_its_filters(projects: Served) -> None:
     _, body = ask(projects, **MISSOURI, status="completed", project_type="Housing", limit=5)
     cursor = str(body["next_cursor"])
     assert ask(projects, project_type="HOUSING", status="Completed", **MISSOURI, cursor=cursor)[0] == 200
-    for others in ({"status": "completed"}, {}, {"status": "completed", "project_type": "office"}):
+    for others in ({"status": "completed"}, {}, {"status": "completed", "project_type": "mixed use"}):
         status, problem = ask(projects, **MISSOURI, **others, cursor=cursor)
         assert (status, problem["code"]) == (400, "invalid_cursor")
 
@@ -278,6 +278,9 @@ def test_a_filtered_answer_is_cached_and_another_one(projects: Served) -> None:
         ({"status": "complete"}, "status", "Did you mean completed?"),
         ({"status": "under constuction"}, "status", "Did you mean under_construction?"),
         ({"status": "x"}, "status", "approved, completed"),
+        ({"project_type": "Huosing"}, "project_type", "No project has the type Huosing. Did you mean housing?"),
+        ({"project_type": "mixed"}, "project_type", "Did you mean mixed use?"),
+        ({"project_type": "castle"}, "project_type", "Give one of housing, mixed use."),
         ({"status_date_from": "2025-13-01"}, "status_date_from", "like 2026-11-01"),
         ({"start_date_to": "01/02/2025"}, "start_date_to", "Did you mean 2025-01-02?"),
         ({"start_date_from": "2025-02-01", "start_date_to": "2025-01-31"}, "start_date_from", "Exchange them"),

@@ -260,6 +260,54 @@ def test_a_variant_of_a_city_s_name_comes_before_an_alias_of_one_zip_code() -> N
     assert found == Match("city:NY:newyork", ("10001", "10002"), ("New York, NY",))
 
 
+@pytest.mark.parametrize("alias", ["Va Beach", "Va Bch", "VB", "Virg Beach"])
+def test_an_abbreviation_that_some_zip_codes_of_a_city_list_means_all_of_them(alias: str) -> None:
+    builder = KeySetBuilder()
+    for zip_code in ("23450", "23451", "23452"):
+        builder.add(zip_code, "Virginia Beach, VA", "VA", has_figures=True)
+    builder.add_alias("23451", alias, "VA")
+    builder.add_alias("23452", "Princess Anne", "VA")
+    keys = builder.build()
+    found = keys.resolve(None, alias, "VA")
+    assert isinstance(found, Match)
+    assert (found.keys, found.cities) == (("23450", "23451", "23452"), ("Virginia Beach, VA",))
+    assert keys.resolve("23450", alias, "VA") == Match("zip:23450", ("23450",), ("Virginia Beach, VA",))
+    other = keys.resolve(None, "Princess Anne", "VA")
+    assert isinstance(other, Match)
+    assert other.keys == ("23452",)
+
+
+def test_in_an_area_with_its_own_cities_an_abbreviation_means_the_postal_city() -> None:
+    builder = KeySetBuilder()
+    for zip_code in ("23450", "23451"):
+        builder.add_postal(zip_code, "Virginia Beach, VA", "VA", 1)
+    builder.add_group("Oceana, VA", "VA", ["23450"], 1)
+    builder.add_alias("23451", "Va Beach", "VA")
+    found = builder.build().resolve(None, "Va Beach", "VA")
+    assert isinstance(found, Match)
+    assert found.keys == ("23450", "23451")
+
+
+def test_a_misspelt_variant_suggests_the_city_that_it_means() -> None:
+    builder = KeySetBuilder()
+    builder.add("10001", "New York, NY", "NY", has_figures=True)
+    found = builder.build().resolve(None, "Manhatten", "NY")
+    assert found == UnknownCity("Manhatten", "NY", ("New York, NY",), ())
+
+
+def test_a_right_name_with_a_kind_of_municipality_suggests_that_city_alone() -> None:
+    """And not those that other states have."""
+    builder = KeySetBuilder()
+    for zip_code, city, state in (
+        ("02445", "Brookline", "MA"),
+        ("02446", "Brooklines", "MA"),
+        ("03033", "Brookline", "NH"),
+    ):
+        builder.add(zip_code, f"{city}, {state}", state, has_figures=True)
+    found = builder.build().resolve(None, "Town of Brookline", "MA")
+    assert found == UnknownCity("Town of Brookline", "MA", ("Brookline, MA",), ())
+
+
 def test_an_unknown_state_is_no_match(keys: KeySet) -> None:
     assert keys.resolve(None, "Dickinson", "ZZ") == UnknownCity("Dickinson", "ZZ", (), ("AL", "ND"))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from warehouse.places.spellings import other_forms, plain_name, split_state
+from warehouse.places.spellings import abbreviates, other_forms, plain_name, split_state
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,35 @@ def test_a_plain_name_has_no_kind_of_municipality() -> None:
     assert plain_name("Township of Franklin") == plain_name("Franklin Township") == "franklin"
     assert plain_name("Carson City") == "carsoncity"
     assert plain_name("Village") == "village"
+
+
+@pytest.mark.parametrize(
+    ("name", "city"),
+    [
+        ("Va Bch", "Virginia Beach"),
+        ("W Plm Bch", "West Palm Beach"),
+        ("NLR", "North Little Rock"),
+        ("Jeff", "Jeffersonville"),
+        ("Valpo", "Valparaiso"),
+        ("Mirada", "La Mirada"),
+    ],
+)
+def test_a_name_with_letters_left_out_abbreviates_its_city(name: str, city: str) -> None:
+    assert abbreviates(name, city)
+
+
+@pytest.mark.parametrize(
+    ("name", "city"),
+    [
+        ("Virginia Beach", "Virginia Beach"),
+        ("St. Louis", "Saint Louis"),  # the same name
+        ("Princess Anne", "Virginia Beach"),
+        ("Beach", "Virginia Beach"),
+        ("Dallas", "Melcher Dallas"),  # a part of it is a place of its own
+        ("La Jolla", "Jolla"),
+        ("Virginia Beaches", "Virginia Beach"),
+        ("", "Virginia Beach"),
+    ],
+)
+def test_any_other_name_does_not(name: str, city: str) -> None:
+    assert not abbreviates(name, city)
