@@ -68,16 +68,14 @@ _FIELDS = (
         "description": "An id of your own; it comes back with the answer, and logs have it.",
     },
 )
-# Also of what has test data.
-_TESTED = (
-    *_FIELDS,
-    {
-        "name": "X-Test-Error",
-        "in": "header",
-        "schema": {"type": "string"},
-        "description": "Of a test key alone: the code of the error that it wants for an answer.",
-    },
-)
+# Of what test keys get too.
+_ON_PURPOSE = {
+    "name": "X-Test-Error",
+    "in": "header",
+    "schema": {"type": "string"},
+    "description": "Of a test key alone: the code of the error that it wants for an answer.",
+}
+_TESTED = (*_FIELDS, _ON_PURPOSE)
 _STRICT = "An unknown parameter is an error. A trailing slash answers the same; HEAD answers as GET, without the body."
 _INDEX = "Release, sources, data areas, and what your key may use"
 _MADE_UP = "Made up."
@@ -193,6 +191,7 @@ def _next_page(operation: str, parameters: Sequence[Parameter]) -> Document:
 
 def _of_key(own: Document, codes: Sequence[str]) -> Document:
     operation = {"tags": ["service"], **own}
+    operation["parameters"] = [*operation["parameters"], _ON_PURPOSE]
     operation["responses"]["200"]["headers"] = header_refs(("Cache-Control", *ALWAYS))
     operation["responses"] |= _errors(
         (*_COMMON, "invalid_parameter", "duplicate_parameter", "unknown_parameter", *codes)

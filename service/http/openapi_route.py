@@ -1,6 +1,7 @@
 """GET /v1/openapi.json: the description, with examples from the release that is current."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 
 import msgspec
 from litestar import asgi
@@ -14,10 +15,14 @@ from service.http.errors import NO_STORE, ApiError
 from service.http.head import head_of
 from service.http.live_examples import LiveExample, live_examples
 from service.http.openapi import About, describe_api
+from service.http.openapi_headers import Document
 from service.http.paths import OPENAPI_PATH
 from service.http.query import read_strictly
 from service.http.reply import JSON, Reply
 from warehouse.following import OpenRelease, ReleaseFollower
+
+# Makes the document. The second are examples by operation id.
+Describe = Callable[[About, Mapping[str, LiveExample]], Document]
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -26,13 +31,22 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class Description:
-    """The description of one worker's service. It is made when the first asks for it after a switch, and kept."""
+    """The description of one worker's service. It is made by `describe` when the first asks for it after a switch,
+    and kept."""
 
-    def __init__(self, follower: ReleaseFollower, answers: Answers, policy: CachePolicy, about: About) -> None:
+    def __init__(
+        self,
+        follower: ReleaseFollower,
+        answers: Answers,
+        policy: CachePolicy,
+        about: About,
+        describe: Describe = describe_api,
+    ) -> None:
         self._follower = follower
         self._answers = answers
         self._policy = policy
         self._about = about
+        self._describe = describe
         self._kept: _Kept | None = None
         self._making = asyncio.Lock()
 
@@ -48,7 +62,7 @@ class Description:
         release = self._follower.current
         entry = await self._of(release) if release is not None else None
         if release is None or entry is None:  # nothing can be looked up now: the next request tries again
-            return Reply(200, (JSON, NO_STORE), msgspec.json.encode(describe_api(self._about)), "answered")
+            return Reply(200, (JSON, NO_STORE), msgspec.json.encode(self._describe(self._about, {})), "answered")
         return self._policy.own_answer(head_of(scope), entry, release.id)
 
     async def _of(self, release: OpenRelease) -> CacheEntry | None:
@@ -66,4 +80,4 @@ class Description:
             return kept.entry
 
     def _encoded(self, examples: dict[str, LiveExample]) -> CacheEntry:
-        return CacheEntry.of(msgspec.json.encode(describe_api(self._about, examples)))
+        return CacheEntry.of(msgspec.json.encode(self._describe(self._about, examples)))

@@ -24,6 +24,7 @@ from service.http.openapi import About
 from service.http.openapi_route import Description
 from service.http.paths import OPENAPI_PATH
 from service.http.reply import Header, Send
+from service.http.sandbox.description import describe_sandbox
 from service.http.sandbox.errors import error_on_purpose
 from service.http.sandbox.release import RELEASE_ID, sandbox_follower
 from warehouse.areas.paging import Cursors
@@ -64,7 +65,7 @@ def build_sandbox(
     answers = Answers(follower, ReadThrough(near, shared), policy, cursors, lookups)
     areas = (route for area in AREAS for route in routes_of(area, answers))
     index = index_route(follower, policy, guide=about.guide)
-    description = Description(follower, answers, policy, about).route()
+    description = Description(follower, answers, policy, about, describe_sandbox).route()
     handlers: Sequence[Any] = [*areas, index, description, *others.values()]
     litestar = build_litestar(handlers)
 

@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -18,37 +17,19 @@ from service.http.projects import PATH as PROJECTS
 from service.http.sandbox.errors import ERROR_ZIPS
 from service.http.sandbox.release import RELEASE_ID
 from service.keys import form
-from service.keys.record import ApiKey
-from service.keys.store import KeyStore
+from tests.support.caller import Caller
 from tests.support.markdown import ROOT, blocks
 from tests.support.problems import problem
-from tests.support.served import FORECAST, Served, with_keys
+from tests.support.served import FORECAST, Served
 from tests.support.wire import Answer
 
 GUIDE = ROOT / "docs" / "partners.md"
 GOOD = f"{FORECAST}?zip_code=36436"
 
 
-class Owner:
-    """Somebody with a test key."""
-
-    def __init__(self, worker: Served, settings: Settings, terms: Terms) -> None:
-        async def issue(store: KeyStore) -> tuple[str, ApiKey]:
-            return await store.issue("acme", "", None, terms, test=True)
-
-        async def run() -> tuple[str, ApiKey]:
-            return await with_keys(settings.keys_url, Path(settings.data_dir), issue)
-
-        self.worker = worker
-        self.key, self.record = worker.run(run)
-
-    def ask(self, target: str = GOOD, method: str = "GET", **headers: str) -> Answer:
-        return self.worker.ask(target, method, key=self.key, **headers)
-
-
 @pytest.fixture(scope="module")
-def tester(worker: Served, settings: Settings) -> Owner:
-    return Owner(worker, settings, Terms())
+def tester(worker: Served, settings: Settings) -> Caller:
+    return Caller(worker, settings, Terms(), test=True)
 
 
 def left(answer: Answer) -> str | None:
@@ -58,13 +39,13 @@ def left(answer: Answer) -> str | None:
 # --- answers -----------------------------------------------------------------------------------------------------
 
 
-def test_a_test_key_gets_the_documented_answer_and_is_told_what_it_is(tester: Owner) -> None:
+def test_a_test_key_gets_the_documented_answer_and_is_told_what_it_is(tester: Caller) -> None:
     answer = tester.ask()
     assert (answer.status, answer.json()) == (200, EXAMPLE)
     assert (answer.header("x-test-answer"), answer.header("x-data-release")) == ("true", RELEASE_ID)
 
 
-def test_a_test_answer_has_the_headers_of_a_live_one(tester: Owner) -> None:
+def test_a_test_answer_has_the_headers_of_a_live_one(tester: Caller) -> None:
     """In the same order, beside the one that tells them apart; so has a 304, and a 404."""
     etag = tester.ask().header("etag") or ""
     live_etag = tester.worker.ask(GOOD).header("etag") or ""
@@ -82,7 +63,7 @@ def test_live_answers_do_not_say_that_they_are_test_answers(worker: Served) -> N
     assert worker.ask(GOOD, x_test_error="internal").status == 200
 
 
-def test_a_test_key_never_gets_live_data_however_hot_it_is(tester: Owner) -> None:
+def test_a_test_key_never_gets_live_data_however_hot_it_is(tester: Caller) -> None:
     """On one connection, after the live answer was given directly."""
     live = tester.worker.ask(GOOD).json()
     assert live != EXAMPLE
@@ -92,14 +73,14 @@ def test_a_test_key_never_gets_live_data_however_hot_it_is(tester: Owner) -> Non
                 assert wire.send(tester.worker.head(GOOD, key=key)).answer().json() == body
 
 
-def test_a_test_key_knows_no_place_of_the_live_release_alone(tester: Owner) -> None:
+def test_a_test_key_knows_no_place_of_the_live_release_alone(tester: Caller) -> None:
     zip_codes = {answer["location"]["zip_code"] for answer in tester.worker.ask(GOOD).json()["zip_codes"]}
     assert "36436" in zip_codes
     assert tester.worker.ask(f"{FORECAST}?zip_code=62708").status == 200
     assert problem(tester.ask(f"{FORECAST}?zip_code=62708")) == (404, "no_matching_records")
 
 
-def test_names_match_as_those_of_live_data_do(tester: Owner) -> None:
+def test_names_match_as_those_of_live_data_do(tester: Caller) -> None:
     """Folding, aliases, a city of several ZIP codes, hints."""
     found = tester.ask(f"{FORECAST}?city_name=springfield&state_code=il").json()
     assert [entry["location"]["zip_code"] for entry in found["zip_codes"]] == ["62701", "62702", "62703", "62704"]
@@ -110,12 +91,12 @@ def test_names_match_as_those_of_live_data_do(tester: Owner) -> None:
     assert (empty["population"], empty["location"]["county_name"]) == ([], None)
 
 
-def test_a_large_test_answer_is_compressed(tester: Owner) -> None:
+def test_a_large_test_answer_is_compressed(tester: Caller) -> None:
     answer = tester.ask(f"{FORECAST}?city_name=Springfield&state_code=IL", accept_encoding="gzip")
     assert answer.header("content-encoding") == "gzip"
 
 
-def test_test_projects_come_in_pages(tester: Owner) -> None:
+def test_test_projects_come_in_pages(tester: Caller) -> None:
     """By city, ZIP code, and cursor, although the live release has none."""
     assert tester.worker.ask(f"{PROJECTS}?zip_code=94103").status == 404
     query, found, cursor = f"{PROJECTS}?city_name=San+Francisco&state_code=CA&limit=2", [], ""
@@ -128,7 +109,7 @@ def test_test_projects_come_in_pages(tester: Owner) -> None:
     assert tester.ask(f"{PROJECTS}?zip_code=94103").json()["total_matching"] == 4
 
 
-def test_batches_and_regions_are_of_test_data_too(tester: Owner) -> None:
+def test_batches_and_regions_are_of_test_data_too(tester: Caller) -> None:
     found = tester.ask(f"{FORECAST}/batch?zip_code=36436&zip_code=62708").json()["results"]
     assert [(one["zip_code"], one["status"]) for one in found] == [("36436", 200), ("62708", 404)]
     for region in ("by-county?county_fips_code=17167", "by-state?state_code=IL"):
@@ -137,7 +118,7 @@ def test_batches_and_regions_are_of_test_data_too(tester: Owner) -> None:
         assert found == ["62701", "62702", "62703", "62704"]
 
 
-def test_a_test_key_takes_nothing_from_what_is_remembered_for_others(tester: Owner) -> None:
+def test_a_test_key_takes_nothing_from_what_is_remembered_for_others(tester: Caller) -> None:
     """A live request is answered directly after a test key asked for the same, as before."""
     target = f"{FORECAST}?zip_code=90028"
     for _ in range(2):
@@ -148,7 +129,7 @@ def test_a_test_key_takes_nothing_from_what_is_remembered_for_others(tester: Own
     assert tester.worker.app.hot.answered == before + 1
 
 
-def test_the_documented_places_are_there(tester: Owner) -> None:
+def test_the_documented_places_are_there(tester: Caller) -> None:
     """Each ZIP code and city of the table, and each ZIP code of the table of errors."""
     guide = GUIDE.read_text(encoding="utf-8")
     section = guide[guide.index("## Test keys") : guide.index("## Asking for a place")]
@@ -161,14 +142,26 @@ def test_the_documented_places_are_there(tester: Owner) -> None:
     assert documented == [(zip_code, str(CODES[code][0]), code) for zip_code, code in ERROR_ZIPS.items()]
 
 
-def test_the_index_of_a_test_key_is_of_its_own_release(tester: Owner) -> None:
+def test_the_index_of_a_test_key_is_of_its_own_release(tester: Caller) -> None:
     body = tester.ask("/v1/").json()
     assert (body["release"]["id"], body["release"]["illustrative"]) == (RELEASE_ID, True)
     for area in body["areas"]:
         assert tester.ask(area["path"]).json()["code"] == "missing_parameter"
 
 
-def test_what_has_no_test_data_is_not_there(tester: Owner) -> None:
+def test_the_description_of_a_test_key_is_of_what_it_gets(tester: Caller) -> None:
+    """No releases, and any error on purpose; whoever has a live key is told of neither."""
+    paths = tester.ask("/v1/openapi.json").json()["paths"]
+    assert not [path for path in paths if "releases" in path]
+    assert all("default" in one["get"]["responses"] for one in paths.values())
+    asked = [{field["name"] for field in one["get"]["parameters"]} for one in paths.values()]
+    assert all("X-Test-Error" in fields for fields in asked)
+    live = tester.worker.ask("/v1/openapi.json").json()["paths"]
+    assert "/v1/releases" in live
+    assert not [path for path, one in live.items() if "default" in one["get"]["responses"]]
+
+
+def test_what_has_no_test_data_is_not_there(tester: Caller) -> None:
     assert problem(tester.ask("/nowhere")) == (404, "not_found")
     assert tester.ask("/nowhere").header("x-test-answer") == "true"
 
@@ -176,25 +169,25 @@ def test_what_has_no_test_data_is_not_there(tester: Owner) -> None:
 # --- checks ------------------------------------------------------------------------------------------------------
 
 
-def test_test_keys_pass_the_same_checks(tester: Owner, settings: Settings) -> None:
+def test_test_keys_pass_the_same_checks(tester: Caller, settings: Settings) -> None:
     """Parameters, methods, areas, rates."""
     assert problem(tester.ask(f"{FORECAST}?zip_code=1")) == (400, "invalid_parameter")
     assert problem(tester.ask(GOOD, "POST")) == (405, "method_not_allowed")
-    limited = Owner(tester.worker, settings, Terms(("forecast",), Rate(1, 3600, 2)))
+    limited = Caller(tester.worker, settings, Terms(("forecast",), Rate(1, 3600, 2)), test=True)
     assert problem(limited.ask(f"{PROJECTS}?zip_code=94103")) == (403, "not_entitled")
     assert [limited.ask().status for _ in range(3)] == [200, 200, 429]
 
 
-def test_a_key_that_says_it_is_another_kind_of_key_is_none(tester: Owner) -> None:
+def test_a_key_that_says_it_is_another_kind_of_key_is_none(tester: Caller) -> None:
     """Also with a checksum that fits."""
     for key, other in ((tester.key, "phf_live"), (tester.worker.key, "phf_test")):
         body = other + key[8:].rpartition("_")[0]
         assert problem(tester.worker.ask(GOOD, key=f"{body}_{form._checksum(body)}")) == (401, "invalid_api_key")
 
 
-def test_nothing_that_a_test_key_asks_for_is_counted(tester: Owner, settings: Settings) -> None:
+def test_nothing_that_a_test_key_asks_for_is_counted(tester: Caller, settings: Settings) -> None:
     """Neither as usage, nor off its quota, nor in the figures that alarms look at."""
-    limited = Owner(tester.worker, settings, Terms(quota=Quota(2, "day")))
+    limited = Caller(tester.worker, settings, Terms(quota=Quota(2, "day")), test=True)
     before = tester.worker.app.telemetry.sum(REQUESTS)
     tested = tester.worker.app.telemetry.sum(TEST_REQUESTS)
     answers = [limited.ask(), limited.ask(), limited.ask(), limited.ask(x_test_error="internal")]
@@ -206,7 +199,7 @@ def test_nothing_that_a_test_key_asks_for_is_counted(tester: Owner, settings: Se
     assert limited.ask("/v1/usage").json()["limits"]["remaining"] == 2
 
 
-def test_nothing_is_kept_of_a_test_key_s_errors(tester: Owner) -> None:
+def test_nothing_is_kept_of_a_test_key_s_errors(tester: Caller) -> None:
     """It is told fixed ones; live or not, no key is told those of another."""
     assert tester.ask(f"{FORECAST}?zip_code=1").status == 400
     assert tester.ask(x_test_error="internal").status == 500
@@ -222,7 +215,7 @@ def test_nothing_is_kept_of_a_test_key_s_errors(tester: Owner) -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_every_error_can_be_had_on_purpose(tester: Owner, code: str) -> None:
+def test_every_error_can_be_had_on_purpose(tester: Caller, code: str) -> None:
     """Everywhere, with what it has in earnest."""
     for target in (GOOD, "/v1/", "/v1/usage"):
         answer = tester.ask(target, x_test_error=code)
@@ -239,14 +232,14 @@ def test_every_error_can_be_had_on_purpose(tester: Owner, code: str) -> None:
 
 
 @pytest.mark.parametrize(("zip_code", "code"), ERROR_ZIPS.items())
-def test_clients_that_send_no_header_ask_by_zip_code(tester: Owner, zip_code: str, code: str) -> None:
+def test_clients_that_send_no_header_ask_by_zip_code(tester: Caller, zip_code: str, code: str) -> None:
     """Also beside a city, and as ZIP+4; the status is its end."""
     for more in ("", "-1234", "&city_name=x&state_code=AL"):
         answer = tester.ask(f"{FORECAST}?zip_code={zip_code}{more}")
         assert problem(answer) == (int(zip_code), code)
 
 
-def test_a_limit_on_purpose_looks_as_one_in_earnest(tester: Owner, settings: Settings) -> None:
+def test_a_limit_on_purpose_looks_as_one_in_earnest(tester: Caller, settings: Settings) -> None:
     """With the key's own limits, if it has any."""
     answer = tester.ask(x_test_error="rate_limited")
     assert answer.header("ratelimit") == '"rate";r=0;t=1'
@@ -256,7 +249,7 @@ def test_a_limit_on_purpose_looks_as_one_in_earnest(tester: Owner, settings: Set
     assert 1 <= wait <= 86_400
     assert left(answer) == f'"quota";r=0;t={wait}'
     assert answer.header("ratelimit-policy") == '"quota";q=1000;w=86400'
-    limited = Owner(tester.worker, settings, Terms(rate=Rate(7, 60, 7)))
+    limited = Caller(tester.worker, settings, Terms(rate=Rate(7, 60, 7)), test=True)
     for code, policy in (
         ("rate_limited", '"rate";q=7;w=60'),
         ("invalid_api_key", None),
@@ -266,7 +259,7 @@ def test_a_limit_on_purpose_looks_as_one_in_earnest(tester: Owner, settings: Set
         assert found == ([policy] if policy else [])
 
 
-def test_the_error_that_the_guide_asks_for_is_shown_with_its_headers(tester: Owner) -> None:
+def test_the_error_that_the_guide_asks_for_is_shown_with_its_headers(tester: Caller) -> None:
     """As typed into a shell."""
     (block,) = [one for one in blocks(GUIDE, "console") if "TEST_KEY" in one]
     environment = {"PATH": os.defpath, "BASE": f"http://127.0.0.1:{tester.worker.port}", "TEST_KEY": tester.key}
@@ -276,12 +269,12 @@ def test_the_error_that_the_guide_asks_for_is_shown_with_its_headers(tester: Own
     assert "retry-after: 1\n" in done.stdout
 
 
-def test_an_error_that_there_is_not_is_told(tester: Owner) -> None:
+def test_an_error_that_there_is_not_is_told(tester: Caller) -> None:
     answer = tester.ask(x_test_error="teapot")
     assert problem(answer) == (400, "bad_request")
     assert "X-Test-Error" in answer.json()["detail"]
 
 
-def test_an_error_that_ends_the_connection_ends_it_on_purpose_too(tester: Owner) -> None:
+def test_an_error_that_ends_the_connection_ends_it_on_purpose_too(tester: Caller) -> None:
     assert tester.ask(x_test_error="request_timeout").header("connection") == "close"
     assert tester.ask(x_test_error="internal").header("connection") is None
