@@ -16,8 +16,12 @@ from service.cli.main import main
 from service.cli.output import FAILED, LOST
 from service.http.errors import CODES
 from service.http.forecast_batch import BatchBody
+from service.http.index import Index
+from service.http.own_usage.days import Usage
 from service.http.own_usage.errors import OwnErrors
+from service.http.own_usage.hours import UsageByHour
 from service.http.releases.changes import ForecastChanges
+from service.http.releases.listing import Releases
 from service.operators.metrics import render_metrics
 from service.operators.state import InstanceState
 from tests.support.markdown import (
@@ -42,8 +46,17 @@ OPERATIONS = DOCS / "operations.md"
 
 by_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
-# Bodies other than the forecast's, by a member that no other has.
-_KINDS = {"total_found": BatchBody, "previous": ForecastChanges, "errors": OwnErrors}
+# Bodies that are shown, by a member that none of those below has.
+_KINDS = {
+    "total_found": BatchBody,
+    "previous": ForecastChanges,
+    "errors": OwnErrors,
+    "days": Usage,
+    "hours": UsageByHour,
+    "attribution": Index,
+    "illustrative": Releases,
+    "total_results": ForecastBody,
+}
 # Defaults that depend on the machine, or are said in words.
 _IN_WORDS = ("data_dir", "inbox_tables", "inbox_hold", "limits", "severities", "attribution", "operator_allowed_hosts")
 
@@ -209,14 +222,17 @@ def test_metrics_that_are_named_exist() -> None:
     assert named - known == set()
 
 
+def _kind_of(block: str) -> type | None:
+    return next((kind for name, kind in _KINDS.items() if f'"{name}":' in block), None)
+
+
 @pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "partners.md", DESIGN], ids=name_of)
-def test_forecast_bodies_that_are_shown_are_those_of_the_contract(page: Path) -> None:
+def test_bodies_that_are_shown_are_those_of_the_contract(page: Path) -> None:
     """The members of a 200, in their order, no more and no less."""
-    shown = [block for block in blocks(page, "json") if "total_results" in block]
-    assert shown
-    for block in shown:
-        kind = next((kind for member, kind in _KINDS.items() if f'"{member}":' in block), ForecastBody)
-        body = msgspec.json.decode(block, type=kind)
+    shown = [(block, kind) for block in blocks(page, "json") if (kind := _kind_of(block)) is not None]
+    assert ForecastBody in [kind for _, kind in shown]
+    for block, kind in shown:
+        body: object = msgspec.json.decode(block, type=kind)
         assert msgspec.json.encode(body) == msgspec.json.encode(msgspec.json.decode(block))
 
 
