@@ -10,7 +10,7 @@ from typing import Literal
 from urllib.parse import parse_qsl
 
 from rapidfuzz import process
-from rapidfuzz.distance import OSA
+from rapidfuzz.distance import OSA, Indel
 
 from service.base.masking import masked
 from service.http.corrections import is_key_name
@@ -26,6 +26,7 @@ _ADDRESS_MISTAKES = {
 _MOST_CHARACTERS = 200
 _MOST_QUERY = 2_000
 _MOST_TYPOS = 3
+_ALIKE = 0.75  # share of the letters that two longer paths have in common, in the same order
 _SHORTEST_PART = 5  # characters that one path has of another, or it is chance
 _IN_HEADER = "Send it in the header x-api-key."
 _SCHEME = re.compile(r"(bearer|basic|token|api-?key|key)[\s:=]+", re.IGNORECASE)
@@ -84,7 +85,8 @@ def of_path(path: str, known: Iterable[str], *, guide: bool) -> str | None:
     folded = _folded(path)
     typos = min(_MOST_TYPOS, len(folded) // 3)
     found = process.extractOne(folded, list(by_folded), scorer=OSA.distance, score_cutoff=typos)
-    near = by_folded[found[0]] if found is not None else None
+    alike = process.extractOne(folded, list(by_folded), scorer=Indel.normalized_similarity, score_cutoff=_ALIKE)
+    near = by_folded[found[0]] if found is not None else by_folded[alike[0]] if alike is not None else None
     if near is None and len(folded) >= _SHORTEST_PART:
         longer = [text for text in sorted(by_folded) if folded in text]
         shorter = sorted((text for text in by_folded if text in folded), key=len, reverse=True)

@@ -19,6 +19,7 @@ from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease
 from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet, NoMatch, OtherCity, UnknownCity, UnknownZip
+from warehouse.places.state_names import STATE_NAMES
 
 _MOST_CITIES = 50  # of a borough that has many
 LOCATION_FORMS = (("zip_code",), ("city_name", "state_code"))
@@ -213,13 +214,16 @@ def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:
         case UnknownZip(zip_code):
             return f"{in_zip.format(zip_code)}."
         case OtherCity(zip_code, city):
-            return f"ZIP code {zip_code} is in {city}. Leave city_name and state_code out, or correct them."
+            return f"ZIP code {zip_code} is in {city}. Ask by zip_code alone, or correct the rest."
         case UnknownCity(city_name, state_code, similar, states):
             nothing = in_city.format(city_name, state_code)
             place = corrections.zip_in(city_name)
             if place is not None:
                 return f"{nothing}. Did you mean zip_code={place}?"
             elsewhere = f"; there is one in {', '.join(states)}" if states else ""
+            if state_code not in STATE_NAMES:
+                nothing = f"There is no state {state_code}"
+                elsewhere = f"; {city_name} is in {', '.join(states)}" if states else ""
             if similar:
                 return f"{nothing}{elsewhere}. Did you mean {' or '.join(similar)}?"
             return f"{nothing}{elsewhere}." if states else f"{nothing}. Check its spelling, or query by zip_code."

@@ -18,6 +18,7 @@ from warehouse.places.spellings import split_state
 from warehouse.places.state_names import STATE_NAMES, nearest_state
 
 _FORECAST = "/v1/population-housing-forecast"
+SEVERAL = f"Give it once, or ask for several forecasts at {_FORECAST}/batch."
 _SHOWN = 50  # characters of what the caller wrote
 _MOST_NAMES = 10  # unknown parameters that are looked at
 _MOST_TYPOS = 3
@@ -53,7 +54,14 @@ _PLACEHOLDER = re.compile(r"[{<$%].*[}>A-Z_]|:[a-z_]+")
 _PADDED = "".maketrans("OoIlL", "00111")
 _DIGITS = re.compile(r"[0-9]+")
 _QUOTED_ZIP = re.compile(r"[\"']?[0-9]{4,5}[\"']?")
+# A ZIP code behind its city or address, or before it.
+_ADDRESS = re.compile(
+    r".*[A-Za-z].*?(?<![0-9])([0-9]{5})(?:-[0-9]{4})?|([0-9]{5})(?:-[0-9]{4})?[,\s]+[A-Za-z .,]+", re.DOTALL
+)
+_FIRST_ZIP = "00501"
 _COUNTY = re.compile(r"[0-9]{5}")
+_AROUND_COUNTY = re.compile(r"^0500000US|^US|[\"'\s-]|\.0*$")
+_NEXT_PARAMETER = re.compile(r"[&?;](?=[a-z_]+=)")
 _LISTED = re.compile(r"[\s,;|]+")
 _YEAR_FIRST = re.compile(r"([0-9]{4})[-/.]?([0-9]{1,2})[-/.]?([0-9]{1,2})(?:[T ].*)?")
 _YEAR_LAST = re.compile(r"([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})")
@@ -72,6 +80,9 @@ def is_key_name(name: str) -> bool:
 def nearest_parameter(name: str, known: Sequence[str]) -> str | None:
     """The known parameter that an unknown name stands for: by another word for it, or misspelt."""
     folded = _folded(name)
+    elsewhere = name in _OTHER_NAMES and name not in known
+    if elsewhere or (folded.startswith("county") and "county_fips_code" not in known):
+        return None
     for parameter in known:
         if folded == _folded(parameter) or folded in _OTHER_NAMES.get(parameter, ()):
             return parameter
@@ -119,14 +130,13 @@ def of_key_in_address(unknown: Sequence[tuple[str, str]]) -> str | None:
 
 def of_region(state_code: str | None, unknown: Sequence[tuple[str, str]]) -> str | None:
     """Where all of a state or county is, if that is all that was asked for."""
-    if state_code is not None:
-        code = nearest_state(state_code)
-        return f"All of a state: {_FORECAST}/by-state?state_code={code}" if code else None
     for name, value in unknown[:_MOST_NAMES]:
         if nearest_parameter(name, ("county_fips_code",)) is not None:
-            code = value if _COUNTY.fullmatch(value) else "01025"
-            return f"All of a county: {_FORECAST}/by-county?county_fips_code={code}"
-    return None
+            if _COUNTY.fullmatch(value):
+                return f"All of a county: {_FORECAST}/by-county?county_fips_code={value}"
+            return f"All of a county: {_FORECAST}/by-county, with its five digits, which every answer names."
+    code = nearest_state(state_code) if state_code is not None else None
+    return f"All of a state: {_FORECAST}/by-state?state_code={code}" if code else None
 
 
 def _several(unknown: Sequence[tuple[str, str]]) -> list[str]:
@@ -187,6 +197,9 @@ def zip_in(text: str) -> str | None:
         bare = str(round(float(bare)))
     if re.fullmatch(r"[0-9]{1,2},[0-9]{3}", bare):
         bare = bare.replace(",", "")
+    address = _ADDRESS.fullmatch(bare)
+    if address is not None:
+        return address[1] or address[2]
     parts = [part for part in re.split(r"[\s\u2010-\u2015\u2212_.+/-]+", bare) if part]
     if len(parts) == 2 and len(parts[0]) in (4, 5) and all(map(_DIGITS.fullmatch, parts)) and len(parts[1]) <= 4:
         return parts[0].zfill(5)
@@ -195,9 +208,8 @@ def zip_in(text: str) -> str | None:
     joined = "".join(parts).translate(_PADDED) if any(map(str.isdigit, bare)) else ""
     if not _DIGITS.fullmatch(joined):
         return None
-    if len(joined) <= 5:
-        return joined.zfill(5)
-    return joined.zfill(9)[:5] if len(joined) in (8, 9) else None
+    found = joined.zfill(5) if len(joined) <= 5 else joined.zfill(9)[:5] if len(joined) in (8, 9) else ""
+    return found if found >= _FIRST_ZIP else None
 
 
 def of_zip(text: str) -> str:
@@ -225,6 +237,26 @@ def of_zip(text: str) -> str:
     if any(map(str.isalpha, text)) and not any(map(str.isdigit, text)):
         return f"If it is a city, send city_name={quote_plus(shown(text))} with state_code."
     return "Give five digits, leading zeros included, like 36436."
+
+
+def of_county(text: str) -> str:
+    """What to do about a `county_fips_code` that is not one."""
+    bare = _AROUND_COUNTY.sub("", text)
+    if not (bare.isascii() and bare.isdigit()):
+        return "Give two digits for the state and three for the county, like 01025: answers name it county_fips_code."
+    if len(bare) in (4, 5):
+        return f"Did you mean {bare.zfill(5)}?"
+    if len(bare) < 4:
+        return f"Put the two digits of its state before the three of the county, like 01{bare.zfill(3)} in Alabama."
+    return "Give two digits for the state and three for the county, without a tract or block."
+
+
+def of_joined(name: str, text: str) -> str | None:
+    """What is said if `text` has further parameters in it, since what separates them was percent-encoded."""
+    head, *rest = _NEXT_PARAMETER.split(text, maxsplit=1)
+    if not rest:
+        return None
+    return f"Separate parameters by &, not percent-encoded: {as_query({name: shown(head)})}&{shown(rest[0])}"
 
 
 def of_day(text: str) -> str:

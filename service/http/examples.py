@@ -4,6 +4,7 @@ from typing import Any
 
 from service.http.area import Endpoint
 from service.http.areas import AREAS
+from service.http.corrections import SEVERAL
 from service.http.errors import CODES, title_of
 
 
@@ -49,7 +50,7 @@ INDEX: dict[str, Any] = {
 _AT_FAULT = {
     "missing_parameter": ("state_code", "city_name needs state_code. Add state_code=AL, for example."),
     "invalid_parameter": ("zip_code", "zip_code is not a five-digit ZIP code. Did you mean 00501?"),
-    "duplicate_parameter": ("zip_code", "zip_code was given twice. Give it once."),
+    "duplicate_parameter": ("zip_code", f"zip_code was given twice. {SEVERAL}"),
     "unknown_parameter": ("page", "There is no parameter page: did you mean cursor?"),
     "invalid_cursor": ("cursor", CODES["invalid_cursor"][1]),
 }

@@ -15,6 +15,7 @@ from urllib.parse import unquote_plus
 import msgspec
 from msgspec import Meta
 
+from service.base.masking import masked
 from service.cache.entry import CacheEntry
 from service.cache.read_through import Fetched, Tier
 from service.http.answering import Answers, ResolvedRequest
@@ -141,7 +142,8 @@ def _asked(raw: bytes) -> _Asked:
     if len(raw) == 5 and raw.isdigit():  # as most are
         text = raw.decode()
         return _Asked(text, text)
-    shown = unquote_plus(raw.decode("latin-1"), errors="replace").strip()[:_MOST_SHOWN]
+    text = unquote_plus(raw.decode("latin-1"), errors="replace").strip()
+    shown = masked(text)[:_MOST_SHOWN]
     try:
         return _Asked(shown, read_zip(read_value(_PARAMETER, raw)))
     except ApiError:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from service.http import corrections
 from service.http.area import Endpoint, Nothing, Operation, Parameter, Resolved
 from service.http.errors import ApiError
 from service.http.forecast_examples import EXAMPLE
@@ -48,6 +49,8 @@ def resolve_state(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolv
     found = keys.regions.state(code)
     if isinstance(found, Region):
         return _page_of(keys, found, wanted, cursors)
+    if code == "US":
+        return Nothing("by-state answers one state. The whole country is in the files that GET /v1/releases lists.")
     near = f" Did you mean {' or '.join(found.similar)}?" if found.similar else ""
     return Nothing(f"There are no ZIP codes in a state {code}.{near}")
 
@@ -63,13 +66,7 @@ def _read(query_string: bytes, name: str, example: str) -> tuple[str, PageQuery]
 def _read_county(text: str) -> str:
     if _COUNTY.fullmatch(text):
         return text
-    if text.isascii() and text.isdigit() and len(text) == 4:
-        advice = f"Did you mean {text.zfill(5)}?"
-    elif text.isascii() and text.isdigit() and len(text) < 4:
-        advice = f"Put the two digits of its state before the three of the county, like 01{text.zfill(3)} in Alabama."
-    else:
-        advice = "Give two digits for the state and three for the county, like 01025: answers name it county_fips_code."
-    raise ApiError("invalid_parameter", f"{COUNTY} is not five digits. {advice}", COUNTY)
+    raise ApiError("invalid_parameter", f"{COUNTY} is not five digits. {corrections.of_county(text)}", COUNTY)
 
 
 def _page_of(keys: KeySet, region: Region, wanted: PageQuery, cursors: Cursors) -> Resolved:

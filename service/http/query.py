@@ -85,6 +85,9 @@ def _no_place(state_code: str | None, unknown: Sequence[UnknownParameter]) -> Ap
 
 
 def _advice_on_city(city_name: str, states_with: StatesWith) -> str:
+    joined = corrections.of_joined("city_name", city_name)
+    if joined is not None:
+        return joined
     place = corrections.place_in(city_name)
     if place:
         return f"Did you mean {corrections.as_query(place)}?"
@@ -107,7 +110,8 @@ def read_parameters(query: bytes, known: Sequence[str]) -> tuple[dict[str, str],
                 unknown.append((name, _decoded(raw_value)))
             continue
         if name in seen:
-            raise ApiError("duplicate_parameter", f"{name} was given twice. Give it once.", name)
+            advice = corrections.SEVERAL if name == "zip_code" else "Give it once."
+            raise ApiError("duplicate_parameter", f"{name} was given twice. {advice}", name)
         seen.add(name)
         value = read_value(name, raw_value)
         if value:
@@ -123,7 +127,8 @@ def read_value(name: str, raw: bytes) -> str:
         detail = f"{name} is not valid UTF-8. Percent-encode it as UTF-8."
         raise ApiError("invalid_parameter", detail, name) from None
     if _CONTROL.search(text):
-        raise ApiError("invalid_parameter", f"{name} contains control characters. Remove them.", name)
+        advice = corrections.of_zip(text) if name == "zip_code" else "Remove them."
+        raise ApiError("invalid_parameter", f"{name} contains control characters. {advice}", name)
     text = text.strip()
     if name == "cursor":  # ours to judge, however long
         return text

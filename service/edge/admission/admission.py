@@ -26,6 +26,8 @@ from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
 from service.quota.usage import Tally, UsageCounters, UsageOutcome, outcome_of
 
+_REPEATED = "zip_code"  # the parameter that a request which counts as several has several of
+_NOT_ENTITLED = "The API key does not include the area {area}. Ask for it to be added; GET /v1/ says what it includes."
 _TOO_MANY = (
     "This request counts as {number}, and your key's terms never let more than {most} pass together. Ask for at most "
     "{most} at a time."
@@ -92,12 +94,13 @@ class Admission:
             return None
         terms = key.terms
         if terms.areas is not None and area not in terms.areas:
-            return problem("not_entitled", head.request_id)
+            return problem("not_entitled", head.request_id, _NOT_ENTITLED.format(area=area))
         if terms.rate is None and terms.quota is None:
             return None
         most = _most_together(terms)
         if number > most:
-            return problem("invalid_parameter", head.request_id, _TOO_MANY.format(number=number, most=most))
+            detail = _TOO_MANY.format(number=number, most=most)
+            return problem("invalid_parameter", head.request_id, detail, _REPEATED)
         standing = None
         # the quota first: what it refuses takes no token of the rate
         if terms.quota is not None:

@@ -84,6 +84,9 @@ def test_of_a_key_in_good_form_nothing_more_is_said() -> None:
         ("/usage", "/v1/usage"),
         ("/v1/releases/current/forecast.csv", "/v1/releases/current/forecast.csv.gz"),
         ("/v1/releases/current/forecast", "/v1/releases/current/forecast.csv.gz"),
+        ("/v1/releases/current/forecast.json", "/v1/releases/current/forecast.csv.gz"),
+        ("/v1/releases/latest/forecast.parquet", "/v1/releases/current/forecast.parquet"),
+        ("/v1/releases/current/development-projects.parquet", "/v1/releases/current/projects.parquet"),
         ("/v1/releases/current/change", "/v1/releases/current/changes"),
     ],
 )

@@ -113,6 +113,11 @@ def test_a_zip_code_with_a_state_is_answered_only_in_that_state(worker: Served) 
     assert "Dickinson, AL" in miss(worker, zip_code="36436", state_code="MO")
 
 
+def test_of_a_state_that_there_is_not_that_is_said(worker: Served) -> None:
+    told = miss(worker, city_name="Saint Louis", state_code="ZZ")
+    assert told == "There is no state ZZ; Saint Louis is in MO."
+
+
 def test_an_acceptable_alias_finds_its_zip_code_under_the_primary_name(worker: Served) -> None:
     """Hollywood finds 90028, shown as Los Angeles, CA."""
     answer = worker.forecast(city_name="Hollywood", state_code="CA")

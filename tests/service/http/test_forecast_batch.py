@@ -76,6 +76,11 @@ def test_what_no_text_is_is_one_that_is_bad(worker: Served) -> None:
         assert (first["status"], second["status"]) == (400, 200)
 
 
+def test_a_key_that_was_sent_as_a_zip_code_is_not_repeated(worker: Served) -> None:
+    (one,) = results(worker.ask(target(worker.key)))
+    assert worker.key[-10:] not in one["zip_code"]
+
+
 def test_zip_plus_four_means_its_first_five_digits(worker: Served) -> None:
     """And is shown as it was asked for."""
     (one,) = results(worker.ask(target(" 36436-1234 ")))
@@ -263,6 +268,7 @@ def test_one_that_could_never_pass_is_told_to_be_smaller(worker: Served, setting
     answer = caller.ask(target(*SPRINGFIELD[:5]))
     assert problem(answer) == (400, "invalid_parameter")
     assert "Ask for at most 4 at a time." in answer.json()["detail"]
+    assert answer.json()["parameter"] == "zip_code"
     assert caller.ask(target(*SPRINGFIELD[:4])).status == 200
 
 

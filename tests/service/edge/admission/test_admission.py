@@ -39,7 +39,9 @@ def test_a_key_opens_the_areas_of_its_terms_and_no_other(metered: Served, settin
     """Index, description and usage belong to no area."""
     caller = Caller(metered, settings, Terms(areas=("forecast",)))
     assert caller.ask(GOOD).status == 200
-    assert problem(caller.ask(PROJECT)) == (403, "not_entitled")
+    refused = caller.ask(PROJECT)
+    assert problem(refused) == (403, "not_entitled")
+    assert "does not include the area projects" in refused.json()["detail"]
     for target in ("/v1/", "/v1/openapi.json", "/v1/usage"):
         assert caller.ask(target).status == 200
 
