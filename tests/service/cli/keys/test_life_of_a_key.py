@@ -206,7 +206,8 @@ def test_the_log_says_who_did_what_newest_first(cli: Cli, running: list[int], mo
         ("issued", first),
     ]
     assert {line["by"].partition("@")[0] for line in told} == {"grace"}
-    assert [line["at"] for line in told] == sorted((line["at"] for line in told), reverse=True)
+    times = [datetime.fromisoformat(line["at"]) for line in told]
+    assert times == sorted(times, reverse=True)
     assert [line["what"] for line in cli("keys", "log", second, "--json").json] == ["issued"]
     assert len(cli("keys", "log", "--since", "1h", "--json").json) == 4
     assert cli("keys", "log", "--since", "2999-01-01", "--json").json == []
