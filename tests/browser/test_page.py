@@ -159,7 +159,8 @@ def test_without_the_library_there_are_tables_and_a_sentence(double: Double, ope
         expect(page.get_by_text("Charts are not installed here")).to_be_visible()
         expect(page.locator("figure table:visible")).to_have_count(4)
         expect(page.locator("figure canvas")).to_have_count(0)
-        assert page.get_by_role("figure", name="Hit rate").locator("tbody td").first.inner_text() == "98.0 %"
+        rate = page.get_by_role("figure", name="Hit rate").locator("tbody td").first.inner_text()
+        assert re.fullmatch(r"9[78]\.\d %", rate)  # of a moving minute
 
 
 # --- connection ------------------------------------------------------------------------------------------------------
