@@ -1,20 +1,48 @@
 """uvicorn as both listeners use it: what it would do by itself is done by us, or not at all."""
 
 import asyncio
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import uvicorn
+
+from service.base.accepting import Acceptor
 
 
 class ListenerServer(uvicorn.Server):
     """Leaves signals alone: supervisor and workers stop in their own order. One for each listener of a process."""
 
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._acceptors: list[Acceptor] = []
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """uvicorn would take the signals of the process, and raise them again after stopping."""
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's, on `sockets` alone, whose connections are accepted in numbers."""
+        await super().startup(sockets=[])
+        made: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
+        make = partial(made, config=self.config, server_state=self.server_state, app_state={})
+        for listening in sockets or []:
+            acceptor = Acceptor(listening, make)
+            server = await asyncio.get_running_loop().create_server(
+                acceptor.accepted, sock=listening, backlog=self.config.backlog
+            )
+            self.servers.append(server)
+            self._acceptors.append(acceptor)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for acceptor in self._acceptors:
+            await acceptor.close()
+        await super().shutdown(sockets)
 
 
 def plain_config(app: Any, protocol: type[asyncio.Protocol], **timeouts: int) -> uvicorn.Config:
