@@ -28,6 +28,14 @@ _MOST_QUERY = 2_000
 _MOST_TYPOS = 3
 _ALIKE = 0.75  # share of the letters that two longer paths have in common, in the same order
 _SHORTEST_PART = 5  # characters that one path has of another, or it is chance
+# The parameter whose value people put behind a path, by how the path ends.
+_BELOW = {
+    "/by-county": "county_fips_code",
+    "/by-state": "state_code",
+    "/population-housing-forecast": "zip_code",
+    "/development-projects": "zip_code",
+}
+_VALUE = re.compile(r"[0-9]{5}|[A-Za-z]{2}")
 _IN_HEADER = "Send it in the header x-api-key."
 _SCHEME = re.compile(r"(bearer|basic|token|api-?key|key)[\s:=]+", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\$\w+|\$?\{+.*\}+|<.*>|%\w+%|your[_ -]?(api[_ -]?)?key([_ -]here)?", re.IGNORECASE)
@@ -82,11 +90,13 @@ def of_ended_key(reason: Literal["expired", "revoked"], since: datetime | None) 
 def of_path(path: str, known: Iterable[str], *, guide: bool) -> str | None:
     """The one of the `known` paths that `path` nearly is; where the guide is, if there is one; None without either."""
     by_folded = {text: one for one in known if (text := _folded(one))}
-    folded = _folded(path)
-    typos = min(_MOST_TYPOS, len(folded) // 3)
+    folded, last = _folded(path), path.rstrip("/").rpartition("/")[2]
+    typos = min(_MOST_TYPOS, len(folded) // 3, (len(last) + 1) // 3)
     found = process.extractOne(folded, list(by_folded), scorer=OSA.distance, score_cutoff=typos)
-    alike = process.extractOne(folded, list(by_folded), scorer=Indel.normalized_similarity, score_cutoff=_ALIKE)
-    near = by_folded[found[0]] if found is not None else by_folded[alike[0]] if alike is not None else None
+    near = by_folded[found[0]] if found is not None else _asked_below(path, by_folded.values())
+    if near is None and "." in last:  # a file
+        alike = process.extractOne(folded, list(by_folded), scorer=Indel.normalized_similarity, score_cutoff=_ALIKE)
+        near = by_folded[alike[0]] if alike is not None else None
     if near is None and len(folded) >= _SHORTEST_PART:
         longer = [text for text in sorted(by_folded) if folded in text]
         shorter = sorted((text for text in by_folded if text in folded), key=len, reverse=True)
@@ -97,6 +107,18 @@ def of_path(path: str, known: Iterable[str], *, guide: bool) -> str | None:
     if near is None and not guide:
         return None
     return f"{advice} The guide is at /docs/." if guide else advice
+
+
+def _asked_below(path: str, known: Iterable[str]) -> str | None:
+    """The known path that `path` begins with, with the value that was put behind it; None if it is a file's."""
+    above = max((one for one in known if path.startswith(f"{one.rstrip('/')}/")), key=len, default=None)
+    if above is None or above.count("/") < 2:
+        return None
+    value = path[len(above.rstrip("/")) + 1 :]
+    if "." in value or above.endswith("/releases"):
+        return None
+    name = next((name for end, name in _BELOW.items() if above.endswith(end)), None)
+    return f"{above}?{name}={value}" if name is not None and _VALUE.fullmatch(value) else above
 
 
 def of_parser_error(text: str) -> str | None:

@@ -215,6 +215,9 @@ def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:
             return f"{in_zip.format(zip_code)}."
         case OtherCity(zip_code, city):
             return f"ZIP code {zip_code} is in {city}. Ask by zip_code alone, or correct the rest."
+        case UnknownCity(city_name, state_code, county=str(county)):
+            asked = f"{corrections.BY_COUNTY}?county_fips_code={county}"
+            return f"{in_city.format(city_name, state_code)}. It is a county: ask for all of it at {asked}."
         case UnknownCity(city_name, state_code, similar, states):
             nothing = in_city.format(city_name, state_code)
             place = corrections.zip_in(city_name)

@@ -5,6 +5,7 @@ the same for any such text.
 """
 
 import re
+from calendar import monthrange
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
@@ -15,9 +16,10 @@ from rapidfuzz.distance import OSA
 
 from service.base.masking import masked
 from warehouse.places.spellings import split_state
-from warehouse.places.state_names import STATE_NAMES, nearest_state
+from warehouse.places.state_names import STATE_NAMES, nearest_state, state_of
 
 _FORECAST = "/v1/population-housing-forecast"
+BY_COUNTY = f"{_FORECAST}/by-county"
 SEVERAL = f"Give it once, or ask for several forecasts at {_FORECAST}/batch."
 _SHOWN = 50  # characters of what the caller wrote
 _MOST_NAMES = 10  # unknown parameters that are looked at
@@ -63,7 +65,9 @@ _COUNTY = re.compile(r"[0-9]{5}")
 _AROUND_COUNTY = re.compile(r"^0500000US|^US|[\"'\s-]|\.0*$")
 _NEXT_PARAMETER = re.compile(r"[&?;](?=[a-z_]+=)")
 _LISTED = re.compile(r"[\s,;|]+")
-_YEAR_FIRST = re.compile(r"([0-9]{4})[-/.]?([0-9]{1,2})[-/.]?([0-9]{1,2})(?:[T ].*)?")
+_YEAR_FIRST = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})(?:[T ].*)?")
+_DIGITS_OF_A_DAY = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:[T ].*)?")
+_MONTH = re.compile(r"([0-9]{4})[-/.]?([0-9]{1,2})")
 _YEAR_LAST = re.compile(r"([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})")
 
 
@@ -133,8 +137,8 @@ def of_region(state_code: str | None, unknown: Sequence[tuple[str, str]]) -> str
     for name, value in unknown[:_MOST_NAMES]:
         if nearest_parameter(name, ("county_fips_code",)) is not None:
             if _COUNTY.fullmatch(value):
-                return f"All of a county: {_FORECAST}/by-county?county_fips_code={value}"
-            return f"All of a county: {_FORECAST}/by-county, with its five digits, which every answer names."
+                return f"All of a county: {BY_COUNTY}?county_fips_code={value}"
+            return f"All of a county: {BY_COUNTY}, with its five digits, which every answer names."
     code = nearest_state(state_code) if state_code is not None else None
     return f"All of a state: {_FORECAST}/by-state?state_code={code}" if code else None
 
@@ -144,8 +148,13 @@ def _several(unknown: Sequence[tuple[str, str]]) -> list[str]:
     found: list[str] = []
     for name, value in unknown[:_MOST_NAMES]:
         if nearest_parameter(name, ("zip_code",)) is not None:
-            found.extend(filter(None, map(zip_in, _LISTED.split(value[: 2 * _SHOWN])[:_MOST_NAMES])))
+            found.extend(listed_in(value))
     return found
+
+
+def listed_in(text: str) -> list[str]:
+    """The first ZIP codes of a list."""
+    return list(filter(None, map(zip_in, _LISTED.split(text[: 2 * _SHOWN])[:_MOST_NAMES])))
 
 
 def as_query(parameters: Mapping[str, str]) -> str:
@@ -181,8 +190,22 @@ def place_in(text: str) -> dict[str, str]:
     zip_code = zip_in(text)
     if zip_code is not None:
         return {"zip_code": zip_code}
-    split = split_state(text[: 2 * _SHOWN])
+    split = _city_in(text[: 2 * _SHOWN])
     return {"city_name": shown(split[0]), "state_code": split[1]} if split else {}
+
+
+def _city_in(text: str) -> tuple[str, str] | None:
+    """City and state code that `text` ends with. Of an address, only where a comma stands before the city."""
+    split = split_state(text)
+    if split is None or not any(map(str.isdigit, split[0])):
+        return split
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if state_of(parts[-1]) is not None:
+        parts.pop()
+        found = (parts[-1], split[1])
+    else:
+        found = split_state(parts[-1]) or (parts[-1], split[1])
+    return found if len(parts) > 1 and not any(map(str.isdigit, found[0])) else None
 
 
 def zip_in(text: str) -> str | None:
@@ -231,9 +254,11 @@ def of_zip(text: str) -> str:
         return f"Did you mean {meant}?"
     if re.fullmatch(r"[A-Za-z][0-9][A-Za-z] ?[0-9][A-Za-z][0-9]", text):
         return "It is a Canadian postal code; there are figures for the United States only."
-    place = split_state(text)
+    place = _city_in(text)
     if place is not None:
         return f"Did you mean {as_query({'city_name': shown(place[0]), 'state_code': place[1]})}?"
+    if re.match(r"[0-9]+ [A-Za-z]", text):
+        return "If it is an address, send its ZIP code, or its city as city_name with state_code."
     if any(map(str.isalpha, text)) and not any(map(str.isdigit, text)):
         return f"If it is a city, send city_name={quote_plus(shown(text))} with state_code."
     return "Give five digits, leading zeros included, like 36436."
@@ -259,14 +284,34 @@ def of_joined(name: str, text: str) -> str | None:
     return f"Separate parameters by &, not percent-encoded: {as_query({name: shown(head)})}&{shown(rest[0])}"
 
 
-def of_day(text: str) -> str:
-    """What to do about a day that is not written as one. With the year last, the month is taken to come first."""
-    first, last = _YEAR_FIRST.fullmatch(text.strip()), _YEAR_LAST.fullmatch(text.strip())
-    parts = first.groups() if first else (last[3], last[1], last[2]) if last else None
+def of_day(name: str, text: str) -> str:
+    """What to do about a day that is not written as one; `name` is of the parameter. Of a month it is the first day, or
+    the last where a period ends. Day and month that could be either are both named."""
+    days = _days_in(text.strip(), at_end=name == "to" or name.endswith("_to"))
+    return f"Did you mean {' or '.join(days)}?" if days else "Give one like 2026-11-01."
+
+
+def _days_in(text: str, *, at_end: bool) -> list[str]:
+    for pattern in (_YEAR_FIRST, _DIGITS_OF_A_DAY):
+        whole = pattern.fullmatch(text)
+        if whole is not None:
+            return _existing(whole.groups())
+    month = _MONTH.fullmatch(text)
+    if month is not None and 1 <= int(month[2]) <= 12:
+        last = monthrange(int(month[1]), int(month[2]))[1] if int(month[1]) else 1
+        return _existing((*month.groups(), str(last if at_end else 1)))
+    turned = _YEAR_LAST.fullmatch(text)
+    if turned is None:
+        return []
+    first, second, year = turned.groups()
+    found = [*_existing((year, first, second)), *_existing((year, second, first))]
+    return list(dict.fromkeys(found))
+
+
+def _existing(parts: Sequence[str]) -> list[str]:
     with suppress(ValueError):
-        if parts is not None:
-            return f"Did you mean {date(*map(int, parts))}?"
-    return "Give one like 2026-11-01."
+        return [str(date(*map(int, parts)))]
+    return []
 
 
 def of_state(text: str, city_name: str | None) -> str:

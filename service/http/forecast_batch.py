@@ -21,6 +21,7 @@ from service.cache.read_through import Fetched, Tier
 from service.http.answering import Answers, ResolvedRequest
 from service.http.area import Batch, Endpoint, Operation, Parameter, keys_of
 from service.http.caching import accepts_gzip
+from service.http.corrections import listed_in
 from service.http.errors import NO_STORE, ApiError
 from service.http.forecast_examples import EXAMPLE
 from service.http.head import head_of
@@ -132,8 +133,11 @@ def read(query: bytes) -> list[_Asked]:
         detail = f"{len(values)} ZIP codes are too many. Ask for at most {MOST} at a time."
         raise ApiError("invalid_parameter", detail, _PARAMETER)
     asked = [_asked(value) for value in values]
-    if len(asked) == 1 and "," in asked[0].shown:
-        detail = "zip_code is a list. Repeat the parameter instead: zip_code=36436&zip_code=90210."
+    only = asked[0] if len(asked) == 1 and asked[0].zip_code is None else None
+    listed = listed_in(only.shown) if only is not None else []
+    if only is not None and (len(listed) > 1 or "," in only.shown):
+        repeated = "&".join(f"{_PARAMETER}={zip_code}" for zip_code in (*listed, "36436", "90210")[:2])
+        detail = f"zip_code is a list. Repeat the parameter instead: {repeated}."
         raise ApiError("invalid_parameter", detail, _PARAMETER)
     return asked
 

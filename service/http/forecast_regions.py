@@ -6,15 +6,18 @@ from typing import Any
 
 from service.http import corrections
 from service.http.area import Endpoint, Nothing, Operation, Parameter, Resolved
+from service.http.corrections import nearest_parameter
 from service.http.errors import ApiError
 from service.http.forecast_examples import EXAMPLE
 from service.http.pages import page_of, page_parameters
-from service.http.query import PageQuery, read_limit, read_state, read_strictly
+from service.http.query import PageQuery, read_limit, read_parameters, read_state, read_strictly
 from warehouse.areas import forecast
 from warehouse.areas.paging import Cursors
 from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet
 from warehouse.places.regions import Region
+from warehouse.places.spellings import split_state
+from warehouse.places.state_names import nearest_state
 
 COUNTY, STATE = "county_fips_code", "state_code"
 _COUNTY = re.compile(r"[0-9]{5}")
@@ -27,8 +30,15 @@ _DESCRIPTION = (
 
 def resolve_county(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | Nothing:
     """What a partner's query string asks for. Raises ApiError (400; 404 if the release knows no counties)."""
-    given, wanted = _read(query_string, COUNTY, "01025")
-    code = _read_county(given)
+    try:
+        given, wanted = _read(query_string, COUNTY, "01025")
+        code = _read_county(given)
+    except ApiError as error:
+        named = _named(keys, query_string)
+        if named is None:
+            raise
+        detail = f"A county is asked for by its number. Did you mean {COUNTY}={named}?"
+        raise ApiError(error.code, detail, error.parameter) from None
     if not keys.regions.has_counties:
         raise ApiError("not_found", "The current release does not say which county a ZIP code is in.")
     found = keys.regions.county(code)
@@ -67,6 +77,19 @@ def _read_county(text: str) -> str:
     if _COUNTY.fullmatch(text):
         return text
     raise ApiError("invalid_parameter", f"{COUNTY} is not five digits. {corrections.of_county(text)}", COUNTY)
+
+
+def _named(keys: KeySet, query_string: bytes) -> str | None:
+    """The code of the county that a query names, with its state in another parameter or behind it."""
+    values, unknown = read_parameters(query_string, (COUNTY,))
+    names = [values.get(COUNTY, ""), *(value for name, value in unknown if nearest_parameter(name, (COUNTY,)))]
+    state = next((value for name, value in unknown if nearest_parameter(name, (STATE,))), "")
+    for name in names:
+        place = split_state(name) or (name, nearest_state(state) or "")
+        code = keys.regions.county_named(*place)
+        if code is not None:
+            return code
+    return None
 
 
 def _page_of(keys: KeySet, region: Region, wanted: PageQuery, cursors: Cursors) -> Resolved:

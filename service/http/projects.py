@@ -27,7 +27,7 @@ def resolve(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | N
     values = read_strictly(query_string, _PARAMETERS)
     filters = read_filters(values, keys.types)
     wanted = PageQuery(read_limit(values.get("limit")), values.get("cursor"))
-    query = read_location(values, (), keys.states_with)
+    query = read_location(values, (), keys.states_with, of_forecast=False)
     match = keys.resolve(query.zip_code, query.city_name, query.state_code)
     if not isinstance(match, Match):
         return match

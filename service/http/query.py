@@ -50,15 +50,15 @@ def parse_location(query: bytes, states_with: StatesWith) -> LocationQuery:
 
 
 def read_location(
-    values: dict[str, str], unknown: Sequence[UnknownParameter], states_with: StatesWith
+    values: dict[str, str], unknown: Sequence[UnknownParameter], states_with: StatesWith, *, of_forecast: bool = True
 ) -> LocationQuery:
-    """As `parse_location`, of what `read_parameters` read."""
+    """As `parse_location`, of what `read_parameters` read. `of_forecast`: whether forecasts of regions may be named."""
     zip_code, city_name, state_code = (values.get(name) for name in LOCATION_PARAMETERS)
     if city_name is not None and state_code is None:
         advice = corrections.of_unknown(unknown, LOCATION_PARAMETERS) or _advice_on_city(city_name, states_with)
         raise ApiError("missing_parameter", f"city_name needs state_code. {advice}", "state_code")
     if zip_code is None and city_name is None:
-        raise _no_place(state_code, unknown)
+        raise _no_place(state_code, unknown, of_forecast=of_forecast)
     try:
         return LocationQuery(
             None if zip_code is None else read_zip(zip_code),
@@ -72,7 +72,7 @@ def read_location(
         raise ApiError(error.code, f"{error.detail} {warning}", error.parameter) from None
 
 
-def _no_place(state_code: str | None, unknown: Sequence[UnknownParameter]) -> ApiError:
+def _no_place(state_code: str | None, unknown: Sequence[UnknownParameter], *, of_forecast: bool) -> ApiError:
     needed = "Give zip_code, or city_name and state_code."
     if state_code is not None:
         needed = "state_code alone is too wide. Add city_name, or give zip_code."
@@ -80,7 +80,8 @@ def _no_place(state_code: str | None, unknown: Sequence[UnknownParameter]) -> Ap
     if meant is not None:
         detail = f"{meant} {needed}" if meant.endswith(("?", ".")) else meant
     else:
-        detail = f"{needed} {corrections.of_region(state_code, unknown) or ''}".rstrip()
+        region = corrections.of_region(state_code, unknown) if of_forecast else None
+        detail = f"{needed} {region or ''}".rstrip()
     return ApiError("missing_parameter", detail, None if state_code is None else "city_name")
 
 
@@ -157,7 +158,7 @@ def read_day(name: str, text: str) -> date:
             raise ValueError
         return date.fromisoformat(text)
     except ValueError:
-        raise ApiError("invalid_parameter", f"{name} is not a day. {corrections.of_day(text)}", name) from None
+        raise ApiError("invalid_parameter", f"{name} is not a day. {corrections.of_day(name, text)}", name) from None
 
 
 def read_zip(text: str) -> str:

@@ -178,6 +178,8 @@ def build_forecast(connection: duckdb.DuckDBPyConnection, tables: Path, out: Pat
                 place = entry.location
                 figures, county = _has_figures(entry), place.county_fips_code
                 keys.add(place.zip_code, place.city, place.state_code, has_figures=figures, county=county)
+                if county is not None and place.county_name is not None:
+                    keys.add_county(county, place.county_name)
             yield [(entry.location.zip_code, _encoder.encode(entry)) for entry in group]
 
     entry_file.write_entries(out / FORECAST_AREA.entries, ["zip_code"], groups())

@@ -45,6 +45,7 @@ class UnknownCity(msgspec.Struct, frozen=True):
     state_code: str
     similar: tuple[str, ...]  # up to three cities of the state with similar names
     states: tuple[str, ...]  # other states that have a city of that name; first the one that stands behind the name
+    county: str | None = None  # the five-digit FIPS code of the state's county of that name
 
 
 NoMatch = UnknownZip | OtherCity | UnknownCity
@@ -95,6 +96,7 @@ class StoredKeySet(msgspec.Struct, frozen=True, array_like=True):
     aliases: CityNames
     postal: CityNames = {}  # postal cities of ZIP codes
     groups: dict[str, Group] = {}  # by key
+    counties: dict[str, str] = {}  # name by FIPS code, where the area has counties
     types: tuple[str, ...] = ()  # of records that have one, as sources write them; none in earlier releases
 
 
@@ -110,7 +112,8 @@ class KeySet:
         self._stored = stored
         self._zips = stored.zips
         self._groups = stored.groups
-        self.regions = Regions((zip_code, known.state_code, known.county) for zip_code, known in stored.zips.items())
+        places = ((zip_code, known.state_code, known.county) for zip_code, known in stored.zips.items())
+        self.regions = Regions(places, stored.counties)
         self._elsewhere = _other_states(stored) if stored.groups else {}
         cities = [names for names in (stored.cities, stored.postal) if names]
         self._names = {
@@ -259,11 +262,14 @@ class KeySet:
     def _unknown(self, city_name: str, state_code: str, names: list[str]) -> UnknownCity:
         split = split_state(city_name)
         city, behind = (fold_city(split[0]), split[1]) if split else (names[0], None)
-        written = plain_name(split[0] if split else city_name)
+        written_city = split[0] if split else city_name
+        written = plain_name(written_city)
         states = next((found for name in (*names, city, written) if (found := self._states.get(name))), [])
         similar = similar_names(written, self._spelt.get(state_code, []), _MOST_SIMILAR)
-        if similar[:1] == [written]:
-            states, similar = [], [written]  # the name is right, but for what stands around it
+        for name in (written, plain_name(written_city, cities=True)):
+            if self._named(state_code, name, self._own) is not None:
+                states, similar = [], [name]  # the name is right, but for what stands around it
+                break
         variants = self._variants.get(state_code, {})
         shown = (self._named(state_code, variants.get(name, name), self._own) for name in similar)
         return UnknownCity(
@@ -271,6 +277,7 @@ class KeySet:
             state_code,
             tuple(dict.fromkeys(self._label(match) for match in shown if match is not None)),
             tuple(sorted((state for state in states if state != state_code), key=lambda one: (one != behind, one))),
+            self.regions.county_named(written_city, state_code),
         )
 
     def _part(self, zip_code: str, city: str) -> Match:

@@ -21,11 +21,16 @@ class KeySetBuilder:
         self._postal = _Gathered()
         self._aliases = _Gathered()
         self._types: list[str] = []
+        self._counties: dict[str, str] = {}
 
     def add(self, zip_code: str, city: str, state_code: str, *, has_figures: bool, county: str | None = None) -> None:
         """Adds a ZIP code, which its city's name finds. `county` is a five-digit FIPS code."""
         self._zips[zip_code] = Zip(city, state_code, has_figures, county=county)
         self._cities.add(zip_code, city, state_code)
+
+    def add_county(self, code: str, name: str) -> None:
+        """Adds the name of a county, which finds it. `code` is a five-digit FIPS code; the first name counts."""
+        self._counties.setdefault(code, name)
 
     def add_postal(self, zip_code: str, city: str, state_code: str, records: int) -> None:
         """Adds a ZIP code with records. Its postal city finds it if the area has no city of its own with that name."""
@@ -66,7 +71,8 @@ class KeySetBuilder:
     def build(self) -> KeySet:
         """The key set of everything added so far."""
         cities, postal, aliases = (names.frozen() for names in (self._cities, self._postal, self._aliases))
-        return KeySet(StoredKeySet(self._zips, cities, aliases, postal, self._groups, tuple(self._types)))
+        names = (cities, aliases, postal)
+        return KeySet(StoredKeySet(self._zips, *names, self._groups, self._counties, tuple(self._types)))
 
 
 class _Gathered:

@@ -2,11 +2,17 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from warehouse.places.city_names import fold_city
+from warehouse.schema.states import STATES
+
 _SIMILAR = 3
+_FIPS = {state.code: state.fips for state in STATES}
+# What stands behind names of counties, and is left out as often.
+_KINDS = ("county", "co", "parish", "borough", "municipio", "municipality", "census", "area", "island")
 
 
 class Region(msgspec.Struct, frozen=True):
@@ -26,8 +32,8 @@ class UnknownRegion(msgspec.Struct, frozen=True):
 class Regions:
     """The regions of one area in one open release. Immutable; a `KeySet` holds them."""
 
-    def __init__(self, places: Iterable[tuple[str, str, str | None]]) -> None:
-        """`places`: ZIP code, state, and five-digit FIPS code of the county if there is one."""
+    def __init__(self, places: Iterable[tuple[str, str, str | None]], names: Mapping[str, str]) -> None:
+        """`places`: ZIP code, state, and five-digit FIPS code of the county if there is one. `names`: of counties."""
         counties: dict[str, list[str]] = defaultdict(list)
         states: dict[str, list[str]] = defaultdict(list)
         for zip_code, state, county in sorted(places):
@@ -37,6 +43,7 @@ class Regions:
         self._counties = {code: tuple(counties[code]) for code in sorted(counties)}
         self._codes = list(self._counties)
         self._states = {code: tuple(states[code]) for code in sorted(states)}
+        self._names = {(code[:2], _folded(name)): code for code, name in sorted(names.items(), reverse=True)}
 
     @property
     def has_counties(self) -> bool:
@@ -52,9 +59,20 @@ class Regions:
         near = self._codes[at : at + _SIMILAR]
         return UnknownRegion(code, tuple(each for each in near if each[:2] == code[:2]))
 
+    def county_named(self, name: str, state_code: str) -> str | None:
+        """The code of the county that is called so, with or without the word County."""
+        return self._names.get((_FIPS.get(state_code) or "", _folded(name)))
+
     def state(self, code: str) -> Region | UnknownRegion:
         """`code`: two letters in upper case."""
         zip_codes = self._states.get(code)
         if zip_codes is not None:
             return Region(f"state:{code}", zip_codes)
         return UnknownRegion(code, tuple(each for each in self._states if each[0] == code[0])[:_SIMILAR])
+
+
+def _folded(name: str) -> str:
+    words = name.casefold().removeprefix("county of ").split()
+    while len(words) > 1 and words[-1].strip(".") in _KINDS:
+        words.pop()
+    return fold_city("".join(words))

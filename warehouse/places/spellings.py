@@ -74,12 +74,13 @@ def _is_short(word: str, full: str) -> bool:
     return word[:1] == full[:1] and all(letter in letters for letter in word)
 
 
-def plain_name(name: str) -> str:
-    """`name` without what kind of municipality it is, folded: for hints."""
+def plain_name(name: str, *, cities: bool = False) -> str:
+    """`name` without what kind of municipality it is, folded: for hints. `cities`: also without City and Town, which
+    are parts of many names."""
     words = [word for word in _SEPARATORS.split(name.casefold()) if word]
     if len(words) > 2 and words[0] in _KINDS and words[1] == "of":
         words = words[2:]
-    while len(words) > 1 and words[-1] in _KINDS[2:]:
+    while len(words) > 1 and words[-1] in (_KINDS if cities else _KINDS[2:]):
         words.pop()
     return fold_city("".join(words))
 

@@ -24,7 +24,8 @@ def read_period(query: bytes, today: date, first_by: Callable[[date], date]) -> 
     last = read_day("to", values["to"]) if "to" in values else today
     first = read_day("from", values["from"]) if "from" in values else first_by(last)
     if first > last:
-        detail = f"from is after {'to' if 'to' in values else f'today, {today} in UTC'}. Give an earlier day."
+        after = "to. Exchange them" if "to" in values else f"today, {today} in UTC. Give an earlier day"
+        detail = f"from is after {after}."
         raise ApiError("invalid_parameter", detail, "from")
     return Period(first, last)
 

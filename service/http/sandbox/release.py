@@ -93,6 +93,8 @@ def _release() -> OpenRelease:
         place, has_figures = entry.location, bool(entry.population)
         county = place.county_fips_code
         forecast_keys.add(place.zip_code, place.city, place.state_code, has_figures=has_figures, county=county)
+        if county is not None and place.county_name is not None:
+            forecast_keys.add_county(county, place.county_name)
     for alias in _ALIASES:
         forecast_keys.add_alias(*alias)
     keys: dict[str, KeySet] = {FORECAST_AREA.name: forecast_keys.build()}

@@ -87,11 +87,19 @@ def test_of_a_key_in_good_form_nothing_more_is_said() -> None:
         ("/v1/releases/current/forecast.json", "/v1/releases/current/forecast.csv.gz"),
         ("/v1/releases/latest/forecast.parquet", "/v1/releases/current/forecast.parquet"),
         ("/v1/releases/current/development-projects.parquet", "/v1/releases/current/projects.parquet"),
+        (f"{FORECAST}/36436", f"{FORECAST}?zip_code=36436"),
+        (f"{FORECAST}/by-state/AL", f"{FORECAST}/by-state?state_code=AL"),
+        (f"{FORECAST}/by-county/01025", f"{FORECAST}/by-county?county_fips_code=01025"),
+        (f"{FORECAST}/by-city", FORECAST),
+        (f"{FORECAST}/search", FORECAST),
+        (f"{FORECAST}/city/Dallas", FORECAST),
+        ("/v1/releases/latest", "/v1/releases"),
         ("/v1/releases/current/change", "/v1/releases/current/changes"),
     ],
 )
 def test_a_path_that_is_nearly_one_is_named(path: str, meant: str) -> None:
-    known = ("/v1", FORECAST, f"{FORECAST}/batch", "/v1/development-projects", "/v1/usage", "/v1/releases", *OF_CURRENT)
+    below = tuple(f"{FORECAST}/{leaf}" for leaf in ("batch", "by-county", "by-state"))
+    known = ("/v1", FORECAST, *below, "/v1/development-projects", "/v1/usage", "/v1/releases", *OF_CURRENT)
     assert f"Did you mean {meant}?" in (hints.of_path(path, known, guide=False) or "")
 
 

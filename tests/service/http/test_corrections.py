@@ -159,6 +159,9 @@ def test_whoever_asks_for_a_region_is_told_where_it_is(
         ("K1A 0B1", "Canadian"),
         ("Boston, MA", "city_name=Boston&state_code=MA"),
         ("Boston", "city_name=Boston with state_code"),
+        ("1600 Pennsylvania Ave NW Washington DC", "If it is an address, send its ZIP code"),
+        ("350 Fifth Ave, New York, NY", "city_name=New+York&state_code=NY"),
+        ("12 Main St, Springfield IL", "city_name=Springfield&state_code=IL"),
         ("12", "Give five digits"),
         ("-1", "Give five digits"),
         ("0", "Give five digits"),
@@ -196,18 +199,29 @@ def test_a_state_that_is_none_gets_advice(text: str, city_name: str | None, advi
     ("text", "advice"),
     [
         ("01/31/2024", "Did you mean 2024-01-31?"),
-        ("1-5-2024", "Did you mean 2024-01-05?"),
+        ("1-5-2024", "Did you mean 2024-01-05 or 2024-05-01?"),
         ("2024/01/31", "Did you mean 2024-01-31?"),
         ("20240131", "Did you mean 2024-01-31?"),
         ("2024-1-5", "Did you mean 2024-01-05?"),
         ("2024-01-31T00:00:00Z", "Did you mean 2024-01-31?"),
-        ("31/01/2024", "Give one like 2026-11-01."),
+        ("31/01/2024", "Did you mean 2024-01-31?"),
+        ("11/12/2026", "Did you mean 2026-11-12 or 2026-12-11?"),
+        ("2026-11", "Did you mean 2026-11-01?"),
+        ("202611", "Did you mean 2026-11-01?"),
+        ("2026-111", "Give one like 2026-11-01."),
+        ("2026-13", "Give one like 2026-11-01."),
+        ("0000-01", "Give one like 2026-11-01."),
         ("2024-02-30", "Give one like 2026-11-01."),
         ("yesterday", "Give one like 2026-11-01."),
     ],
 )
 def test_a_day_written_otherwise_is_put_right(text: str, advice: str) -> None:
-    assert corrections.of_day(text) == advice
+    assert corrections.of_day("from", text) == advice
+
+
+def test_a_month_where_a_period_ends_is_its_last_day() -> None:
+    for name in ("to", "status_date_to"):
+        assert corrections.of_day(name, "2024-02") == "Did you mean 2024-02-29?"
 
 
 def test_what_is_shown_of_a_text_is_short_printable_and_no_key() -> None:

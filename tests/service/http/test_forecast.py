@@ -118,6 +118,15 @@ def test_of_a_state_that_there_is_not_that_is_said(worker: Served) -> None:
     assert told == "There is no state ZZ; Saint Louis is in MO."
 
 
+def test_of_a_county_the_place_where_it_is_asked_for_is_told(worker: Served) -> None:
+    told = miss(worker, city_name="Clarke County", state_code="AL")
+    assert told == (
+        "There is no city Clarke County in AL. It is a county: ask for all of it at "
+        "/v1/population-housing-forecast/by-county?county_fips_code=01025."
+    )
+    assert worker.ask(told.partition(" at ")[2].rstrip(".")).status == 200
+
+
 def test_an_acceptable_alias_finds_its_zip_code_under_the_primary_name(worker: Served) -> None:
     """Hollywood finds 90028, shown as Los Angeles, CA."""
     answer = worker.forecast(city_name="Hollywood", state_code="CA")

@@ -93,10 +93,13 @@ def test_zip_plus_four_means_its_first_five_digits(worker: Served) -> None:
         ("", "missing_parameter", "zip_code=36436&zip_code=90210"),
         ("zip_codes=36436", "unknown_parameter", "did you mean zip_code=36436?"),
         ("zip_code=36436&city_name=Dickinson", "unknown_parameter", "no parameter city_name"),
-        ("zip_code=36436,90028", "invalid_parameter", "Repeat the parameter"),
+        ("zip_code=36436,90028", "invalid_parameter", "zip_code=36436&zip_code=90028."),
+        ("zip_code=10001;10002", "invalid_parameter", "zip_code=10001&zip_code=10002."),
+        ("zip_code=10001+10002", "invalid_parameter", "zip_code=10001&zip_code=10002."),
+        ("zip_code=1,2", "invalid_parameter", "Repeat the parameter"),
         ("&".join(["zip_code=36436"] * 101), "invalid_parameter", "101 ZIP codes are too many"),
     ],
-    ids=["none", "misnamed", "another", "list", "many"],
+    ids=["none", "misnamed", "another", "commas", "semicolons", "spaces", "of-none", "many"],
 )
 def test_what_is_wrong_with_all_of_it_is_named(worker: Served, query: str, code: str, says: str) -> None:
     answer = worker.ask(f"{BATCH}?{query}")

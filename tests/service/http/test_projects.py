@@ -282,7 +282,7 @@ def test_a_filtered_answer_is_cached_and_another_one(projects: Served) -> None:
         ({"project_type": "mixed"}, "project_type", "Did you mean mixed use?"),
         ({"project_type": "castle"}, "project_type", "Give one of housing, mixed use."),
         ({"status_date_from": "2025-13-01"}, "status_date_from", "like 2026-11-01"),
-        ({"start_date_to": "01/02/2025"}, "start_date_to", "Did you mean 2025-01-02?"),
+        ({"start_date_to": "01/02/2025"}, "start_date_to", "Did you mean 2025-01-02 or 2025-02-01?"),
         ({"start_date_from": "2025-02-01", "start_date_to": "2025-01-31"}, "start_date_from", "Exchange them"),
         ({"status_date": "2025-01-01"}, "status_date", "status_date_"),
     ],

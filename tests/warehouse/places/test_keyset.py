@@ -308,6 +308,33 @@ def test_a_right_name_with_a_kind_of_municipality_suggests_that_city_alone() -> 
     assert found == UnknownCity("Town of Brookline", "MA", ("Brookline, MA",), ())
 
 
+@pytest.mark.parametrize("typed", ["St. Louis City", "Saint Louis Town", "Village of St Louis"])
+def test_a_right_name_with_city_behind_it_suggests_that_city_alone(keys: KeySet, typed: str) -> None:
+    found = keys.resolve(None, typed, "MO")
+    assert isinstance(found, UnknownCity)
+    assert found.similar == ("Saint Louis, MO",)
+
+
+def test_the_name_of_a_county_is_told_from_a_city() -> None:
+    """With and without what it is called, and not in another state."""
+    builder = KeySetBuilder()
+    builder.add("92612", "Irvine, CA", "CA", has_figures=True, county="06059")
+    builder.add_county("06059", "Orange County")
+    keys = builder.build()
+    for typed, state, code in (
+        ("Orange County", "CA", "06059"),
+        ("orange co.", "CA", "06059"),
+        ("County of Orange", "CA", "06059"),
+        ("Orange", "CA", "06059"),
+        ("Orange County, CA", "CA", "06059"),
+        ("Orange County", "FL", None),
+        ("Irvine County", "CA", None),
+    ):
+        found = keys.resolve(None, typed, state)
+        assert isinstance(found, UnknownCity)
+        assert found.county == code
+
+
 def test_an_unknown_state_is_no_match(keys: KeySet) -> None:
     assert keys.resolve(None, "Dickinson", "ZZ") == UnknownCity("Dickinson", "ZZ", (), ("AL", "ND"))
 

@@ -16,7 +16,7 @@ PLACES = [
 
 def test_zip_codes_of_a_region_ascend() -> None:
     """In whatever order the places came; one without a county is in its state."""
-    regions = Regions(PLACES)
+    regions = Regions(PLACES, {})
     assert regions.county("01025") == Region("county:01025", ("36436", "36446"))
     assert regions.state("AL") == Region("state:AL", ("35004", "36436", "36446", "36451"))
     assert regions.state("AE") == Region("state:AE", ("09001",))
@@ -24,7 +24,7 @@ def test_zip_codes_of_a_region_ascend() -> None:
 
 def test_of_a_county_that_is_not_there_its_neighbours_are_told() -> None:
     """Those of its own state; there may be none."""
-    regions = Regions(PLACES)
+    regions = Regions(PLACES, {})
     assert regions.county("01098") == UnknownRegion("01098", ("01025", "01099", "01115"))
     assert regions.county("01999") == UnknownRegion("01999", ("01115",))
     assert regions.county("00001") == UnknownRegion("00001", ())
@@ -32,7 +32,7 @@ def test_of_a_county_that_is_not_there_its_neighbours_are_told() -> None:
 
 
 def test_of_a_state_that_is_not_there_those_that_begin_alike_are_told() -> None:
-    regions = Regions(PLACES)
+    regions = Regions(PLACES, {})
     assert regions.state("AX") == UnknownRegion("AX", ("AE", "AL"))
     assert regions.state("ZZ") == UnknownRegion("ZZ", ())
 

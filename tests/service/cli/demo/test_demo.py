@@ -83,6 +83,7 @@ def the_printed_lines_work(env: dict[str, str], lines: dict[str, Any]) -> None:
     assert "made up" in " ".join(index["attribution"])
     page = httpx.get(lines["documentation"])
     assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert f"BASE={url.partition('/v1/')[0]} KEY=" in page.text
     until(lambda: httpx.get(f"{lines['operators']}/health/ready").json()["status"] == "ready")
     view = httpx.get(lines["operate"][0][1], headers={"accept": "text/html"})
     assert (view.status_code, view.headers["content-type"]) == (200, "text/html; charset=utf-8")
