@@ -54,3 +54,13 @@ def test_a_request_can_be_tried(documented: Served, opened: Opened) -> None:
         shown = forecast.locator(".live-responses-table .response")
         expect(shown.locator(".response-col_status").first).to_contain_text("200")
         expect(shown).to_contain_text("Dickinson, AL")
+
+
+def test_every_word_of_the_reference_can_be_read(documented: Served, opened: Opened) -> None:
+    """WCAG's contrast, also of an operation that is open, and where Swagger UI has other colours."""
+    with opened(address(documented, "/docs/reference")) as page:
+        page.locator("#operations-forecast-getPopulationHousingForecast .opblock-summary-control").click()
+        expect(page.locator(".opblock-body").first).to_be_visible()
+        page.evaluate(AXE)
+        found = page.evaluate("() => axe.run('html', {runOnly: ['color-contrast']})")["violations"]
+        assert [(node["html"], node["failureSummary"]) for rule in found for node in rule["nodes"]] == []
