@@ -215,15 +215,15 @@ def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:
             return f"{in_zip.format(zip_code)}."
         case OtherCity(zip_code, city):
             return f"ZIP code {zip_code} is in {city}. Ask by zip_code alone, or correct the rest."
-        case UnknownCity(city_name, state_code, county=str(county)):
-            asked = f"{corrections.BY_COUNTY}?county_fips_code={county}"
-            return f"{in_city.format(city_name, state_code)}. It is a county: ask for all of it at {asked}."
-        case UnknownCity(city_name, state_code, similar, states):
+        case UnknownCity(city_name, state_code, similar, states, county):
             nothing = in_city.format(city_name, state_code)
             place = corrections.zip_in(city_name)
             if place is not None:
                 return f"{nothing}. Did you mean zip_code={place}?"
             elsewhere = f"; there is one in {', '.join(states)}" if states else ""
+            if county is not None:
+                asked = f"{corrections.BY_COUNTY}?county_fips_code={county}"
+                return f"{nothing}{elsewhere}. It is a county: ask for all of it at {asked}."
             if state_code not in STATE_NAMES:
                 nothing = f"There is no state {state_code}"
                 elsewhere = f"; {city_name} is in {', '.join(states)}" if states else ""
