@@ -80,8 +80,7 @@ class DirectProtocol(LimitedProtocol):
         outcome = hot.answer(head, caller, self.server_state.default_headers, now, holder)
         match outcome:
             case bytes():
-                self.transport.write(outcome)
-                self._deadlines.answered(now)
+                self._write(outcome, caller, now)
             case Unanswered.WAITING:
                 self._asked = head
                 self._deadlines.arrived()
@@ -92,6 +91,13 @@ class DirectProtocol(LimitedProtocol):
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
         return True
+
+    def _write(self, answer: bytes, caller: Caller | None, now: float) -> None:
+        self.transport.write(answer)
+        self._deadlines.answered(now)
+        if caller is not None and caller.closes:
+            self._end()  # nothing behind it is answered
+            self._close()
 
     def told(self, make: Callable[[], HotOutcome]) -> None:
         """The request that waited can be answered now, or goes to the router path.
@@ -112,8 +118,7 @@ class DirectProtocol(LimitedProtocol):
         outcome = make() if not self.app.draining else Unanswered.FOR_ROUTER
         match outcome:
             case bytes():
-                self.transport.write(outcome)
-                self._deadlines.answered(monotonic())
+                self._write(outcome, self._caller, monotonic())
             case Unanswered.WAITING:
                 self._asked = asked
             case Unanswered.FOR_ROUTER:

@@ -32,6 +32,8 @@ from service.keys.verifier import KeyVerifier
 # Room for all ZIP codes and cities of the country: a walk through them all finds each again.
 MOST_TARGETS = 100_000
 MOST_TARGET_BYTES = 64 << 20
+_OLD = b" HTTP/1.0"  # its connections carry one request each
+_CLOSING = b"%bconnection: close\r\n\r\n"
 # Of a target, beside its request line.
 _OVERHEAD_BYTES = 780
 _QUICK_SECONDS = LATENCY_BOUNDS[0]
@@ -99,7 +101,7 @@ class HotAnswers:
         seconds. While a request waits, nothing else may be asked for this caller until `holder` is told.
         """
         end = head.find(b"\r\n")
-        node = self._find_target(head[:end])
+        node = self._find_target(head[:end]) or self._find_old(head, end, caller)
         if node is None or node.value.release != self._release:
             return FOR_ROUTER
         node.visited = True
@@ -109,6 +111,7 @@ class HotAnswers:
         asked = reader.usually if head[end:] == reader.usual else reader.read(head, end)
         if asked is None:
             return FOR_ROUTER
+        caller.closes |= asked.connection is not None and asked.connection.lower() == heads.CLOSE
         if node is None:
             if holder is None:
                 return FOR_ROUTER
@@ -130,6 +133,13 @@ class HotAnswers:
         node.visited = True
         tier, kept = target.from_near, node.value
         return self._written(head, target, tier, kept.heads, kept.entry, caller, asked, allowance, dates, now, None)
+
+    def _find_old(self, head: bytes, end: int, caller: Caller) -> Node | None:
+        """The target of a request in HTTP/1.0, whose connection closes after it."""
+        if not head.endswith(_OLD, 0, end):
+            return None
+        caller.closes = True
+        return self._find_target(head[: end - 1] + b"1")
 
     def _from_near(self, waiting: HeldRequest, node: Node, allowance: Allowance) -> bytes:
         node.visited = True
@@ -264,7 +274,8 @@ class HotAnswers:
             # no lambda: its variables would be slower on every way through here
             line = partial(line_of, target, tier, caller, allowance.key, request_id, status, usage, seconds)
             watch.look_directly(line, partial(trace_of, head, began, seconds, waited), slow=slow)
-        return b"".join((ok, lines, request_id, allowance.tail, body))
+        tail = allowance.tail if not caller.closes else _CLOSING % allowance.tail[:-2]
+        return b"".join((ok, lines, request_id, tail, body))
 
     def _look_at(self, caller: Caller, asked: heads.HeaderValues) -> None:
         """Looks at a host and a key that the connection has not sent before. The caller is known if both are good."""

@@ -39,6 +39,8 @@ _FIELDS = {
         _UNUSUAL,
     ),
 }
+CLOSE = b"close"
+_CONNECTION = (b"keep-alive", CLOSE)
 _Names = tuple[bytes, ...]
 _Match = Callable[[bytes, int], "re.Match[bytes] | None"]
 
@@ -82,7 +84,7 @@ class Fields:
                 continue
             if field == _UNUSUAL or getattr(asked, field) is not None:
                 return False
-            if value != value.strip() or (field == "connection" and value.lower() != b"keep-alive"):
+            if value != value.strip() or (field == "connection" and value.lower() not in _CONNECTION):
                 return False
             setattr(asked, field, value)
         return True

@@ -15,7 +15,7 @@ class Caller:
     Owned by its connection.
     """
 
-    __slots__ = ("address", "host", "known", "presented", "reader")
+    __slots__ = ("address", "closes", "host", "known", "presented", "reader")
 
     def __init__(self, fields: heads.Fields) -> None:
         self.address: str | None = None  # of the other end
@@ -23,6 +23,7 @@ class Caller:
         self.presented: bytes | None = None  # the key as it was sent
         self.known: Verified | None = None  # the same key, verified
         self.host: bytes | None = None
+        self.closes = False  # its last request wants no other after it
 
 
 class Target:

@@ -163,7 +163,7 @@ def test_pipelined_requests_are_answered_in_their_order(both: Both) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        *("Connection: close", "Connection: upgrade", "Expect: 100-continue", "Content-Length: 0", "TE: trailers"),
+        *("Connection: close, x", "Connection: upgrade", "Expect: 100-continue", "Content-Length: 0", "TE: trailers"),
         *(
             "Upgrade: websocket",
             "Host: other.test",
@@ -177,6 +177,37 @@ def test_whatever_is_out_of_the_ordinary_takes_the_ordinary_way(both: Both, line
     """And has the answer that it had before."""
     before = both.answered
     both.compare([request(TARGETS[0], both.keys["free"], "X-Request-Id: one", line)])
+    assert both.answered == before
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("version", "lines"),
+    [
+        ("1.1", ["Connection: close"]),
+        ("1.1", ["connection: Close", "Accept-Encoding: gzip"]),
+        ("1.0", []),
+        ("1.0", ["Connection: close"]),
+        ("1.0", ["Connection: keep-alive", "If-None-Match: *"]),
+    ],
+)
+@pytest.mark.parametrize("key", ["free", "limited"])
+def test_the_last_answer_of_a_connection_is_direct_too(
+    both: Both, target: str, version: str, lines: list[str], key: str
+) -> None:
+    """It says so; what came behind it is not answered."""
+    before = both.answered
+    last, behind = request(target, both.keys[key], *lines, version=version), request(target, both.keys[key])
+    answers = both.compare([last + behind])
+    assert answers.count(b"HTTP/1.1 ") == 1
+    assert b"\r\nconnection: close\r\n\r\n" in answers
+    assert both.answered == before + 1
+
+
+def test_an_old_request_without_a_host_is_answered_the_ordinary_way(both: Both) -> None:
+    before = both.answered
+    head = f"GET {TARGETS[0]} HTTP/1.0\r\nx-api-key: {both.keys['free']}\r\n\r\n"
+    assert b" 200 OK" in both.compare([head.encode()])
     assert both.answered == before
 
 

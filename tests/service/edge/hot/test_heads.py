@@ -107,7 +107,7 @@ def test_heads_like_the_ones_before_are_read_as_a_whole() -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        (*USUAL, b"Connection: close"),
+        (*USUAL, b"Connection: upgrade"),
         (*USUAL, b"Content-Length: 0"),
         (*USUAL, b"Transfer-Encoding: chunked"),
         (*USUAL, b"Proxy-Connection: close"),
