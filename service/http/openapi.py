@@ -90,11 +90,12 @@ _TERMS = ("not_entitled", "rate_limited", "quota_exhausted")
 
 class About(msgspec.Struct, frozen=True):
     """What the operators have set: the service's URL without a slash at its end, whom partners may ask (an e-mail
-    address or a URL), and whether the guide is there."""
+    address or a URL), and whether the guide is there. `local_url` is shown in its samples without a `public_url`."""
 
     public_url: str = ""
     contact: str | None = None
     guide: bool = False
+    local_url: str = ""
 
 
 _UNTOLD = About()

@@ -226,7 +226,7 @@ class WorkerApp:
         answers = Answers(self.follower, self._cache, self._policy, self._cursors, self.lookups, fall_back=fall_back)
         self._answers = answers
         metering = self.metering
-        about = About(settings.public_url or "", settings.contact, guide=settings.docs)
+        about = About(settings.public_url or "", settings.contact, guide=settings.docs, local_url=_local_url(settings))
         documentation = _documentation(about) if settings.docs else {}
         handlers = [
             *(route for area in AREAS for route in routes_of(area, answers)),
@@ -321,3 +321,11 @@ def _lookups_observed(telemetry: Telemetry) -> Observe:
 
     figures("shared", "hit")  # shown from the beginning, as 0
     return observe
+
+
+def _local_url(settings: Settings) -> str:
+    """Where partners on this machine find the service, for the guide's samples; empty if the system chose the port."""
+    if not settings.listen_port:
+        return ""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.listen_host, settings.listen_host)  # noqa: S104 - read
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.listen_port}"

@@ -59,8 +59,7 @@ def run_demo(
     make_drops(folder / "drops", say)
     manifest = _release(settings, folder, say)
     key = _key(settings, folder / "key", say)
-    settings = _with_free_ports(settings, say)
-    settings = msgspec.structs.replace(settings, docs=True, public_url=settings.public_url or _address(settings))
+    settings = msgspec.structs.replace(_with_free_ports(settings, say), docs=True)
 
     def ready(partners: str, operators: str) -> None:
         on_ready(_lines(manifest, partners, operators, key, f"{program} ", folder / "drops"))
@@ -120,12 +119,6 @@ def _key(settings: Settings, path: Path, say: Say) -> str:
     if key != kept:
         write_atomically(path, f"{key}\n".encode(), mode=0o600)
     return key
-
-
-def _address(settings: Settings) -> str:
-    """Where partners on this machine find it, for the guide's samples."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.listen_host, settings.listen_host)  # noqa: S104 - read
-    return f"http://{f'[{host}]' if ':' in host else host}:{settings.listen_port}"
 
 
 def _with_free_ports(settings: Settings, say: Say) -> Settings:

@@ -23,7 +23,7 @@ def render_guide(about: About) -> str:
     markdown = MarkdownIt("commonmark").enable("table")
     markdown.add_render_rule("html_block", lambda *_: "")  # comments for those who edit the text
     text = pages.joinpath("partners.md").read_text(encoding="utf-8")
-    tokens = markdown.parse(text.replace(_SAMPLE_URL, about.public_url or _SAMPLE_URL))
+    tokens = markdown.parse(text.replace(_SAMPLE_URL, about.public_url or about.local_url or _SAMPLE_URL))
     sections = _anchored(tokens)
     body = markdown.renderer.render(tokens[3:], markdown.options, {})  # without the title, which the template has
     template = pages.joinpath("guide.html").read_text(encoding="utf-8")

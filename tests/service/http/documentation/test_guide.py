@@ -112,4 +112,5 @@ def test_it_names_the_instances_address_and_whom_to_ask() -> None:
     assert '<a href="mailto:help@data.example">help@data.example</a>' in page
     assert '<a href="https://data.example/help">' in render_guide(About(contact="https://data.example/help"))
     assert "BASE=http://127.0.0.1:8000" in render_guide(About())
+    assert "BASE=http://127.0.0.1:9000" in render_guide(About(local_url="http://127.0.0.1:9000"))
     assert "Questions" not in render_guide(About())
