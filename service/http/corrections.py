@@ -200,7 +200,7 @@ def _city_in(text: str) -> tuple[str, str] | None:
     if split is None or not any(map(str.isdigit, split[0])):
         return split
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    if state_of(parts[-1]) is not None:
+    if len(parts) > 1 and state_of(parts[-1]) is not None:
         parts.pop()
         found = (parts[-1], split[1])
     else:
@@ -210,7 +210,7 @@ def _city_in(text: str) -> tuple[str, str] | None:
 
 def zip_in(text: str) -> str | None:
     """The ZIP code that `text` means, if one is: without its leading zeros, as a number, in quotes, behind a state."""
-    bare = unquote(text).strip().strip("\"'`“”‘’[](){}#;,.* ")
+    bare = unquote(text[: 2 * _SHOWN]).strip().strip("\"'`“”‘’[](){}#;,.* ")
     bare = re.sub(r"^(zip ?code|zip|[A-Za-z]{2})[\s:=-]+(?=[0-9OoIl])", "", bare, flags=re.IGNORECASE)
     if bare.isdecimal() and not bare.isascii():  # other scripts' digits
         bare = "".join(str(int(digit)) for digit in bare)
@@ -243,7 +243,8 @@ def of_zip(text: str) -> str:
     several = [part for part in _LISTED.split(text.strip("[]() ")) if part]
     is_plus_four = [len(part) for part in several] == [5, 4]
     if len(several) > 1 and not is_plus_four and all(map(_QUOTED_ZIP.fullmatch, several)):
-        return f"Ask for one at a time, zip_code={zip_in(several[0])}, or for several forecasts at {_FORECAST}/batch."
+        first = next((f", zip_code={zip_code}" for zip_code in map(zip_in, several) if zip_code is not None), "")
+        return f"Ask for one at a time{first}, or for several forecasts at {_FORECAST}/batch."
     if re.fullmatch(r"[0-9]{1,4}[xX*%_?]+", text):
         return "Parts of ZIP codes are not searched for. Give all five digits, or city_name and state_code."
     if "?" in text or "=" in text:

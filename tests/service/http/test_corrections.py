@@ -1,6 +1,8 @@
 """What a wrong parameter was probably meant to be: the right one is named, and its value is one that works."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from service.http import corrections
 from service.http.query import LOCATION_PARAMETERS
@@ -227,3 +229,29 @@ def test_a_month_where_a_period_ends_is_its_last_day() -> None:
 def test_what_is_shown_of_a_text_is_short_printable_and_no_key() -> None:
     assert corrections.shown("a\x1b\nb" + "c" * 100) == "ab" + "c" * 46
     assert "secret" not in corrections.shown("phf_live_secretsecretsecretsecretsecretsecretsecret")
+
+
+_PIECES = ["CA", "New York", "06", "1", "12345", "-1234", ",", " ", "US", "'", "ö", "２", "&city_name=", ".0", "/"]
+_WRITTEN = st.lists(st.sampled_from(_PIECES) | st.text(max_size=3), max_size=9).map("".join)
+
+
+@given(_WRITTEN)
+@example("1 1 '")
+def test_nothing_that_is_written_ends_in_an_error(text: str) -> None:
+    for correct in (
+        *(corrections.zip_in, corrections.of_zip, corrections.place_in, corrections.listed_in, corrections.of_county),
+        lambda one: corrections.of_day("to", one),
+        lambda one: corrections.of_state(one, None),
+        lambda one: corrections.of_joined("city_name", one),
+    ):
+        said = correct(text)
+        assert "None" not in str(said) or said is None or "None" in text
+
+
+def test_only_the_beginning_of_a_text_is_looked_at() -> None:
+    """Nothing else bounds the value of a parameter that is not known: a pattern that looks back would take a second."""
+    known = ("zip_code", "city_name", "state_code")
+    long = "a" * 8_000
+    assert corrections.zip_in(f"{long} 90210") is None
+    assert corrections.place_in(f"{long} 90210") == {}
+    assert "90210" not in (corrections.of_unknown([("zip", f"{long} 90210")], known) or "")
