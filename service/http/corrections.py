@@ -1,7 +1,7 @@
 """What a wrong parameter was probably meant to be.
 
-Nothing here looks at data. Every function takes the text of a parameter, which is short (`MOST_CHARACTERS`), and costs
-the same for any such text.
+Nothing here looks at data. The value of a parameter that is not known may be as long as an address: of such a text only
+the beginning is matched, so that it costs no more than a short one.
 """
 
 import re

@@ -1,7 +1,6 @@
 """The filters of development projects: which of a place are wanted, by status, type and dates."""
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from rapidfuzz import process
@@ -49,23 +48,23 @@ def _read_status(text: str) -> str:
 
 def _read_type(text: str, types: Sequence[str]) -> str:
     word = text.lower()
-    known = {name.lower(): name for name in types}
+    known = [name.lower() for name in types]
     if not known or word in known:
         return word
     detail = f"No project has the type {corrections.shown(text)}. {_nearest(word, known)}"
     raise ApiError("invalid_parameter", detail, "project_type")
 
 
-def _nearest(word: str, known: Collection[str]) -> str:
+def _nearest(word: str, known: Sequence[str]) -> str:
     """The one of the `known` words that was probably meant; some of them, if none is near."""
     most = min(_MOST_TYPOS, len(word) // 2)
-    near = process.extractOne(word, list(known), scorer=OSA.distance, score_cutoff=most)
+    near = process.extractOne(word, known, scorer=OSA.distance, score_cutoff=most)
     if near is not None:
         return f"Did you mean {near[0]}?"
     within = next((one for one in known if len(word) >= _SHORTEST_PART and (word in one or one in word)), None)
     if within is not None:
         return f"Did you mean {within}?"
-    return f"Give one of {', '.join(islice(known, _MOST_SHOWN))}{', ...' if len(known) > _MOST_SHOWN else '.'}"
+    return f"Give one of {', '.join(known[:_MOST_SHOWN])}{', ...' if len(known) > _MOST_SHOWN else '.'}"
 
 
 def filter_parameters() -> tuple[Parameter, ...]:

@@ -71,8 +71,9 @@ class KeySetBuilder:
     def build(self) -> KeySet:
         """The key set of everything added so far."""
         cities, postal, aliases = (names.frozen() for names in (self._cities, self._postal, self._aliases))
-        names = (cities, aliases, postal)
-        return KeySet(StoredKeySet(self._zips, *names, self._groups, self._counties, tuple(self._types)))
+        types = tuple(self._types)
+        stored = StoredKeySet(self._zips, cities, aliases, postal, self._groups, self._counties, types)
+        return KeySet(stored)
 
 
 class _Gathered:
