@@ -68,7 +68,8 @@ class Both:
         made.load()
         return made
 
-    async def _sent(self, gate: Gate, chunks: list[bytes], paused: tuple[int, ...]) -> bytes:
+    async def _sent(self, gate: Gate, chunks: list[bytes], paused: tuple[int, ...]) -> tuple[bytes, bool]:
+        """What is answered, and whether the connection is closed then."""
         connection = Connection(gate, self.config(gate))
         for number, chunk in enumerate(chunks):
             if number in paused:
@@ -78,16 +79,18 @@ class Both:
                 await asyncio.sleep(0)
                 connection.protocol.resume_writing()
             await connection.settle()
-        return connection.end()
+        closed = connection.transport.closing
+        return connection.end(), closed
 
     def compare(self, chunks: list[bytes], paused: tuple[int, ...] = ()) -> bytes:
-        """What both say; fails where they differ in anything that may not vary."""
+        """What both say; fails where they differ in anything that may not vary, or one alone closes the connection."""
 
-        async def ask() -> tuple[bytes, bytes]:
+        async def ask() -> tuple[tuple[bytes, bool], tuple[bytes, bool]]:
             return await self._sent(self.direct, chunks, paused), await self._sent(self.ordinary, chunks, paused)
 
-        direct, ordinary = self.running.run(ask)
+        (direct, direct_closed), (ordinary, ordinary_closed) = self.running.run(ask)
         assert normalised(direct) == normalised(ordinary), chunks
+        assert direct_closed is ordinary_closed, chunks
         return bytes(direct)
 
 
