@@ -1,4 +1,4 @@
-"""The checks before the router, in the order of contract 1: syntax, key, path, method, entitlement, quota, rate.
+"""The application that a worker serves: checks a request, hands it on, adds what every answer carries, and counts it.
 
 The gate wraps the framework, because application middleware does not run for unknown paths and methods, which need the
 key too.
@@ -6,69 +6,47 @@ key too.
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from service.base.masking import masked, masked_query
 from service.base.seen import LoggedRequest
-from service.base.telemetry import (
-    ANSWERS,
-    KEY_CHECKS,
-    REJECTED,
-    REQUEST_SECONDS,
-    REQUESTS,
-    ROUTED,
-    TEST_REQUESTS,
-    Telemetry,
-)
-from service.base.tracing import STEP_OUTCOME, step
-from service.edge import hints
+from service.base.telemetry import ANSWERS, REJECTED, REQUEST_SECONDS, REQUESTS, ROUTED, TEST_REQUESTS, Telemetry
 from service.edge.admission.admission import Admission
-from service.edge.admission.verdicts import refusal_of_key
+from service.edge.admission.asking import ruled
+from service.edge.checks import Checks
 from service.edge.hot.answers import HotAnswers
+from service.edge.hot.wire import whole_answer
 from service.edge.requests.sightings import shortened
 from service.edge.requests.watch import PID, RequestWatch, stamp
 from service.http.errors import of_exception, problem
-from service.http.head import SCOPE_KEY, RequestHead, read_head, valid_host
+from service.http.head import NO_AREA, SCOPE_KEY, RequestHead, head_in
 from service.http.reply import COUNTED, KEPT, OUTCOME, SOURCE, Counted, Header, Reply, Send, Source
 from service.http.sandbox.app import TEST_ANSWER, Sandbox
-from service.keys.verdict import Accepted, Rejected, Unknown
-from service.keys.verifier import KeyVerifier
 
 log = logging.getLogger("forecast.access")
 
-_METHODS = ("GET", "HEAD")
-NO_AREA = "none"
 GatedApplication = Callable[[Any, Any, Send], Awaitable[None]]
+_CLOSE: Header = (b"connection", b"close")
 
 
 class Gate:
     """The ASGI application that a worker serves, and owns.
 
-    `routes` maps each path to the area that it is counted under; `area_of` tells that of path and query of the others.
-    `offers` tells whether the current release has that area. `weights` are of paths that are asked for several things
-    at once: as how many requests a query string counts. `admission` limits and counts what keys ask for. `hot` answers
-    hot requests before they come here. `sandbox` answers test keys, instead of `app`; without it they find nothing.
-    `public` paths (the documentation page) need no key. `watch` looks at every request; `keep_error` is told of those
-    of a good key that end with an error. Setting `draining` makes every answer the last of its connection.
+    `checks` say what passes. `admission` counts what keys ask for. `hot` answers hot requests before they come here.
+    `sandbox` answers test keys, instead of `app`. `watch` looks at every request; `keep_error` is told of those of a
+    good key that end with an error. Setting `draining` makes every answer the last of its connection.
     """
 
     def __init__(
         self,
         app: GatedApplication,
-        routes: dict[str, str],
-        verifier: KeyVerifier,
+        checks: Checks,
         telemetry: Telemetry,
         watch: RequestWatch,
         *,
-        area_of: Callable[[str, bytes], str | None] = lambda _, __: None,
         admission: Admission | None = None,
-        weights: Mapping[str, Callable[[bytes], int]] = MappingProxyType({}),
         hot: HotAnswers | None = None,
-        offers: Callable[[str], bool] = lambda _: True,
-        public: tuple[str, ...] = (),
-        meant: tuple[str, ...] = (),
         sandbox: Sandbox | None = None,
         keep_error: Callable[[LoggedRequest], None] = lambda _: None,
         most_connections: int = 10_000,
@@ -76,16 +54,10 @@ class Gate:
         self.telemetry = telemetry
         self.draining = False
         self.most_connections = most_connections
-        self._app = app
-        self._routes = routes
-        self._area_of = area_of
-        self._verifier = verifier
-        self._admission = admission
-        self._weights = weights
         self.hot = hot
-        self._offers = offers
-        self._public = public
-        self._meant = meant
+        self._app = app
+        self._checks = checks
+        self._admission = admission
         self._sandbox = sandbox
         self._watch = watch
         self._keep_error = keep_error
@@ -94,72 +66,57 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        head = read_head(scope["headers"], time.perf_counter())
-        head.method = scope["method"]
-        head.trace = self._watch.begin(scope["headers"])
-        path = _normalised(scope["path"])
-        area = self._routes.get(path) or self._area_of(path, scope["query_string"]) or NO_AREA
-        answer = _Answer(self, scope, head, area, send)
+        head: RequestHead | None = scope.get(SCOPE_KEY)
+        if head is None:
+            head = head_in(scope, time.monotonic())
+            self._begin(head)
+        self._watch.enter(head.trace)
+        answer = _Answer(self, scope, head, send)
         try:
-            refusal = await self._refusal(scope, head, path, area)
+            refusal = None if head.passed else await ruled(lambda: self._checks.refusal(head))
             if refusal is not None:
                 await refusal(scope, receive, answer)
                 return
             # the server's own scope keeps HEAD, so that the server leaves the body out
-            inner = dict(scope, method="GET", path=path, raw_path=path.encode(), **{SCOPE_KEY: head})
+            inner = dict(scope, method="GET", path=head.path, raw_path=head.path.encode(), **{SCOPE_KEY: head})
             app = self._sandbox.app if head.is_test and self._sandbox is not None else self._app
             await app(inner, receive, answer)
         except Exception as error:
             if answer.begun:
                 raise  # the server closes the connection: a partial answer must not look complete
-            log.exception("request failed", extra={"request_id": head.request_id, "path": path})
+            log.exception("request failed", extra={"request_id": head.request_id, "path": head.path})
             await of_exception(error, head.request_id)(scope, receive, answer)
 
-    async def _refusal(self, scope: Any, head: RequestHead, path: str, area: str) -> Reply | None:
-        """The error that ends the request here, or None if it may go on."""
-        fault = _syntax(scope, head)
-        if fault is not None:
-            code, detail = fault
-            return problem(code, head.request_id, detail)
-        if path not in self._public:
-            refused = await self._key_refusal(scope, head)
-            if refused is not None:
-                return refused
-            if not self._is_there(head, path, area):
-                return problem("not_found", head.request_id, self._nearest(path))
-        if scope["method"] not in _METHODS:
-            return problem("method_not_allowed", head.request_id)
-        if self._admission is not None and head.key is not None:
-            weigh = self._weights.get(path)
-            number = weigh(scope["query_string"]) if weigh is not None else 1
-            return await self._admission.refusal(head, head.key, area, number)
-        return None
+    @property
+    def traces(self) -> bool:
+        return self._watch.tracer is not None
 
-    def _is_there(self, head: RequestHead, path: str, area: str) -> bool:
-        if head.is_test:  # whatever the sandbox does not have must not be live
-            return self._sandbox is not None and path in self._sandbox.paths
-        return area != NO_AREA and self._offers(area)
+    def refuse(self, head: RequestHead, dates: Sequence[Header]) -> bytes | None:
+        """The whole answer to a request that ends here and now, with the server's headers.
 
-    def _nearest(self, path: str) -> str | None:
-        offered = (known for known, area in self._routes.items() if self._offers(area))
-        return hints.of_path(path, (*offered, *self._meant, *self._public[:1]), guide=bool(self._public))
-
-    async def _key_refusal(self, scope: Any, head: RequestHead) -> Reply | None:
-        presented = head.api_keys[0].decode("latin-1").strip() if head.api_keys else ""
-        if not presented:
-            self.telemetry.count(KEY_CHECKS, "missing")
-            detail = hints.of_missing_key(scope["headers"], scope["query_string"])
-            return problem("missing_api_key", head.request_id, detail)
-        with step("key") as checked:
-            verdict = await self._verifier.check(presented)
-            checked.set(STEP_OUTCOME, type(verdict).__name__.lower())
-        if isinstance(verdict, Accepted):
-            head.key, head.key_id = verdict.key, verdict.key.key_id
-            self.telemetry.count(KEY_CHECKS, "accepted")
+        None: it goes on through the router, with this head, which has what was found out.
+        """
+        self._begin(head)
+        try:
+            reply = self._checks.refusal(head)
+        except Exception:
+            return None  # the same again on the router path, which tells of it
+        head.passed = reply is None
+        if not isinstance(reply, Reply):
             return None
-        code, outcome, head.key_id = refusal_of_key(verdict)
-        self.telemetry.count(KEY_CHECKS, outcome)
-        return problem(code, head.request_id, _advice(verdict, presented))
+        behind = self.fields_behind(head, ())
+        answer = whole_answer(reply, (*behind, _CLOSE) if head.last else behind, dates, bodiless=head.method == "HEAD")
+        self.finished(head, reply.status, reply.outcome, None, (), time.monotonic() - head.started)
+        return answer
+
+    def _begin(self, head: RequestHead) -> None:
+        self._checks.place(head)
+        head.trace = self._watch.begin(head.headers)
+
+    def fields_behind(self, head: RequestHead, limits: tuple[Header, ...]) -> tuple[Header, ...]:
+        """What every answer carries behind its own fields."""
+        fields = ((b"x-request-id", head.request_id.encode()), *limits)
+        return (*fields, TEST_ANSWER) if head.is_test else fields
 
     def rejected(self, code: str) -> None:
         """Counts a request that the protocol refused before it could be routed."""
@@ -185,9 +142,7 @@ class Gate:
 
     def finished(
         self,
-        scope: Any,
         head: RequestHead,
-        area: str,
         status: int,
         outcome: str,
         source: Source | None,
@@ -195,7 +150,8 @@ class Gate:
         seconds: float,
     ) -> None:
         """Counts a request that was answered, `seconds` after its head had arrived."""
-        line = _line(scope, head, area, status, outcome, source, seconds)
+        area = head.area
+        line = _line(head, status, outcome, source, seconds)
         if head.is_test:  # a 503 on purpose must alarm nobody
             self.telemetry.count(TEST_REQUESTS, str(status), outcome)
             self._watch.look(line, seconds, head.trace)
@@ -215,12 +171,11 @@ class Gate:
 class _Answer:
     """The ASGI `send` of one request: adds the headers that every answer carries, and counts it when it is complete."""
 
-    def __init__(self, gate: Gate, scope: Any, head: RequestHead, area: str, send: Send) -> None:
+    def __init__(self, gate: Gate, scope: Any, head: RequestHead, send: Send) -> None:
         self.begun = False
         self._gate = gate
         self._scope = scope
         self._head = head
-        self._area = area
         self._send = send
         self._status = 0
         self._outcome = "answered"
@@ -231,27 +186,23 @@ class _Answer:
     async def __call__(self, message: Any) -> None:
         if message["type"] == "http.response.start":
             self.begun = True
-            self._seconds = time.perf_counter() - self._head.started
+            self._seconds = time.monotonic() - self._head.started
             self._status = message["status"]
             self._outcome = message.pop(OUTCOME, self._outcome)
             kept, source = message.pop(KEPT, None), message.pop(SOURCE, None)
             self._source, self._counted = source, message.pop(COUNTED, ())
             hot = None if self._head.is_test else self._gate.hot  # what it remembers is live
-            if kept is not None and hot is not None and self._scope["method"] == "GET":
-                hot.remember(_target(self._scope), self._area, kept, source.query)
-            headers = message["headers"]
-            headers.append((b"x-request-id", self._head.request_id.encode()))
-            headers.extend(self._limits())
-            if self._head.is_test:
-                headers.append(TEST_ANSWER)
+            if kept is not None and hot is not None and self._head.method == "GET":
+                hot.remember(_target(self._scope), self._head.area, kept, source.query)
+            message["headers"].extend(self._gate.fields_behind(self._head, self._limits()))
             if self._gate.draining:
-                headers.append((b"connection", b"close"))
+                message["headers"].append(_CLOSE)
             await self._send(message)
             return
         await self._send(message)
         if not message.get("more_body", False):
-            told = (self._area, self._status, self._outcome, self._source, self._counted, self._seconds)
-            self._gate.finished(self._scope, self._head, *told)
+            told = (self._status, self._outcome, self._source, self._counted, self._seconds)
+            self._gate.finished(self._head, *told)
 
     def _limits(self) -> tuple[Header, ...]:
         """What is left of the key's limits, with this answer taken off a quota if it is billable."""
@@ -264,21 +215,6 @@ class _Answer:
         return self._head.limits_after(billed)
 
 
-def _syntax(scope: Any, head: RequestHead) -> tuple[str, str | None] | None:
-    if head.hosts != 1 and not (head.hosts == 0 and scope["http_version"] == "1.0"):
-        return "bad_request", "Send the Host header, once."
-    if head.host is not None and not valid_host(head.host):
-        return "bad_request", "The Host header is not a host name or address."
-    if scope["http_version"] not in ("1.0", "1.1"):
-        return "bad_request", "Only HTTP/1.0 and HTTP/1.1 are spoken here."
-    # other methods get a 405 instead: the method is what their sender must change
-    if head.has_body and scope["method"] in _METHODS:
-        return "body_not_allowed", None
-    if len(head.api_keys) > 1:
-        return "bad_request", "The x-api-key header was sent more than once. Send it once."
-    return None
-
-
 def _target(scope: Any) -> bytes:
     """The request target in origin form, as it was sent."""
     query: bytes = scope["query_string"]
@@ -286,38 +222,24 @@ def _target(scope: Any) -> bytes:
     return b"%s?%s" % (path, query) if query else path
 
 
-def _advice(verdict: Rejected | Unknown, presented: str) -> str | None:
-    if not isinstance(verdict, Rejected):
-        return None
-    if verdict.reason == "invalid":
-        return hints.of_invalid_key(presented)
-    return hints.of_ended_key(verdict.reason, verdict.since)
-
-
-def _normalised(path: str) -> str:
-    return path[:-1] if len(path) > 1 and path.endswith("/") else path
-
-
-def _line(
-    scope: Any, head: RequestHead, area: str, status: int, outcome: str, source: Source | None, seconds: float
-) -> LoggedRequest:
+def _line(head: RequestHead, status: int, outcome: str, source: Source | None, seconds: float) -> LoggedRequest:
     # a key may have been put into the address by mistake, and an address may be long
-    query = source.query if source is not None else masked_query(scope["query_string"].decode("latin-1"))
+    query = source.query if source is not None else masked_query(head.query.decode("latin-1"))
     return LoggedRequest(
         time=stamp(),
         request_id=head.request_id,
         status=status,
-        method=scope["method"],
-        path=shortened(masked(scope["path"])),
+        method=head.method,
+        path=shortened(masked(head.sent_path)),
         outcome=outcome,
         milliseconds=round(seconds * 1000, 3),
         pid=PID,
-        area=area if area != NO_AREA else None,
+        area=head.area if head.area != NO_AREA else None,
         query=shortened(query) or None,
         tier=source.tier if source is not None else None,
         release=source.release if source is not None else None,
         key_id=head.key_id,
         partner=head.key.partner if head.key is not None else None,
         test=head.is_test or None,
-        address=scope["client"][0] if scope["client"] else None,
+        address=head.address,
     )

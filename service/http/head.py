@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -10,8 +10,12 @@ import msgspec
 
 from service.base.tracing import Trace
 from service.keys.record import ApiKey
+from service.keys.verdict import KeyVerdict
+from service.quota.decision import Decision
+from service.quota.known import QuotaState
 
 SCOPE_KEY = "forecast.head"
+NO_AREA = "none"
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 MOST_REQUEST_ID = 64
 
@@ -20,25 +24,41 @@ _HOST = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=-]*(:[0-9]*)?|\[[0-9A-Fa-f:.]+\](
 
 
 class RequestHead(msgspec.Struct):
-    """`api_keys`, `hosts`: as often as they were sent. `key` is there once it is verified, and `key_id` also where its
-    owner proved to have an expired or revoked one; `limits` are fields that every answer to it carries, `limits_after`
-    gives those of an answer that takes so much off a quota. `trace`: if it is traced.
+    """What a request is, as it was sent, and then what the edge found out about it.
+
+    `started`: in monotonic seconds. `api_keys`, `hosts`: as often as they were sent. `last`: of its connection, as far
+    as the direct way knows. `path` has no slash at its end; `area` is what it counts under. `key` is there once it is
+    verified, and `key_id` also where its owner proved to have an expired or revoked one; `limits` are fields that every
+    answer to it carries, `limits_after` gives those of an answer that takes so much off a quota. `trace`: if it is
+    traced. `passed`: nothing is left to be checked.
     """
 
     request_id: str
     started: float
     method: str = "GET"
+    version: str = "1.1"
+    sent_path: str = "/"  # decoded
+    query: bytes = b""
+    address: str | None = None  # of the other end
+    headers: Sequence[tuple[bytes, bytes]] = ()  # names in lower case
     api_keys: tuple[bytes, ...] = ()
     hosts: int = 0
     host: bytes | None = None
     has_body: bool = False
+    last: bool = False
     accept_encoding: bytes = b""
     if_none_match: bytes = b""
+    path: str = "/"
+    area: str = NO_AREA
+    verdict: KeyVerdict | None = None
     key_id: str | None = None
     key: ApiKey | None = None
+    standing: QuotaState | None = None
+    decision: Decision | None = None
     limits: tuple[tuple[bytes, bytes], ...] = ()
     limits_after: Callable[[int], tuple[tuple[bytes, bytes], ...]] | None = None
     trace: Trace | None = None
+    passed: bool = False
 
     @property
     def is_test(self) -> bool:
@@ -68,9 +88,9 @@ def _request_ids() -> Iterator[bytes]:
 new_request_id: Callable[[], bytes] = _request_ids().__next__
 
 
-def read_head(headers: list[tuple[bytes, bytes]], started: float) -> RequestHead:
+def read_head(headers: Sequence[tuple[bytes, bytes]], started: float) -> RequestHead:
     """One pass over lower-case `headers`."""
-    head = RequestHead("", started)
+    head = RequestHead("", started, headers=headers)
     request_ids: list[bytes] = []
     for name, value in headers:
         if name == b"x-api-key":
@@ -88,6 +108,15 @@ def read_head(headers: list[tuple[bytes, bytes]], started: float) -> RequestHead
             head.has_body = True
     usable = len(request_ids) == 1 and valid_request_id(request_ids[0])
     head.request_id = (request_ids[0] if usable else new_request_id()).decode()
+    return head
+
+
+def head_in(scope: Any, started: float) -> RequestHead:
+    """That of a request that came with an ASGI scope."""
+    head, client = read_head(scope["headers"], started), scope["client"]
+    head.method, head.version = scope["method"], scope["http_version"]
+    head.sent_path, head.query = scope["path"], scope["query_string"]
+    head.address = client[0] if client else None
     return head
 
 

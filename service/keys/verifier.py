@@ -4,7 +4,8 @@ Age counts from when the look-up was sent. Until 3 s, a verified key is simply g
 re-checked in the background; from 5 s, the request waits for that (250 ms). While the store is away, a key is good
 until 60 s old; after that nothing is known about it, which is no fault of its owner.
 
-Wrong keys are not remembered. Each costs one look-up; a bounded number run or wait at a time, and the rest get a 503 at
+A wrong key is wrong for a second without another look-up, unless any key changes: who repeats one costs the store one
+look-up a second. Of different ones, each costs one; a bounded number run or wait at a time, and the rest get a 503 at
 once.
 """
 
@@ -31,7 +32,8 @@ RECHECK_AFTER_SECONDS = 3.0
 WAIT_AFTER_SECONDS = 5.0
 UNKNOWN_AFTER_SECONDS = 60.0
 LONGEST_WAIT_SECONDS = 0.25
-_MOST_VERIFIED = 100_000
+WRONG_FOR_SECONDS = 1.0
+_MOST_VERIFIED, _MOST_WRONG = 100_000, 10_000
 # Look-ups of keys that are not verified yet: a flood of wrong ones must neither take the connections that re-checks of
 # good keys need, nor pile up.
 _MOST_LOOKUPS = 64
@@ -90,11 +92,20 @@ class KeyVerifier:
         self._salt = os.urandom(32)
         self._verified: dict[bytes, Verified] = {}
         self._by_id: dict[str, Verified] = {}
+        self._wrong_until: dict[bytes, float] = {}  # by fingerprint
         self._changes = 0
         self._asked = 0
         self._last_confirmed = -UNKNOWN_AFTER_SECONDS
         self._slots = asyncio.Semaphore(_MOST_LOOKUPS)
         self._new = 0
+
+    def judge(self, presented: str) -> KeyVerdict | None:
+        """The verdict on a presented key, if it is known without waiting; else `check` has it. Needs a running loop."""
+        fingerprint = self._fingerprint(presented)
+        known = self._verified.get(fingerprint)
+        if known is not None:
+            return self._judge_known(known)
+        return INVALID if self._is_wrong(fingerprint) or form.parse(presented) is None else None
 
     async def check(self, presented: str) -> KeyVerdict:
         """The verdict on a presented key, within the key store's budget."""
@@ -102,14 +113,18 @@ class KeyVerifier:
         known = self._verified.get(fingerprint)
         return await self._check_new(presented, fingerprint) if known is None else await self._check_known(known)
 
-    async def _check_known(self, known: Verified) -> KeyVerdict:
+    def _judge_known(self, known: Verified) -> KeyVerdict | None:
         age = self._clock() - known.checked_at
         if age >= RECHECK_AFTER_SECONDS:
-            recheck = self._start_recheck(known)
-            if age >= WAIT_AFTER_SECONDS:
-                await asyncio.wait([recheck], timeout=self._longest_wait)
-                return self._judge_again(known)
-        return _judge(known.key)
+            self._start_recheck(known)
+        return _judge(known.key) if age < WAIT_AFTER_SECONDS else None
+
+    async def _check_known(self, known: Verified) -> KeyVerdict:
+        verdict = self._judge_known(known)
+        if verdict is not None:
+            return verdict
+        await asyncio.wait([self._start_recheck(known)], timeout=self._longest_wait)
+        return self._judge_again(known)
 
     def recall(self, presented: str) -> Verified | None:
         """What is kept of a presented key; its connection asks `good` with it for as long as it lives."""
@@ -129,6 +144,7 @@ class KeyVerifier:
     def invalidate(self, name: str | None) -> None:
         """The record `name` changed: asks again at once. None: any may have, and each is asked for when next used."""
         self._changes += 1
+        self._wrong_until.clear()
         if name is None:
             for known in self._verified.values():
                 known.checked(min(known.checked_at, self._clock() - RECHECK_AFTER_SECONDS))
@@ -170,9 +186,11 @@ class KeyVerifier:
         self._new += 1
         try:
             async with self._slots:
-                # another request may have verified the same key meanwhile
+                # another request may have asked for the same key meanwhile
                 known = self._verified.get(fingerprint)
-                return await (self._look_up(parts, fingerprint) if known is None else self._check_known(known))
+                if known is not None:
+                    return await self._check_known(known)
+                return INVALID if self._is_wrong(fingerprint) else await self._look_up(parts, fingerprint)
         finally:
             self._new -= 1
 
@@ -186,6 +204,8 @@ class KeyVerifier:
         expected = key.digest if key is not None else _NOBODY
         matches = hmac.compare_digest(form.digest(parts.secret, self._pepper), expected)
         if key is None or not matches or key.test is not parts.test:
+            if changes == self._changes:
+                self._remember_wrong(fingerprint, sent)
             return INVALID
         if changes != self._changes:  # this reply may be from before the change
             sent -= WAIT_AFTER_SECONDS
@@ -271,6 +291,14 @@ class KeyVerifier:
             self._forget(self._verified[known.fingerprint])
         self._verified[known.fingerprint] = known
         self._by_id[known.key.key_id] = known
+
+    def _is_wrong(self, fingerprint: bytes) -> bool:
+        return self._clock() < self._wrong_until.get(fingerprint, float("-inf"))
+
+    def _remember_wrong(self, fingerprint: bytes, asked_at: float) -> None:
+        if len(self._wrong_until) >= _MOST_WRONG:
+            self._wrong_until.clear()
+        self._wrong_until[fingerprint] = asked_at + WRONG_FOR_SECONDS
 
     def _forget(self, known: Verified) -> None:
         known.forgotten = True

@@ -37,6 +37,7 @@ from service.cache.near import NearCache
 from service.cache.read_through import Observe, ReadThrough
 from service.cache.shared import SharedCache
 from service.edge.admission.admission import Admission
+from service.edge.checks import Checks
 from service.edge.gate import Gate
 from service.edge.hot.answers import HotAnswers
 from service.edge.hot.wire import HeadMaker
@@ -236,12 +237,16 @@ class WorkerApp:
             *releases.release_routes(self.follower, settings.data_path, self._policy, self._cursors, self._downloads),
             *documentation.values(),
         ]
-        return Gate(
-            build_litestar(handlers),
+        sandbox = build_sandbox(
+            self._policy,
+            self._cursors,
+            about,
+            own_usage.usage_routes(metering.report, metering.store, None),
+        )
+        checks = Checks(
             {**{endpoint.path: area.name for area in AREAS for endpoint in area.endpoints}, **_OTHER_PATHS},
             self.verifier,
             self.telemetry,
-            self.watch,
             area_of=releases.area_of,
             admission=self._admission,
             weights={
@@ -250,16 +255,19 @@ class WorkerApp:
                 for endpoint in area.endpoints
                 if isinstance(endpoint.resolve, Batch)
             },
-            hot=self.hot if settings.direct_answers else None,
             offers=self._offers,
             public=tuple(documentation),
             meant=releases.OF_CURRENT,
-            sandbox=build_sandbox(
-                self._policy,
-                self._cursors,
-                about,
-                own_usage.usage_routes(metering.report, metering.store, None),
-            ),
+            sandbox=sandbox,
+        )
+        return Gate(
+            build_litestar(handlers),
+            checks,
+            self.telemetry,
+            self.watch,
+            admission=self._admission,
+            hot=self.hot if settings.direct_answers else None,
+            sandbox=sandbox,
             keep_error=metering.errors.add,
             most_connections=settings.connections,
         )

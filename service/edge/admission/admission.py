@@ -12,10 +12,11 @@ import msgspec
 
 from service.base.terms import Quota, Rate, Terms
 from service.base.tracing import step
+from service.edge.admission.asking import Ask, Ruling
 from service.http.errors import problem
 from service.http.head import RequestHead
 from service.http.ratelimit import limit_headers, limit_lines, quota_exhausted_headers, rate_limited_headers
-from service.http.reply import Header, Reply
+from service.http.reply import Header
 from service.keys.record import ApiKey
 from service.quota.decision import Decision
 from service.quota.gcra import pace_of
@@ -85,14 +86,14 @@ class Admission:
         self._clock = clock
         self._allowances: dict[str, dict[str, Allowance]] = {area: {} for area in areas}
 
-    async def refusal(self, head: RequestHead, key: ApiKey, area: str, number: int = 1) -> Reply | None:
+    def refusal(self, head: RequestHead, key: ApiKey, number: int = 1) -> Ruling:
         """The 403 or 429 that ends the request here, or None if it may go on; then `head.limits` says what is left.
 
         A request that counts as `number` passes as a whole or not at all, and is a 400 if it never could.
         """
+        area, terms = head.area, key.terms
         if area not in self._areas:
             return None
-        terms = key.terms
         if terms.areas is not None and area not in terms.areas:
             return problem("not_entitled", head.request_id, _NOT_ENTITLED.format(area=area))
         if terms.rate is None and terms.quota is None:
@@ -101,34 +102,50 @@ class Admission:
         if number > most:
             detail = _TOO_MANY.format(number=number, most=most)
             return problem("invalid_parameter", head.request_id, detail, _REPEATED)
-        standing = None
         # the quota first: what it refuses takes no token of the rate
-        if terms.quota is not None:
-            with step("quota"):
-                standing = await self._quotas.standing(key.key_id, terms.quota, number)
-            if standing.remaining < number:
-                limits = quota_exhausted_headers(terms.rate, terms.quota, standing)
-                return problem("quota_exhausted", head.request_id, _few(number, standing.remaining), headers=limits)
-        decision = None
-        if terms.rate is not None:
-            decision = await self._taken(key.key_id, terms.rate, number)
-            if not decision.allowed:
-                limits = rate_limited_headers(terms.rate, decision, terms.quota, standing)
-                return problem("rate_limited", head.request_id, _few(number, decision.remaining), headers=limits)
-        head.limits = _limits(terms, decision, standing)
-        if standing is not None:
-            head.limits_after = partial(_limits_after, terms, decision, standing)
-        return None
+        ruling = self._refusal_of_quota(head, key, number) or self._refusal_of_rate(head, key, number)
+        if ruling is None:
+            head.limits = _limits(terms, head.decision, head.standing)
+            if head.standing is not None:
+                head.limits_after = partial(_limits_after, terms, head.decision, head.standing)
+        return ruling
 
-    async def _taken(self, key_id: str, rate: Rate, number: int) -> Decision:
-        if number > 1:
-            with step("rate"):
-                return await self._limiter.take_together(key_id, rate, number)
-        decision = self._limiter.try_take(key_id, rate)
+    def _refusal_of_quota(self, head: RequestHead, key: ApiKey, number: int) -> Ruling:
+        quota = key.terms.quota
+        if quota is None:
+            return None
+        standing = head.standing or self._quotas.check(key.key_id, quota, self._clock(), number)
+        if standing is None:
+            return Ask(partial(self._ask_quota, head, key, quota, number))
+        head.standing = standing
+        if standing.remaining >= number:
+            return None
+        limits = quota_exhausted_headers(key.terms.rate, quota, standing)
+        return problem("quota_exhausted", head.request_id, _few(number, standing.remaining), headers=limits)
+
+    def _refusal_of_rate(self, head: RequestHead, key: ApiKey, number: int) -> Ruling:
+        rate = key.terms.rate
+        if rate is None:
+            return None
+        decision = head.decision or (self._limiter.try_take(key.key_id, rate) if number == 1 else None)
         if decision is None:
-            with step("rate"):
-                decision = await self._limiter.take(key_id, rate)
-        return decision
+            return Ask(partial(self._ask_rate, head, key, rate, number))
+        head.decision = decision
+        if decision.allowed:
+            return None
+        limits = rate_limited_headers(rate, decision, key.terms.quota, head.standing)
+        return problem("rate_limited", head.request_id, _few(number, decision.remaining), headers=limits)
+
+    async def _ask_quota(self, head: RequestHead, key: ApiKey, quota: Quota, number: int) -> None:
+        with step("quota"):
+            head.standing = await self._quotas.standing(key.key_id, quota, number)
+
+    async def _ask_rate(self, head: RequestHead, key: ApiKey, rate: Rate, number: int) -> None:
+        with step("rate"):
+            if number == 1:
+                head.decision = await self._limiter.take(key.key_id, rate)
+            else:
+                head.decision = await self._limiter.take_together(key.key_id, rate, number)
 
     def admit(self, key: ApiKey, area: str, now: float) -> Allowance | None:
         """What a request passes with if it may go on and neither store has to be asked. Takes a token of the rate.

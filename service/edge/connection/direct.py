@@ -15,8 +15,10 @@ from service.edge.connection.protocol import LimitedProtocol
 from service.edge.gate import Gate
 from service.edge.hot import heads
 from service.edge.hot.answers import HotAnswers
+from service.edge.hot.plain import plain_head
 from service.edge.hot.remembered import Caller
-from service.edge.hot.waiting import Holder, HotOutcome, Unanswered
+from service.edge.hot.waiting import FOR_ROUTER, Holder, HotOutcome, Unanswered
+from service.http.head import SCOPE_KEY, RequestHead
 
 log = logging.getLogger("forecast.access")
 
@@ -32,6 +34,7 @@ class DirectProtocol(LimitedProtocol):
         self._caller = Caller(self._hot.fields) if self._hot is not None else None
         self._asked: bytes | None = None  # the head of the request that waits for the shared cache or the rates
         self._was_looked_at = False  # the head that goes to the parser; looking again would not change the outcome
+        self._checked: RequestHead | None = None  # the same, with what the checks found out about it
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -68,6 +71,7 @@ class DirectProtocol(LimitedProtocol):
     def _answer_directly(self, head: bytes, holder: Holder | None = None) -> bool:
         """Whether the request was answered. With a `holder`, also whether it waits, and the holder will be told."""
         hot, caller, cycle, now = self._hot, self._caller, self.cycle, monotonic()
+        self._checked = None
         if (
             hot is None
             or caller is None
@@ -78,6 +82,8 @@ class DirectProtocol(LimitedProtocol):
         ):
             return False
         outcome = hot.answer(head, caller, self.server_state.default_headers, now, holder)
+        if outcome is FOR_ROUTER:
+            outcome = self._refuse_plain(head, caller, now)
         match outcome:
             case bytes():
                 self._write(outcome, caller, now)
@@ -91,6 +97,24 @@ class DirectProtocol(LimitedProtocol):
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
         return True
+
+    def _refuse_plain(self, data: bytes, caller: Caller, now: float) -> HotOutcome:
+        """The error that a plain request ends with here and now. The router path goes on with what was found out."""
+        head = plain_head(data, caller.reader, now, fields=self.app.traces)
+        if head is None:
+            return FOR_ROUTER
+        caller.closes |= head.last
+        head.address = caller.address
+        answer = self.app.refuse(head, self.server_state.default_headers)
+        if answer is not None:
+            return answer
+        self._checked = head
+        return FOR_ROUTER
+
+    def _begin_in_uvicorn(self) -> None:
+        super()._begin_in_uvicorn()
+        if self._checked is not None:
+            self.scope[SCOPE_KEY], self._checked = self._checked, None  # type: ignore[literal-required]
 
     def _write(self, answer: bytes, caller: Caller | None, now: float) -> None:
         self.transport.write(answer)
@@ -115,7 +139,9 @@ class DirectProtocol(LimitedProtocol):
         asked, self._asked = self._asked, None
         if asked is None or self.transport.is_closing():
             return  # nobody is left to answer, and nothing counts
-        outcome = make() if not self.app.draining else Unanswered.FOR_ROUTER
+        outcome = make() if not self.app.draining else FOR_ROUTER
+        if outcome is FOR_ROUTER and self._caller is not None and not self.app.draining:
+            outcome = self._refuse_plain(asked, self._caller, monotonic())
         match outcome:
             case bytes():
                 self._write(outcome, self._caller, monotonic())

@@ -15,7 +15,7 @@ from service.edge.admission import limits
 from service.edge.connection.deadlines import Deadlines, reset
 from service.edge.connection.pipelining import END_OF_HEAD, HoldingFlow
 from service.edge.hints import of_parser_error
-from service.edge.hot.wire import last_answer
+from service.edge.hot.wire import whole_answer
 from service.http.head import new_request_id
 from service.http.reply import Reply
 
@@ -279,7 +279,8 @@ class LimitedProtocol(HttpToolsProtocol):
         reply = self.app.refusal(self._refusal or "bad_request", request_id, address, self._advice)
         self._unset_keepalive_if_required()
         self.flow.resume_reading()
-        self.transport.write(last_answer(reply, request_id, self.server_state.default_headers))
+        behind = ((b"x-request-id", request_id.encode()), (b"connection", b"close"))
+        self.transport.write(whole_answer(reply, behind, self.server_state.default_headers))
         self.transport.write_eof()
         self.loop.call_later(_REFUSED_LINGER_SECONDS, self._close)
 

@@ -52,11 +52,10 @@ class HeadMaker:
         return self._plain.filled(entry.etag_digest, len(entry.body))
 
 
-def last_answer(reply: Reply, request_id: str, defaults: Sequence[Header]) -> bytes:
-    """A whole answer after which the connection is closed. `defaults` are the server's own headers."""
-    behind = ((b"x-request-id", request_id.encode()), (b"connection", b"close"))
-    head = _lines([*defaults, *reply.fields(), *behind])
-    return b"".join((STATUS_LINE[reply.status], head, b"\r\n", reply.body))
+def whole_answer(reply: Reply, behind: Sequence[Header], dates: Sequence[Header], *, bodiless: bool = False) -> bytes:
+    """A whole answer, with the fields `behind` its own. `dates` are the server's own headers."""
+    head = _lines([*dates, *reply.fields(), *behind])
+    return b"".join((STATUS_LINE[reply.status], head, b"\r\n", b"" if bodiless else reply.body))
 
 
 class _Template:

@@ -75,15 +75,16 @@ class RequestWatch:
         self._begin(sight=sighted, log=logged, trace=traced)
 
     def begin(self, headers: Iterable[tuple[bytes, bytes]]) -> Trace | None:
-        """A request goes to the router path, in this task: from now on, its steps are noted if this returns its trace,
-        which `look` wants back. `headers` have lower-case names."""
-        if self.tracer is None:
+        """The trace of a request that is not answered directly, if it is traced; `look` wants it back. `headers` have
+        lower-case names."""
+        if self.tracer is None or self._uniform() >= self.tracer.share:
             return None
-        trace = None
-        if self._uniform() < self.tracer.share:
-            trace = tracing.begin([value for name, value in headers if name == b"traceparent"], time.monotonic())
-        tracing.enter(trace)  # also without one: the task may have been started in one of another request
-        return trace
+        return tracing.begin([value for name, value in headers if name == b"traceparent"], time.monotonic())
+
+    def enter(self, trace: Trace | None) -> None:
+        """From now on, the steps of this task are noted in `trace`."""
+        if self.tracer is not None:
+            tracing.enter(trace)  # also without one: the task may have been started in one of another request
 
     def look(self, request: LoggedRequest, seconds: float, trace: Trace | None = None) -> None:
         """A request was answered on the router path, or refused."""

@@ -8,7 +8,9 @@ import pytest
 
 from service.base.seen import LoggedRequest
 from service.base.telemetry import REQUESTS, Telemetry
-from service.edge.gate import Gate
+from service.edge.checks import Checks
+from service.edge.gate import Gate, GatedApplication
+from service.edge.requests.watch import RequestWatch
 from service.http.reply import JSON, Reply
 from service.http.sandbox.app import Sandbox
 from service.keys.record import ApiKey
@@ -156,8 +158,20 @@ class _Somebody(KeyVerifier):
             key_id="a", partner="acme", digest="", created_at=datetime(2026, 1, 1, tzinfo=UTC), test=test
         )
 
-    async def check(self, presented: str) -> KeyVerdict:
+    def judge(self, presented: str) -> KeyVerdict:
         return Accepted(self._key)
+
+
+def _gate(
+    app: GatedApplication,
+    watch: RequestWatch | None = None,
+    telemetry: Telemetry | None = None,
+    routes: dict[str, str] | None = None,
+    public: tuple[str, ...] = (),
+) -> Gate:
+    """One for requests without a key."""
+    counted = telemetry or Telemetry()
+    return Gate(app, Checks(routes or {}, _Nobody(), counted, public=public), counted, watch or Logged())
 
 
 async def _broken(scope: object, receive: object, send: object) -> None:
@@ -166,7 +180,7 @@ async def _broken(scope: object, receive: object, send: object) -> None:
 
 async def test_an_exception_is_a_500_that_shows_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """The caller gets the request's id, the log gets the rest."""
-    gate = Gate(_broken, {}, _Nobody(), Telemetry(), Logged(), public=("/open",))
+    gate = _gate(_broken, public=("/open",))
     start, body = await exchange(gate, "/open")
     assert start["status"] == 500
     assert b"secret of the inside" not in body
@@ -175,7 +189,7 @@ async def test_an_exception_is_a_500_that_shows_nothing(caplog: pytest.LogCaptur
 
 async def test_a_draining_gate_makes_every_answer_the_last_of_its_connection() -> None:
     """So that clients come back on a connection to somebody else."""
-    gate = Gate(Reply(200, (JSON,), b"{}", "answered"), {}, _Nobody(), Telemetry(), Logged(), public=("/open",))
+    gate = _gate(Reply(200, (JSON,), b"{}", "answered"), public=("/open",))
     assert (b"connection", b"close") not in (await exchange(gate, "/open"))[0]["headers"]
     gate.draining = True
     assert (b"connection", b"close") in (await exchange(gate, "/open"))[0]["headers"]
@@ -184,14 +198,8 @@ async def test_a_draining_gate_makes_every_answer_the_last_of_its_connection() -
 async def test_answers_are_counted_by_area_status_and_outcome() -> None:
     """A path that there is not never becomes a label of its own."""
     telemetry = Telemetry()
-    gate = Gate(
-        Reply(200, (JSON,), b"{}", "answered"),
-        {"/open": "index"},
-        _Nobody(),
-        telemetry,
-        Logged(),
-        public=("/open", "/x"),
-    )
+    answer = Reply(200, (JSON,), b"{}", "answered")
+    gate = _gate(answer, telemetry=telemetry, routes={"/open": "index"}, public=("/open", "/x"))
     for path in ("/open", "/open/", "/x"):
         await exchange(gate, path)
     await exchange(gate, "/open", "POST")
@@ -206,7 +214,7 @@ async def test_answers_are_counted_by_area_status_and_outcome() -> None:
 async def test_every_request_is_looked_at_and_a_key_in_its_address_is_masked() -> None:
     """Somebody who puts a key into the query must not find it in the log."""
     watch = Logged(share=1.0)
-    gate = Gate(Reply(200, (), b"", "answered"), {}, _Nobody(), Telemetry(), watch, public=("/x",))
+    gate = _gate(Reply(200, (), b"", "answered"), watch, public=("/x",))
     await exchange(gate, "/x", query_string=b"api_key=phf_live_abc_def")
     (line,) = watch.lines
     assert (line.status, line.method, line.path, line.outcome) == (200, "GET", "/x", "answered")
@@ -217,7 +225,7 @@ async def test_every_request_is_looked_at_and_a_key_in_its_address_is_masked() -
 async def test_a_key_that_shows_when_it_is_decoded_is_masked_too(query: bytes) -> None:
     """Whoever reads the log could decode it."""
     watch = Logged(share=1.0)
-    gate = Gate(Reply(200, (), b"", "answered"), {}, _Nobody(), Telemetry(), watch, public=("/x",))
+    gate = _gate(Reply(200, (), b"", "answered"), watch, public=("/x",))
     await exchange(gate, "/x", query_string=query)
     assert watch.lines[0].query is not None
     assert watch.lines[0].query.endswith("phf_live_********")
@@ -226,7 +234,7 @@ async def test_a_key_that_shows_when_it_is_decoded_is_masked_too(query: bytes) -
 async def test_a_line_is_short_whatever_was_asked() -> None:
     """Thousands are remembered: strangers must not fill the memory with long addresses."""
     watch = Logged()
-    gate = Gate(Reply(200, (), b"", "answered"), {}, _Nobody(), Telemetry(), watch)
+    gate = _gate(Reply(200, (), b"", "answered"), watch)
     await exchange(gate, "/" + "é" * 7000, query_string=b"x" * 7000)
     (line,) = watch.lines
     assert len(msgspec.json.encode(line)) < 1000
@@ -235,7 +243,7 @@ async def test_a_line_is_short_whatever_was_asked() -> None:
 async def test_what_is_refused_at_the_connection_is_counted_and_logged_as_other_requests_are() -> None:
     """With its own status and where it came from."""
     watch, telemetry = Logged(), Telemetry()
-    gate = Gate(Reply(200, (), b"", "answered"), {}, _Nobody(), telemetry, watch)
+    gate = _gate(Reply(200, (), b"", "answered"), watch, telemetry=telemetry)
     assert gate.refusal("uri_too_long", "r1", "192.0.2.1").status == 414
     (line,) = watch.lines
     assert (line.status, line.outcome, line.request_id, line.address) == (414, "uri_too_long", "r1", "192.0.2.1")
@@ -253,7 +261,8 @@ async def test_whatever_ends_with_an_error_is_kept_for_a_good_key(test: bool, ke
 
     sandbox = Sandbox(answer, frozenset(f"/{status}" for status in answers))
     routes = {f"/{status}": "index" for status in answers}
-    gate = Gate(answer, routes, _Somebody(test), Telemetry(), Logged(), sandbox=sandbox, keep_error=errors.append)
+    checks = Checks(routes, _Somebody(test), Telemetry(), sandbox=sandbox)
+    gate = Gate(answer, checks, Telemetry(), Logged(), sandbox=sandbox, keep_error=errors.append)
     for path in routes:
         await exchange(gate, path, headers=[(b"host", b"a"), (b"x-api-key", b"k")])
         await exchange(gate, path)

@@ -1,4 +1,4 @@
-"""A flood of wrong keys: bounded look-ups, bounded waiting, nothing remembered, and good keys go on."""
+"""A flood of wrong keys: bounded look-ups, bounded waiting, little remembered, and good keys go on."""
 
 import asyncio
 import hmac
@@ -62,17 +62,46 @@ async def test_a_good_key_goes_on_and_is_re_checked_while_others_flood(flooded: 
     await asyncio.gather(*flood)
 
 
-async def test_wrong_keys_are_remembered_by_nobody(flooded: Scene) -> None:
-    """Neither unknown ids nor wrong secrets: each is asked for again, and nothing is written."""
+async def test_a_wrong_key_is_asked_for_once_a_second(flooded: Scene) -> None:
+    """An unknown id as well as a wrong secret; nothing is written, and neither takes the place of a good key."""
     wrong, parts = form.generate()
     body = f"{masking.LIVE_PREFIX}_{flooded.key.key_id}_{parts.secret}"
+    both = (wrong, f"{body}_{form._checksum(body)}")
     names = await flooded.store.client.keys("*")
-    for _ in range(3):
-        for presented in (wrong, f"{body}_{form._checksum(body)}"):
-            assert await flooded.verifier.check(presented) == INVALID
-    assert flooded.store.asked == 6
+    for asked in (2, 4, 6):
+        assert [flooded.verifier.judge(presented) for presented in both] == [None, None]
+        for _ in range(3):
+            assert [await flooded.verifier.check(presented) for presented in both] == [INVALID, INVALID]
+            assert [flooded.verifier.judge(presented) for presented in both] == [INVALID, INVALID]
+        assert flooded.store.asked == asked
+        flooded.clock.now += verifier.WRONG_FOR_SECONDS
     assert (flooded.verifier._verified, flooded.verifier._by_id) == ({}, {})
     assert await flooded.store.client.keys("*") == names
+
+
+@pytest.mark.parametrize("changed", [None, "k:{another}"])
+async def test_a_wrong_key_is_asked_for_again_once_any_key_has_changed(flooded: Scene, changed: str | None) -> None:
+    """It may have been restored from a backup. An answer from before the change is not remembered either."""
+    wrong, _ = form.generate()
+    assert await flooded.verifier.check(wrong) == INVALID
+    flooded.verifier.invalidate(changed)
+    assert flooded.verifier.judge(wrong) is None
+    flooded.store.holding = True
+    check = asyncio.create_task(flooded.verifier.check(wrong))
+    await flooded.settle()
+    flooded.verifier.invalidate(changed)
+    await let_go(flooded)
+    assert await check == INVALID
+    assert flooded.verifier.judge(wrong) is None
+
+
+async def test_many_wrong_keys_are_forgotten_together(flooded: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strangers choose them: they must not fill the memory."""
+    monkeypatch.setattr(verifier, "_MOST_WRONG", 3)
+    keys = [form.generate()[0] for _ in range(4)]
+    for key in keys:
+        assert await flooded.verifier.check(key) == INVALID
+    assert [flooded.verifier.judge(key) for key in keys] == [None, None, None, INVALID]
 
 
 async def test_many_first_requests_with_one_key_need_few_look_ups(flooded: Scene) -> None:
