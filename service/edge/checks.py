@@ -3,11 +3,13 @@
 Nothing here waits. The direct way takes what is decided at once; the router path waits for what has to be asked.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
 from service.base.telemetry import KEY_CHECKS, Telemetry
+from service.base.tracing import STEP_OUTCOME, step
 from service.edge import hints
 from service.edge.admission.admission import Admission
 from service.edge.admission.asking import Ask, Ruling
@@ -15,7 +17,7 @@ from service.edge.admission.verdicts import refusal_of_key
 from service.http.errors import problem
 from service.http.head import NO_AREA, RequestHead, valid_host
 from service.http.sandbox.app import Sandbox
-from service.keys.verdict import Accepted, Rejected, Unknown
+from service.keys.verdict import Accepted, KeyVerdict, Rejected, Unknown
 from service.keys.verifier import KeyVerifier
 
 _METHODS = ("GET", "HEAD")
@@ -92,7 +94,7 @@ class Checks:
         if not presented:
             self._telemetry.count(KEY_CHECKS, "missing")
             return problem("missing_api_key", head.request_id, hints.of_missing_key(head.headers, head.query))
-        verdict = head.verdict or self._verifier.judge(presented)
+        verdict = head.verdict or self._judged(head, presented)
         if verdict is None:
             return Ask(partial(self._ask_key, head, presented))
         if isinstance(verdict, Accepted):
@@ -101,10 +103,20 @@ class Checks:
             return None
         code, outcome, head.key_id = refusal_of_key(verdict)
         self._telemetry.count(KEY_CHECKS, outcome)
-        return problem(code, head.request_id, _advice(verdict, presented))
+        return problem(code, head.request_id, _advice(verdict))
+
+    def _judged(self, head: RequestHead, presented: str) -> KeyVerdict | None:
+        if head.trace is None:
+            return self._verifier.judge(presented)
+        began, verdict = time.monotonic(), self._verifier.judge(presented)
+        if verdict is not None:
+            head.trace.note("key", began, time.monotonic(), {STEP_OUTCOME: _named(verdict)})
+        return verdict
 
     async def _ask_key(self, head: RequestHead, presented: str) -> None:
-        head.verdict = await self._verifier.check(presented)
+        with step("key") as asked:
+            head.verdict = await self._verifier.check(presented)
+            asked.set(STEP_OUTCOME, _named(head.verdict))
 
     def _is_there(self, head: RequestHead) -> bool:
         if head.is_test:  # whatever the sandbox does not have must not be live
@@ -131,9 +143,13 @@ def _syntax(head: RequestHead) -> tuple[str, str | None] | None:
     return None
 
 
-def _advice(verdict: Rejected | Unknown, presented: str) -> str | None:
+def _named(verdict: KeyVerdict) -> str:
+    return type(verdict).__name__.lower()
+
+
+def _advice(verdict: Rejected | Unknown) -> str | None:
     if not isinstance(verdict, Rejected):
         return None
     if verdict.reason == "invalid":
-        return hints.of_invalid_key(presented)
+        return verdict.fault
     return hints.of_ended_key(verdict.reason, verdict.since)

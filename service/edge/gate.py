@@ -7,6 +7,7 @@ key too.
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from service.base.masking import masked, masked_query
@@ -17,6 +18,7 @@ from service.edge.admission.asking import ruled
 from service.edge.checks import Checks
 from service.edge.hot.answers import HotAnswers
 from service.edge.hot.wire import whole_answer
+from service.edge.requests.log import Make
 from service.edge.requests.sightings import shortened
 from service.edge.requests.watch import PID, RequestWatch, stamp
 from service.http.errors import of_exception, problem
@@ -34,8 +36,9 @@ class Gate:
     """The ASGI application that a worker serves, and owns.
 
     `checks` say what passes. `admission` counts what keys ask for. `hot` answers hot requests before they come here.
-    `sandbox` answers test keys, instead of `app`. `watch` looks at every request; `keep_error` is told of those of a
-    good key that end with an error. Setting `draining` makes every answer the last of its connection.
+    `sandbox` answers test keys, instead of `app`. `watch` looks at every request. `keep_error` is told of those of a
+    good key that end with an error: the key's id, and what makes the line. Setting `draining` makes every answer the
+    last of its connection.
     """
 
     def __init__(
@@ -48,7 +51,7 @@ class Gate:
         admission: Admission | None = None,
         hot: HotAnswers | None = None,
         sandbox: Sandbox | None = None,
-        keep_error: Callable[[LoggedRequest], None] = lambda _: None,
+        keep_error: Callable[[str, Make], None] = lambda _, __: None,
         most_connections: int = 10_000,
     ) -> None:
         self.telemetry = telemetry
@@ -106,7 +109,7 @@ class Gate:
             return None
         behind = self.fields_behind(head, ())
         answer = whole_answer(reply, (*behind, _CLOSE) if head.last else behind, dates, bodiless=head.method == "HEAD")
-        self.finished(head, reply.status, reply.outcome, None, (), time.monotonic() - head.started)
+        self.finished(head, reply.status, reply.outcome, None, (), time.monotonic() - head.started, directly=True)
         return answer
 
     def _begin(self, head: RequestHead) -> None:
@@ -127,7 +130,7 @@ class Gate:
         reply = problem(code, request_id, detail)
         self.telemetry.count(REQUESTS, NO_AREA, str(reply.status), code)
         line = LoggedRequest(
-            time=stamp(),
+            time=stamp(time.time()),
             request_id=request_id,
             status=reply.status,
             method="-",
@@ -148,24 +151,30 @@ class Gate:
         source: Source | None,
         counted: tuple[Counted, ...],
         seconds: float,
+        *,
+        directly: bool = False,
     ) -> None:
         """Counts a request that was answered, `seconds` after its head had arrived."""
-        area = head.area
-        line = _line(head, status, outcome, source, seconds)
+        area, key = head.area, head.key
+        make = partial(_line, head, status, outcome, source, seconds, time.time())
         if head.is_test:  # a 503 on purpose must alarm nobody
             self.telemetry.count(TEST_REQUESTS, str(status), outcome)
-            self._watch.look(line, seconds, head.trace)
+            self._watch.look(make(), seconds, head.trace)
             return
-        if status >= 400 and head.key is not None:
-            self._keep_error(line)
+        if status >= 400 and key is not None:
+            self._keep_error(key.key_id, make)
         self.telemetry.count(REQUESTS, area, str(status), outcome)
         for one in counted or (Counted(1, status, outcome, source.tier if source is not None else None),):
             if source is not None and one.tier is not None:
                 self.telemetry.count(ANSWERS, area, one.tier, source.release, ROUTED, amount=one.number)
-            if self._admission is not None and head.key is not None:
-                self._admission.count(head.key, area, one.status, one.outcome, one.number)
+            if self._admission is not None and key is not None:
+                self._admission.count(key, area, one.status, one.outcome, one.number)
         self.telemetry.observe(REQUEST_SECONDS, seconds, area)
-        self._watch.look(line, seconds, head.trace)
+        if directly and head.trace is None:
+            kind = (status, outcome, area if area != NO_AREA else None, head.key_id or head.address)
+            self._watch.look_at_error(kind, head.request_id, make)
+        else:
+            self._watch.look(make(), seconds, head.trace)
 
 
 class _Answer:
@@ -222,11 +231,13 @@ def _target(scope: Any) -> bytes:
     return b"%s?%s" % (path, query) if query else path
 
 
-def _line(head: RequestHead, status: int, outcome: str, source: Source | None, seconds: float) -> LoggedRequest:
+def _line(
+    head: RequestHead, status: int, outcome: str, source: Source | None, seconds: float, at: float
+) -> LoggedRequest:
     # a key may have been put into the address by mistake, and an address may be long
     query = source.query if source is not None else masked_query(head.query.decode("latin-1"))
     return LoggedRequest(
-        time=stamp(),
+        time=stamp(at),
         request_id=head.request_id,
         status=status,
         method=head.method,

@@ -15,7 +15,6 @@ from rapidfuzz.distance import OSA, Indel
 from service.base.masking import masked
 from service.http.corrections import is_key_name
 from service.http.errors import CODES
-from service.keys import form
 
 # By how the parser's error begins. If no version is behind the address, the address most often goes on there.
 _ADDRESS_MISTAKES = {
@@ -37,9 +36,6 @@ _BELOW = {
 }
 _VALUE = re.compile(r"[0-9]{5}|[A-Za-z]{2}")
 _IN_HEADER = "Send it in the header x-api-key."
-_SCHEME = re.compile(r"(bearer|basic|token|api-?key|key)[\s:=]+", re.IGNORECASE)
-_PLACEHOLDER = re.compile(r"\$\w+|\$?\{+.*\}+|<.*>|%\w+%|your[_ -]?(api[_ -]?)?key([_ -]here)?", re.IGNORECASE)
-_QUOTES = "\"'`“”‘’"
 # Versions and prefixes that people put before a path.
 _PREFIX = re.compile(r"^(api|rest|v[0-9]+)+")
 
@@ -58,25 +54,6 @@ def of_missing_key(headers: Iterable[tuple[bytes, bytes]], query: bytes) -> str 
     if any(is_key_name(name) or masked(value) != value for name, value in pairs):
         return f"A key in the address does not count, and logs keep it. {_IN_HEADER} Ask for a new key."
     return None
-
-
-def of_invalid_key(presented: str) -> str | None:
-    """What is wrong with the form of a key; None if nothing is. The detail has no part of it."""
-    text = presented[:_MOST_CHARACTERS].strip()
-    bare = _SCHEME.sub("", text.strip(_QUOTES), count=1).strip(_QUOTES + "<>[]{}(),; ")
-    if form.parse(presented) is not None:
-        return None
-    if form.parse(bare) is not None:
-        return "Something stands around the API key. Send the key alone, without quotes or Bearer."
-    if _PLACEHOLDER.fullmatch(text.strip(_QUOTES)):
-        return "The header x-api-key holds a placeholder that your program did not replace by the key."
-    if form.is_key_id(bare):
-        return "This is the id of an API key. The key begins with phf_, and was shown once, when it was issued."
-    if not bare.startswith("phf_"):
-        return "The API key is not one of ours: they begin with phf_live_ or phf_test_."
-    if len(bare) != form.LENGTH:
-        return f"The API key has {len(bare)} characters instead of {form.LENGTH}. Copy it whole, and nothing else."
-    return "The API key is mistyped: its checksum is wrong. Copy it again."
 
 
 def of_ended_key(reason: Literal["expired", "revoked"], since: datetime | None) -> str | None:

@@ -4,6 +4,7 @@ ApiError
 └── raised anywhere below the edge; becomes the Reply of `problem`
 """
 
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Annotated
 
@@ -97,22 +98,30 @@ def error_reply(
     parameter: str | None = None,
     headers: tuple[Header, ...] = (),
 ) -> Reply:
-    """The same for a code of another listener's than the partners'."""
-    body = _encoder.encode(
-        Problem(
-            type="about:blank",
-            title=title_of(status),
-            status=status,
-            detail=detail,
-            code=code,
-            request_id=request_id,
-            parameter=parameter,
-        )
-    )
+    """The same for a code of another listener's than the partners'. A request id needs no escapes (head.py)."""
+    form = _form(code, status, detail, parameter)
     # application/json and not application/problem+json (contract 10)
-    given = {name for name, _ in headers}
-    required = (header for header in (NO_STORE, *_required(status)) if header[0] not in given)
-    return Reply(status, (JSON, *required, *headers), body, code)
+    required = form.headers
+    if headers:
+        given = {name for name, _ in headers}
+        required = (*(header for header in required if header[0] not in given), *headers)
+    return Reply(status, required, b"%b%b%b" % (form.before, request_id.encode(), form.behind), code)
+
+
+class _Form(msgspec.Struct, frozen=True):
+    """An error without its request's id: that is between `before` and `behind`."""
+
+    headers: tuple[Header, ...]
+    before: bytes
+    behind: bytes
+
+
+@lru_cache(maxsize=1_000)
+def _form(code: str, status: int, detail: str, parameter: str | None) -> _Form:
+    bare = Problem(type="about:blank", title=title_of(status), status=status, detail=detail, code=code, request_id="")
+    before = _encoder.encode(bare).removesuffix(b'"}')
+    whole = _encoder.encode(msgspec.structs.replace(bare, parameter=parameter))
+    return _Form((JSON, NO_STORE, *_required(status)), before, whole.removeprefix(before))
 
 
 def title_of(status: int) -> str:

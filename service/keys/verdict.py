@@ -21,6 +21,7 @@ class Rejected(msgspec.Struct, frozen=True):
     reason: Literal["invalid", "expired", "revoked"]
     key_id: str | None = None
     since: datetime | None = None  # when it stopped working
+    fault: str | None = None  # of its form, for its sender
 
 
 class Unknown(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from hashlib import blake2b
 
 from service.keys import form
 from service.keys.errors import ForeignStoreError
+from service.keys.fault import fault_of
 from service.keys.names import key_id_of
 from service.keys.record import ApiKey, Control, DamagedRecordError
 from service.keys.store import KeyStore
@@ -92,7 +93,7 @@ class KeyVerifier:
         self._salt = os.urandom(32)
         self._verified: dict[bytes, Verified] = {}
         self._by_id: dict[str, Verified] = {}
-        self._wrong_until: dict[bytes, float] = {}  # by fingerprint
+        self._wrong: dict[bytes, tuple[float, Rejected]] = {}  # by fingerprint, each until a time
         self._changes = 0
         self._asked = 0
         self._last_confirmed = -UNKNOWN_AFTER_SECONDS
@@ -105,7 +106,8 @@ class KeyVerifier:
         known = self._verified.get(fingerprint)
         if known is not None:
             return self._judge_known(known)
-        return INVALID if self._is_wrong(fingerprint) or form.parse(presented) is None else None
+        wrong = self._known_wrong(fingerprint)
+        return wrong if wrong is not None or form.parse(presented) is not None else self._malformed(presented)
 
     async def check(self, presented: str) -> KeyVerdict:
         """The verdict on a presented key, within the key store's budget."""
@@ -144,7 +146,7 @@ class KeyVerifier:
     def invalidate(self, name: str | None) -> None:
         """The record `name` changed: asks again at once. None: any may have, and each is asked for when next used."""
         self._changes += 1
-        self._wrong_until.clear()
+        self._wrong.clear()
         if name is None:
             for known in self._verified.values():
                 known.checked(min(known.checked_at, self._clock() - RECHECK_AFTER_SECONDS))
@@ -180,7 +182,7 @@ class KeyVerifier:
     async def _check_new(self, presented: str, fingerprint: bytes) -> KeyVerdict:
         parts = form.parse(presented)
         if parts is None:
-            return INVALID
+            return self._malformed(presented)
         if self._new >= _MOST_LOOKUPS + _MOST_WAITING:
             return Unknown("too many keys that are not verified yet")
         self._new += 1
@@ -190,7 +192,7 @@ class KeyVerifier:
                 known = self._verified.get(fingerprint)
                 if known is not None:
                     return await self._check_known(known)
-                return INVALID if self._is_wrong(fingerprint) else await self._look_up(parts, fingerprint)
+                return self._known_wrong(fingerprint) or await self._look_up(parts, fingerprint)
         finally:
             self._new -= 1
 
@@ -205,7 +207,7 @@ class KeyVerifier:
         matches = hmac.compare_digest(form.digest(parts.secret, self._pepper), expected)
         if key is None or not matches or key.test is not parts.test:
             if changes == self._changes:
-                self._remember_wrong(fingerprint, sent)
+                self._remember_wrong(fingerprint, INVALID, sent + WRONG_FOR_SECONDS)
             return INVALID
         if changes != self._changes:  # this reply may be from before the change
             sent -= WAIT_AFTER_SECONDS
@@ -292,13 +294,19 @@ class KeyVerifier:
         self._verified[known.fingerprint] = known
         self._by_id[known.key.key_id] = known
 
-    def _is_wrong(self, fingerprint: bytes) -> bool:
-        return self._clock() < self._wrong_until.get(fingerprint, float("-inf"))
+    def _malformed(self, presented: str) -> Rejected:
+        verdict = Rejected("invalid", fault=fault_of(presented))
+        self._remember_wrong(self._fingerprint(presented), verdict, float("inf"))
+        return verdict
 
-    def _remember_wrong(self, fingerprint: bytes, asked_at: float) -> None:
-        if len(self._wrong_until) >= _MOST_WRONG:
-            self._wrong_until.clear()
-        self._wrong_until[fingerprint] = asked_at + WRONG_FOR_SECONDS
+    def _known_wrong(self, fingerprint: bytes) -> Rejected | None:
+        wrong = self._wrong.get(fingerprint)
+        return wrong[1] if wrong is not None and self._clock() < wrong[0] else None
+
+    def _remember_wrong(self, fingerprint: bytes, verdict: Rejected, until: float) -> None:
+        if len(self._wrong) >= _MOST_WRONG:
+            self._wrong.clear()
+        self._wrong[fingerprint] = (until, verdict)
 
     def _forget(self, known: Verified) -> None:
         known.forgotten = True

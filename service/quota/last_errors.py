@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Annotated, Any
 
@@ -34,8 +35,9 @@ MOST_WAITING = 4_000
 _MOST_KEYS = 16
 _DIGEST_CHARACTERS = 16
 
-# A key's id, and its errors, oldest first.
-_ErrorsOfKey = tuple[str, deque[LoggedRequest]]
+Make = Callable[[], LoggedRequest]
+# A key's id, and what makes its errors, oldest first.
+_ErrorsOfKey = tuple[str, deque[Make]]
 
 _SCRIPT = Script("service.quota", "errors.lua")
 _encoder = msgspec.json.Encoder()
@@ -62,7 +64,7 @@ class LastErrors:
     def __init__(self, store: RedisStore) -> None:
         self.dropped = 0  # errors that were not stored
         self._store = store
-        self._waiting: dict[str, deque[LoggedRequest]] = {}
+        self._waiting: dict[str, deque[Make]] = {}
         self._number = 0  # of those that wait
         self._refusal: str | None = None
         self._stopping = asyncio.Event()
@@ -81,19 +83,17 @@ class LastErrors:
             await self.flush()
         await self._store.stop()
 
-    def add(self, request: LoggedRequest) -> None:
-        """A request with a good key, not one for tests, ended with an error."""
-        if request.key_id is None:
-            return
-        waiting = self._waiting.get(request.key_id)
+    def add(self, key_id: str, make: Make) -> None:
+        """A request with a good key, not one for tests, ended with an error. `make` makes its line, if it is kept."""
+        waiting = self._waiting.get(key_id)
         if waiting is not None and len(waiting) == MOST_KEPT:
-            waiting.append(request)  # the oldest would not be kept either
+            waiting.append(make)  # the oldest would not be kept either
         elif self._number >= MOST_WAITING:
             self.dropped += 1
         else:
             if waiting is None:
-                waiting = self._waiting[request.key_id] = deque(maxlen=MOST_KEPT)
-            waiting.append(request)
+                waiting = self._waiting[key_id] = deque(maxlen=MOST_KEPT)
+            waiting.append(make)
             self._number += 1
 
     async def flush(self) -> None:
@@ -130,7 +130,7 @@ class LastErrors:
     async def _send(self, keys: list[_ErrorsOfKey]) -> bool:
         """Whether the store could be asked."""
         calls: list[ScriptCall] = [
-            (1, _name(key_id), MOST_KEPT, KEPT_SECONDS, *(_encoded(key_id, error) for error in errors))
+            (1, _name(key_id), MOST_KEPT, KEPT_SECONDS, *(_encoded(key_id, make()) for make in errors))
             for key_id, errors in keys
         ]
         try:

@@ -25,7 +25,12 @@ async def kept(errors: LastErrors, key_id: str = "a") -> list[str]:
     return [error.request_id for error in await errors.of_key(key_id)]
 
 
+def add(errors: LastErrors, request: LoggedRequest) -> None:
+    assert request.key_id is not None
+    errors.add(request.key_id, lambda: request)
+
+
 async def keep(errors: LastErrors, *requests: LoggedRequest) -> None:
     for request in requests:
-        errors.add(request)
+        add(errors, request)
     await errors.flush()

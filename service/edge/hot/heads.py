@@ -104,13 +104,29 @@ class HeadReader:
     If a head equals `usual` from the end of its request line on, `usually` has its values: no call is needed.
     """
 
-    __slots__ = ("_before", "_fields", "_has_id", "_lead", "_lessons", "_match", "news", "usual", "usually")
+    __slots__ = (
+        "_before",
+        "_fields",
+        "_has_id",
+        "_lead",
+        "_lessons",
+        "_lines",
+        "_match",
+        "_read",
+        "_values",
+        "news",
+        "usual",
+        "usually",
+    )
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
         self._lessons = _LESSONS  # heads that are still compared
         self.news: list[bytes] | None = None  # the lines of the last head, if there is something to `learn` from them
         self._before: list[bytes] = []  # the lines of the head before
+        self._read = b""  # what was read anew last,
+        self._lines: list[bytes] = []  # its lines,
+        self._values: HeaderValues | None = None  # and what its values are
         self.usual = b""  # empty if heads are not all the same
         self.usually = HeaderValues()
         self._lead = b""  # where some values differ: the lines that heads begin with in common,
@@ -134,6 +150,9 @@ class HeadReader:
         return self._read_anew(head, start)
 
     def _read_anew(self, head: bytes, start: int) -> HeaderValues | None:
+        if head[start:] == self._read:
+            self.news = self._lines if self._lessons else None
+            return self._values
         if len(head) > limits.MOST_HEADER_BYTES or not _LINES.fullmatch(head, start + 2):
             return None
         lines = head[start + 2 : -4].split(b"\r\n")
@@ -141,6 +160,7 @@ class HeadReader:
         if len(lines) > limits.MOST_HEADERS or not self._fields.read(lines, asked):
             return None
         self.news = lines if self._lessons else None
+        self._read, self._lines, self._values = head[start:], lines, asked
         return asked
 
     def learn(self) -> None:

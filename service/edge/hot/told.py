@@ -1,6 +1,7 @@
 """What is told of a direct answer, if it is looked at: its line in the request log, and its trace."""
 
 import re
+import time
 
 from service.base import tracing
 from service.base.seen import LoggedRequest
@@ -27,7 +28,7 @@ def line_of(
     seconds: float,
 ) -> LoggedRequest:
     return LoggedRequest(
-        time=stamp(),
+        time=stamp(time.time()),
         request_id=request_id.decode(),
         status=status,
         method="GET",

@@ -5,6 +5,7 @@ date go in front of them. They end with the name of the request id's header; its
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
@@ -52,10 +53,11 @@ class HeadMaker:
         return self._plain.filled(entry.etag_digest, len(entry.body))
 
 
-def whole_answer(reply: Reply, behind: Sequence[Header], dates: Sequence[Header], *, bodiless: bool = False) -> bytes:
+def whole_answer(reply: Reply, behind: tuple[Header, ...], dates: Sequence[Header], *, bodiless: bool = False) -> bytes:
     """A whole answer, with the fields `behind` its own. `dates` are the server's own headers."""
-    head = _lines([*dates, *reply.fields(), *behind])
-    return b"".join((STATUS_LINE[reply.status], head, b"\r\n", b"" if bodiless else reply.body))
+    length = b"" if reply.status == 304 else b"content-length: %d\r\n" % len(reply.body)
+    own, body = _lines_kept(reply.headers), b"" if bodiless else reply.body
+    return b"".join((STATUS_LINE[reply.status], _lines(dates), own, length, _lines(behind), b"\r\n", body))
 
 
 class _Template:
@@ -81,3 +83,7 @@ class _Template:
 
 def _lines(fields: Sequence[Header]) -> bytes:
     return b"".join(b"%s: %s\r\n" % field for field in fields)
+
+
+# Errors that are alike have the same fields.
+_lines_kept = lru_cache(maxsize=256)(_lines)

@@ -22,8 +22,10 @@ FOLD_SECONDS = 10.0
 _MOST_FOLDED = 1_000  # kinds of errors
 _MOST_KEPT = 10_000  # lines that `find` knows
 
-_Kind = tuple[int, str, str | None, str | None]
+# Errors alike: status, outcome, area, and the key's id or the address.
+Kind = tuple[int, str, str | None, str | None]
 Write = Callable[[LoggedRequest], None]
+Make = Callable[[], LoggedRequest]
 
 
 def gap(share: float, uniform: Callable[[], float] = random.random) -> int:
@@ -53,28 +55,34 @@ class RequestLog:
         self.errors = errors
         self._write = write
         self._clock = clock
-        self._kept: deque[LoggedRequest] = deque(maxlen=_MOST_KEPT)
-        # by kind: until when further ones are only counted, how many were, and the last of them
-        self._folded: dict[_Kind, tuple[float, int, LoggedRequest]] = {}
+        # request ids, and what makes their lines
+        self._kept: deque[tuple[str, Make]] = deque(maxlen=_MOST_KEPT)
+        # by kind: until when further ones are only counted, how many were, and what makes the line of the last
+        self._folded: dict[Kind, tuple[float, int, Make]] = {}
 
     def told(self, request: LoggedRequest) -> None:
         """Logs `request`; if it is an error like one that was logged just now, later and together with others."""
-        self._kept.append(request)
-        if request.status < 400:
+        if request.status >= 400:
+            kind = (request.status, request.outcome, request.area, request.key_id or request.address)
+            self.told_error(kind, request.request_id, lambda: request)
+        else:
+            self._kept.append((request.request_id, lambda: request))
             self._write(request)
-            return
+
+    def told_error(self, kind: Kind, request_id: str, make: Make) -> None:
+        """The same for an error whose line is made only if somebody wants it."""
+        self._kept.append((request_id, make))
         now = self._clock()
-        kind = (request.status, request.outcome, request.area, request.key_id or request.address)
         folded = self._folded.get(kind)
         if folded is not None and now < folded[0]:
-            self._folded[kind] = (folded[0], folded[1] + 1, request)
+            self._folded[kind] = (folded[0], folded[1] + 1, make)
             return
         if folded is not None:
             self._tell(folded)
         elif len(self._folded) >= _MOST_FOLDED:
             self.tell_folded(at_once=True)
-        self._write(request)
-        self._folded[kind] = (now + FOLD_SECONDS, 0, request)
+        self._write(make())
+        self._folded[kind] = (now + FOLD_SECONDS, 0, make)
 
     def tell_folded(self, *, at_once: bool = False) -> None:
         """Tells of errors whose time has come, or of all. Call it once a second, and at the end."""
@@ -86,9 +94,9 @@ class RequestLog:
 
     def find(self, request_id: str) -> list[LoggedRequest]:
         """What is known of a request; there may be several with its id."""
-        return [request for request in self._kept if request.request_id == request_id]
+        return [make() for kept_id, make in self._kept if kept_id == request_id]
 
-    def _tell(self, folded: tuple[float, int, LoggedRequest]) -> None:
-        _, count, last = folded
+    def _tell(self, folded: tuple[float, int, Make]) -> None:
+        _, count, make = folded
         if count:
-            self._write(msgspec.structs.replace(last, count=count))
+            self._write(msgspec.structs.replace(make(), count=count))

@@ -15,7 +15,7 @@ import msgspec
 from service.base import tracing
 from service.base.seen import LoggedRequest
 from service.base.tracing import Trace, Tracer
-from service.edge.requests.log import RequestLog, gap
+from service.edge.requests.log import Kind, RequestLog, gap
 from service.edge.requests.sightings import Sightings
 
 # Direct answers of one worker that are looked at for the rankings between two reports, about.
@@ -73,6 +73,19 @@ class RequestWatch:
         elif traced and self.tracer is not None:
             self.tracer.tell(note, make)
         self._begin(sight=sighted, log=logged, trace=traced)
+
+    def look_at_error(self, kind: Kind, request_id: str, make: Callable[[], LoggedRequest]) -> None:
+        """A request was refused directly, and is not traced. Of the rankings it has its turn like a direct answer."""
+        if self.skip > 0:
+            self.skip -= 1
+        else:
+            self._count_down(1)
+            sighted, logged, traced = self._to_sight <= 0, self._to_log <= 0, self._to_trace <= 0
+            if sighted:
+                self._sight(make(), self._every)
+            self._begin(sight=sighted, log=logged, trace=traced)
+        if self.log.errors:
+            self.log.told_error(kind, request_id, make)
 
     def begin(self, headers: Iterable[tuple[bytes, bytes]]) -> Trace | None:
         """The trace of a request that is not answered directly, if it is traced; `look` wants it back. `headers` have
@@ -138,9 +151,8 @@ class RequestWatch:
                     add("missed", asked, "", count)
 
 
-def stamp() -> str:
-    """The time of day, for a line of the log."""
-    now = time.time()
+def stamp(now: float) -> str:
+    """The time of day, in seconds since 1970, for a line of the log."""
     seconds = int(now)
     return f"{_second(seconds)}.{int((now - seconds) * 1000):03}+00:00"
 

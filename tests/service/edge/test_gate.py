@@ -262,7 +262,9 @@ async def test_whatever_ends_with_an_error_is_kept_for_a_good_key(test: bool, ke
     sandbox = Sandbox(answer, frozenset(f"/{status}" for status in answers))
     routes = {f"/{status}": "index" for status in answers}
     checks = Checks(routes, _Somebody(test), Telemetry(), sandbox=sandbox)
-    gate = Gate(answer, checks, Telemetry(), Logged(), sandbox=sandbox, keep_error=errors.append)
+    gate = Gate(
+        answer, checks, Telemetry(), Logged(), sandbox=sandbox, keep_error=lambda _, make: errors.append(make())
+    )
     for path in routes:
         await exchange(gate, path, headers=[(b"host", b"a"), (b"x-api-key", b"k")])
         await exchange(gate, path)

@@ -41,34 +41,6 @@ def test_a_request_without_any_key_gets_no_hint() -> None:
     assert hints.of_missing_key([(b"accept", b"*/*"), (b"user-agent", b"curl")], b"zip_code=36436") is None
 
 
-WRONG = [
-    (f"Bearer {KEY}", "without quotes or Bearer"),
-    (f'"{KEY}"', "without quotes or Bearer"),
-    (f"x-api-key: {KEY}"[2:], "without quotes or Bearer"),
-    ("$KEY", "placeholder"),
-    ("${API_KEY}", "placeholder"),
-    ("<your key>", "placeholder"),
-    ("YOUR_API_KEY", "placeholder"),
-    (PARTS.key_id, "the id of an API key"),
-    ("sk_live_123", "phf_live_"),
-    (KEY[:-4], f"{form.LENGTH - 4} characters instead of {form.LENGTH}"),
-    (f"{KEY[:-1]}{'0' if KEY[-1] != '0' else '1'}", "mistyped"),
-]
-
-
-@pytest.mark.parametrize(("presented", "said"), WRONG, ids=[said for _, said in WRONG])
-def test_what_is_wrong_with_the_form_of_a_key_is_said_without_the_key(presented: str, said: str) -> None:
-    detail = hints.of_invalid_key(presented)
-    assert detail is not None
-    assert said in detail
-    assert PARTS.secret not in detail
-
-
-def test_of_a_key_in_good_form_nothing_more_is_said() -> None:
-    """Whether its id is known is for nobody to learn."""
-    assert hints.of_invalid_key(KEY) is None
-
-
 @pytest.mark.parametrize(
     ("path", "meant"),
     [

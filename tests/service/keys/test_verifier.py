@@ -7,8 +7,9 @@ import pytest
 
 from service.base import masking
 from service.keys import form, verifier
+from service.keys.fault import fault_of
 from service.keys.names import record_name
-from service.keys.verdict import INVALID
+from service.keys.verdict import INVALID, Rejected
 from tests.support.verifying import Scene
 
 # --- whose key is good -------------------------------------------------------------------------------------------
@@ -17,7 +18,9 @@ from tests.support.verifying import Scene
 async def test_a_malformed_key_never_reaches_the_store(scene: Scene) -> None:
     """Its checksum tells."""
     for presented in ("nonsense", scene.presented[:-1], scene.presented + "0", scene.presented.lower()):
-        assert await scene.verifier.check(presented) == INVALID
+        for verdict in (await scene.verifier.check(presented), scene.verifier.judge(presented)):
+            assert isinstance(verdict, Rejected)
+            assert (verdict.reason, verdict.key_id, verdict.fault) == ("invalid", None, fault_of(presented))
     assert scene.store.asked == 0
 
 

@@ -8,7 +8,7 @@ import pytest
 from service.quota import last_errors
 from service.quota.last_errors import MOST_KEPT, LastErrors
 from service.redis.errors import StoreUnavailable
-from tests.support.last_errors import failed, keep, kept
+from tests.support.last_errors import add, failed, keep, kept
 from tests.support.usage import LossyStore, double
 from tests.support.waiting import eventually
 
@@ -85,12 +85,12 @@ async def test_errors_are_stored_soon_and_at_the_end(
     """Nobody has to ask for it."""
     reader = LastErrors(LossyStore(redis._client))
     await errors.start()
-    errors.add(failed(1))
+    add(errors, failed(1))
 
     async def stored() -> bool:
         return await kept(reader) == ["r1"]
 
     await eventually(stored)
-    errors.add(failed(2))
+    add(errors, failed(2))
     await errors.stop()
     assert await kept(reader) == ["r2", "r1"]
