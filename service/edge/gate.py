@@ -202,7 +202,8 @@ class _Answer:
             self._source, self._counted = source, message.pop(COUNTED, ())
             hot = None if self._head.is_test else self._gate.hot  # what it remembers is live
             if kept is not None and hot is not None and self._head.method == "GET":
-                hot.remember(_target(self._scope), self._head.area, kept, source.query)
+                query = source.query if source is not None else _shown_query(self._head)
+                hot.remember(_target(self._scope), self._head.area, kept, query)
             message["headers"].extend(self._gate.fields_behind(self._head, self._limits()))
             if self._gate.draining:
                 message["headers"].append(_CLOSE)
@@ -231,11 +232,15 @@ def _target(scope: Any) -> bytes:
     return b"%s?%s" % (path, query) if query else path
 
 
+def _shown_query(head: RequestHead) -> str:
+    """As it was sent. A key may have been put into the address by mistake, and an address may be long."""
+    return shortened(masked_query(head.query.decode("latin-1")))
+
+
 def _line(
     head: RequestHead, status: int, outcome: str, source: Source | None, seconds: float, at: float
 ) -> LoggedRequest:
-    # a key may have been put into the address by mistake, and an address may be long
-    query = source.query if source is not None else masked_query(head.query.decode("latin-1"))
+    query = source.query if source is not None else _shown_query(head)
     return LoggedRequest(
         time=stamp(at),
         request_id=head.request_id,

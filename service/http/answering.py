@@ -85,7 +85,7 @@ class Answers:
         """
 
         async def fetch(release: OpenRelease) -> tuple[ResolvedRequest, CacheKey, Fetched]:
-            asked = ask(release)
+            asked = self._asked(ask, release)
             key = cache_key(release.id, area, asked.query)
             return asked, key, await self._cache.get(key, asked.fill)
 
@@ -100,6 +100,14 @@ class Answers:
         if asked.headers:
             reply = msgspec.structs.replace(reply, headers=(*reply.headers, *asked.headers), kept=None)
         return msgspec.structs.replace(reply, source=source)
+
+    def _asked(self, ask: Ask, release: OpenRelease) -> ResolvedRequest:
+        try:
+            return ask(release)
+        except ApiError as error:
+            if release is self._follower.current and self._follower.stands_in_since is None:
+                error.release = release.id
+            raise
 
     async def in_one_release(self, make: Callable[[OpenRelease], Awaitable[T]]) -> tuple[T, OpenRelease, int | None]:
         """What `make` makes of the current release; or, where that fails and another may answer, of the previous one.

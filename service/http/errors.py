@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.http.reply import JSON, Header, Reply
+from service.http.reply import JSON, Header, KeptError, Reply
 
 # code -> (status, what to do). Stable: partners branch on the code.
 CODES: dict[str, tuple[int, str]] = {
@@ -62,7 +62,10 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class ApiError(Exception):
-    """Ends a request with the error of `code`. A Cache-Control among `headers` replaces ``no-store``."""
+    """Ends a request with the error of `code`. A Cache-Control among `headers` replaces ``no-store``.
+
+    `release`: the same request has the same error as long as this one is served; None if that is not known.
+    """
 
     def __init__(
         self, code: str, detail: str | None = None, parameter: str | None = None, headers: tuple[Header, ...] = ()
@@ -72,6 +75,7 @@ class ApiError(Exception):
         self.detail = detail
         self.parameter = parameter
         self.headers = headers
+        self.release: str | None = None
 
 
 _NEWER_TITLES = {413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable"}
@@ -132,7 +136,12 @@ def title_of(status: int) -> str:
 def of_exception(error: Exception, request_id: str) -> Reply:
     """The answer for an exception: an ApiError says what it is; of anything else nothing is shown."""
     if isinstance(error, ApiError):
-        return problem(error.code, request_id, error.detail, error.parameter, error.headers)
+        reply = problem(error.code, request_id, error.detail, error.parameter, error.headers)
+        if error.release is None:
+            return reply
+        form = _form(error.code, reply.status, error.detail or CODES[error.code][1], error.parameter)
+        kept = KeptError(error.release, reply.status, error.code, reply.headers, form.before, form.behind)
+        return msgspec.structs.replace(reply, kept=kept)
     if 400 <= getattr(error, "status_code", 500) < 500:  # the framework's own word for what a client did wrong
         return problem("bad_request", request_id)
     return problem("internal", request_id)

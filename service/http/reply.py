@@ -25,6 +25,18 @@ class Kept(msgspec.Struct, frozen=True):
     outcome: str
 
 
+class KeptError(msgspec.Struct, frozen=True):
+    """An error that the same request has again as long as `release` is served. In its body, the id of the request goes
+    between `before` and `behind`."""
+
+    release: str
+    status: int
+    code: str
+    headers: tuple[Header, ...]
+    before: bytes
+    behind: bytes
+
+
 class Counted(msgspec.Struct, frozen=True):
     """So many of the requests that a batch counts as ended like this."""
 
@@ -49,7 +61,7 @@ class Reply(msgspec.Struct, frozen=True):
     headers: tuple[Header, ...]
     body: bytes
     outcome: str
-    kept: Kept | None = None
+    kept: Kept | KeptError | None = None
     source: Source | None = None
     counted: tuple[Counted, ...] = ()  # if it counts as more than one request
 

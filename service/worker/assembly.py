@@ -127,8 +127,16 @@ class WorkerApp:
         self._shared = SharedCache(self.cache_store, settings.cache_ttl)
         self._cache = ReadThrough(self.near, self._shared, _lookups_observed(self.telemetry))
         shared_heads = HeadMaker(self._policy, "shared")
-        self.hot = HotAnswers(self._cache, shared_heads, self.verifier, self._admission, self.telemetry, self.watch)
-        self._told_answered = 0
+        self.hot = HotAnswers(
+            self._cache,
+            shared_heads,
+            self.verifier,
+            self._admission,
+            self.telemetry,
+            self.watch,
+            self.metering.errors.add,
+        )
+        self._told_answered = self._told_passed = 0
         self._shown: tuple[str, ...] = ()  # releases that figures name
         self._settings = settings
         self._on_release = on_release
@@ -191,10 +199,10 @@ class WorkerApp:
 
     def figures(self) -> Snapshot:
         """The figures until now, with those that the near cache and the direct answer count themselves."""
-        answered = self.hot.answered
+        answered, passed = self.hot.answered, self.hot.answered + self.hot.errors
         self.watch.adapt(answered - self._told_answered)
-        self.telemetry.count(KEY_CHECKS, "accepted", amount=answered - self._told_answered)
-        self._told_answered = answered
+        self.telemetry.count(KEY_CHECKS, "accepted", amount=passed - self._told_passed)
+        self._told_answered, self._told_passed = answered, passed
         for reason, failed in self._shared.failed.items():
             self.telemetry.total(STORES_FAILED, failed, reason)
         self.telemetry.total(LINES_DROPPED, self._lines.dropped)

@@ -62,7 +62,15 @@ class Allowance:
         self.decision, self.standing = decision, standing
         if standing is not None:
             standing = _after(standing, 1 + standing.remaining // 1000)
-        self.tail = b"\r\n%s\r\n" % limit_lines(self.key.terms.rate, decision, self.key.terms.quota, standing)
+        self.tail = self._tail(standing)
+
+    @property
+    def unbilled(self) -> bytes:
+        """`tail` for an answer that takes nothing off a quota."""
+        return self.tail if self.standing is None else self._tail(self.standing)
+
+    def _tail(self, standing: QuotaState | None) -> bytes:
+        return b"\r\n%s\r\n" % limit_lines(self.key.terms.rate, self.decision, self.key.terms.quota, standing)
 
 
 class Admission:

@@ -7,7 +7,7 @@ answer that neither cache has.
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from time import monotonic
+from time import monotonic, time
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
@@ -18,14 +18,15 @@ from service.cache.shared import SharedLookup
 from service.cache.sieve import Node, Sieve
 from service.edge.admission.admission import Admission, Allowance
 from service.edge.hot import heads
-from service.edge.hot.remembered import Caller, Target
-from service.edge.hot.told import line_of, trace_of
+from service.edge.hot.remembered import Caller, ErrorTarget, Target
+from service.edge.hot.told import error_line_of, line_of, trace_of
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, HotOutcome
-from service.edge.hot.wire import HeadMaker, ResponseHeads
+from service.edge.hot.wire import HeadMaker, ResponseHeads, lines_of
+from service.edge.requests.log import Make
 from service.edge.requests.watch import RequestWatch
 from service.http.caching import accepts_gzip, matches
 from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
-from service.http.reply import Header, Kept
+from service.http.reply import Header, Kept, KeptError
 from service.keys.record import ApiKey
 from service.keys.verifier import KeyVerifier
 
@@ -33,6 +34,7 @@ from service.keys.verifier import KeyVerifier
 MOST_TARGETS = 100_000
 MOST_TARGET_BYTES = 64 << 20
 _OLD = b" HTTP/1.0"  # its connections carry one request each
+_HEAD, _G = b"HEAD ", ord("G")  # of a GET
 _CLOSING = b"%bconnection: close\r\n\r\n"
 # Of a target, beside its request line.
 _OVERHEAD_BYTES = 780
@@ -58,6 +60,7 @@ class HotAnswers:
         admission: Admission,
         telemetry: Telemetry,
         watch: RequestWatch,
+        keep_error: Callable[[str, Make], None] = lambda _, __: None,
     ) -> None:
         self._cache = cache
         self._find_near = cache.near.find
@@ -66,12 +69,15 @@ class HotAnswers:
         self._admission = admission
         self._telemetry = telemetry
         self._watch = watch
+        self._keep_error = keep_error
+        self.errors = 0  # answers of targets that have none
         self._release: str | None = None  # the current one; targets of others are not answered
         self._targets: Sieve[bytes, Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
         self._find_target = self._targets.find
         self.fields = heads.Fields()  # shared by the head readers of all connections
         self._dates: Headers | None = None  # the server's headers that the two lines below begin heads with
         self._ok = self._not_modified = b""  # status line and the server's headers, of a 200 and of a 304
+        self._date_lines = b""  # the server's headers alone
 
     @property
     def answered(self) -> int:
@@ -85,12 +91,17 @@ class HotAnswers:
         """From now on requests are answered from `release`."""
         self._release = release
 
-    def remember(self, url: bytes, area: str, kept: Kept, query: str) -> None:
-        """The router path answered the request for `url` from what is kept: next time it is hot."""
-        if kept.key.release == self._release:
-            line = heads.request_line(url)
+    def remember(self, url: bytes, area: str, kept: Kept | KeptError, query: str) -> None:
+        """The router path answered the request for `url` with what is kept: next time it is hot."""
+        line, size = heads.request_line(url), 0
+        target: Target
+        if isinstance(kept, KeptError):
+            target = ErrorTarget(url, area, kept, query, self._telemetry)
+            size = target.size
+        else:
             target = Target(url, area, kept, query, self._telemetry)
-            self._targets.put(line, target, len(line) + len(query) + _OVERHEAD_BYTES)
+        if target.release == self._release:
+            self._targets.put(line, target, len(line) + len(query) + size + _OVERHEAD_BYTES)
 
     def answer(
         self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None
@@ -101,7 +112,7 @@ class HotAnswers:
         seconds. While a request waits, nothing else may be asked for this caller until `holder` is told.
         """
         end = head.find(b"\r\n")
-        node = self._find_target(head[:end]) or self._find_old(head, end, caller)
+        node = self._find_target(head[:end]) or self._find_other(head, end, caller)
         if node is None or node.value.release != self._release:
             return FOR_ROUTER
         node.visited = True
@@ -113,9 +124,7 @@ class HotAnswers:
             return FOR_ROUTER
         caller.closes |= asked.connection is not None and asked.connection.lower() == heads.CLOSE
         if node is None:
-            if holder is None:
-                return FOR_ROUTER
-            return self._ask_shared(HeldRequest(head, target, caller, asked, dates, now, holder))
+            return self._without_entry(HeldRequest(head, target, caller, asked, dates, now, holder))
         if asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
         known = caller.known
@@ -124,7 +133,7 @@ class HotAnswers:
         key = known.key if now < known.good_before else self._good_key(caller, asked, now)
         allowance = self._admission.admit(key, target.area, now) if key is not None else None
         if allowance is None:
-            if key is None or holder is None:
+            if key is None:
                 return FOR_ROUTER
             waiting, kept = HeldRequest(head, target, caller, asked, dates, now, holder), node
             return self._ask_for_token(waiting, key, now, lambda allowance: self._from_near(waiting, kept, allowance))
@@ -134,26 +143,75 @@ class HotAnswers:
         tier, kept = target.from_near, node.value
         return self._written(head, target, tier, kept.heads, kept.entry, caller, asked, allowance, dates, now, None)
 
-    def _find_old(self, head: bytes, end: int, caller: Caller) -> Node | None:
-        """The target of a request in HTTP/1.0, whose connection closes after it."""
-        if not head.endswith(_OLD, 0, end):
-            return None
-        caller.closes = True
-        return self._find_target(head[: end - 1] + b"1")
+    def _find_other(self, head: bytes, end: int, caller: Caller) -> Node | None:
+        """The target of a HEAD, or of a request in HTTP/1.0, whose connection closes after it."""
+        line = head[:end]
+        if line.startswith(_HEAD):
+            line = b"GET " + line[len(_HEAD) :]
+        if line.endswith(_OLD):
+            caller.closes = True
+            line = line[:-1] + b"1"
+        return self._find_target(line)
 
     def _from_near(self, waiting: HeldRequest, node: Node, allowance: Allowance) -> bytes:
         node.visited = True
         return self._answered(waiting, waiting.target.from_near, node.value.heads, node.value.entry, allowance)
 
+    def _without_entry(self, waiting: HeldRequest) -> HotOutcome:
+        """The near cache has none: the answer is an error, or the shared cache may have one."""
+        target = waiting.target
+        if not isinstance(target, ErrorTarget):
+            return self._ask_shared(waiting)
+        key = self._good_key(waiting.caller, waiting.asked, waiting.began)
+        if key is None:
+            return FOR_ROUTER
+        allowance = self._admission.admit(key, target.area, waiting.began)
+        if allowance is not None:
+            return self._error(waiting, target, allowance)
+        return self._ask_for_token(waiting, key, waiting.began, partial(self._error, waiting, target))
+
+    def _error(self, waiting: HeldRequest, target: ErrorTarget, allowance: Allowance) -> bytes:
+        """The bytes of the error, which counts from here on."""
+        caller, head = waiting.caller, waiting.head
+        if caller.reader.news is not None:
+            caller.reader.learn()
+        request_id = _id_of(waiting.asked)
+        self.errors += 1
+        target.answered.value += 1
+        tally = allowance.tallies.get(target.usage)
+        if tally is None or tally.closed:
+            self._admission.count_allowed(allowance, target.area, target.usage)
+        else:
+            tally.n += 1
+        seconds = monotonic() - waiting.began
+        target.seconds.observe(seconds)
+        key, method = allowance.key, "HEAD" if head.startswith(_HEAD) else "GET"
+        make = partial(error_line_of, target, caller.address, key, request_id, seconds, method, time())
+        self._keep_error(key.key_id, make)
+        kind = (target.status, target.outcome, target.area, key.key_id)
+        note = partial(trace_of, head, waiting.began, seconds, waiting)
+        self._watch.look_at_error(kind, request_id.decode(), make, note)
+        if waiting.dates is not self._dates:
+            self._dated(waiting.dates)
+        body = b"%b%b%b" % (target.before, request_id, target.behind)
+        length = b"content-length: %d\r\nx-request-id: " % len(body)
+        tail = allowance.unbilled
+        if caller.closes:
+            tail = _CLOSING % tail[:-2]
+        parts = (STATUS_LINE[target.status], self._date_lines, target.fields, length, request_id, tail)
+        return b"".join(parts if method == "HEAD" else (*parts, body))
+
     def _ask_shared(self, waiting: HeldRequest) -> HotOutcome:
-        shared, target, now = self._cache.shared, waiting.target, waiting.began
-        key = self._good_key(waiting.caller, waiting.asked, now) if not shared.is_away else None
+        shared, target, now, holder = self._cache.shared, waiting.target, waiting.began, waiting.holder
+        if holder is None or shared.is_away:
+            return FOR_ROUTER
+        key = self._good_key(waiting.caller, waiting.asked, now)
         if key is None or not self._admission.may_admit(key, target.area, now):
             return FOR_ROUTER
         generation = self._cache.near.generation
 
         def found(lookup: SharedLookup) -> None:
-            waiting.holder.told(lambda: self._found(waiting, lookup, generation))
+            holder.told(lambda: self._found(waiting, lookup, generation))
 
         shared.ask(target.key, found)
         return WAITING
@@ -193,8 +251,12 @@ class HotAnswers:
         """Waits here for a token. When very many requests come at once, the router path is so slow that the tokens
         leased for them expire before they are spent; then all would wait for ever."""
 
+        holder = waiting.holder
+        if holder is None:
+            return FOR_ROUTER
+
         def told(allowance: Allowance | None) -> None:
-            waiting.holder.told(lambda: self._with_token(waiting, key, allowance, finish))
+            holder.told(lambda: self._with_token(waiting, key, allowance, finish))
 
         return WAITING if self._admission.ask(key, waiting.target.area, now, told) else FOR_ROUTER
 
@@ -239,12 +301,7 @@ class HotAnswers:
             (lines, not_modified, etag), body = heads[0], entry.body
         if dates is not self._dates:
             self._dated(dates)
-        request_id = asked.request_id
-        # most are letters and digits alone, which is cheaper to check than the whole grammar
-        if request_id is None or not (
-            (request_id.isalnum() and len(request_id) <= MOST_REQUEST_ID) or valid_request_id(request_id)
-        ):
-            request_id = new_request_id()
+        request_id = _id_of(asked)
         usage, counter, ok = target.usage, target.answered, self._ok
         if asked.if_none_match and matches(asked.if_none_match, etag):
             usage, counter, ok = "not_modified", target.not_modified, self._not_modified
@@ -271,11 +328,12 @@ class HotAnswers:
             watch.skip -= 1
         else:
             status = 200 if ok is self._ok else 304
+            method = "HEAD" if head.startswith(_HEAD) else "GET"
             # no lambda: its variables would be slower on every way through here
-            line = partial(line_of, target, tier, caller, allowance.key, request_id, status, usage, seconds)
+            line = partial(line_of, target, tier, caller, allowance.key, request_id, status, usage, seconds, method)
             watch.look_directly(line, partial(trace_of, head, began, seconds, waited), slow=slow)
         tail = allowance.tail if not caller.closes else _CLOSING % allowance.tail[:-2]
-        return b"".join((ok, lines, request_id, tail, body))
+        return b"".join((ok, lines, request_id, tail, body if head[0] == _G else b""))
 
     def _look_at(self, caller: Caller, asked: heads.HeaderValues) -> None:
         """Looks at a host and a key that the connection has not sent before. The caller is known if both are good."""
@@ -287,6 +345,15 @@ class HotAnswers:
                 caller.known, caller.presented, caller.host = known, presented, host
 
     def _dated(self, dates: Headers) -> None:
-        lines = b"".join(b"%s: %s\r\n" % field for field in dates)
+        self._date_lines = lines = lines_of(dates)
         self._ok, self._not_modified = STATUS_LINE[200] + lines, STATUS_LINE[304] + lines
         self._dates = dates
+
+
+def _id_of(asked: heads.HeaderValues) -> bytes:
+    """The request's id, or a new one if it has none that can be used."""
+    sent = asked.request_id
+    # most are letters and digits alone, which is cheaper to check than the whole grammar
+    if sent is not None and ((sent.isalnum() and len(sent) <= MOST_REQUEST_ID) or valid_request_id(sent)):
+        return sent
+    return new_request_id()

@@ -4,7 +4,8 @@ from sys import intern
 
 from service.base.telemetry import ANSWERS, DIRECT, REQUEST_SECONDS, REQUESTS, Telemetry
 from service.edge.hot import heads
-from service.http.reply import Kept
+from service.edge.hot.wire import lines_of
+from service.http.reply import Kept, KeptError
 from service.keys.verifier import Verified
 from service.quota.usage import UsageOutcome, outcome_of
 
@@ -48,9 +49,7 @@ class Target:
     )
 
     def __init__(self, url: bytes, area: str, kept: Kept, query: str, telemetry: Telemetry) -> None:
-        self.path = intern(url.partition(b"?")[0].decode("latin-1"))  # there are few
-        self.area = area
-        self.query = query
+        self._place(url, area, query, telemetry)
         self.key = kept.key
         self.digest = kept.key.digest
         self.release = kept.key.release
@@ -60,4 +59,33 @@ class Target:
         self.usage: UsageOutcome = outcome_of(200, kept.outcome) or "answered"
         self.answered = telemetry.counter(REQUESTS, area, "200", kept.outcome)
         self.not_modified = telemetry.counter(REQUESTS, area, "304", "not_modified")
+
+    def _place(self, url: bytes, area: str, query: str, telemetry: Telemetry) -> None:
+        self.path = intern(url.partition(b"?")[0].decode("latin-1"))  # there are few
+        self.area = area
+        self.query = query
         self.seconds = telemetry.histogram(REQUEST_SECONDS, area)
+
+
+class ErrorTarget(Target):
+    """A request target that the router path answered with an error, which is the same until the next release.
+
+    No entry has its digest, so that who looks for a hot answer finds none.
+    """
+
+    __slots__ = ("before", "behind", "fields", "outcome", "status")
+
+    def __init__(self, url: bytes, area: str, kept: KeptError, query: str, telemetry: Telemetry) -> None:
+        self._place(url, area, query, telemetry)
+        self.digest = b""
+        self.release = kept.release
+        self.status, self.outcome = kept.status, kept.code
+        self.fields = lines_of(kept.headers)
+        self.before, self.behind = kept.before, kept.behind
+        self.usage = outcome_of(kept.status, kept.code) or "rejected"
+        self.answered = telemetry.counter(REQUESTS, area, str(kept.status), kept.code)
+
+    @property
+    def size(self) -> int:
+        """Of what it keeps itself, in bytes."""
+        return len(self.fields) + len(self.before) + len(self.behind)

@@ -8,7 +8,7 @@ from service.base.seen import LoggedRequest
 from service.base.telemetry import Counter
 from service.base.tracing import Trace
 from service.cache.read_through import SHARED_STEP
-from service.edge.hot.remembered import Caller, Target
+from service.edge.hot.remembered import Caller, ErrorTarget, Target
 from service.edge.hot.waiting import HeldRequest
 from service.edge.requests.watch import PID, stamp
 from service.keys.record import ApiKey
@@ -26,12 +26,13 @@ def line_of(
     status: int,
     outcome: str,
     seconds: float,
+    method: str,
 ) -> LoggedRequest:
     return LoggedRequest(
         time=stamp(time.time()),
         request_id=request_id.decode(),
         status=status,
-        method="GET",
+        method=method,
         path=target.path,
         outcome=outcome,
         milliseconds=round(seconds * 1000, 3),
@@ -43,6 +44,27 @@ def line_of(
         key_id=key.key_id,
         partner=key.partner,
         address=caller.address,
+    )
+
+
+def error_line_of(
+    target: ErrorTarget, address: str | None, key: ApiKey, request_id: bytes, seconds: float, method: str, at: float
+) -> LoggedRequest:
+    """`at`: when it was answered, in seconds since 1970."""
+    return LoggedRequest(
+        time=stamp(at),
+        request_id=request_id.decode(),
+        status=target.status,
+        method=method,
+        path=target.path,
+        outcome=target.outcome,
+        milliseconds=round(seconds * 1000, 3),
+        pid=PID,
+        area=target.area,
+        query=target.query or None,
+        key_id=key.key_id,
+        partner=key.partner,
+        address=address,
     )
 
 

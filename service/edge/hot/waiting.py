@@ -43,6 +43,6 @@ class HeldRequest(msgspec.Struct):
     asked: HeaderValues
     dates: list[Header]  # the server's own headers
     began: float  # monotonic seconds
-    holder: Holder
+    holder: Holder | None  # None: it cannot wait, and is answered at once or not at all
     found: float = 0.0
     admitted: float = 0.0

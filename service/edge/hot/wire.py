@@ -57,7 +57,7 @@ def whole_answer(reply: Reply, behind: tuple[Header, ...], dates: Sequence[Heade
     """A whole answer, with the fields `behind` its own. `dates` are the server's own headers."""
     length = b"" if reply.status == 304 else b"content-length: %d\r\n" % len(reply.body)
     own, body = _lines_kept(reply.headers), b"" if bodiless else reply.body
-    return b"".join((STATUS_LINE[reply.status], _lines(dates), own, length, _lines(behind), b"\r\n", body))
+    return b"".join((STATUS_LINE[reply.status], lines_of(dates), own, length, lines_of(behind), b"\r\n", body))
 
 
 class _Template:
@@ -70,9 +70,9 @@ class _Template:
         head.if_none_match = etag = dict(whole.headers)[b"etag"]
         unchanged = policy.answer(head, fetched, release, "")
         hole = _ANY_DIGEST.hex().encode()
-        self._before, behind = _lines(whole.headers).split(hole)
+        self._before, behind = lines_of(whole.headers).split(hole)
         self._behind = behind + b"content-length: "
-        self._unchanged = (_lines(unchanged.fields()) + _ID).split(hole)
+        self._unchanged = (lines_of(unchanged.fields()) + _ID).split(hole)
         self._etag = etag.split(hole)
 
     def filled(self, etag_digest: bytes, length: int) -> ResponseHead:
@@ -81,9 +81,10 @@ class _Template:
         return whole, digest.join(self._unchanged), digest.join(self._etag)
 
 
-def _lines(fields: Sequence[Header]) -> bytes:
+def lines_of(fields: Sequence[Header]) -> bytes:
+    """Header fields as they travel."""
     return b"".join(b"%s: %s\r\n" % field for field in fields)
 
 
 # Errors that are alike have the same fields.
-_lines_kept = lru_cache(maxsize=256)(_lines)
+_lines_kept = lru_cache(maxsize=256)(lines_of)

@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import msgspec
 
@@ -42,6 +42,7 @@ class RequestWatch:
         self.sightings = Sightings()
         self._uniform = uniform
         self._every = 1  # direct answers to one that is sighted
+        self.errors = 0  # among them, since the last report
         # direct answers to the next one that is sighted, logged, traced, when `skip` was `_skipped`
         self._to_sight = self._to_log = self._to_trace = 0
         self.skip = self._skipped = 0
@@ -54,8 +55,8 @@ class RequestWatch:
         self._begin(log=True)
 
     def adapt(self, direct: int) -> None:
-        """So many direct answers were given since the last report."""
-        self._every = max(1, direct // _SIGHTED)
+        """So many direct answers were given since the last report, beside errors."""
+        self._every, self.errors = max(1, (direct + self.errors) // _SIGHTED), 0
 
     def look_directly(self, make: Callable[[], LoggedRequest], note: Callable[[], Trace | None], *, slow: bool) -> None:
         """A direct answer was given, and it is its turn, or it was slow. `make` makes its line, `note` its trace; None
@@ -74,15 +75,25 @@ class RequestWatch:
             self.tracer.tell(note, make)
         self._begin(sight=sighted, log=logged, trace=traced)
 
-    def look_at_error(self, kind: Kind, request_id: str, make: Callable[[], LoggedRequest]) -> None:
-        """A request was refused directly, and is not traced. Of the rankings it has its turn like a direct answer."""
+    def look_at_error(
+        self,
+        kind: Kind,
+        request_id: str,
+        make: Callable[[], LoggedRequest],
+        note: Callable[[], Trace | None] = lambda: None,
+    ) -> None:
+        """A request was answered directly, with an error. It has its turn in the rankings and traces like others."""
+        self.errors += 1
         if self.skip > 0:
             self.skip -= 1
         else:
             self._count_down(1)
             sighted, logged, traced = self._to_sight <= 0, self._to_log <= 0, self._to_trace <= 0
-            if sighted:
-                self._sight(make(), self._every)
+            if sighted or traced:
+                request = self._traced(make(), note()) if traced else make()
+                if sighted:
+                    self._sight(request, self._every)
+                make = partial(_itself, request)
             self._begin(sight=sighted, log=logged, trace=traced)
         if self.log.errors:
             self.log.told_error(kind, request_id, make)
@@ -149,6 +160,10 @@ class RequestWatch:
                 add("query", asked, "", count)
                 if request.tier == "warehouse":
                     add("missed", asked, "", count)
+
+
+def _itself(request: LoggedRequest) -> LoggedRequest:
+    return request
 
 
 def stamp(now: float) -> str:

@@ -55,6 +55,10 @@ class Traced:
         self.running.run(purge)
 
 
+# What only the parser judges.
+ROUTED = {"TE": "trailers"}
+
+
 class Spans:
     """Those of one request. `server` is the request's own."""
 
@@ -141,8 +145,8 @@ def test_each_tier_has_its_spans(traced: Traced) -> None:
     assert shared.all[1].kind is SpanKind.CLIENT
 
     traced.forget_near()
-    routed = traced.ask(target, "HEAD")
-    assert [name for name, _ in routed.names] == [f"HEAD {FORECAST}", "key", "near", "shared"]
+    routed = traced.ask(target, **ROUTED)
+    assert [name for name, _ in routed.names] == [GET, "key", "near", "shared"]
     assert routed.attributes("shared")["forecast.outcome"] == "hit"
 
 
@@ -177,10 +181,10 @@ def test_a_direct_answer_that_is_traced_is_the_same(traced: Traced, tier: str) -
 @pytest.mark.parametrize("direct", [True, False])
 def test_a_caller_s_trace_is_taken_over(traced: Traced, direct: bool) -> None:
     """Also by a direct answer; its log line has the same id."""
-    target, method = f"{FORECAST}?zip_code=36436", "GET" if direct else "HEAD"
+    target, way = f"{FORECAST}?zip_code=36436", {} if direct else ROUTED
     traced.ask(target)
     before = traced.running.app.hot.answered
-    spans = traced.ask(target, method, Traceparent=f"00-{TRACE}-{CALLER}-01", X_Request_Id=f"taken-{direct}")
+    spans = traced.ask(target, Traceparent=f"00-{TRACE}-{CALLER}-01", X_Request_Id=f"taken-{direct}", **way)
     assert traced.running.app.hot.answered - before == direct
     assert spans.server is not None
     assert spans.server.parent is not None
@@ -192,24 +196,25 @@ def test_a_caller_s_trace_is_taken_over(traced: Traced, direct: bool) -> None:
     assert f'"trace_id":"{TRACE}"' in msgspec.json.encode(line).decode()
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("way", [{}, ROUTED], ids=["direct", "routed"])
 @pytest.mark.parametrize("sent", [f"00-{TRACE}-{CALLER}", f"ff-{TRACE}-{CALLER}-01", "nonsense"])
-def test_a_malformed_context_begins_a_new_trace(traced: Traced, method: str, sent: str) -> None:
-    spans = traced.ask(f"{FORECAST}?zip_code=36436", method, Traceparent=sent)
+def test_a_malformed_context_begins_a_new_trace(traced: Traced, way: dict[str, str], sent: str) -> None:
+    spans = traced.ask(f"{FORECAST}?zip_code=36436", Traceparent=sent, **way)
     assert traced.answer.status == 200
     assert spans.server is not None
     assert spans.server.parent is None
     assert f"{spans.server.context.trace_id:032x}" != TRACE
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_caller_who_records_nothing_is_not_traced(traced: Traced, method: str) -> None:
+@pytest.mark.parametrize("way", [{}, ROUTED], ids=["direct", "routed"])
+def test_a_caller_who_records_nothing_is_not_traced(traced: Traced, way: dict[str, str]) -> None:
     """Flag 00. It is answered as ever, and its line has no trace id."""
     target = f"{FORECAST}?zip_code=36436"
     traced.ask(target)
-    spans = traced.ask(target, method, Traceparent=f"00-{TRACE}-{CALLER}-00", X_Request_Id=f"quiet-{method}")
+    named = f"quiet-{len(way)}"
+    spans = traced.ask(target, Traceparent=f"00-{TRACE}-{CALLER}-00", X_Request_Id=named, **way)
     assert (traced.answer.status, spans.all) == (200, ())
-    (line,) = traced.running.app.watch.log.find(f"quiet-{method}")
+    (line,) = traced.running.app.watch.log.find(named)
     assert line.trace_id is None
 
 
@@ -246,6 +251,11 @@ def test_errors_are_traced(traced: Traced) -> None:
     assert unknown.server is not None
     assert unknown.server.status.status_code is StatusCode.UNSET
     assert unknown.attributes()["forecast.outcome"] == "no_matching_records"
+    again = traced.ask(f"{FORECAST}?zip_code=99999", X_Request_Id="r-404", Traceparent=f"00-{TRACE}-{CALLER}-01")
+    assert again.names == [(GET, "")], "a known error waits for nothing"
+    assert again.attributes()["forecast.outcome"] == "no_matching_records"
+    (line,) = traced.running.app.watch.log.find("r-404")
+    assert line.trace_id == TRACE
     refused = traced.ask(f"{FORECAST}?zip_code=36436", key=KEYLIKE)
     assert refused.attributes("key")["forecast.outcome"] == "rejected"
     nowhere = traced.ask("/made/up", "BREW")

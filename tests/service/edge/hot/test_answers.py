@@ -2,7 +2,9 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,11 +19,13 @@ from hypothesis import strategies as st
 
 from config.settings import Settings
 from service.base import telemetry
-from service.base.terms import Rate, Terms
+from service.base.seen import LoggedRequest
+from service.base.terms import Quota, Rate, Terms
 from service.cache.key import CacheKey
 from service.cache.read_through import _LINGER_SECONDS as LINGER
 from service.cache.shared import TellLookup
 from service.edge.gate import Gate
+from service.keys import form
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from service.redis.breaker import FAILURES_TO_OPEN
@@ -41,6 +45,7 @@ VARYING = (
     (re.compile(rb'"request_id":"[^"]*"'), b'"request_id":"I"'),
     (re.compile(rb"(\r\nratelimit: [^\r]*)"), b"\r\nratelimit: R"),
     (re.compile(rb"\r\ncache-status: [^\r]*"), b"\r\ncache-status: C"),
+    (re.compile(rb"\r\nretry-after: [^\r]*"), b"\r\nretry-after: A"),
 )
 
 Run = Callable[[Callable[[], Awaitable[Any]]], Any]
@@ -112,13 +117,22 @@ def both(settings: Settings, request: pytest.FixtureRequest) -> Iterator[Both]:
                 "limited": Terms(rate=Rate(100_000, 1, 100_000)),
                 "other": Terms(areas=("projects",)),
                 "slow": Terms(rate=Rate(1, 3600, 1)),
+                "used up": Terms(quota=Quota(1, "month")),
+                "metered": Terms(rate=Rate(100_000, 1, 100_000), quota=Quota(10_000_000, "month")),
+                "revoked": Terms(),
             }
-            return {name: (await store.issue("acme", "", None, one))[0] for name, one in terms.items()}
+            issued = {name: await store.issue("acme", "", None, one) for name, one in terms.items()}
+            ended, _ = await store.issue("acme", "", datetime.now(UTC) + timedelta(seconds=1), Terms())
+            await store.revoke(issued["revoked"][1].key_id)
+            others = {"expired": ended, "unknown": form.generate()[0], "malformed": "phf_live_x", "missing": ""}
+            return {name: key for name, (key, _) in issued.items()} | others
 
         async def run() -> dict[str, str]:
             return await with_keys(settings.keys_url, Path(settings.data_dir), issue)
 
         made = Both(running, running.run(run), request.param)
+        while running.ask(TARGETS[0], key=made.keys["expired"]).status != 401:
+            time.sleep(0.05)
         for key in made.keys.values():
             for target in (*TARGETS, *TARGETS):
                 running.ask(target, key=key)
@@ -142,6 +156,128 @@ def test_a_hot_answer_is_direct_and_the_same(both: Both, target: str, coding: st
     again = both.compare([request(target, both.keys["free"], *lines, f"If-None-Match: {etag[1].decode()}")])
     assert again.startswith(b"HTTP/1.1 304 ")
     assert both.answered == before + 2
+
+
+KNOWN_ERRORS = (f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=1", f"{FORECAST}/?zip=36436", FORECAST)
+
+
+@pytest.mark.parametrize("target", KNOWN_ERRORS)
+@pytest.mark.parametrize("key", ["free", "limited", "metered"])
+@pytest.mark.parametrize("lines", [[], ["X-Request-Id: a-b"], ["Connection: close"]])
+def test_an_error_that_a_request_had_before_is_direct_and_the_same(
+    both: Both, target: str, key: str, lines: list[str]
+) -> None:
+    """As long as the release is served."""
+    assert both.running.ask(target, key=both.keys[key]).status in (400, 404)
+    before = both.running.app.hot.errors
+    answer = both.compare([request(target, both.keys[key], *lines)])
+    assert answer.startswith(b"HTTP/1.1 40")
+    assert both.running.app.hot.errors == before + 1
+
+
+def test_an_error_is_the_next_release_s_own(both: Both) -> None:
+    """What was not there may be there now."""
+    hot, target = both.running.app.hot, KNOWN_ERRORS[0]
+    both.running.ask(target, key=both.keys["free"])
+    release, before = hot._release, hot.errors
+    assert release is not None
+    hot.switched("newer")
+    assert both.running.ask(target, key=both.keys["free"]).status == 404
+    hot.switched(release)
+    assert hot.errors == before
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("lines", [[], ["If-None-Match: *"], ["Connection: close"], ["Accept-Encoding: gzip"]])
+def test_a_head_is_direct_and_has_no_body(both: Both, target: str, lines: list[str]) -> None:
+    """The lengths are those of a GET. A GET behind it has its body."""
+    before = both.answered
+    head = request(target, both.keys["limited"], *lines, method="HEAD")
+    answer = both.compare([head, request(target, both.keys["limited"])])
+    assert both.answered == before + (1 if "Connection: close" in lines else 2)
+    assert answer.split(b"\r\n\r\n", 1)[1][:9] in (b"HTTP/1.1 ", b"")
+
+
+REFUSED = {
+    **dict.fromkeys(("missing", "malformed", "unknown", "revoked", "expired"), b"401"),
+    "other": b"403",
+    "slow": b"429",
+    "used up": b"429",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("target", [TARGETS[0], f"{FORECAST}?zip_code=20001", KNOWN_ERRORS[0]])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("lines", [[], ["X-Request-Id: a-b", "Cookie: x"], ["Connection: close"]])
+def test_a_refusal_is_direct_and_the_same(both: Both, name: str, target: str, method: str, lines: list[str]) -> None:
+    """Whatever was asked for, hot or not."""
+    data = request(target, both.keys[name], *lines, method=method)
+
+    async def ask() -> bytes:
+        connection = Connection(both.direct, both.config(both.direct))
+        connection.protocol.data_received(data)
+        at_once = connection.transport.written
+        await connection.settle()
+        connection.end()
+        return at_once
+
+    answer = both.compare([data])
+    assert answer.startswith(b"HTTP/1.1 %b " % REFUSED[name])
+    assert normalised(both.running.run(ask)) == normalised(answer)
+
+
+@pytest.mark.parametrize("target", ["/nowhere", "/v1/x?y=%20", "/v1/Population-Housing-Forecast"])
+def test_a_path_that_there_is_not_is_told_directly(both: Both, target: str) -> None:
+    async def ask() -> bytes:
+        connection = Connection(both.direct, both.config(both.direct))
+        connection.protocol.data_received(request(target, both.keys["free"]))
+        return connection.end()
+
+    assert normalised(both.running.run(ask)) == normalised(both.compare([request(target, both.keys["free"])]))
+
+
+def test_a_request_that_passes_takes_one_token_and_is_checked_once(both: Both) -> None:
+    """What was found out before the router is not found out again."""
+    app, key = both.running.app, both.keys["limited"]
+    holding = app.metering.limiter.holding(app.verifier.recall(key).key.key_id)  # type: ignore[union-attr]
+    assert holding is not None
+    counted = app.telemetry.counter(telemetry.KEY_CHECKS, "accepted")
+    before = (holding.spent, counted.value)
+    assert both.running.ask(f"{FORECAST}?zip_code=36436&n={before[0]}", key=key).status == 200
+    assert (holding.spent, counted.value) == (before[0] + 1, before[1] + 1)
+
+
+def test_a_direct_error_counts_as_the_ordinary_one_does(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In metrics, usage, the log, and among the last errors of its key."""
+    app = both.running.app
+    kept: list[LoggedRequest] = []
+    for one in (both.ordinary, both.direct, app.hot):
+        monkeypatch.setattr(one, "_keep_error", lambda _, make: kept.append(make()))
+
+    def counted() -> list[int]:
+        app.figures()
+        return [
+            app.telemetry.counter(telemetry.REQUESTS, "forecast", "404", "no_matching_records").value,
+            app.telemetry.counter(telemetry.REQUESTS, "forecast", "403", "not_entitled").value,
+            app.telemetry.counter(telemetry.REQUESTS, "forecast", "401", "revoked_api_key").value,
+            app.telemetry.counter(telemetry.KEY_CHECKS, "revoked").value,
+            sum(app.telemetry.histogram(telemetry.REQUEST_SECONDS, "forecast").counts) // 3,
+            app.telemetry.counter(telemetry.KEY_CHECKS, "accepted").value // 2,
+        ]
+
+    both.compare([request(KNOWN_ERRORS[0], both.keys["limited"])])
+    kept.clear()
+    before = counted()
+    for name in ("limited", "other", "revoked"):
+        both.compare([request(KNOWN_ERRORS[0], both.keys[name], f"X-Request-Id: counted-{name}")])
+    assert counted() == [value + 2 for value in before]
+    assert [line.status for line in kept] == [404, 404, 403, 403]
+    for name, status in (("limited", 404), ("other", 403), ("revoked", 401)):
+        first, second = app.watch.log.find(f"counted-{name}")
+        assert first.status == status
+        changed = msgspec.structs.replace(second, time=first.time, milliseconds=first.milliseconds)
+        assert changed == first
 
 
 def test_a_request_cut_at_any_offset_is_answered_the_same(both: Both) -> None:
@@ -591,11 +727,12 @@ LINES = st.sampled_from(
         *("x-api-key: nobody", "Transfer-Encoding: identity", "X-Bad Header: 1", "X-Long: " + "y" * 3000, ": none"),
     ]
 )
+STRANGE = ("//v1/", "/v1/%zz", f"{FORECAST}?zip_code=36436#x", "*", "/v1/{x}", f"{FORECAST}?{'x' * 8200}=1", "/é")
 REQUESTS = st.tuples(
     st.sampled_from(["GET", "GET", "GET", "HEAD", "POST", "get"]),
-    st.sampled_from([*TARGETS, *TARGETS, *OTHERS]),
+    st.sampled_from([*TARGETS, *TARGETS, *OTHERS, *KNOWN_ERRORS, *STRANGE]),
     st.sampled_from(["1.1", "1.1", "1.1", "1.0"]),
-    st.sampled_from(["free", "free", "limited", "other", "nobody"]),
+    st.sampled_from(["free", "free", "limited", "metered", "nobody", *REFUSED]),
     st.lists(LINES, max_size=4),
     st.sampled_from(["", "", "", "", "body", "\r\n"]),
 )
