@@ -73,6 +73,11 @@ class Both:
         made.load()
         return made
 
+    async def look_at_keys(self) -> None:
+        """However long ago a key was used: it is good again, without waiting."""
+        for key in self.keys.values():
+            await self.running.app.verifier.check(key)
+
     async def _sent(self, gate: Gate, chunks: list[bytes], paused: tuple[int, ...]) -> tuple[bytes, bool]:
         """What is answered, and whether the connection is closed then."""
         connection = Connection(gate, self.config(gate))
@@ -91,6 +96,7 @@ class Both:
         """What both say; fails where they differ in anything that may not vary, or one alone closes the connection."""
 
         async def ask() -> tuple[tuple[bytes, bool], tuple[bytes, bool]]:
+            await self.look_at_keys()
             return await self._sent(self.direct, chunks, paused), await self._sent(self.ordinary, chunks, paused)
 
         (direct, direct_closed), (ordinary, ordinary_closed) = self.running.run(ask)

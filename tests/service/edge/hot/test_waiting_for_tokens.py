@@ -43,7 +43,11 @@ def both(settings: Settings, request: pytest.FixtureRequest) -> Iterator[Both]:
 
 
 async def held(both: Both, rate: Rate) -> Holding:
-    """What the worker holds of the key of that rate, with nothing left of it."""
+    """What the worker holds of the key of that rate, with nothing left of it. Key and quota were just looked at."""
+    for key in both.keys.values():
+        connection = Connection(both.ordinary, both.config(both.ordinary))
+        await connection.feed(request(TARGETS[0], key))
+        await ended([connection])
     holdings = both.running.app.metering.limiter._holdings.young
     (found,) = (holding for holding in holdings.values() if holding.rate == rate)
     await eventually(lambda: found.flight is None)
