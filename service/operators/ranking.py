@@ -5,6 +5,7 @@ Frequent and Top-k Elements in Data Streams, ICDT 2005), over about the last hou
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from heapq import heappush, heapreplace
 
 from service.base.seen import Sighting, SightingKind
 from service.operators.overview import Ranked, Rankings
@@ -24,6 +25,7 @@ class SpaceSaving:
     def __init__(self, size: int) -> None:
         self._size = size
         self.counts: dict[_Name, tuple[int, int]] = {}  # count, and by how much it may be too high
+        self._lightest: list[tuple[int, _Name]] = []  # a heap of all names, each with a count that it once had
 
     def add(self, name: _Name, count: int) -> None:
         counts = self.counts
@@ -32,9 +34,12 @@ class SpaceSaving:
             counts[name] = before[0] + count, before[1]
         elif len(counts) < self._size:
             counts[name] = count, 0
+            heappush(self._lightest, (count, name))
         else:
-            lightest = min(counts, key=counts.__getitem__)
-            least = counts.pop(lightest)[0]
+            while (least := counts[self._lightest[0][1]][0]) != self._lightest[0][0]:
+                heapreplace(self._lightest, (least, self._lightest[0][1]))
+            _, lightest = heapreplace(self._lightest, (least + count, name))
+            del counts[lightest]
             counts[name] = least + count, least
 
 
