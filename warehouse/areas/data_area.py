@@ -72,9 +72,17 @@ class DataArea(msgspec.Struct, frozen=True, kw_only=True):
     def lookup_in(self, folder: Path) -> LookupStatement:
         """The look-up for the release in `folder`."""
         file = sql.rows_of(folder / self.entries)
-        lists = [", ".join("?" * count) for count in range(1, _MAX_LISTED_KEYS + 1)] if self.by_key else []
-        few = tuple(sql.statement(self.lookup, file=file, keys=keys) for keys in lists)
-        return LookupStatement(sql.statement(self.lookup, file=file, keys=_ANY_NUMBER), self.probe, few)
+        if not self.by_key:
+            return LookupStatement(sql.statement(self.lookup, file=file), self.probe)
+        load = sql.statement("load_entries", area=self.name, key=self.record, file=file)
+        loaded = self._by_key(f"{self.name}.entries")
+        return msgspec.structs.replace(self._by_key(file), load=load, loaded=loaded)
+
+    def _by_key(self, rows: str) -> LookupStatement:
+        """The look-up in `rows`, a FROM expression."""
+        lists = (", ".join("?" * count) for count in range(1, _MAX_LISTED_KEYS + 1))
+        few = tuple(sql.statement(self.lookup, file=rows, keys=keys) for keys in lists)
+        return LookupStatement(sql.statement(self.lookup, file=rows, keys=_ANY_NUMBER), self.probe, few)
 
     def keys_in(self, folder: Path) -> KeySet:
         """The key set of the release in `folder`. Raises OSError or msgspec.DecodeError if it cannot be read."""

@@ -16,6 +16,8 @@ class LookupStatement(msgspec.Struct, frozen=True):
     text: str  # takes any number of keys, as one list
     probe: tuple[Any, ...]  # parameters of `text` that find nothing
     few: tuple[str, ...] = ()  # the same for exactly 1, 2, 3, ... keys, each with its own placeholder
+    load: str = ""  # puts the file into a table in memory
+    loaded: "LookupStatement | None" = None  # the same look-up in that table, if there is one
 
     def by_keys(self, keys: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
         """Text and parameters of the statement for `keys`, of which there must be at least one."""

@@ -20,7 +20,9 @@ class RunningQuery:
     Nothing else may use `cursor` while it runs. `deadline` is a time.monotonic() value.
     """
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, text: str, parameters: Row, deadline: float) -> None:
+    def __init__(
+        self, cursor: duckdb.DuckDBPyConnection, statement: duckdb.Statement, parameters: Row, deadline: float
+    ) -> None:
         self.cursor = cursor
         self.deadline = deadline
         self.began = 0.0  # monotonic seconds; set when it begins to run
@@ -28,7 +30,7 @@ class RunningQuery:
         self.is_long = False  # set by the engine when it has run for a while
         self.closed = False  # set by the engine when the release is closed
         self.ended = threading.Event()
-        self._text = text
+        self._statement = statement
         self._parameters = list(parameters)
 
     @property
@@ -49,7 +51,7 @@ class RunningQuery:
                 raise LookupTimeout("the deadline of the look-up passed")
             if self.closed:
                 raise LookupFailure(CLOSED)
-            return self.cursor.execute(self._text, self._parameters).fetchall()
+            return self.cursor.execute(self._statement, self._parameters).fetchall()
         except duckdb.InterruptException:
             if self.closed:
                 raise LookupFailure(CLOSED) from None

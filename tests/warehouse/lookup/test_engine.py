@@ -1,6 +1,7 @@
 """Look-ups: right, bounded in time and number, and locked in."""
 
 import asyncio
+import random
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests.support.drops import HOUSING, LOCATIONS, write_drop, write_table
 from tests.support.waiting import eventually
 from tests.warehouse.helpers import publish, shorten
+from warehouse.areas import entry_file
 from warehouse.areas.forecast import FORECAST_AREA
 from warehouse.lookup.engine import Engine, ObserveStatement
 from warehouse.lookup.lookup_statement import LookupStatement
@@ -38,14 +40,28 @@ def file(published: Path, tmp_path: Path) -> Path:
 
 
 def opened(
-    file: Path, timeout: float = 30, queue: int = 8, observe: ObserveStatement = lambda _seconds, _lookups: None
+    file: Path,
+    timeout: float = 30,
+    queue: int = 8,
+    observe: ObserveStatement = lambda _seconds, _lookups: None,
+    lookup: LookupStatement | None = None,
+    memory: int = 64 << 20,
 ) -> Engine:
-    lookups = {FORECAST_AREA.name: FORECAST_AREA.lookup_in(file.parent)}
-    return Engine(file.parent, lookups, memory=64 << 20, timeout=timeout, queue=queue, observe=observe)
+    lookups = {FORECAST_AREA.name: lookup or FORECAST_AREA.lookup_in(file.parent)}
+    return Engine(file.parent, lookups, memory=memory, timeout=timeout, queue=queue, observe=observe)
+
+
+def from_file(file: Path) -> LookupStatement:
+    """The look-up that reads the file each time."""
+    return msgspec.structs.replace(FORECAST_AREA.lookup_in(file.parent), loaded=None)
 
 
 async def look_up(engine: Engine, *zip_codes: str) -> list[bytes]:
     return await engine.entries(FORECAST_AREA.name, zip_codes)
+
+
+def of(entries: list[bytes]) -> list[str]:
+    return [msgspec.json.decode(entry)["location"]["zip_code"] for entry in entries]
 
 
 def replace_statement(engine: Engine, text: str) -> None:
@@ -69,7 +85,7 @@ def raw(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 async def test_entries_come_in_the_order_of_their_keys(engine: Engine) -> None:
     wanted = ["90028", "00501", "36436"]
-    assert [msgspec.json.decode(entry)["location"]["zip_code"] for entry in await look_up(engine, *wanted)] == wanted
+    assert of(await look_up(engine, *wanted)) == wanted
 
 
 async def test_no_keys_have_no_entries(engine: Engine) -> None:
@@ -200,8 +216,37 @@ def test_memory_is_bounded(raw: duckdb.DuckDBPyConnection) -> None:
         raw.execute("SELECT max(len(x)) FROM (SELECT list(range) AS x FROM range(50000000))").fetchall()
 
 
+async def test_entries_in_memory_outlive_their_file(engine: Engine, file: Path) -> None:
+    file.unlink()  # noqa: ASYNC240 - nobody else uses the loop
+    assert of(await look_up(engine, "36436", "00501")) == ["36436", "00501"]
+
+
+async def test_entries_in_memory_are_those_of_the_file(engine: Engine, file: Path) -> None:
+    """For as many keys as a list has, and for more, which one parameter brings."""
+    reading = opened(file, lookup=from_file(file))
+    every = [zip_code for zip_code, _ in entry_file.read_entries(file)]
+    for count in (1, 7, len(every)):
+        assert await look_up(engine, *every[:count]) == await look_up(reading, *every[:count])
+    reading.close()
+
+
+async def test_what_does_not_fit_into_memory_is_read_from_the_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing of it stays in memory, and operators are told."""
+    rows = [(f"{number:05}", random.Random(number).randbytes(100_000)) for number in range(400)]
+    file = tmp_path / FORECAST_AREA.entries
+    entry_file.write_entries(file, ["zip_code"], [rows[at : at + 10] for at in range(0, 400, 10)])
+    engine = opened(file, memory=32 << 20)
+    assert await look_up(engine, rows[399][0], rows[0][0]) == [rows[399][1], rows[0][1]]
+    databases = engine._connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()
+    assert (FORECAST_AREA.name,) not in databases
+    assert "read its file" in caplog.text
+    engine.close()
+
+
 async def test_a_deleted_file_is_a_failure(file: Path) -> None:
-    engine = opened(file)
+    engine = opened(file, lookup=from_file(file))
     file.unlink()  # noqa: ASYNC240 - nobody else uses the loop
     with pytest.raises(LookupFailure):
         await look_up(engine, "36436")
@@ -209,7 +254,7 @@ async def test_a_deleted_file_is_a_failure(file: Path) -> None:
 
 
 async def test_a_file_damaged_under_us_is_a_failure_and_never_an_answer(file: Path) -> None:
-    engine = opened(file)
+    engine = opened(file, lookup=from_file(file))
     shorten(file)
     with pytest.raises(LookupFailure):
         await look_up(engine, "36436")

@@ -12,7 +12,7 @@ import pytest
 from tests.support.drops import LOCATIONS, location, write_drop
 from tests.support.waiting import eventually
 from tests.warehouse.helpers import publish, shorten
-from tests.warehouse.lookup.test_engine import ENDLESS
+from tests.warehouse.lookup.test_engine import ENDLESS, from_file
 from warehouse.areas.forecast import FORECAST_AREA
 from warehouse.lookup import engine as engine_module
 from warehouse.lookup.engine import Engine
@@ -44,12 +44,12 @@ def file(made: Catalog, tmp_path: Path) -> Path:
 class Shared:
     """An engine, and of how many look-ups its statements were."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, lookup: LookupStatement | None = None) -> None:
         self.statements: list[int] = []
         self.told: list[tuple[str, int, str | None]] = []  # for each look-up: its name, how many shared, the error
         self.engine = Engine(
             file.parent,
-            {FORECAST_AREA.name: FORECAST_AREA.lookup_in(file.parent)},
+            {FORECAST_AREA.name: lookup or FORECAST_AREA.lookup_in(file.parent)},
             memory=64 << 20,
             timeout=30,
             queue=100,
@@ -93,6 +93,14 @@ class Shared:
 @pytest.fixture
 async def shared(file: Path) -> AsyncIterator[Shared]:
     made = Shared(file)
+    yield made
+    made.engine.close()
+
+
+@pytest.fixture
+async def reading(file: Path) -> AsyncIterator[Shared]:
+    """The same without the entries in memory: its statements read the file."""
+    made = Shared(file, from_file(file))
     yield made
     made.engine.close()
 
@@ -279,22 +287,22 @@ async def test_one_whose_caller_goes_while_it_runs_takes_nothing_from_the_others
     assert gone.cancelled()
 
 
-async def test_a_bad_row_group_fails_only_who_asked_for_it(shared: Shared, file: Path) -> None:
+async def test_a_bad_row_group_fails_only_who_asked_for_it(reading: Shared, file: Path) -> None:
     """A statement that fails is asked again singly, once."""
     spoil_entries(file, 1)
     groups = [TOWN[100], TOWN[700], TOWN[1200]]
-    results = await asyncio.gather(*(shared.look_up(zip_code) for zip_code in groups), return_exceptions=True)
+    results = await asyncio.gather(*(reading.look_up(zip_code) for zip_code in groups), return_exceptions=True)
     assert [of(result) if isinstance(result, list) else type(result) for result in results] == [
         [groups[0]],
         LookupFailure,
         [groups[2]],
     ]
-    assert sorted(shared.statements) == [1, 1, 1, 3]
+    assert sorted(reading.statements) == [1, 1, 1, 3]
 
 
-async def test_a_file_cut_short_under_us_fails_all(shared: Shared, file: Path) -> None:
+async def test_a_file_cut_short_under_us_fails_all(reading: Shared, file: Path) -> None:
     shorten(file)
-    results = await asyncio.gather(*(shared.look_up(zip_code) for zip_code in TOWN[::300]), return_exceptions=True)
+    results = await asyncio.gather(*(reading.look_up(zip_code) for zip_code in TOWN[::300]), return_exceptions=True)
     assert {type(result) for result in results} == {LookupFailure}
 
 

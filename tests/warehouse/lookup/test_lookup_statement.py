@@ -34,4 +34,5 @@ def test_any_number_of_keys_is_found(lookup: LookupStatement, count: int) -> Non
 
 
 def test_a_look_up_that_is_not_by_key_has_one_form(tmp_path: Path) -> None:
-    assert projects.PROJECTS_AREA.lookup_in(tmp_path).few == ()
+    lookup = projects.PROJECTS_AREA.lookup_in(tmp_path)
+    assert (lookup.few, lookup.loaded) == ((), None)
