@@ -110,6 +110,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=33_554_432)] | None,
         Meta(description="Memory of DuckDB in one worker; unset: an eighth of what is available."),
     ] = None
+    lookups_in_memory: Annotated[
+        bool,
+        Meta(description="Whether entries are kept in DuckDB's memory; else each look-up reads the release's file."),
+    ] = True
 
     max_age: Annotated[
         int, Meta(ge=0, le=86_400, description="`max-age` of Cache-Control on answers that clients may keep.")

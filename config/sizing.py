@@ -3,7 +3,7 @@
 from config import resources
 from config.settings import Settings
 
-_LEAST_LOOKUP_BYTES = 64 << 20
+_LEAST_LOOKUP_BYTES = 96 << 20
 _MOST_LOOKUP_BYTES = 512 << 20
 _MOST_NEAR_CACHE_BYTES = 256 << 20
 

@@ -296,6 +296,7 @@ class WorkerApp:
             queue=self._settings.lookup_queue,
             observe=self._observe_query,
             watch=tracing.statement_of,
+            in_memory=self._settings.lookups_in_memory,
         )
 
     def _switched(self, release: OpenRelease) -> None:

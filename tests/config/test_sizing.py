@@ -21,7 +21,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, *, memory: int, processors: int = 2
         (4 << 30, 2, 256 * MIB, 256 * MIB),
         (4 << 30, 4, 128 * MIB, 128 * MIB),
         (1 << 30, 1, 128 * MIB, 128 * MIB),
-        (256 * MIB, 2, 16 * MIB, 64 * MIB),
+        (256 * MIB, 2, 16 * MIB, 96 * MIB),
     ],
 )
 def test_memory_is_shared_by_the_workers(

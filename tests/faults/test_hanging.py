@@ -51,7 +51,7 @@ def test_a_worker_whose_look_ups_hang_is_replaced_when_another_can_serve(publish
     """Until then it answers what is hot, says what is wrong, and everybody else gets a 503 with Retry-After."""
     entries = next(published.data.glob("releases/*/forecast.parquet"))
     forget_answers(published)
-    env = published.env | {"FORECAST_LOOKUP_TIMEOUT": "0.5"}
+    env = published.env | {"FORECAST_LOOKUP_TIMEOUT": "0.5", "FORECAST_LOOKUPS_IN_MEMORY": "false"}
     with serving(env, short / "serve.log") as instance:
         assert instance.zip_code(published.key, HOT).status_code == 200
         (hung,) = instance.worker_pids()

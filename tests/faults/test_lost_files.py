@@ -15,7 +15,7 @@ HOT, COLD = "36436", "90028"
 def test_an_instance_that_can_answer_nobody_is_not_ready_until_look_ups_work(published: Site, short: Path) -> None:
     """While the shared cache answers it is degraded. It finds out by itself: a balancer sends it nothing any more."""
     entries = next(published.data.glob("releases/*/forecast.parquet"))
-    env = published.env | {"FORECAST_NEAR_CACHE_BYTES": "0"}
+    env = published.env | {"FORECAST_NEAR_CACHE_BYTES": "0", "FORECAST_LOOKUPS_IN_MEMORY": "false"}
     with redis.Redis.from_url(published.cache.url) as cache, serving(env, short / "serve.log") as instance:
         assert instance.zip_code(published.key, HOT).status_code == 200
         kept = entries.rename(entries.with_suffix(".kept"))
@@ -31,3 +31,15 @@ def test_an_instance_that_can_answer_nobody_is_not_ready_until_look_ups_work(pub
         kept.rename(entries)
         until(lambda: instance.ready().status_code == 200)
         assert instance.zip_code(published.key, HOT).status_code == 200
+
+
+def test_answers_whose_entries_are_in_memory_need_no_file(published: Site, short: Path) -> None:
+    """The file is read when the release is opened; what was not asked for before is answered without it."""
+    entries = next(published.data.glob("releases/*/forecast.parquet"))
+    env = published.env | {"FORECAST_NEAR_CACHE_BYTES": "0"}
+    with redis.Redis.from_url(published.cache.url) as cache, serving(env, short / "serve.log") as instance:
+        cache.flushall()
+        kept = entries.rename(entries.with_suffix(".kept"))
+        assert [instance.zip_code(published.key, one).status_code for one in (HOT, COLD)] == [200, 200]
+        assert instance.ready().json()["status"] == "ready"
+        kept.rename(entries)

@@ -10,8 +10,8 @@ import msgspec
 from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.schema.errors import LookupFailure
 
-# Measured: a statement for about 100 scattered keys reads every row group, and one for 512 costs no more: about 15 ms.
-# Larger statements would gain little and delay other look-ups.
+# Measured: a statement for 512 keys takes about 9 ms. Where it reads the file, one for about 100 scattered keys reads
+# every row group, and one for 512 costs no more: about 15 ms. Larger statements would gain little and delay others.
 MAX_KEYS_PER_STATEMENT = 512
 
 

@@ -37,7 +37,9 @@ def failing(
     tmp_path = tmp_path_factory.mktemp("failing")
     data = tmp_path / "data"
     first = published(data, write_drop(tmp_path / "first", projects=[project("A-1")]))
-    own = msgspec.structs.replace(settings, data_dir=str(data), previous_release_on_failure=request.param)
+    own = msgspec.structs.replace(
+        settings, data_dir=str(data), previous_release_on_failure=request.param, lookups_in_memory=False
+    )
     with served(own) as worker:
         assert worker.ask(GOOD).header("x-data-release") == first
         newer = [*LOCATIONS, location("36437", "Jackson", "AL")]

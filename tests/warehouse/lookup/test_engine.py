@@ -44,16 +44,14 @@ def opened(
     timeout: float = 30,
     queue: int = 8,
     observe: ObserveStatement = lambda _seconds, _lookups: None,
-    lookup: LookupStatement | None = None,
     memory: int = 64 << 20,
+    *,
+    in_memory: bool = True,
 ) -> Engine:
-    lookups = {FORECAST_AREA.name: lookup or FORECAST_AREA.lookup_in(file.parent)}
-    return Engine(file.parent, lookups, memory=memory, timeout=timeout, queue=queue, observe=observe)
-
-
-def from_file(file: Path) -> LookupStatement:
-    """The look-up that reads the file each time."""
-    return msgspec.structs.replace(FORECAST_AREA.lookup_in(file.parent), loaded=None)
+    lookups = {FORECAST_AREA.name: FORECAST_AREA.lookup_in(file.parent)}
+    return Engine(
+        file.parent, lookups, memory=memory, timeout=timeout, queue=queue, observe=observe, in_memory=in_memory
+    )
 
 
 async def look_up(engine: Engine, *zip_codes: str) -> list[bytes]:
@@ -223,7 +221,7 @@ async def test_entries_in_memory_outlive_their_file(engine: Engine, file: Path) 
 
 async def test_entries_in_memory_are_those_of_the_file(engine: Engine, file: Path) -> None:
     """For as many keys as a list has, and for more, which one parameter brings."""
-    reading = opened(file, lookup=from_file(file))
+    reading = opened(file, in_memory=False)
     every = [zip_code for zip_code, _ in entry_file.read_entries(file)]
     for count in (1, 7, len(every)):
         assert await look_up(engine, *every[:count]) == await look_up(reading, *every[:count])
@@ -246,7 +244,7 @@ async def test_what_does_not_fit_into_memory_is_read_from_the_file(
 
 
 async def test_a_deleted_file_is_a_failure(file: Path) -> None:
-    engine = opened(file, lookup=from_file(file))
+    engine = opened(file, in_memory=False)
     file.unlink()  # noqa: ASYNC240 - nobody else uses the loop
     with pytest.raises(LookupFailure):
         await look_up(engine, "36436")
@@ -254,7 +252,7 @@ async def test_a_deleted_file_is_a_failure(file: Path) -> None:
 
 
 async def test_a_file_damaged_under_us_is_a_failure_and_never_an_answer(file: Path) -> None:
-    engine = opened(file, lookup=from_file(file))
+    engine = opened(file, in_memory=False)
     shorten(file)
     with pytest.raises(LookupFailure):
         await look_up(engine, "36436")

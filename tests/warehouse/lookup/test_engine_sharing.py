@@ -12,7 +12,7 @@ import pytest
 from tests.support.drops import LOCATIONS, location, write_drop
 from tests.support.waiting import eventually
 from tests.warehouse.helpers import publish, shorten
-from tests.warehouse.lookup.test_engine import ENDLESS, from_file
+from tests.warehouse.lookup.test_engine import ENDLESS
 from warehouse.areas.forecast import FORECAST_AREA
 from warehouse.lookup import engine as engine_module
 from warehouse.lookup.engine import Engine
@@ -44,15 +44,16 @@ def file(made: Catalog, tmp_path: Path) -> Path:
 class Shared:
     """An engine, and of how many look-ups its statements were."""
 
-    def __init__(self, file: Path, lookup: LookupStatement | None = None) -> None:
+    def __init__(self, file: Path, *, in_memory: bool = True) -> None:
         self.statements: list[int] = []
         self.told: list[tuple[str, int, str | None]] = []  # for each look-up: its name, how many shared, the error
         self.engine = Engine(
             file.parent,
-            {FORECAST_AREA.name: lookup or FORECAST_AREA.lookup_in(file.parent)},
+            {FORECAST_AREA.name: FORECAST_AREA.lookup_in(file.parent)},
             memory=64 << 20,
             timeout=30,
             queue=100,
+            in_memory=in_memory,
             observe=lambda _, lookups: self.statements.append(lookups),
             watch=lambda name: lambda began, seconds, lookups, error: self._tell(name, began, seconds, lookups, error),
         )
@@ -100,7 +101,7 @@ async def shared(file: Path) -> AsyncIterator[Shared]:
 @pytest.fixture
 async def reading(file: Path) -> AsyncIterator[Shared]:
     """The same without the entries in memory: its statements read the file."""
-    made = Shared(file, from_file(file))
+    made = Shared(file, in_memory=False)
     yield made
     made.engine.close()
 
