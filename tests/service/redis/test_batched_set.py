@@ -13,6 +13,7 @@ from service.redis import batched_set
 from service.redis.batched_set import BatchedSet
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
+from tests.support.waiting import eventually
 
 
 class Watched(RedisStore):
@@ -21,12 +22,14 @@ class Watched(RedisStore):
     def __init__(self, client: Redis) -> None:
         super().__init__("cache", "redis://fake", client)
         self.client = client
+        self.begun = 0
         self.replies: list[int] = []
         self.failure: BaseException | None = None
         self.may_go = asyncio.Event()
         self.may_go.set()
 
     async def call(self, command: Callable[[Redis], Awaitable[Any]]) -> Any:
+        self.begun += 1
         await self.may_go.wait()
         if self.failure is not None:
             raise self.failure
@@ -51,14 +54,23 @@ async def test_values_of_one_turn_share_a_command(store: Watched) -> None:
     assert 0 < await store.client.ttl("k4") <= 60
 
 
-async def test_what_comes_while_a_command_is_under_way_shares_the_next(store: Watched) -> None:
-    """Though it comes in different turns."""
-    store.may_go.clear()
+async def test_values_of_a_few_turns_share_a_command(store: Watched) -> None:
+    """It waits for them, but not for long."""
     batched = BatchedSet(store, 60)
     stored = []
     for number in range(5):
         stored.append(batched.set(f"k{number}", b"x"))
         await asyncio.sleep(0)
+    assert await asyncio.gather(*stored) == [True] * 5
+    assert store.replies == [5]
+
+
+async def test_what_comes_while_a_command_is_under_way_shares_the_next(store: Watched) -> None:
+    store.may_go.clear()
+    batched = BatchedSet(store, 60)
+    stored = [batched.set("k0", b"x")]
+    await eventually(lambda: store.begun == 1)
+    stored += [batched.set(f"k{number}", b"x") for number in range(1, 5)]
     store.may_go.set()
     assert await asyncio.gather(*stored) == [True] * 5
     assert store.replies == [1, 4]
