@@ -69,6 +69,14 @@ class Served:
 
         self.run(serves)
 
+    def wait_until_stored(self) -> None:
+        """Until the shared cache has been given what was answered."""
+
+        async def stored() -> None:
+            await eventually(lambda: self.app._shared._stores._sending is None)
+
+        self.run(stored)
+
     def run(self, work: Callable[[], Awaitable[T]]) -> T:
         """Runs `work` in the worker's event loop."""
 

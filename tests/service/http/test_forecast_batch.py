@@ -148,6 +148,8 @@ def queries(worker: Served) -> int:
 
 
 def purge(worker: Served, *, shared: bool) -> None:
+    worker.wait_until_stored()
+
     async def drop() -> None:
         for _ in worker.app.near.purge():
             pass

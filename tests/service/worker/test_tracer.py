@@ -48,6 +48,9 @@ class Traced:
         return Spans(self.exporter.get_finished_spans())
 
     def forget_near(self) -> None:
+        """Once the shared cache has what was near."""
+        self.running.wait_until_stored()
+
         async def purge() -> None:
             for _ in self.running.app.near.purge():
                 pass
