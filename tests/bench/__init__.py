@@ -4,7 +4,7 @@
 
 ====================  ================================================================================================
 ``contenders.py``     who is measured, as data: this project's tiers, its peers, and which ratios are shown
-``starting.py``       how a peer is started; its configuration or application is in ``peers/``
+``starting/``         how a peer is started; its configuration or application is in ``peers/``
 ``stage.py``          what every run needs, started and stopped: release, stores, a key, instances, processors
 ``load.py``           one sample: wrk with ``requests.lua``, the rate, the processor time that an answer took
 ``verify.py``         before a run: everybody answers the same, and refuses a wrong key

@@ -55,13 +55,6 @@ def answer_length(data: bytes | bytearray) -> int:
     return end + 4 + length if len(data) >= end + 4 + length else 0
 
 
-def request_heads(endpoint: Endpoint, zips: Sequence[str]) -> list[bytes]:
-    """Requests without their end: a header can follow."""
-    host = endpoint.base.removeprefix("http://")
-    text = "GET {} HTTP/1.1\r\nhost: {}\r\nx-api-key: {}\r\n"
-    return [text.format(endpoint.target(zip_code), host, endpoint.key).encode() for zip_code in zips]
-
-
 def connect(endpoint: Endpoint) -> socket.socket:
     host, _, port = endpoint.base.removeprefix("http://").rpartition(":")
     connection = socket.create_connection((host, int(port)), timeout=_PATIENCE_SECONDS)

@@ -2,15 +2,13 @@
 
 import os
 from datetime import UTC, datetime
-from pathlib import Path
 
 from tests.bench.contenders import PEERS, Contender, start_peers, start_tiers
-from tests.bench.load import Sample, check_programs, measure
+from tests.bench.load import Sample, check_programs, measure, request_heads, write_requests
+from tests.bench.machine import machine
 from tests.bench.report import HEADERS, Headers, Results, Series, ratios
-from tests.bench.stage import Stage, console, stage
+from tests.bench.stage import HOT_ZIP_CODES, Stage, console, stage
 from tests.bench.verify import compared, warm
-
-HOT_ZIP_CODES = 1000
 
 Found = dict[tuple[str, Headers], list[Sample]]
 
@@ -59,10 +57,14 @@ def _behind(tiers: list[Contender]) -> str:
 class _Rounds:
     def __init__(self, set_up: Stage, contenders: list[Contender], zips: list[str]) -> None:
         self._contenders = contenders
-        self._files = {"hit": set_up.folder / "hot", "miss": set_up.folder / "cold"}
-        self._files["hit"].write_text("\n".join(zips[:HOT_ZIP_CODES]))
-        self._cold = zips[HOT_ZIP_CODES:]
-        self._files["miss"].write_text("\n".join(self._cold))
+        asked = {"hit": zips[:HOT_ZIP_CODES], "miss": zips[HOT_ZIP_CODES:]}
+        self._files = {
+            one.name: write_requests(
+                set_up.folder / f"{number}.requests", request_heads(one.endpoint, asked[one.group])
+            )
+            for number, one in enumerate(contenders)
+        }
+        self._cold = len(asked["miss"])
         self._next: dict[str, int] = {}
 
     def run(self, rounds: int, seconds: int) -> Found:
@@ -80,16 +82,8 @@ class _Rounds:
     def _sample(self, contender: Contender, kind: Headers, seconds: int) -> Sample:
         contender.forget()
         start = self._next.get(contender.name, 0)
-        file: Path = self._files[contender.group]
-        sample = measure(contender.endpoint, file, unique=kind == "unique", seconds=seconds, start=start)
+        file = self._files[contender.name]
+        sample = measure(contender.endpoint.base, file, unique=kind == "unique", seconds=seconds, start=start)
         if contender.group == "miss":
-            self._next[contender.name] = (start + round(sample.rate * seconds)) % len(self._cold)
+            self._next[contender.name] = (start + round(sample.rate * seconds)) % self._cold
         return sample
-
-
-def machine() -> str:
-    """The processor, as the system names it, and how many of them."""
-    names = [
-        line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "name" in line
-    ]
-    return f"{names[0] if names else 'unknown processor'}, {os.cpu_count()} cores"

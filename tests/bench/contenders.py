@@ -6,10 +6,10 @@ from typing import Any, Literal
 import msgspec
 import redis
 
-from tests.bench import starting
 from tests.bench.load import Endpoint
 from tests.bench.stage import Stage
-from tests.bench.starting import Around
+from tests.bench.starting import caches, nginx, queries, tables
+from tests.bench.starting.around import Around
 from tests.support.valkey import ValkeyProcess
 
 # `hit`: 1,000 ZIP codes that were asked for before. `miss`: ZIP codes that were not, each of them once.
@@ -53,51 +53,93 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-_nginx = starting.Nginx()
+def _with_population(answer: Any) -> list[Any]:
+    """Entries of flAPI, whose lists of objects repeat the first one: figures come as lists of numbers."""
+    return [
+        {
+            "location": one["location"],
+            "population": [
+                {"year": year, "tot_population": figure}
+                for year, figure in zip(one["years"], one["figures"], strict=True)
+            ],
+            "housing": one["housing"],
+        }
+        for one in answer
+    ]
+
 
 PEERS = (
     Peer(
         name="nginx + Lua, key kept 5 s",
         group="hit",
-        start=_nginx.kept,
-        lacks=starting.lacks_nginx,
+        start=nginx.with_lua.at("KEPT_PORT"),
+        lacks=nginx.lacks_lua,
         note="keys kept as they are, not as digests; no rates, no usage; open files cached, no sendfile",
     ),
     Peer(
         name="nginx + Lua, as packaged",
         group="hit",
-        start=_nginx.packaged,
-        lacks=starting.lacks_nginx,
+        start=nginx.with_lua.at("PACKAGED_PORT"),
+        lacks=nginx.lacks_lua,
         note="the same with sendfile and without cached open files, as Debian's own configuration has it",
     ),
     Peer(
         name="nginx + Lua, key asked of Redis",
         group="hit",
-        start=_nginx.asked,
-        lacks=starting.lacks_nginx,
+        start=nginx.with_lua.at("ASKED_PORT"),
+        lacks=nginx.lacks_lua,
         note="keys kept as they are, not as digests; no rates, no usage",
+    ),
+    Peer(
+        name="nginx, keys in a map",
+        group="hit",
+        start=nginx.without_lua.at("MAP_PORT"),
+        lacks=nginx.lacks_nginx,
+        note="no Lua; keys are a part of its configuration, kept as they are; no rates, no usage",
+    ),
+    Peer(
+        name="Bun, two Maps",
+        group="hit",
+        start=tables.bun,
+        lacks=tables.lacks_bun,
+        note="keys and whole answers filled before; the headers kept too, the request's id echoed; no rates, no usage",
+    ),
+    Peer(
+        name="libh2o",
+        group="hit",
+        start=tables.h2o,
+        lacks=tables.lacks_h2o,
+        note="the ceiling: C; keys and whole answers filled before, the request's id echoed; no rates, no usage",
     ),
     Peer(
         name="Varnish",
         group="hit",
-        start=starting.varnish,
-        lacks=starting.lacks_varnish,
+        start=caches.varnish,
+        lacks=caches.lacks_varnish,
         note="one key, a constant of its configuration; no rates, no usage",
     ),
-    Peer(name="FastAPI + fastapi-cache2", group="hit", start=starting.fastapi_cache, lacks=starting.lacks_python_peers),
-    Peer(
-        name="Litestar's response cache", group="hit", start=starting.litestar_cache, lacks=starting.lacks_python_peers
-    ),
+    Peer(name="FastAPI + fastapi-cache2", group="hit", start=caches.fastapi_cache, lacks=caches.lacks_python_peers),
+    Peer(name="Litestar's response cache", group="hit", start=caches.litestar_cache, lacks=caches.lacks_python_peers),
     Peer(
         name="ROAPI",
         group="miss",
-        start=starting.roapi,
-        lacks=starting.lacks_roapi,
+        start=queries.roapi,
+        lacks=queries.lacks_roapi,
         entries=lambda answer: answer,
         keyless=True,
         note="no key; entries without the envelope and what is null; table in memory, joined beforehand",
     ),
-    Peer(name="FastAPI + DuckDB", group="miss", start=starting.fastapi_cache, lacks=starting.lacks_python_peers),
+    Peer(
+        name="flAPI",
+        group="miss",
+        start=queries.flapi,
+        lacks=queries.lacks_flapi,
+        entries=_with_population,
+        keyless=True,
+        note="no key; entries without the envelope, years beside figures; table in memory, joined beforehand, with an "
+        "index; each answer waits 40 ms for the last one's acknowledgement: its core idles with 32 connections",
+    ),
+    Peer(name="FastAPI + DuckDB", group="miss", start=caches.fastapi_cache, lacks=caches.lacks_python_peers),
 )
 
 
@@ -116,6 +158,9 @@ class Pair(msgspec.Struct, frozen=True):
 PAIRS = (
     Pair("near", "nginx + Lua, key kept 5 s", (1.1, 1.2)),
     Pair("near", "nginx + Lua, as packaged", (1.1, 1.2)),
+    Pair("near", "nginx, keys in a map", (1.0, 1.0)),
+    Pair("near", "Bun, two Maps"),
+    Pair("near", "libh2o"),
     Pair("near", "Varnish"),
     Pair("near", "FastAPI + fastapi-cache2", (25, 25)),
     Pair("near", "Litestar's response cache"),
@@ -125,6 +170,7 @@ PAIRS = (
     Pair("Redis", "FastAPI + fastapi-cache2"),
     Pair("Redis", "Litestar's response cache"),
     Pair("DuckDB", "ROAPI", (2, 2)),
+    Pair("DuckDB", "flAPI", (4, 4)),
     Pair("DuckDB", "FastAPI + DuckDB"),
 )
 

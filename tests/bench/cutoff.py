@@ -13,11 +13,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tests.bench.client import answer_length, connect, request_heads
-from tests.bench.compare import HOT_ZIP_CODES
+from tests.bench.client import answer_length, connect
 from tests.bench.contenders import start_tiers
-from tests.bench.load import Endpoint
-from tests.bench.stage import CLIENT_CORE, console, stage
+from tests.bench.load import Endpoint, request_heads
+from tests.bench.stage import CLIENT_CORE, HOT_ZIP_CODES, console, stage
 from tests.bench.verify import warm
 
 _CONNECTIONS = 64

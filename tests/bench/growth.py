@@ -1,8 +1,7 @@
 """How cost grows: one thing at a time is made larger, all else stays."""
 
 import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 
 import httpx
 import msgspec
@@ -13,12 +12,11 @@ from config.settings import Settings
 from service.publishing.warming import warm_release
 from tests.bench.contenders import Contender, start_tiers
 from tests.bench.growth_data import add_keys, largest_cities, make_drop
-from tests.bench.load import Endpoint, Sample, check_programs, measure
+from tests.bench.load import Endpoint, Sample, check_programs, measure, request_heads, write_requests
 from tests.bench.report import new_table
-from tests.bench.stage import CLIENT_CORE, FORECAST, SERVER_CORE, BenchError, Stage, console, stage
+from tests.bench.stage import CLIENT_CORE, FORECAST, HOT_ZIP_CODES, SERVER_CORE, BenchError, Stage, console, stage
 from tests.bench.verify import warm
 
-_HOT = 1000
 _SECONDS = 2
 # Long enough to ask for every ZIP code of the country once.
 _ALL_SECONDS = 6
@@ -69,14 +67,12 @@ def _keys(most: int = 1_000_000) -> list[Row]:
         set_up.publish()
         tier = _hit_tier(set_up)
         keys: list[str] = []
-        file = set_up.folder / "keys"
         count = 10
         while count <= most:
             keys += add_keys(set_up, count - len(keys))
-            file.write_text("\n".join(keys[:_MOST_KEYS_USED]))
             used = _memory_of(str(set_up.keys.socket)) / _MEGABYTE
             also = f"key store {used:.0f} MiB, {min(count, _MOST_KEYS_USED):,} of them used"
-            rows.append(_row("keys", f"{count:,}", set_up, tier, also=also, keys=str(file)))
+            rows.append(_row("keys", f"{count:,}", set_up, tier, also=also, keys=keys[:_MOST_KEYS_USED]))
             count *= 10
     return rows
 
@@ -94,10 +90,10 @@ def _held() -> list[Row]:
         if problem:
             raise BenchError(f"the cache could not be warmed: {problem}")
         zips = set_up.zip_codes()
-        file = set_up.folder / "all"
-        file.write_text("\n".join(zips))
-        measure(tier.endpoint, file, unique=True, seconds=_ALL_SECONDS)
-        sample = measure(tier.endpoint, file, unique=True, seconds=_SECONDS)
+        base = tier.endpoint.base
+        file = write_requests(set_up.folder / "all", request_heads(tier.endpoint, zips))
+        measure(base, file, unique=True, seconds=_ALL_SECONDS)
+        sample = measure(base, file, unique=True, seconds=_SECONDS)
         also = f"all answers from DuckDB to Redis in {taken:.1f} s"
         return [Row("held", f"{len(zips):,} ZIP codes", tier.name, sample, _worker_memory(set_up), also)]
 
@@ -157,21 +153,21 @@ def _row(
     tier: Contender,
     *,
     also: str = "",
-    keys: str = "",
+    keys: Sequence[str] = (),
     connections: int = 32,
     zips: list[str] | None = None,
 ) -> Row:
     if zips is None:
         all_zips = set_up.zip_codes()
-        zips = all_zips[:_HOT] if tier.group == "hit" else all_zips[_HOT:]
+        zips = all_zips[:HOT_ZIP_CODES] if tier.group == "hit" else all_zips[HOT_ZIP_CODES:]
     if tier.group == "hit":
         warm(tier, zips)
-    file: Path = set_up.folder / "asked"
-    file.write_text("\n".join(zips))
+    base = tier.endpoint.base
+    file = write_requests(set_up.folder / "asked", request_heads(tier.endpoint, zips, keys))
     tier.forget()
     if keys:  # a key's first use is another matter
-        measure(tier.endpoint, file, unique=True, seconds=_SECONDS, connections=connections, keys=keys)
-    sample = measure(tier.endpoint, file, unique=True, seconds=_SECONDS, connections=connections, keys=keys)
+        measure(base, file, unique=True, seconds=_SECONDS, connections=connections)
+    sample = measure(base, file, unique=True, seconds=_SECONDS, connections=connections)
     return Row(of, size, tier.name, sample, _worker_memory(set_up), also)
 
 

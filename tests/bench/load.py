@@ -6,6 +6,7 @@ import resource
 import secrets
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,8 @@ import msgspec
 from tests.bench.stage import CLIENT_CORE, FORECAST, BenchError
 
 _SCRIPT = Path(__file__).parent / "requests.lua"
+# wrk calls what takes longer a time-out. With 10,000 connections a wait of its default, 2 s, is an answer like others.
+_PATIENCE_SECONDS = 10
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -31,9 +34,10 @@ class Endpoint(msgspec.Struct, frozen=True):
 class Sample(msgspec.Struct, frozen=True):
     """What one run of wrk saw.
 
-    `rate`: answers per second. `bad`: answers that were not 2xx, broken connections, time-outs. `p50`, `p99`:
-    milliseconds. `cost`: processor time of all server processes per answer, microseconds. `client`: share of its
-    processor that wrk used; near 1, it and not the server was the limit. `size`: bytes per answer, headers included.
+    `rate`: answers per second. `bad`: answers that were not 2xx or 3xx (or, if refusals were wanted, that were none),
+    broken connections, time-outs. `p50`, `p99`: milliseconds. `cost`: processor time of all server processes per
+    answer, microseconds. `client`: share of its processor that wrk used; near 1, it and not the server was the limit.
+    `size`: bytes per answer, headers included.
     """
 
     rate: float
@@ -45,6 +49,35 @@ class Sample(msgspec.Struct, frozen=True):
     size: float
 
 
+def request_heads(
+    endpoint: Endpoint, asked: Sequence[str], keys: Sequence[str] = (), more: Sequence[str] = (), version: str = "1.1"
+) -> list[bytes]:
+    """Requests without their end: a header can follow. `keys` are used in turn, else the endpoint's; `more`: headers.
+
+    As many as it takes to ask for everything, and to use every key.
+    """
+    host = endpoint.base.removeprefix("http://")
+    keys = keys or [endpoint.key]
+    return [
+        "\r\n".join(
+            [
+                f"GET {endpoint.target(asked[number % len(asked)])} HTTP/{version}",
+                f"host: {host}",
+                f"x-api-key: {keys[number % len(keys)]}",
+                *more,
+                "",
+            ]
+        ).encode()
+        for number in range(max(len(asked), len(keys)))
+    ]
+
+
+def write_requests(file: Path, heads: Sequence[bytes]) -> Path:
+    """As requests.lua reads them."""
+    file.write_bytes(b"".join(head + b"\r\n" for head in heads))
+    return file
+
+
 def check_programs() -> None:
     """Raises BenchError if wrk or taskset is missing."""
     for program in ("wrk", "taskset"):
@@ -53,36 +86,41 @@ def check_programs() -> None:
 
 
 def measure(
-    endpoint: Endpoint, zips: Path, *, unique: bool, seconds: int, start: int = 0, connections: int = 32, keys: str = ""
+    base: str,
+    requests: Path,
+    *,
+    unique: bool,
+    seconds: int,
+    start: int = 0,
+    connections: int = 32,
+    refused: bool = False,
 ) -> Sample:
-    """Asks for the ZIP codes in the file `zips` in turn, from the one numbered `start`.
+    """Sends the requests in a file to `base` in turn, from the one numbered `start`.
 
-    `unique`: with x-request-id, traceparent and x-forwarded-for that no request had before. `keys`: a file of keys to
-    use in turn instead of the endpoint's.
+    `unique`: with x-request-id, traceparent and x-forwarded-for that no request had before. `refused`: answers are
+    meant to be 400 or more.
     """
     env = {
         **os.environ,
-        "ZIPS": str(zips),
-        "KEY": endpoint.key,
-        "KEYS": keys,
+        "REQUESTS": str(requests),
         "START": str(start),
         "UNIQUE": "1" if unique else "",
         "SEED": secrets.token_hex(8),
-        "BEFORE": endpoint.path,
-        "AFTER": endpoint.after,
     }
-    command = ["taskset", "-c", str(CLIENT_CORE), "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(_SCRIPT)]
+    command = ["taskset", "-c", str(CLIENT_CORE), "wrk", "-t1", f"-c{connections}", f"-d{seconds}s"]
+    command += ["--timeout", f"{_PATIENCE_SECONDS}s", "-s", str(_SCRIPT), base]
     served, asked = _used_by_servers(), _used_by_client()
-    done = subprocess.run([*command, endpoint.base], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     served, asked = _used_by_servers() - served, _used_by_client() - asked
     line = next((line for line in done.stdout.splitlines() if line.startswith("RESULT")), None)
     if line is None:
         raise BenchError(f"wrk failed: {done.stderr or done.stdout}")
-    requests, microseconds, bad, p50, p99, size = (int(word) for word in line.split()[1:])
-    if not requests:
-        raise BenchError(f"{endpoint.base} answered nothing")
+    answers, microseconds, refusals, failed, p50, p99, size = (int(word) for word in line.split()[1:])
+    if not answers:
+        raise BenchError(f"{base} answered nothing")
     taken = microseconds / 1e6
-    return Sample(requests / taken, bad, p50 / 1e3, p99 / 1e3, served * 1e6 / requests, asked / taken, size / requests)
+    bad = failed + (answers - refusals if refused else refusals)
+    return Sample(answers / taken, bad, p50 / 1e3, p99 / 1e3, served * 1e6 / answers, asked / taken, size / answers)
 
 
 def _used_by_client() -> float:

@@ -14,12 +14,12 @@ from time import perf_counter
 import msgspec
 from rich.console import Console
 
-from tests.bench.client import OpenLoop, Timings, idle_connections, request_heads
-from tests.bench.compare import HOT_ZIP_CODES, machine
+from tests.bench.client import OpenLoop, Timings, idle_connections
 from tests.bench.contenders import BASES, PEERS, TIERS, Contender, start_peers, start_tiers
-from tests.bench.load import check_programs, measure, turns_of_servers
+from tests.bench.load import check_programs, measure, request_heads, turns_of_servers, write_requests
+from tests.bench.machine import machine
 from tests.bench.report import new_table
-from tests.bench.stage import CLIENT_CORE, BenchError, Stage, console, stage
+from tests.bench.stage import CLIENT_CORE, HOT_ZIP_CODES, BenchError, Stage, console, stage
 from tests.bench.verify import warm
 
 _CONNECTIONS = 64
@@ -67,9 +67,9 @@ def openloop(tier: str, rounds: int, seconds: int, idle: int, rate: int | None) 
         contenders = _start(set_up, tier)
         for contender in contenders:
             warm(contender, zips)
-        hot = set_up.folder / "hot"
-        hot.write_text("\n".join(zips))
-        top = measure(contenders[0].endpoint, hot, unique=True, seconds=3).rate
+        endpoint = contenders[0].endpoint
+        hot = write_requests(set_up.folder / "hot", request_heads(endpoint, zips))
+        top = measure(endpoint.base, hot, unique=True, seconds=3).rate
         os.sched_setaffinity(0, {CLIENT_CORE})  # the servers are started, and stay where they are
         found = [Latency(contender.name, [], []) for contender in contenders]
         for number in range(rounds):

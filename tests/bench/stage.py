@@ -31,6 +31,8 @@ from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.rules.all_rules import PLAUSIBILITY_RULES
 
 SERVER_CORE, CLIENT_CORE = 0, 1
+# So many ZIP codes are asked for again and again where answers are kept.
+HOT_ZIP_CODES = 1000
 FORECAST = "/v1/population-housing-forecast"
 # Limits that are checked and counted, and never reached.
 _TERMS = ("--rate", "999999999/s", "--burst", "999999999", "--quota", "999999999999/month")

@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.bench.client import answer_length, request_heads
-from tests.bench.load import Endpoint
+from tests.bench.client import answer_length
+from tests.bench.load import Endpoint, request_heads
+from tests.bench.machine import interpreter
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
 
@@ -28,3 +29,20 @@ def test_a_header_can_follow_a_request_head() -> None:
     assert head == (
         b"GET /v1/population-housing-forecast?zip_code=36436 HTTP/1.1\r\nhost: 127.0.0.1:1\r\nx-api-key: k\r\n"
     )
+
+
+def test_requests_use_every_key_and_ask_for_everything() -> None:
+    asked = Endpoint("http://h", "k", "/", "")
+    heads = request_heads(asked, ["1", "2", "3"], ["a", "b"], ["accept-encoding: gzip"], "1.0")
+
+    end = b"\r\naccept-encoding: gzip\r\n"
+    assert heads == [
+        b"GET /1 HTTP/1.0\r\nhost: h\r\nx-api-key: a" + end,
+        b"GET /2 HTTP/1.0\r\nhost: h\r\nx-api-key: b" + end,
+        b"GET /3 HTTP/1.0\r\nhost: h\r\nx-api-key: a" + end,
+    ]
+
+
+def test_of_the_interpreter_it_is_said_how_it_was_built() -> None:
+    assert interpreter("'--enable-optimizations' '--with-lto'").endswith(", profile-guided, optimised when linked")
+    assert interpreter("'--enable-shared'").endswith(", built without profile-guided optimisation")

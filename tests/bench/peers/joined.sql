@@ -1,4 +1,5 @@
--- The release as ROAPI likes it best while it answers the same entries: one row per ZIP code, joined beforehand.
+-- The release as ROAPI and flAPI like it best while they answer the same entries: one row per ZIP code, joined
+-- beforehand.
 COPY (
     SELECT l.zip_code,
            {'zip_code': l.zip_code, 'county_name': county_name, 'county_fips_code': county_fips_code,
