@@ -8,10 +8,10 @@ RUNNABLE := $(VENV)/.runnable
 ROUNDS := 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench bench-chart bench-peers soak clean
+.PHONY: help setup demo test lint format bench bench-shapes bench-chart bench-peers soak clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(INSTALLED) ## create .venv and install into it
 
@@ -31,11 +31,15 @@ format: $(INSTALLED) ## format the code, and fix what a tool can
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
 
-bench: $(INSTALLED) ## compare with nginx, Varnish, FastAPI, Litestar and ROAPI (5 minutes; ROUNDS=20 for more)
+bench: $(INSTALLED) ## compare with nginx, Varnish, Bun, libh2o, FastAPI, ROAPI and others (7 minutes; ROUNDS=20 for more)
 	@$(PY) -m tests.bench compare --rounds $(ROUNDS) --json .bench.json
 
-bench-chart: $(INSTALLED) ## the same, and keep the figures and the chart for the README
+bench-shapes: $(INSTALLED) ## compare with nginx on every shape of traffic, each ratio beside its floor (14 minutes)
+	@$(PY) -m tests.bench shapes --json .bench-shapes.json
+
+bench-chart: $(INSTALLED) ## both, and keep the figures and the charts for the README
 	@$(PY) -m tests.bench compare --rounds $(ROUNDS) --keep
+	@$(PY) -m tests.bench shapes --keep
 
 bench-peers: ## install the servers that bench compares with
 	@sh tests/bench/peers/install.sh .bench
@@ -49,7 +53,7 @@ soak: $(INSTALLED) ## the long ones: more rounds, growth, latency, clients that 
 	@CONFORMANCE_EXAMPLES=2500 $(PY) -m pytest -n 0 tests/conformance
 
 clean: ## remove everything that make created, including the demo's data
-	@rm -rf $(VENV) .bench .bench.json .forecast .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .bench .bench.json .bench-shapes.json .forecast .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(INSTALLED): pyproject.toml constraints.txt config/setup.sh
 	@sh config/setup.sh $(VENV) embedded,demo,traces,dev

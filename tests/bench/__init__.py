@@ -9,6 +9,7 @@
 ``load.py``           one sample: wrk with ``requests.lua``, the rate, the processor time that an answer took
 ``verify.py``         before a run: everybody answers the same, and refuses a wrong key
 ``compare.py``        the alternating rounds; ``report.py`` their table and JSON, ``chart.py`` the picture
+``shapes/``           every shape of traffic beside nginx, each ratio beside its floor
 ``growth.py``         cost against ZIP codes, years, keys, connections, size of the body, workers
 ``openloop.py``       latency at a fixed arrival rate; ``client.py`` is what asks
 ``cutoff.py``         a million requests of which every tenth is cut off by its client

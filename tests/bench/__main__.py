@@ -9,10 +9,16 @@ import msgspec
 from tests.bench import chart, cutoff, growth, openloop, report
 from tests.bench.compare import compare
 from tests.bench.contenders import PEERS
+from tests.bench.shapes import chart as shapes_chart
+from tests.bench.shapes import report as shapes_report
+from tests.bench.shapes import results as shapes_results
+from tests.bench.shapes.catalog import NAMES
+from tests.bench.shapes.measuring import measure_shapes
 from tests.bench.stage import BenchError, console
 
 HERE = Path(__file__).parent
 RESULTS, CHART = HERE / "results.json", HERE / "results.svg"
+SHAPES_RESULTS, SHAPES_CHART = HERE / "shapes.json", HERE / "shapes.svg"
 _JSON = click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures here.")
 
 
@@ -22,7 +28,8 @@ def main() -> None:
 
     \b
     make bench-peers                       install what is compared with
-    python -m tests.bench compare          beside nginx, Varnish, FastAPI, Litestar, ROAPI: 5 minutes
+    python -m tests.bench compare          beside nginx, Varnish, Bun, FastAPI, ROAPI and others: 6 minutes
+    python -m tests.bench shapes           every shape of traffic, each ratio beside its floor: 12 minutes
     python -m tests.bench growth           how cost grows: ZIP codes, years, keys, connections, body, workers
     python -m tests.bench openloop         latency at half of the top rate, where stalls count
     python -m tests.bench cutoff           answers under clients that go away; none may get another's
@@ -50,6 +57,29 @@ def compare_command(rounds: int, seconds: int, keep: bool, file: Path | None) ->
         CHART.write_text(chart.draw(results))
     if any(series.bad for series in results.series):
         raise BenchError("there were answers that are not 2xx")
+
+
+@main.command("shapes")
+@click.option("--only", multiple=True, type=click.Choice(NAMES), help="This one; can be repeated. Default: all.")
+@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1), help="Alternating rounds.")
+@click.option("--seconds", default=2, show_default=True, type=click.IntRange(1), help="Length of one sample, at least.")
+@click.option("--keep", is_flag=True, help="Keep figures and chart as those that the README shows.")
+@_JSON
+def shapes_command(only: tuple[str, ...], rounds: int, seconds: int, keep: bool, file: Path | None) -> None:
+    """Beside nginx with Lua on every shape of traffic: ratios of rate and p99, each beside its floor.
+
+    Answers are checked, status and bytes, before a shape counts, and counted while it runs. A run says how long it
+    takes. Peers that are not installed are named.
+    """
+    results = measure_shapes(only or NAMES, rounds, seconds)
+    shapes_report.show(results, console)
+    for target in [file, SHAPES_RESULTS if keep else None]:
+        if target is not None:
+            shapes_results.save(results, target)
+    if keep:
+        SHAPES_CHART.write_text(shapes_chart.draw(results))
+    if results.failed:
+        raise BenchError("there were wrong answers")
 
 
 @main.command("growth")
@@ -100,9 +130,10 @@ def cutoff_command(total: int, seed: int, file: Path | None) -> None:
 
 @main.command("chart")
 def chart_command() -> None:
-    """Draw the chart of the README again from the figures kept."""
+    """Draw the charts of the README again from the figures kept."""
     CHART.write_text(chart.draw(report.load(RESULTS)))
-    click.echo(CHART)
+    SHAPES_CHART.write_text(shapes_chart.draw(shapes_results.load(SHAPES_RESULTS)))
+    click.echo(f"{CHART}\n{SHAPES_CHART}")
 
 
 @main.command("peers")

@@ -14,7 +14,7 @@ from tests.bench.report import Headers, Results, Series
 
 _WIDTH, _LABELS, _FIGURES = 860, 250, 150
 _BAR, _GAP, _HEADING = 13, 10, 46
-_STYLE = """
+STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #1f2328; }
   .title { font-weight: 600; } .quiet { fill: #59636e; font-size: 12px; }
   .ours { fill: #0969da; } .peer { fill: #8c959f; } .same { opacity: .5; }
@@ -61,7 +61,7 @@ def draw(results: Results) -> str:
     parts.append(f'<text class="quiet" x="0" y="{top + 16:.0f}">{escape(legend)}</text>')
     size = f'width="{_WIDTH}" height="{top + 26:.0f}" viewBox="0 0 {_WIDTH} {top + 26:.0f}"'
     title = "<title>Answers per second beside peers</title>"
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">{title}<style>{_STYLE}</style>\n' + (
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">{title}<style>{STYLE}</style>\n' + (
         "\n".join(parts) + "\n</svg>\n"
     )
 

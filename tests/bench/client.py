@@ -62,6 +62,24 @@ def connect(endpoint: Endpoint) -> socket.socket:
     return connection
 
 
+def asked_in_turn(endpoint: Endpoint, heads: Sequence[bytes]) -> Iterator[bytes]:
+    """The whole answer to each request, on one connection as long as the server keeps it."""
+    connection = None
+    for head in heads:
+        connection = connection or connect(endpoint)
+        connection.sendall(head + b"\r\n")
+        data, is_open = b"", True
+        while is_open and not answer_length(data):
+            more = connection.recv(_CHUNK)
+            data, is_open = data + more, bool(more)
+        yield data
+        if not is_open or b"\r\nconnection: close" in data.partition(b"\r\n\r\n")[0].lower():
+            connection.close()
+            connection = None
+    if connection is not None:
+        connection.close()
+
+
 @contextmanager
 def idle_connections(endpoint: Endpoint, head: bytes, count: int) -> Iterator[None]:
     """`count` connections that asked once and stay open."""

@@ -38,8 +38,8 @@ def make_drop(folder: Path, zips: int, years: int) -> Path:
     return folder
 
 
-def add_keys(stage: Stage, count: int) -> list[str]:
-    """`count` more keys with a rate and a quota, as partners present them; written to the key store directly.
+def add_keys(stage: Stage, count: int, terms: Terms = _TERMS) -> list[str]:
+    """`count` more keys with `terms`, as partners present them; written to the key store directly.
 
     Issuing them would take a line in the audit trail and a round trip each.
     """
@@ -57,7 +57,7 @@ def add_keys(stage: Stage, count: int) -> list[str]:
                     partner="bench",
                     digest=form.digest(parts.secret, secret),
                     created_at=now(),
-                    terms=_TERMS,
+                    terms=terms,
                     pepper=pepper.fingerprint(secret),
                 )
                 records[record_name(parts.key_id)] = encoder.encode(key)
@@ -65,8 +65,9 @@ def add_keys(stage: Stage, count: int) -> list[str]:
     return keys
 
 
-def largest_cities(stage: Stage, sizes: tuple[int, ...]) -> list[tuple[int, str]]:
-    """For each of `sizes` the city with about so many ZIP codes, and the largest one: their number, and the query."""
+def largest_cities(stage: Stage, sizes: tuple[int, ...], most: int = 1) -> list[tuple[int, str]]:
+    """For each of `sizes` the city with about so many ZIP codes, and the `most` largest ones: their number, and the
+    query."""
     file = stage.release / "tables" / "locations.parquet"
     rows = (
         duckdb.connect()
@@ -76,4 +77,4 @@ def largest_cities(stage: Stage, sizes: tuple[int, ...]) -> list[tuple[int, str]
         )
         .fetchall()
     )
-    return [min(rows, key=lambda row: abs(row[0] - size)) for size in sizes] + [rows[-1]]
+    return [min(rows, key=lambda row: abs(row[0] - size)) for size in sizes] + rows[-most:]

@@ -37,7 +37,7 @@ class Sample(msgspec.Struct, frozen=True):
     `rate`: answers per second. `bad`: answers that were not 2xx or 3xx (or, if refusals were wanted, that were none),
     broken connections, time-outs. `p50`, `p99`: milliseconds. `cost`: processor time of all server processes per
     answer, microseconds. `client`: share of its processor that wrk used; near 1, it and not the server was the limit.
-    `size`: bytes per answer, headers included.
+    `size`: bytes per answer, headers included. `answers`: how many there were.
     """
 
     rate: float
@@ -47,6 +47,7 @@ class Sample(msgspec.Struct, frozen=True):
     cost: float
     client: float
     size: float
+    answers: int = 0
 
 
 def request_heads(
@@ -120,7 +121,16 @@ def measure(
         raise BenchError(f"{base} answered nothing")
     taken = microseconds / 1e6
     bad = failed + (answers - refusals if refused else refusals)
-    return Sample(answers / taken, bad, p50 / 1e3, p99 / 1e3, served * 1e6 / answers, asked / taken, size / answers)
+    return Sample(
+        rate=answers / taken,
+        bad=bad,
+        p50=p50 / 1e3,
+        p99=p99 / 1e3,
+        cost=served * 1e6 / answers,
+        client=asked / taken,
+        size=size / answers,
+        answers=answers,
+    )
 
 
 def _used_by_client() -> float:

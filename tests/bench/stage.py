@@ -39,7 +39,7 @@ _TERMS = ("--rate", "999999999/s", "--burst", "999999999", "--quota", "999999999
 _STOP_SECONDS = 5.0
 
 # In a log, tables are as wide as they need.
-console = Console(stderr=True, width=None if sys.stderr.isatty() else 130)
+console = Console(stderr=True, width=None if sys.stderr.isatty() else 160)
 
 
 # Drops of any size have figures and places of any kind.

@@ -40,13 +40,17 @@ function _M.asked()
   return key and ask(key) or ngx.exit(401)
 end
 
--- asks Redis once in 5 s
+-- asks Redis once in 5 s; of those that find a key too old, one asks and the others believe it once more
 function _M.kept()
   local key = ngx.var.http_x_api_key
   if not key then
     return ngx.exit(401)
   end
-  if not known:get(key) and ask(key) then
+  local is_known, _, is_stale = known:get_stale(key)
+  if is_known and (not is_stale or not known:add("asked " .. key, true, 1)) then
+    return
+  end
+  if ask(key) then
     known:set(key, true, SECONDS)
   end
 end

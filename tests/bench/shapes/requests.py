@@ -1,0 +1,89 @@
+"""The requests of a shape, byte for byte, for whoever is asked."""
+
+import random
+from collections.abc import Sequence
+
+import httpx
+import msgspec
+import redis
+
+from service.base.terms import Quota, Rate, Terms
+from service.keys import form
+from tests.bench.contenders import Contender
+from tests.bench.growth_data import add_keys, largest_cities
+from tests.bench.load import Endpoint, request_heads
+from tests.bench.shapes.catalog import OVER_RATE, Shape
+from tests.bench.stage import FORECAST, HOT_ZIP_CODES, Stage
+
+# Rates that partners have: a fifth of it is used where 200 keys take turns.
+_TERMS = Terms(rate=Rate(2000, 1, 2000), quota=Quota(999_999_999_999, "month"))
+_WRONG_KEYS = 1000
+_UNKNOWN_ZIP_CODES = 1000
+_CITIES = 20
+
+
+class Requests:
+    """What shapes ask for, with the keys that they use; made once, when the first shape needs it."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._zips = stage.zip_codes()
+        self._keys: dict[object, list[str]] = {"limits": [stage.key]}
+        self._tags: list[str] = []
+
+    def heads(self, shape: Shape, contender: Contender) -> list[bytes]:
+        """Without their end, for headers that differ."""
+        asked, endpoint = self._asked(shape, contender.endpoint)
+        if not shape.matching:
+            return request_heads(endpoint, asked, self._keys_of(shape), shape.headers, shape.version)
+        tags = self._tags_of(asked)
+        return [
+            request_heads(endpoint, [one], (), [f"if-none-match: {tag}"])[0]
+            for one, tag in zip(asked, tags, strict=True)
+        ]
+
+    def _asked(self, shape: Shape, endpoint: Endpoint) -> tuple[Sequence[str], Endpoint]:
+        if shape.asked == "cities":
+            of_any = msgspec.structs.replace(endpoint, path=f"{FORECAST}?", after=shape.after)
+            return [query for _, query in largest_cities(self._stage, (), _CITIES)], of_any
+        if shape.after:
+            endpoint = msgspec.structs.replace(endpoint, after=shape.after)
+        if shape.asked == "cold":
+            return self.cold(), endpoint
+        if shape.asked == "unknown":
+            there = set(self._zips)
+            absent = (f"{number:05}" for number in range(100_000))
+            return [one for one in absent if one not in there][:_UNKNOWN_ZIP_CODES], endpoint
+        return (self._zips if shape.asked == "all" else self._zips[:HOT_ZIP_CODES]), endpoint
+
+    def cold(self) -> list[str]:
+        """In an order that is random and the same for all."""
+        cold = self._zips[HOT_ZIP_CODES:]
+        random.Random(1).shuffle(cold)
+        return cold
+
+    def _keys_of(self, shape: Shape) -> list[str]:
+        if shape.keys not in self._keys:
+            self._keys[shape.keys] = self._new_keys(shape)
+        return self._keys[shape.keys]
+
+    def _new_keys(self, shape: Shape) -> list[str]:
+        if shape.keys == "none":
+            return [self._stage.issue()]
+        if shape.keys == "over":
+            return [self._stage.issue("--rate", f"{OVER_RATE}/s", "--burst", str(OVER_RATE))]
+        if shape.keys == "wrong":
+            return [form.generate()[0] for _ in range(_WRONG_KEYS)]
+        keys = add_keys(self._stage, int(shape.keys), _TERMS)
+        with redis.Redis(unix_socket_path=str(self._stage.keys.socket)) as client:
+            client.mset({f"peer-key:{key}": "bench" for key in keys})
+        return keys
+
+    def _tags_of(self, zips: Sequence[str]) -> list[str]:
+        """Of the service's answers, which whoever is before it passes on."""
+        if not self._tags:
+            base = self._stage.instances[0].partners
+            with httpx.Client(base_url=base, headers={"x-api-key": self._stage.key}) as client:
+                answers = [client.get(Endpoint(base, "").target(one)) for one in zips]
+            self._tags = [answer.headers["etag"] for answer in answers]
+        return self._tags
