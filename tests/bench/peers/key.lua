@@ -3,6 +3,7 @@
 local _M = { redis = nil }
 
 local SECONDS = 5 -- how long a key that was found is believed
+local FORGOTTEN = 60 -- nobody asked with it for so many seconds
 local POOL, IDLE_MILLISECONDS = 64, 60000
 local known = ngx.shared.keys
 
@@ -40,18 +41,23 @@ function _M.asked()
   return key and ask(key) or ngx.exit(401)
 end
 
--- asks Redis once in 5 s; of those that find a key too old, one asks and the others believe it once more
+-- asks Redis once in 5 s. What is kept is until when a key is believed; whoever comes after that asks, and all others
+-- believe it for a second more: thousands of connections would be more than Redis takes at once.
 function _M.kept()
   local key = ngx.var.http_x_api_key
   if not key then
     return ngx.exit(401)
   end
-  local is_known, _, is_stale = known:get_stale(key)
-  if is_known and (not is_stale or not known:add("asked " .. key, true, 1)) then
+  local now = ngx.now()
+  local believed = known:get(key)
+  if believed and believed > now then
     return
   end
+  if believed then
+    known:set(key, now + 1, FORGOTTEN)
+  end
   if ask(key) then
-    known:set(key, true, SECONDS)
+    known:set(key, now + SECONDS, FORGOTTEN)
   end
 end
 

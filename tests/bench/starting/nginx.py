@@ -1,5 +1,6 @@
 """nginx: one process with Lua and one without; whoever runs shares them, each with a server of its own."""
 
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ from tests.bench.starting.around import PEERS_FOLDER, Around, filled, program, t
 _MODULES = Path("/usr/lib/nginx/modules")
 _LUA = ("ndk_http_module.so", "ngx_http_lua_module.so")
 _LUA_CORE = Path("/usr/share/lua/5.1/resty/core.lua")
+# Open files that it keeps, within the limit: so many, and at least so many; and its connections beside them.
+_MOST_FILES, _LEAST_FILES, _MOST_CONNECTIONS = 100_000, 1000, 11_000
 
 
 def lacks_lua() -> str:
@@ -56,9 +59,17 @@ class Nginx:
         keys = stage.folder / "nginx_keys.conf"
         keys.write_text("".join(f"{key} 1;\n" for key in table_of_keys(stage)))
         servers = filled(stage, self._servers, FOLDER=folder, REDIS=stage.keys.socket, KEYS=keys, **self._ports)
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        files = min(_MOST_FILES, max(_LEAST_FILES, most - _MOST_CONNECTIONS))
         upstream = service.removeprefix("http://")
         config = filled(
-            stage, "nginx.conf", FOLDER=folder, MODULES=self._modules, SERVERS=servers, UPSTREAM=upstream
+            stage,
+            "nginx.conf",
+            FILES=files,
+            FOLDER=folder,
+            MODULES=self._modules,
+            SERVERS=servers,
+            UPSTREAM=upstream,
         ).rename(folder / "nginx.conf")
         command = [program("nginx") or "nginx", "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(config)]
         stage.run(self._servers, command)
