@@ -28,8 +28,8 @@ def main() -> None:
 
     \b
     make bench-peers                       install what is compared with
-    python -m tests.bench compare          beside nginx, Varnish, Bun, FastAPI, ROAPI and others: 6 minutes
-    python -m tests.bench shapes           every shape of traffic, each ratio beside its floor: 12 minutes
+    python -m tests.bench compare          beside nginx, Varnish, Bun, FastAPI, ROAPI and others: 7 minutes
+    python -m tests.bench shapes           every shape of traffic, each ratio beside its floor: 14 minutes
     python -m tests.bench growth           how cost grows: ZIP codes, years, keys, connections, body, workers
     python -m tests.bench openloop         latency at half of the top rate, where stalls count
     python -m tests.bench cutoff           answers under clients that go away; none may get another's
@@ -132,8 +132,10 @@ def cutoff_command(total: int, seed: int, file: Path | None) -> None:
 def chart_command() -> None:
     """Draw the charts of the README again from the figures kept."""
     CHART.write_text(chart.draw(report.load(RESULTS)))
-    SHAPES_CHART.write_text(shapes_chart.draw(shapes_results.load(SHAPES_RESULTS)))
-    click.echo(f"{CHART}\n{SHAPES_CHART}")
+    click.echo(CHART)
+    if SHAPES_RESULTS.exists():
+        SHAPES_CHART.write_text(shapes_chart.draw(shapes_results.load(SHAPES_RESULTS)))
+        click.echo(SHAPES_CHART)
 
 
 @main.command("peers")
