@@ -34,7 +34,7 @@ format: $(INSTALLED) ## format the code, and fix what a tool can
 bench: $(INSTALLED) ## compare with nginx, Varnish, Bun, libh2o, FastAPI, ROAPI and others (7 minutes; ROUNDS=20 for more)
 	@$(PY) -m tests.bench compare --rounds $(ROUNDS) --json .bench.json
 
-bench-shapes: $(INSTALLED) ## compare with nginx on every shape of traffic, each ratio beside its floor (14 minutes)
+bench-shapes: $(INSTALLED) ## compare with nginx on every shape of traffic, each ratio beside its floor (15 minutes)
 	@$(PY) -m tests.bench shapes --json .bench-shapes.json
 
 bench-chart: $(INSTALLED) ## both, and keep the figures and the charts for the README

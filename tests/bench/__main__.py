@@ -29,7 +29,7 @@ def main() -> None:
     \b
     make bench-peers                       install what is compared with
     python -m tests.bench compare          beside nginx, Varnish, Bun, FastAPI, ROAPI and others: 7 minutes
-    python -m tests.bench shapes           every shape of traffic, each ratio beside its floor: 14 minutes
+    python -m tests.bench shapes           every shape of traffic, each ratio beside its floor: 15 minutes
     python -m tests.bench growth           how cost grows: ZIP codes, years, keys, connections, body, workers
     python -m tests.bench openloop         latency at half of the top rate, where stalls count
     python -m tests.bench cutoff           answers under clients that go away; none may get another's

@@ -143,7 +143,7 @@ SHAPES = (
     ),
     Shape(
         name="cold-flapi",
-        what="cold ZIP codes, random order, 128 connections",
+        what="the same, 128 connections",
         ours="DuckDB",
         peer="flAPI",
         asked="cold",
