@@ -1,20 +1,25 @@
 """The shapes of traffic: what is asked, what counts, the arithmetic and the picture."""
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import msgspec
 import pytest
 
 from tests.bench.client import asked_in_turn
+from tests.bench.contenders import Contender
 from tests.bench.load import Endpoint, Sample
 from tests.bench.shapes import chart, results
 from tests.bench.shapes.catalog import CROWDS, NAMES, SHAPE_PEERS, SHAPES, Floor
+from tests.bench.shapes.checking import Checked
 from tests.bench.shapes.crowds import CrowdClient, waits_of
 from tests.bench.shapes.measuring import about_minutes
 from tests.bench.shapes.results import Measured, ShapesResults, measured
+from tests.bench.stage import BenchError
 
 _OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 _LAST = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 4\r\n\r\nlast"
@@ -131,3 +136,56 @@ def test_a_crowd_counts_what_each_connection_gets_and_which_of_them_break(server
     assert [member.answers for member in members] == [2] * 20
     assert all(member.waited for member in members)
     assert broken == 20
+
+
+def replying(contents: bytes) -> Iterator[Endpoint]:
+    """A server whose every answer is this one, each on a connection of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    with connection:
+                        connection.recv(1000)
+                        connection.sendall(contents)
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        yield Endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}", "k")
+        listening.shutdown(socket.SHUT_RDWR)
+        serving.join()
+
+
+def checked(name: str, answer: bytes) -> Checked:
+    """The check of a shape by somebody who always answers so."""
+    shape = next(one for one in SHAPES if one.name == name)
+    with contextlib.contextmanager(replying)(answer) as endpoint:
+        contender = Contender(name="somebody", group="hit", endpoint=endpoint)
+        return Checked(shape, contender, [b"GET / HTTP/1.1\r\n"], "http://nobody")
+
+
+def test_a_shape_does_not_begin_with_answers_of_another_status() -> None:
+    with pytest.raises(BenchError, match="wrong keys: 401: somebody answers / with 200, not 401"):
+        checked("401", _LAST)
+
+
+def test_a_304_has_no_body() -> None:
+    not_modified = b"HTTP/1.1 304 Not Modified\r\nconnection: close\r\ncontent-length: 4\r\n\r\n"
+
+    checked("304", not_modified.replace(b"content-length: 4", b"x: y"))
+    with pytest.raises(BenchError, match="with a body"):
+        checked("304", not_modified + b"body")
+
+
+def test_a_sample_counts_if_its_answers_are_those_that_were_checked() -> None:
+    """wrk does not tell a 200 from a 304: the size does."""
+    unauthorised = b"HTTP/1.1 401 Unauthorized\r\nconnection: close\r\ncontent-length: 2\r\n\r\nno"
+    before = checked("401", unauthorised)
+    sample = Sample(1000, 0, 1, 1, 1, 0.5, len(unauthorised), 2000)
+
+    before.holds(sample)
+    with pytest.raises(BenchError, match="bytes an answer"):
+        before.holds(msgspec.structs.replace(sample, size=2.0 * len(unauthorised)))
+    with pytest.raises(BenchError, match="1 wrong answers"):
+        before.holds(msgspec.structs.replace(sample, bad=1))

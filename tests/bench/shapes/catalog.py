@@ -48,8 +48,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """`name` is for the command line, `what` for readers. `ours` is a tier, `peer` who is beside it.
 
     `unique`: with headers that differ on each request. `matching`: with the answer's own tag in If-None-Match.
-    `encoding`: every answer has to come in it. `strays`: the share of answers that may have another status than
-    `status`. `least_seconds`: a sample takes that at least.
+    `encoding`: every answer has to come in it. `strays`: so many answers a second, and once
+    more at the start, may have another status than `status`. `least_seconds`: a sample takes that at least.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     matching: bool = False
     encoding: str = ""
     status: int = 200
-    strays: float = 0.0
+    strays: int = 0
     least_seconds: int = 1
 
 
@@ -132,7 +132,7 @@ SHAPES = (
         peer=_LIMITED.name,
         keys="over",
         status=429,
-        strays=0.05,
+        strays=2 * OVER_RATE,
         floor=_REFUSED,
     ),
     Shape(name="401", what="wrong keys: 401", keys="wrong", status=401, floor=_REFUSED),

@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import time
 from collections.abc import Iterator, Sequence
 
 import httpx
@@ -30,15 +31,17 @@ class Checked:
         chosen = random.Random(1).choices(heads, k=_SPENT if shape.strays else _ASKED)
         if shape.strays:
             list(asked_in_turn(contender.endpoint, chosen))
+        began = time.monotonic()
         answers = list(zip(chosen, asked_in_turn(contender.endpoint, chosen), strict=True))
+        allowed = shape.strays * (1 + time.monotonic() - began)
         faults = list(self._faults(answers))
-        if len(faults) > shape.strays * len(answers):
+        if len(faults) > allowed:
             raise BenchError(f"{shape.what}: {contender.name} {faults[0]}")
         self._size = sum(len(answer) for _, answer in answers) / len(answers)
 
     def holds(self, sample: Sample) -> None:
         """Raises BenchError if the answers of `sample` were not those that were checked."""
-        allowed = self._shape.strays * sample.answers
+        allowed = self._shape.strays * (1 + sample.answers / sample.rate)
         if sample.bad > allowed:
             raise BenchError(f"{self._shape.what}: {self._name} gave {sample.bad} wrong answers")
         if abs(sample.size - self._size) > self._size * _SIZE:
