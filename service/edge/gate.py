@@ -21,7 +21,7 @@ from service.edge.hot.wire import whole_answer
 from service.edge.requests.log import Make
 from service.edge.requests.sightings import shortened
 from service.edge.requests.watch import PID, RequestWatch, stamp
-from service.http.errors import of_exception, problem
+from service.http.errors import kept_error, of_exception, problem
 from service.http.head import NO_AREA, SCOPE_KEY, RequestHead, head_in
 from service.http.reply import COUNTED, KEPT, OUTCOME, SOURCE, Counted, Header, Reply, Send, Source
 from service.http.sandbox.app import TEST_ANSWER, Sandbox
@@ -109,7 +109,10 @@ class Gate:
             return None
         behind = self.fields_behind(head, ())
         answer = whole_answer(reply, (*behind, _CLOSE) if head.last else behind, dates, bodiless=head.method == "HEAD")
-        self.finished(head, reply.status, reply.outcome, None, (), time.monotonic() - head.started, directly=True)
+        now = time.monotonic()
+        if head.refused_until > now and head.key is not None and not head.is_test and self.hot is not None:
+            self.hot.deny(head.key, head.area, kept_error(reply, head.request_id), head.refused_until)
+        self.finished(head, reply.status, reply.outcome, None, (), now - head.started, directly=True)
         return answer
 
     def _begin(self, head: RequestHead) -> None:

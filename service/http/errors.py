@@ -133,6 +133,13 @@ def title_of(status: int) -> str:
     return _NEWER_TITLES.get(status) or HTTPStatus(status).phrase
 
 
+def kept_error(reply: Reply, request_id: str) -> KeptError:
+    """The error without the id of its request; of one that names no parameter."""
+    behind = b'"}'
+    before = reply.body.removesuffix(request_id.encode() + behind)
+    return KeptError("", reply.status, reply.outcome, reply.headers, before, behind)
+
+
 def of_exception(error: Exception, request_id: str) -> Reply:
     """The answer for an exception: an ApiError says what it is; of anything else nothing is shown."""
     if isinstance(error, ApiError):

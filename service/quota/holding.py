@@ -138,6 +138,10 @@ class Holding:
     def has_tokens(self, now: float) -> bool:
         return bool((self.tokens and now < self.expires) or (self._next_tokens and now < self._next_expires))
 
+    def denies(self, now: float) -> bool:
+        """Whether a request is refused here, without asking Redis."""
+        return self.local_until <= now < self.denied_until and not self.has_tokens(now)
+
     def wants_renewal(self, now: float) -> bool:
         return (
             (self.tokens <= self.low or now >= self.renew_at)

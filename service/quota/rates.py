@@ -79,6 +79,14 @@ class RateLimiter:
         """The tokens held of the key, for the direct answer to spend (holding.py). Ask again when none is left."""
         return self._holdings.young.get(key_id)
 
+    def denied_until(self, key_id: str) -> float:
+        """As long as this, by the limiter's clock, the key is refused without asking Redis; minus infinity if it is
+        not, or if it is decided here while Redis is away."""
+        holding = self._holdings.young.get(key_id)
+        if holding is None or self._clock() < holding.local_until:
+            return float("-inf")
+        return holding.denied_until
+
     def has_tokens(self, key_id: str, now: float) -> bool:
         """Whether a token could be taken without asking Redis."""
         holding = self._holdings.young.get(key_id)

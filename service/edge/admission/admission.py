@@ -37,6 +37,9 @@ _TOO_MANY = (
 _MOST_ALLOWANCES = 20_000
 # How long an allowance is good without another look at the time of day and at what was counted.
 _LOOK_SECONDS = 1.0
+# A refusal for lack of quota is good for this long without another look at the time that is left.
+_QUOTA_SECONDS = 0.1
+_FOR_EVER = float("inf")
 
 
 class Allowance:
@@ -103,6 +106,7 @@ class Admission:
         if area not in self._areas:
             return None
         if terms.areas is not None and area not in terms.areas:
+            head.refused_until = _FOR_EVER
             return problem("not_entitled", head.request_id, _NOT_ENTITLED.format(area=area))
         if terms.rate is None and terms.quota is None:
             return None
@@ -128,6 +132,8 @@ class Admission:
         head.standing = standing
         if standing.remaining >= number:
             return None
+        if number == 1:
+            head.refused_until = time.monotonic() + _QUOTA_SECONDS
         limits = quota_exhausted_headers(key.terms.rate, quota, standing)
         return problem("quota_exhausted", head.request_id, _few(number, standing.remaining), headers=limits)
 
@@ -141,6 +147,9 @@ class Admission:
         head.decision = decision
         if decision.allowed:
             return None
+        if number == 1:
+            # until a second less is left to wait
+            head.refused_until = self._limiter.denied_until(key.key_id) - (decision.retry_after - 1)
         limits = rate_limited_headers(rate, decision, key.terms.quota, head.standing)
         return problem("rate_limited", head.request_id, _few(number, decision.remaining), headers=limits)
 
@@ -177,7 +186,7 @@ class Admission:
                 holding.spent += 1
                 if allowance.decision is not holding.passed:
                     allowance.tell(holding.passed, allowance.standing)
-            elif not self._spend_rate(allowance, allowance.standing, now):
+            elif holding.denies(now) or not self._spend_rate(allowance, allowance.standing, now):
                 return None
         return allowance
 

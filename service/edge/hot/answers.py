@@ -18,7 +18,7 @@ from service.cache.shared import SharedLookup
 from service.cache.sieve import Node, Sieve
 from service.edge.admission.admission import Admission, Allowance
 from service.edge.hot import heads
-from service.edge.hot.remembered import Caller, ErrorTarget, Target
+from service.edge.hot.remembered import Caller, Denial, ErrorTarget, KnownError, Target
 from service.edge.hot.told import error_line_of, line_of, trace_of
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, HotOutcome
 from service.edge.hot.wire import HeadMaker, ResponseHeads, lines_of
@@ -33,6 +33,7 @@ from service.keys.verifier import KeyVerifier
 # Room for all ZIP codes and cities of the country: a walk through them all finds each again.
 MOST_TARGETS = 100_000
 MOST_TARGET_BYTES = 64 << 20
+_MOST_DENIALS = 20_000
 _OLD = b" HTTP/1.0"  # its connections carry one request each
 _HEAD, _G = b"HEAD ", ord("G")  # of a GET
 _CLOSING = b"%bconnection: close\r\n\r\n"
@@ -74,6 +75,7 @@ class HotAnswers:
         self._release: str | None = None  # the current one; targets of others are not answered
         self._targets: Sieve[bytes, Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
         self._find_target = self._targets.find
+        self._denials: dict[tuple[str, str], Denial] = {}  # by key id and area
         self.fields = heads.Fields()  # shared by the head readers of all connections
         self._dates: Headers | None = None  # the server's headers that the two lines below begin heads with
         self._ok = self._not_modified = b""  # status line and the server's headers, of a 200 and of a 304
@@ -102,6 +104,12 @@ class HotAnswers:
             target = Target(url, area, kept, query, self._telemetry)
         if target.release == self._release:
             self._targets.put(line, target, len(line) + len(query) + size + _OVERHEAD_BYTES)
+
+    def deny(self, key: ApiKey, area: str, kept: KeptError, until: float) -> None:
+        """Until then, in monotonic seconds, the key is refused in the area with what is kept."""
+        if len(self._denials) >= _MOST_DENIALS:
+            self._denials.clear()
+        self._denials[key.key_id, area] = Denial(KnownError(kept, area, self._telemetry), key, until)
 
     def answer(
         self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None
@@ -165,40 +173,51 @@ class HotAnswers:
         key = self._good_key(waiting.caller, waiting.asked, waiting.began)
         if key is None:
             return FOR_ROUTER
-        allowance = self._admission.admit(key, target.area, waiting.began)
-        if allowance is not None:
-            return self._error(waiting, target, allowance)
-        return self._ask_for_token(waiting, key, waiting.began, partial(self._error, waiting, target))
+        error = target.error
 
-    def _error(self, waiting: HeldRequest, target: ErrorTarget, allowance: Allowance) -> bytes:
+        def tell(allowance: Allowance) -> bytes:
+            tally = allowance.tallies.get(error.usage)
+            if tally is None or tally.closed:
+                self._admission.count_allowed(allowance, target.area, error.usage)
+            else:
+                tally.n += 1
+            return self._error(waiting, key, error, allowance.unbilled)
+
+        allowance = self._admission.admit(key, target.area, waiting.began)
+        return tell(allowance) if allowance is not None else self._ask_for_token(waiting, key, waiting.began, tell)
+
+    def _denied(self, waiting: HeldRequest, key: ApiKey, now: float) -> HotOutcome:
+        """What the key was refused with just now, if that still holds."""
+        area = waiting.target.area
+        denial = self._denials.get((key.key_id, area))
+        if denial is None or now >= denial.until or denial.key is not key:
+            return FOR_ROUTER
+        self._admission.count(key, area, denial.error.status, denial.error.outcome)
+        return self._error(waiting, key, denial.error, b"\r\n\r\n")
+
+    def _error(self, waiting: HeldRequest, key: ApiKey, error: KnownError, tail: bytes) -> bytes:
         """The bytes of the error, which counts from here on."""
-        caller, head = waiting.caller, waiting.head
+        head, target, caller = waiting.head, waiting.target, waiting.caller
         if caller.reader.news is not None:
             caller.reader.learn()
         request_id = _id_of(waiting.asked)
         self.errors += 1
-        target.answered.value += 1
-        tally = allowance.tallies.get(target.usage)
-        if tally is None or tally.closed:
-            self._admission.count_allowed(allowance, target.area, target.usage)
-        else:
-            tally.n += 1
+        error.answered.value += 1
         seconds = monotonic() - waiting.began
         target.seconds.observe(seconds)
-        key, method = allowance.key, "HEAD" if head.startswith(_HEAD) else "GET"
-        make = partial(error_line_of, target, caller.address, key, request_id, seconds, method, time())
+        method = "HEAD" if head.startswith(_HEAD) else "GET"
+        make = partial(error_line_of, target, error, caller.address, key, request_id, seconds, method, time())
         self._keep_error(key.key_id, make)
-        kind = (target.status, target.outcome, target.area, key.key_id)
+        kind = (error.status, error.outcome, target.area, key.key_id)
         note = partial(trace_of, head, waiting.began, seconds, waiting)
         self._watch.look_at_error(kind, request_id.decode(), make, note)
         if waiting.dates is not self._dates:
             self._dated(waiting.dates)
-        body = b"%b%b%b" % (target.before, request_id, target.behind)
+        body = b"%b%b%b" % (error.before, request_id, error.behind)
         length = b"content-length: %d\r\nx-request-id: " % len(body)
-        tail = allowance.unbilled
         if caller.closes:
             tail = _CLOSING % tail[:-2]
-        parts = (STATUS_LINE[target.status], self._date_lines, target.fields, length, request_id, tail)
+        parts = (STATUS_LINE[error.status], self._date_lines, error.fields, length, request_id, tail)
         return b"".join(parts if method == "HEAD" else (*parts, body))
 
     def _ask_shared(self, waiting: HeldRequest) -> HotOutcome:
@@ -254,6 +273,9 @@ class HotAnswers:
         holder = waiting.holder
         if holder is None:
             return FOR_ROUTER
+        denied = self._denied(waiting, key, now)
+        if denied is not FOR_ROUTER:
+            return denied
 
         def told(allowance: Allowance | None) -> None:
             holder.told(lambda: self._with_token(waiting, key, allowance, finish))

@@ -6,6 +6,7 @@ from service.base.telemetry import ANSWERS, DIRECT, REQUEST_SECONDS, REQUESTS, T
 from service.edge.hot import heads
 from service.edge.hot.wire import lines_of
 from service.http.reply import Kept, KeptError
+from service.keys.record import ApiKey
 from service.keys.verifier import Verified
 from service.quota.usage import UsageOutcome, outcome_of
 
@@ -67,25 +68,42 @@ class Target:
         self.seconds = telemetry.histogram(REQUEST_SECONDS, area)
 
 
+class KnownError:
+    """An error that is told again, without the id of a request, and its counter."""
+
+    __slots__ = ("answered", "before", "behind", "fields", "outcome", "status", "usage")
+
+    def __init__(self, kept: KeptError, area: str, telemetry: Telemetry) -> None:
+        self.status, self.outcome = kept.status, kept.code
+        self.fields = lines_of(kept.headers)
+        self.before, self.behind = kept.before, kept.behind
+        self.usage: UsageOutcome = outcome_of(kept.status, kept.code) or "rejected"
+        self.answered = telemetry.counter(REQUESTS, area, str(kept.status), kept.code)
+
+
 class ErrorTarget(Target):
     """A request target that the router path answered with an error, which is the same until the next release.
 
     No entry has its digest, so that who looks for a hot answer finds none.
     """
 
-    __slots__ = ("before", "behind", "fields", "outcome", "status")
+    __slots__ = ("error", "size")
 
     def __init__(self, url: bytes, area: str, kept: KeptError, query: str, telemetry: Telemetry) -> None:
         self._place(url, area, query, telemetry)
         self.digest = b""
         self.release = kept.release
-        self.status, self.outcome = kept.status, kept.code
-        self.fields = lines_of(kept.headers)
-        self.before, self.behind = kept.before, kept.behind
-        self.usage = outcome_of(kept.status, kept.code) or "rejected"
-        self.answered = telemetry.counter(REQUESTS, area, str(kept.status), kept.code)
+        self.error = KnownError(kept, area, telemetry)
+        self.size = len(self.error.fields) + len(kept.before) + len(kept.behind)  # bytes, beside what a target has
 
-    @property
-    def size(self) -> int:
-        """Of what it keeps itself, in bytes."""
-        return len(self.fields) + len(self.before) + len(self.behind)
+
+class Denial:
+    """What a key is refused with in an area, whatever it asks for there: `error`, for this record of the key, and until
+    then, in monotonic seconds."""
+
+    __slots__ = ("error", "key", "until")
+
+    def __init__(self, error: KnownError, key: ApiKey, until: float) -> None:
+        self.error = error
+        self.key = key
+        self.until = until

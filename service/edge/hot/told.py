@@ -8,7 +8,7 @@ from service.base.seen import LoggedRequest
 from service.base.telemetry import Counter
 from service.base.tracing import Trace
 from service.cache.read_through import SHARED_STEP
-from service.edge.hot.remembered import Caller, ErrorTarget, Target
+from service.edge.hot.remembered import Caller, KnownError, Target
 from service.edge.hot.waiting import HeldRequest
 from service.edge.requests.watch import PID, stamp
 from service.keys.record import ApiKey
@@ -48,16 +48,23 @@ def line_of(
 
 
 def error_line_of(
-    target: ErrorTarget, address: str | None, key: ApiKey, request_id: bytes, seconds: float, method: str, at: float
+    target: Target,
+    error: KnownError,
+    address: str | None,
+    key: ApiKey,
+    request_id: bytes,
+    seconds: float,
+    method: str,
+    at: float,
 ) -> LoggedRequest:
     """`at`: when it was answered, in seconds since 1970."""
     return LoggedRequest(
         time=stamp(at),
         request_id=request_id.decode(),
-        status=target.status,
+        status=error.status,
         method=method,
         path=target.path,
-        outcome=target.outcome,
+        outcome=error.outcome,
         milliseconds=round(seconds * 1000, 3),
         pid=PID,
         area=target.area,
