@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import hypothesis
 import msgspec
 import pytest
@@ -20,6 +21,7 @@ from warehouse.drops import working_connection
 from warehouse.drops.pipeline import read_drop
 from warehouse.publishing.publish import PublishOptions, dry_run, publish
 from warehouse.releases.catalog import Catalog
+from warehouse.sql import connections
 
 # Hundreds of processes are started here: whatever this one was told, let them compile our modules once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -59,6 +61,27 @@ def _small_drops() -> Iterator[None]:
         for call in (publish, dry_run):
             assert call.__kwdefaults__ is not None
             patched.setitem(call.__kwdefaults__, "reader", read_drop)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_database() -> Iterator[None]:
+    """A new database takes longer than most of what tests ask it: connections of publishers share one.
+
+    Each has its own temporary tables, and sets its limits. What has spilled stays in its folder: then there is another.
+    """
+    database = duckdb.connect()
+
+    def connect() -> duckdb.DuckDBPyConnection:
+        nonlocal database
+        try:
+            database.execute("SET temp_directory = ''")
+        except duckdb.NotImplementedException:
+            database = duckdb.connect()
+        return database.cursor()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(connections, "connect", connect)
         yield
 
 

@@ -9,20 +9,24 @@ import httpx
 
 # Seconds after which nobody believes any more that the state will come.
 PATIENCE = 60.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.05
 
 
 def until(holds: Callable[[], bool]) -> None:
     """Waits until `holds`; fails the test after `PATIENCE`.
 
-    It may ask a service that is not there yet, or look into folders that are moved meanwhile.
+    It may ask a service that is not there yet, or look into folders that are moved meanwhile. The pauses grow with the
+    time that was waited: whoever asks all the time takes the processor from whom they wait for.
     """
-    end = time.monotonic() + PATIENCE
+    begun = time.monotonic()
+    end = begun + PATIENCE
     while True:
         with contextlib.suppress(httpx.TransportError, FileNotFoundError):
             if holds():
                 return
-        assert time.monotonic() < end, f"not within {PATIENCE} s"
-        time.sleep(0.01)
+        now = time.monotonic()
+        assert now < end, f"not within {PATIENCE} s"
+        time.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE + (now - begun) / 10))
 
 
 async def eventually(holds: Callable[[], bool | Awaitable[bool]]) -> None:
