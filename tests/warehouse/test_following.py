@@ -1,6 +1,7 @@
 """The current release is followed; one that cannot be opened changes nothing."""
 
 import logging
+import shutil
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -27,15 +28,29 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "POLL_SECONDS", 0.01)
 
 
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """Releases to copy, by the number of people of 36436."""
+    folder = tmp_path_factory.mktemp("published")
+    catalog, made = Catalog(folder / "data"), {}
+    for figure in (5, 6, 7):
+        manifest = publish(
+            catalog, write_drop(folder / str(figure), population=[people("36436", 2023, figure)])
+        ).manifest
+        assert manifest is not None
+        made[figure] = catalog.folder(manifest.id)
+    return made
+
+
 @pytest.fixture
-def release(catalog: Catalog, tmp_path: Path) -> Publish:
-    """Publishes a release in which 36436 has so many people, and returns its id."""
+def release(catalog: Catalog, published: dict[int, Path]) -> Publish:
+    """Makes a release current in which 36436 has so many people, and returns its id."""
 
     def made(figure: int) -> str:
-        drop = write_drop(tmp_path / f"drop-{figure}", population=[people("36436", 2023, figure)])
-        manifest = publish(catalog, drop).manifest
-        assert manifest is not None
-        return manifest.id
+        folder = published[figure]
+        shutil.copytree(folder, catalog.folder(folder.name))
+        catalog.switch(folder.name)
+        return folder.name
 
     return made
 
@@ -168,7 +183,7 @@ async def test_a_pointer_that_is_gone_is_a_problem_until_it_is_back(
     follower: ReleaseFollower, release: Publish, catalog: Catalog
 ) -> None:
     """What is open goes on; whoever starts now has nothing to serve."""
-    first = release(1000)
+    first = release(5)
     await follower.start()
     kept = catalog.pointer_file.rename(catalog.data / "kept")
     await eventually(lambda: "current.json is gone" in (follower.problem or ""))

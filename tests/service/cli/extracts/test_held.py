@@ -21,9 +21,8 @@ def inbox(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def site(cli: Cli, drop: Path, inbox: Path) -> Cli:
+def site(cli: Cli, release: str, inbox: Path) -> Cli:
     """A release, and an inbox that holds whatever changes a figure."""
-    assert cli("extracts", "publish", str(drop)).code == 0
     cli.settings |= {"inbox": str(inbox), "inbox_hold": "changed-figures"}
     return cli
 
