@@ -70,14 +70,14 @@ def _one_database() -> Iterator[None]:
 
     Each has its own temporary tables, and sets its limits. What has spilled stays in its folder: then there is another.
     """
-    database = duckdb.connect()
+    database = duckdb.connect(config={"threads": 1})
 
     def connect() -> duckdb.DuckDBPyConnection:
         nonlocal database
         try:
             database.execute("SET temp_directory = ''")
         except duckdb.NotImplementedException:
-            database = duckdb.connect()
+            database = duckdb.connect(config={"threads": 1})
         return database.cursor()
 
     with pytest.MonkeyPatch.context() as patched:

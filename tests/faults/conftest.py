@@ -1,6 +1,7 @@
 """A small published release, two real Redis that a test can hurt, and a key."""
 
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +89,15 @@ def published(short: Path, made: Made) -> Iterator[Site]:
     site = made.copy(made.whole, short)
     yield site
     site.kill()
+
+
+@pytest.fixture(scope="module")
+def common(made: Made) -> Iterator[Site]:
+    """A published site for tests of a module that leave it as they found it."""
+    with tempfile.TemporaryDirectory(prefix="pf") as folder:
+        site = made.copy(made.whole, Path(folder))
+        yield site
+        site.kill()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import redis
 
 from service.keys.names import CONTROL, record_name
 from tests.faults.conftest import Site
-from tests.support.instance import Instance, forecast, forecast_here, issue_key, serving
+from tests.support.instance import Instance, forecast_here, issue_key, serving
 from tests.support.waiting import until
 
 
@@ -17,6 +17,19 @@ from tests.support.waiting import until
 def store(published: Site) -> Iterator["redis.Redis"]:
     with redis.Redis.from_url(published.keys.url) as client:
         yield client
+
+
+@pytest.fixture
+def common_store(common: Site) -> Iterator["redis.Redis"]:
+    with redis.Redis.from_url(common.keys.url) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def pair(common: Site) -> Iterator[Instance]:
+    """Two workers for the tests that mend what they damage."""
+    with serving(common.env, common.data.parent / "serve.log", workers=2) as instance:
+        yield instance
 
 
 def status(instance: Instance) -> str:
@@ -56,32 +69,31 @@ def put(store: "redis.Redis", name: str, value: bytes | None) -> None:
 
 
 def test_a_damaged_sentinel_makes_every_worker_unavailable_until_it_is_mended(
-    published: Site, short: Path, store: "redis.Redis"
+    common: Site, pair: Instance, common_store: "redis.Redis", short: Path
 ) -> None:
     """No worker can judge a key: a balancer has to look away. Log, readiness and metric agree, before anybody asks."""
-    sentinel = store.get(CONTROL)
+    sentinel = common_store.get(CONTROL)
     assert isinstance(sentinel, bytes)
     backup = str(short / "keys.jsonl")
-    assert forecast_here(published.env, "keys", "export", backup).returncode == 0
-    with serving(published.env, short / "serve.log", workers=2) as instance:
-        until(lambda: is_ready(instance))
-        for what, damaged in damages(sentinel):
-            put(store, CONTROL, damaged)
-            until(lambda: is_unavailable(instance, CONTROL))
-            assert instance.metric("forecast_key_store_foreign") == 1, what
-            assert any(CONTROL in line["message"] for line in instance.log() if line["level"] == "error"), what
-            answer = instance.zip_code(published.key)
-            assert (answer.status_code, answer.json()["code"]) == (503, "unavailable"), what
-            put(store, CONTROL, sentinel)
-            until(lambda: is_ready(instance))
-            assert instance.metric("forecast_key_store_foreign") == 0, what
-        for mend in (("import", backup), ("adopt-store", "--yes")):
-            put(store, CONTROL, None)
-            until(lambda: is_unavailable(instance, CONTROL))
-            done = forecast_here(published.env, "keys", *mend)
-            assert done.returncode == 0, done.stderr
-            until(lambda: is_ready(instance))
-        assert instance.zip_code(published.key).status_code == 200
+    assert forecast_here(common.env, "keys", "export", backup).returncode == 0
+    until(lambda: is_ready(pair))
+    for what, damaged in damages(sentinel):
+        put(common_store, CONTROL, damaged)
+        until(lambda: is_unavailable(pair, CONTROL))
+        assert pair.metric("forecast_key_store_foreign") == 1, what
+        assert any(CONTROL in line["message"] for line in pair.log() if line["level"] == "error"), what
+        answer = pair.zip_code(common.key)
+        assert (answer.status_code, answer.json()["code"]) == (503, "unavailable"), what
+        put(common_store, CONTROL, sentinel)
+        until(lambda: is_ready(pair))
+        assert pair.metric("forecast_key_store_foreign") == 0, what
+    for mend in (("import", backup), ("adopt-store", "--yes")):
+        put(common_store, CONTROL, None)
+        until(lambda: is_unavailable(pair, CONTROL))
+        done = forecast_here(common.env, "keys", *mend)
+        assert done.returncode == 0, done.stderr
+        until(lambda: is_ready(pair))
+    assert pair.zip_code(common.key).status_code == 200
 
 
 def test_a_store_that_is_not_ours_makes_every_worker_unavailable(
@@ -109,44 +121,43 @@ def test_a_store_that_is_not_ours_makes_every_worker_unavailable(
 
 
 def test_a_damaged_key_hurts_nobody_else_and_every_command_names_it(
-    published: Site, short: Path, store: "redis.Redis"
+    common: Site, pair: Instance, common_store: "redis.Redis", short: Path
 ) -> None:
     """503 for its owner and never 401; the others are served, listed and exported; an import restores it."""
     backup = str(short / "keys.jsonl")
-    damaged, sound = issue_key(published.env, "damaged"), issue_key(published.env, "sound")
-    assert forecast_here(published.env, "keys", "export", backup).returncode == 0
+    damaged, sound = issue_key(common.env, "damaged"), issue_key(common.env, "sound")
+    assert forecast_here(common.env, "keys", "export", backup).returncode == 0
     key_id, sound_id = (key.split("_")[2] for key in (damaged, sound))
     name = record_name(key_id)
-    record = store.get(name)
+    record = common_store.get(name)
     assert isinstance(record, bytes)
-    with serving(published.env, short / "serve.log") as instance:
-        for what, damage in damages(record):
-            put(store, name, damage)
-            refused = instance.zip_code(damaged)
-            assert (refused.status_code, refused.json()["code"]) == (503, "unavailable"), what
-            assert instance.zip_code(sound).status_code == 200, what
-            assert is_ready(instance), what
-        assert any(name in line["message"] for line in instance.log() if line["level"] == "error")
-        put(store, name, b'{"key_id":"\xff"}')
-        listed = forecast_here(published.env, "keys", "list", "--json")
-        assert (listed.returncode, {one["key_id"]: one["status"] for one in json.loads(listed.stdout)}) == (
-            1,
-            {key_id: "damaged", sound_id: "active", published.key.split("_")[2]: "active"},
-        )
-        for command in (
-            ("show", key_id),
-            ("revoke", key_id),
-            ("rotate", key_id, "--overlap", "1h"),
-            ("export", str(short / "another.jsonl")),
-        ):
-            done = forecast(published.env, "keys", *command)
-            assert (done.returncode, "Traceback" in done.stderr, name in done.stderr) == (1, False, True), done.stderr
-        put(store, name, None)
-        assert name in forecast_here(published.env, "keys", "revoke", key_id).stderr
-        assert forecast_here(published.env, "keys", "show", sound_id).returncode == 0
-        assert forecast_here(published.env, "keys", "import", backup).returncode == 0
-        until(lambda: instance.zip_code(damaged).status_code == 200)
-        assert forecast_here(published.env, "keys", "list").returncode == 0
+    for what, damage in damages(record):
+        put(common_store, name, damage)
+        refused = pair.zip_code(damaged)
+        assert (refused.status_code, refused.json()["code"]) == (503, "unavailable"), what
+        assert pair.zip_code(sound).status_code == 200, what
+        assert is_ready(pair), what
+    assert any(name in line["message"] for line in pair.log() if line["level"] == "error")
+    put(common_store, name, b'{"key_id":"\xff"}')
+    listed = forecast_here(common.env, "keys", "list", "--json")
+    assert (listed.returncode, {one["key_id"]: one["status"] for one in json.loads(listed.stdout)}) == (
+        1,
+        {key_id: "damaged", sound_id: "active", common.key.split("_")[2]: "active"},
+    )
+    for command in (
+        ("show", key_id),
+        ("revoke", key_id),
+        ("rotate", key_id, "--overlap", "1h"),
+        ("export", str(short / "another.jsonl")),
+    ):
+        done = forecast_here(common.env, "keys", *command)
+        assert (done.returncode, "Traceback" in done.stderr, name in done.stderr) == (1, False, True), done.stderr
+    put(common_store, name, None)
+    assert name in forecast_here(common.env, "keys", "revoke", key_id).stderr
+    assert forecast_here(common.env, "keys", "show", sound_id).returncode == 0
+    assert forecast_here(common.env, "keys", "import", backup).returncode == 0
+    until(lambda: pair.zip_code(damaged).status_code == 200)
+    assert forecast_here(common.env, "keys", "list").returncode == 0
 
 
 def test_commands_tell_a_damaged_sentinel_and_a_damaged_trail_and_still_show_keys(
@@ -163,7 +174,7 @@ def test_commands_tell_a_damaged_sentinel_and_a_damaged_trail_and_still_show_key
     assert forecast_here(published.env, "keys", "show", key_id).returncode == 0
     put(store, "a:audit", None)
     for command in (("log",), ("issue", "--partner", "x"), ("export", "-"), ("rotate", key_id, "--overlap", "1h")):
-        done = forecast(published.env, "keys", *command)
+        done = forecast_here(published.env, "keys", *command)
         named = CONTROL in done.stderr or "a:audit" in done.stderr
         assert (done.returncode, named, "Traceback" in done.stderr) == (1, True, False), done.stderr
     assert forecast_here(published.env, "keys", "adopt-store", "--yes").returncode == 1, "its line has no place"
@@ -175,16 +186,15 @@ def test_commands_tell_a_damaged_sentinel_and_a_damaged_trail_and_still_show_key
 
 
 def test_a_key_store_that_refuses_to_be_read_makes_every_worker_unavailable(
-    published: Site, short: Path, store: "redis.Redis"
+    common: Site, pair: Instance, common_store: "redis.Redis"
 ) -> None:
     """It answers, so it is not away; but nobody can be told good by it."""
-    with serving(published.env, short / "serve.log") as instance:
-        until(lambda: is_ready(instance))
-        try:
-            store.acl_setuser("default", enabled=True, nopass=True, commands=["-get", "-mget"])
-            until(lambda: is_unavailable(instance, "no permissions"))
-            assert instance.zip_code(published.key).status_code == 503
-        finally:
-            store.acl_setuser("default", enabled=True, nopass=True, commands=["+get", "+mget"])
-        until(lambda: is_ready(instance))
-        assert instance.zip_code(published.key).status_code == 200
+    until(lambda: is_ready(pair))
+    try:
+        common_store.acl_setuser("default", enabled=True, nopass=True, commands=["-get", "-mget"])
+        until(lambda: is_unavailable(pair, "no permissions"))
+        assert pair.zip_code(common.key).status_code == 503
+    finally:
+        common_store.acl_setuser("default", enabled=True, nopass=True, commands=["+get", "+mget"])
+    until(lambda: is_ready(pair))
+    assert pair.zip_code(common.key).status_code == 200

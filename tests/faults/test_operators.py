@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from tests.faults.conftest import Site
 from tests.support.drops import people, write_drop
 from tests.support.hangs import Hanging
-from tests.support.instance import FORECAST, Instance, forecast_here, issue_key, serving, until_all_serve
+from tests.support.instance import FORECAST, NO_TLS, Instance, forecast_here, issue_key, serving, until_all_serve
 from tests.support.operators import READ, WRITE
 from tests.support.waiting import until
 
@@ -27,72 +28,81 @@ def with_tokens(site: Site, folder: Path) -> dict[str, str]:
     return env
 
 
-def post(instance: Instance, path: str, token: str, **more: str) -> httpx.Response:
-    headers = {"authorization": f"Bearer {token}", **more}
-    return httpx.post(f"{instance.operators}{path}", headers=headers, timeout=10)
+def post(instance: Instance, path: str, token: str, seconds: float = 10, sender: str = "") -> httpx.Response:
+    headers = {"authorization": f"Bearer {token}"} | ({"x-forwarded-for": sender} if sender else {})
+    return httpx.post(f"{instance.operators}{path}", headers=headers, timeout=seconds, verify=NO_TLS)
 
 
 def metric(instance: Instance, sample: str) -> float:
-    text = httpx.get(f"{instance.operators}/metrics", headers={"authorization": f"Bearer {READ}"}, timeout=30).text
+    text = asked(instance, "/metrics").text
     return next((float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(f"{sample} ")), 0.0)
+
+
+def asked(instance: Instance, path: str) -> httpx.Response:
+    headers = {"authorization": f"Bearer {READ}"}
+    return httpx.get(f"{instance.operators}{path}", headers=headers, timeout=30, verify=NO_TLS)
 
 
 def read(instance: Instance, path: str) -> Any:
     """The JSON at `path`."""
-    return httpx.get(f"{instance.operators}{path}", headers={"authorization": f"Bearer {READ}"}, timeout=30).json()
+    return asked(instance, path).json()
 
 
 def near_entries(instance: Instance) -> float:
     return metric(instance, "forecast_near_cache_entries")
 
 
-def test_a_revocation_through_the_listener_ends_a_key(published: Site, short: Path) -> None:
+@pytest.fixture(scope="module")
+def pair(common: Site) -> Iterator[Instance]:
+    """Two workers for the tests that leave two behind."""
+    folder = common.data.parent
+    with serving(with_tokens(common, folder), folder / "serve.log", workers=2) as instance:
+        yield instance
+
+
+def test_a_revocation_through_the_listener_ends_a_key(common: Site, pair: Instance) -> None:
     """Partners get 401 from then on, the trail has it under the address that asked, and no token is in the log."""
-    env = with_tokens(published, short)
-    with serving(env, short / "serve.log", workers=2) as instance:
-        key_id = published.key.split("_")[2]
-        until(lambda: instance.zip_code(published.key).status_code == 200)
-        assert post(instance, f"/keys/{key_id}/revoke", READ).status_code == 403
-        assert instance.zip_code(published.key).status_code == 200
-        assert post(instance, f"/keys/{published.key}/revoke", WRITE).status_code == 400
-        revoked = post(instance, f"/keys/{key_id}/revoke", WRITE, **{"x-forwarded-for": "192.0.2.9"})
-        assert (revoked.status_code, revoked.json()["status"]) == (200, "revoked")
-        until(lambda: instance.zip_code(published.key).json().get("code") == "revoked_api_key")
-        trail = json.loads(forecast_here(env, "keys", "log", key_id, "--json").stdout)
-        assert (trail[0]["what"], trail[0]["by"]) == ("revoked", "operator listener (127.0.0.1)")
-        assert any(line.get("what") == "revoked" and line.get("key_id") == key_id for line in instance.log())
-        until(
-            lambda: any(f"key {key_id} was revoked" in event["text"] for event in read(instance, "/overview")["events"])
-        )
-    written = (short / "serve.log").read_text()
-    assert not [secret for secret in (READ, WRITE, published.key) if secret in written]
+    key = issue_key(common.env, "leaked")
+    key_id = key.split("_")[2]
+    until(lambda: pair.zip_code(key).status_code == 200)
+    assert post(pair, f"/keys/{key_id}/revoke", READ).status_code == 403
+    assert pair.zip_code(key).status_code == 200
+    assert post(pair, f"/keys/{key}/revoke", WRITE).status_code == 400
+    revoked = post(pair, f"/keys/{key_id}/revoke", WRITE, sender="192.0.2.9")
+    assert (revoked.status_code, revoked.json()["status"]) == (200, "revoked")
+    until(lambda: pair.zip_code(key).json().get("code") == "revoked_api_key")
+    trail = json.loads(forecast_here(common.env, "keys", "log", key_id, "--json").stdout)
+    assert (trail[0]["what"], trail[0]["by"]) == ("revoked", "operator listener (127.0.0.1)")
+    assert any(line.get("what") == "revoked" and line.get("key_id") == key_id for line in pair.log())
+    until(lambda: any(f"key {key_id} was revoked" in event["text"] for event in read(pair, "/overview")["events"]))
+    written = pair.log_file.read_text()
+    assert not [secret for secret in (READ, WRITE, key) if secret in written]
 
 
-def test_what_is_logged_can_be_changed_and_a_request_be_found(published: Site, short: Path) -> None:
+def test_what_is_logged_can_be_changed_and_a_request_be_found(common: Site, pair: Instance) -> None:
     """On every worker, also on one that replaces another, and without a restart."""
-    env = with_tokens(published, short)
-    with serving(env, short / "serve.log", workers=2) as instance:
-        assert instance.zip_code(published.key).status_code == 200
-        sampling = {"authorization": f"Bearer {WRITE}", "content-type": "application/json"}
-        changed = httpx.post(f"{instance.operators}/log/sampling", headers=sampling, content=b'{"rate": 1}', timeout=30)
-        assert changed.json() == {"rate": 1.0}
-        killed, other = instance.worker_pids(READ)
-        os.kill(killed, signal.SIGKILL)
-        until(lambda: killed not in (pids := instance.worker_pids(READ)) and len(pids) == 2 and other in pids)
-        seen: set[int] = set()
+    assert pair.zip_code(common.key).status_code == 200
+    sampling = {"authorization": f"Bearer {WRITE}", "content-type": "application/json"}
+    url = f"{pair.operators}/log/sampling"
+    changed = httpx.post(url, headers=sampling, content=b'{"rate": 1}', timeout=30, verify=NO_TLS)
+    assert changed.json() == {"rate": 1.0}
+    killed, other = pair.worker_pids(READ)
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: killed not in (pids := pair.worker_pids(READ)) and len(pids) == 2 and other in pids)
+    seen: set[int] = set()
 
-        def found() -> bool:
-            asked = {"x-api-key": published.key, "x-request-id": f"asked-{len(seen)}"}
-            url = f"{instance.partners}{FORECAST}?zip_code=36436"
-            assert httpx.get(url, headers=asked, timeout=30).status_code == 200
-            (line,) = read(instance, f"/requests/{asked['x-request-id']}")[-1:]
-            assert (line["status"], line["query"], line["partner"]) == (200, "zip:36436", "acme")
-            seen.add(line["pid"])
-            return len(seen) == 2
+    def found() -> bool:
+        sent = {"x-api-key": common.key, "x-request-id": f"asked-{len(seen)}"}
+        url = f"{pair.partners}{FORECAST}?zip_code=36436"
+        assert httpx.get(url, headers=sent, timeout=30, verify=NO_TLS).status_code == 200
+        (line,) = read(pair, f"/requests/{sent['x-request-id']}")[-1:]
+        assert (line["status"], line["query"], line["partner"]) == (200, "zip:36436", "acme")
+        seen.add(line["pid"])
+        return len(seen) == 2
 
-        until(found)
+    until(found)
     assert killed not in seen
-    assert "zip:36436" in (short / "serve.log").read_text()
+    assert "zip:36436" in pair.log_file.read_text()
 
 
 def test_a_key_store_that_is_away_costs_a_503_and_no_revocation(published: Site, short: Path) -> None:
@@ -101,7 +111,7 @@ def test_a_key_store_that_is_away_costs_a_503_and_no_revocation(published: Site,
         key_id = issue_key(published.env, "other").split("_")[2]
         published.keys.kill()
         assert post(instance, f"/keys/{key_id}/revoke", WRITE).status_code == 503
-        assert httpx.get(f"{instance.operators}/health/live", timeout=30).status_code == 200
+        assert asked(instance, "/health/live").status_code == 200
         published.keys.start()
         until(lambda: post(instance, f"/keys/{key_id}/revoke", WRITE).status_code == 200)
 
@@ -116,25 +126,19 @@ def test_a_rollback_through_the_listener_goes_live(published: Site, short: Path)
         assert done.status_code == 200
         until_all_serve(published.data, done.json()["release"])
         assert {instance.zip_code(published.key).content == newer for _ in range(10)} == {False}
-        assert (
-            done.json()["release"]
-            in httpx.get(
-                f"{instance.operators}/health/ready", headers={"authorization": f"Bearer {READ}"}, timeout=30
-            ).json()["releases"]
-        )
+        assert done.json()["release"] in read(instance, "/health/ready")["releases"]
 
 
-def test_a_purge_through_the_listener_empties_every_cache(published: Site, short: Path) -> None:
+def test_a_purge_through_the_listener_empties_every_cache(common: Site, pair: Instance) -> None:
     """In all workers; the next answer is made from the warehouse again."""
-    with serving(with_tokens(published, short), short / "serve.log", workers=2) as instance:
-        # a connection for each request: sooner or later both workers have one
-        until(lambda: instance.zip_code(published.key).is_success and near_entries(instance) == 2)
-        purged = post(instance, "/caches/purge", WRITE)
-        assert (purged.status_code, purged.json()["near"]) == (200, 2)
-        assert purged.json()["shared"] >= 1
-        assert near_entries(instance) == 0
-        assert metric(instance, 'forecast_near_cache_left_total{reason="purged"}') == 2
-        assert "detail=warehouse" in instance.zip_code(published.key).headers["cache-status"]
+    # a connection for each request: sooner or later both workers have one
+    until(lambda: pair.zip_code(common.key).is_success and near_entries(pair) == 2)
+    purged = post(pair, "/caches/purge", WRITE)
+    assert (purged.status_code, purged.json()["near"]) == (200, 2)
+    assert purged.json()["shared"] >= 1
+    assert near_entries(pair) == 0
+    assert metric(pair, 'forecast_near_cache_left_total{reason="purged"}') == 2
+    assert "detail=warehouse" in pair.zip_code(common.key).headers["cache-status"]
 
 
 def test_a_purge_without_the_shared_cache_says_so(published: Site, short: Path) -> None:
@@ -157,7 +161,5 @@ def test_a_rollback_that_hangs_keeps_no_instance_from_stopping(published: Site, 
     with serving(hanging.env, short / "serve.log") as instance:
         hanging.begin(older / "manifest.json", for_ever=True)
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(
-                f"{instance.operators}/releases/rollback", headers={"authorization": f"Bearer {WRITE}"}, timeout=1
-            )
+            post(instance, "/releases/rollback", WRITE, seconds=1)
         instance.stop()

@@ -24,6 +24,7 @@ from tests.support.instance import (
     Instance,
     environment,
     forecast,
+    forecast_here,
     is_alive,
     issue_key,
     serving,
@@ -77,9 +78,9 @@ def test_nothing_survives_a_killed_supervisor(short: Path) -> None:
 def test_embedded_keys_survive_a_killed_instance(short: Path) -> None:
     """A key that was issued works after the whole instance was killed and started again."""
     env = environment(short / "data", drain=SHORT_DRAIN)
-    forecast(env, "extracts", "publish", str(write_drop(short / "drop")))
+    assert forecast_here(env, "extracts", "publish", str(write_drop(short / "drop"))).returncode == 0
     with serving(env, short / "first.log") as instance:
-        key = issue_key(env, run=forecast)
+        key = issue_key(env)
         assert instance.zip_code(key).status_code == 200
         instance.process.kill()
         instance.process.wait()
@@ -90,8 +91,8 @@ def test_embedded_keys_survive_a_killed_instance(short: Path) -> None:
 def test_a_second_instance_takes_over_the_embedded_servers(short: Path) -> None:
     """Two instances share one data folder; when the owner of the servers goes, the other starts them again."""
     env = environment(short / "data", drain=SHORT_DRAIN)
-    forecast(env, "extracts", "publish", str(write_drop(short / "drop")))
-    key = issue_key(env, run=forecast)
+    assert forecast_here(env, "extracts", "publish", str(write_drop(short / "drop"))).returncode == 0
+    key = issue_key(env)
     with serving(env, short / "first.log") as first, serving(env, short / "second.log") as second:
         assert first.zip_code(key).status_code == second.zip_code(key).status_code == 200
         first.stop()

@@ -18,6 +18,7 @@ from tests.support.country import make_country
 from tests.support.disks import fill, mounted
 from tests.support.drops import location, people, write_drop
 from tests.support.instance import (
+    NO_TLS,
     SHORT_DRAIN,
     children_of,
     environment,
@@ -154,7 +155,7 @@ def test_a_full_disk_is_one_line_and_the_next_publish_is_clean(short: Path, drop
             filler.unlink()
         assert all("No space left" in line and "{" not in line for line in said), said
         assert all("`forecast extracts retire" in line for line in said), said
-        assert forecast(env, "extracts", "publish", str(drops[1])).returncode == 0
+        assert forecast_here(env, "extracts", "publish", str(drops[1])).returncode == 0
         assert list((data / "staging").iterdir()) == []
         assert assert_whole(data) != before
 
@@ -176,19 +177,18 @@ def test_a_full_disk_is_no_obstacle_to_going_back(short: Path, drops: tuple[Path
         first, second, third = (manifest.id for manifest in made if manifest)
         with serving(env, short / "serve.log") as instance:
             fill(disk)
-            back = forecast(env, "extracts", "rollback", "--json")
+            back = forecast_here(env, "extracts", "rollback", "--json")
             assert back.returncode == 0, back.stderr
             assert json.loads(back.stdout)["release"] == second
             until_all_serve(data, second)
-            reply = httpx.post(
-                f"{instance.operators}/releases/rollback", headers={"authorization": f"Bearer {token}"}, timeout=30
-            )
+            asked = {"authorization": f"Bearer {token}"}
+            reply = httpx.post(f"{instance.operators}/releases/rollback", headers=asked, timeout=30, verify=NO_TLS)
             assert (reply.status_code, reply.json()["release"]) == (200, third)
             until_all_serve(data, third)
-            assert forecast(env, "extracts", "rollback").stdout.strip() == second
-        full = forecast(env, "extracts", "publish", str(drops[0]))
+            assert forecast_here(env, "extracts", "rollback").stdout.strip() == second
+        full = forecast_here(env, "extracts", "publish", str(drops[0]))
         assert (full.returncode, "`forecast extracts retire" in full.stderr) == (1, True), full.stderr
-        retired = forecast(env, "extracts", "retire", first)
+        retired = forecast_here(env, "extracts", "retire", first)
         assert retired.stdout.strip() == first, retired
         assert shutil.disk_usage(disk).free > 0
 

@@ -81,7 +81,7 @@ def test_a_refused_drop_changes_nothing_that_partners_see(published: Site, short
     with serving(published.env, short / "serve.log") as instance:
         before = instance.zip_code(published.key)
         bad = write_drop(short / "bad", locations=[*LOCATIONS, LOCATIONS[0]])
-        refused = forecast(published.env, "extracts", "publish", str(bad))
+        refused = forecast_here(published.env, "extracts", "publish", str(bad))
         assert (refused.returncode, refused.stdout) == (1, "")
         assert "duplicate-key" in refused.stderr
         assert "zip_locations.parquet" in refused.stderr

@@ -32,7 +32,7 @@ NO_DRIFT_LIMITS = ", ".join(f"{rule.name}=1e9" for rule in (*DRIFT_RULES, STATES
 # For FORECAST_DRAIN where stopping is not what a test shows: most of a stop is waiting for balancers to look away.
 SHORT_DRAIN = 0.4
 # Nothing here speaks TLS, and to load the certificates of the world for each request takes longer than the request.
-_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 FORECAST = "/v1/population-housing-forecast"
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -89,23 +89,23 @@ class Instance:
 
     def get(self, path: str, key: str | None, timeout: float = _ANSWER_SECONDS, **params: str) -> httpx.Response:
         headers = {"x-api-key": key} if key else {}
-        return httpx.get(f"{self.partners}{path}", params=params, headers=headers, timeout=timeout, verify=_NO_TLS)
+        return httpx.get(f"{self.partners}{path}", params=params, headers=headers, timeout=timeout, verify=NO_TLS)
 
     def zip_code(self, key: str | None, zip_code: str = "36436") -> httpx.Response:
         return self.get(FORECAST, key, zip_code=zip_code)
 
     def ready(self) -> httpx.Response:
-        return httpx.get(f"{self.operators}/health/ready", timeout=_ANSWER_SECONDS, verify=_NO_TLS)
+        return httpx.get(f"{self.operators}/health/ready", timeout=_ANSWER_SECONDS, verify=NO_TLS)
 
     def metric(self, sample: str) -> float:
         """The value of one sample line of /metrics, 0 if it is not there."""
-        text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=_NO_TLS).text
+        text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=NO_TLS).text
         lines = (line.rpartition(" ") for line in text.splitlines())
         return next((float(value) for name, _, value in lines if name == sample), 0.0)
 
     def total(self, name: str, **labels: str) -> float:
         """The sum of the samples of a metric that have these labels."""
-        text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=_NO_TLS).text
+        text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=NO_TLS).text
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
         return sum(
             sample.value for sample in samples if sample.name == name and labels.items() <= sample.labels.items()
@@ -113,7 +113,7 @@ class Instance:
 
     def worker_pids(self, token: str = "") -> list[int]:
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=_NO_TLS, headers=headers).text
+        text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=NO_TLS, headers=headers).text
         prefix = 'forecast_worker_resident_memory_bytes{pid="'
         return [int(line[len(prefix) :].partition('"')[0]) for line in text.splitlines() if line.startswith(prefix)]
 
