@@ -368,3 +368,33 @@ DRIFT = (
 )
 
 BAD_DROPS = (*FILES, *CONTAINERS, *MONTHS, *COLUMNS, *VALUES, *DRIFT)
+
+# Faults that one drop can have without one hiding another: a check of a drop takes longer than all else here.
+TOGETHER = (
+    ("text-named-parquet", "truncated-file", "pages-damaged", "link-out-of-drop"),
+    ("empty-file", "footer-gone", "unfinished.tmp", "folder-of-other-data"),
+    ("link-to-nothing", "too-many-rows", "gzip", "unfinished.part"),
+    ("pipe-as-file", "gzip-under-another-name", "unfinished.crdownload", "no-headers"),
+    ("name-not-text", "another-month", "another-table", "column-missing"),
+    ("encrypted", "column-twice", "id-beyond-measure", "short-fips-code"),
+    ("bzip2", "another-day", "id-of-two-lines", "state-in-full"),
+    ("xz", "rows-of-two-months", "nested-figures", "bytes-for-a-city"),
+    ("zstandard", "rows-of-two-days", "flags-as-figures", "city-blank"),
+    ("zip-archive", "folder-of-another-month", "column-renamed", "folder-that-is-no-year"),
+    ("tar-archive", "folder-of-another-year", "byte-order-mark-in-a-name", "dollars-for-homes"),
+    ("excel", "scientific-notation", "city-over-two-lines", "project-without-id"),
+    ("json", "fraction-of-a-person", "city-without-end", "unknown-status"),
+    ("orc", "not-a-number", "null-island", "other-ids"),
+    ("avro", "infinity", "mojibake", "half-an-export"),
+    ("arrow", "text-for-a-figure", "no-name-as-a-word"),
+    ("web-page", "grouped-digits", "state-that-is-none"),
+    ("git-lfs-pointer", "no-date", "year-missing", "latitude-beyond-the-pole"),
+    ("zero-bytes", "fewer-than-none", "zip-code-twice"),
+    ("delta-table", "quotation-marks-in-a-name", "more-than-can-be", "places-lost"),
+    ("iceberg-table", "figure-missing", "year-mistyped", "file-twice"),
+    ("hudi-table", "nested-zip-codes", "longitude-round-the-globe", "year-twice"),
+    ("csv-for-a-table", "places-made-up", "figures-lost"),
+    ("packed-csv-for-a-table", "figures-in-thousands"),
+    ("json-lines-for-a-table", "year-gone"),
+    ("folders-of-two-months", "six-digit-zip-code"),
+)

@@ -1,6 +1,6 @@
 """What tests of the warehouse ask of drops, reports and releases."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
@@ -27,6 +27,7 @@ from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import NO_LIMIT, RULES
 from warehouse.schema.findings import Finding, ValidationReport, make_report
 from warehouse.schema.tables import LOCATIONS
+from warehouse.sql import connections
 
 ATTRIBUTION = ("Figures: somebody",)
 NO_LIMITS = {rule.name: NO_LIMIT for rule in RULES.values() if rule.limit is not None and rule.name != "too-many-rows"}
@@ -47,6 +48,13 @@ def a_month_apart() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "datetime", Months)
         yield
+
+
+def drops_of(kinds: Iterable[str], together: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The drops in which all kinds of faults or changes are tried: those `together`, and each other one by itself."""
+    taken = [kind for drop in together for kind in drop]
+    assert len(set(taken)) == len(taken)
+    return [*together, *((kind,) for kind in kinds if kind not in taken)]
 
 
 def publish(catalog: Catalog, *paths: Path | str) -> PublishOutcome:
@@ -71,7 +79,7 @@ class Examined:
 
 
 def examine(*paths: Path) -> Examined:
-    connection = duckdb.connect(config={"threads": 1})
+    connection = connections.connect()
     recognised = recognise(connection, collect([str(path) for path in paths]))
     tables, findings = stage(connection, recognised.extracts)
     findings = [*recognised.findings, *findings]

@@ -316,3 +316,29 @@ NONSENSE = (
 )
 
 IMPLAUSIBLE_DROPS = (*ORDER, *SCALE, *ABSENCE, *NONSENSE)
+
+# Mistakes that one drop can have, each named as the cause that it is: a check takes longer than all else here.
+WRONG_TOGETHER = (
+    ("rows-shuffled-in-a-state", "cities-shifted", "places-given-to-a-neighbour", "counties-shuffled-in-a-state"),
+    ("rows-shuffled", "county-names-shuffled", "points-shuffled-in-a-state", "aliases-shifted"),
+    ("all-rows-shifted-by-one", "counties-shuffled", "aliases-of-another-state", "a-state-in-thousands"),
+    ("a-year-shuffled", "a-state-doubled", "small-figures-as-0", "a-state-gone"),
+    ("forecasts-shuffled", "everything-less", "a-small-state-gone", "places-made-up"),
+    ("demand-shuffled", "a-year-in-thousands", "a-part-file-gone", "forecasts-gone"),
+    ("a-few-shuffled", "forecasts-doubled", "people-of-a-state-gone", "a-year-gone"),
+    ("years-exchanged", "unknown-as-99999", "a-year-gone-in-places", "counties-gone"),
+    ("years-exchanged-in-a-state", "unknown-as-9999", "homes-of-a-county-gone", "last-month-again"),
+    ("homes-of-other-years", "a-total-for-many", "points-of-a-state-gone", "aliases-of-a-status-gone"),
+    ("demand-exchanged-with-homes", "people-of-last-month", "aliases-of-a-state-gone", "statuses-exchanged"),
+    ("people-exchanged-with-homes", "an-old-export", "longitude-without-sign", "points-at-0"),
+    ("forecasts-late-by-one", "longitude-without-sign-in-a-state", "one-county-for-all", "aliases-multiplied"),
+    ("states-exchanged", "homes-of-a-state-doubled", "unknown-territory", "names-cut-off"),
+    ("states-shuffled", "less-in-every-place", "points-exchanged", "one-county-for-a-state"),
+    ("a-state-of-another-source", "county-codes-of-another-state", "another-state-nearby", "counties-cut-off"),
+    ("another-source", "counties-without-their-last-word", "mojibake", "nan-as-a-name"),
+    ("some-a-hundred-times", "unknown-as-0", "city-and-county-exchanged"),
+    ("some-in-thousands", "codes-for-cities"),
+    ("a-year-exported-twice", "homes-shuffled-at-first", "points-shuffled-at-first", "primary-aliases-shuffled"),
+    ("a-year-shuffled-at-first", "homes-of-people-at-first", "demand-of-people-at-first", "counties-gone-at-first"),
+    ("a-year-doubled-at-first", "one-point-for-many"),
+)

@@ -247,3 +247,17 @@ FILES = (
 )
 
 REAL_CHANGES = (*REVISIONS, *EVENTS, *NEW_YEARS, *PLACES, *FILES)
+
+# What comes together in one drop, as it does in a month. Changes that would hide each other are not together.
+REAL_TOGETHER = (
+    ("revised-by-1-percent", "1-percent-more-everywhere", "some-revised-by-5-percent"),
+    ("a-state-revised", "latest-year-revised", "forecasts-extrapolated-again"),
+    ("demand-estimated-by-county", "small-places-revised", "homes-revised"),
+    ("a-fire", "a-boom-town", "a-prison-closed", "a-storm"),
+    ("a-place-left", "a-new-forecast-year", "a-census-for-a-forecast", "zip-codes-retired"),
+    ("a-new-month", "zip-codes-added", "figures-for-some-more", "renamed-cities"),
+    ("spelt-otherwise", "new-counties-of-a-state", "a-county-merged", "a-county-renamed"),
+    ("points-rounded", "points-improved", "aliases-added", "aliases-dropped"),
+    ("aliases-judged-again", "zip-codes-as-numbers", "part-files", "another-order"),
+    ("figures-as-text", "without-aliases"),
+)

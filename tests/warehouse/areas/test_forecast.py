@@ -10,7 +10,7 @@ from tests.support.drops import LOCATIONS, NOWHERE, homes, location, people, wri
 from tests.warehouse.helpers import engine_of, entries, keys, publish
 from warehouse.areas import forecast
 from warehouse.places.keyset import Match, UnknownCity
-from warehouse.releases.catalog import Catalog
+from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.schema.errors import LookupFailure
 
 
@@ -19,9 +19,8 @@ def encoded(catalog: Catalog) -> dict[str, bytes]:
     return {row["zip_code"]: row["entry"] for row in pq.read_table(path).to_pylist()}
 
 
-def test_the_body_of_the_contract_is_met_byte_by_byte(catalog: Catalog, drop: Path) -> None:
+def test_the_body_of_the_contract_is_met_byte_by_byte(catalog: Catalog, first: Manifest) -> None:
     """Members, their order, no space between tokens."""
-    publish(catalog, drop)
     assert forecast.forecast_body([encoded(catalog)["36436"]]).decode() == (
         '{"total_results":1,"zip_codes":[{"location":{"zip_code":"36436","county_name":"Clarke County",'
         '"county_fips_code":"01025","city":"Dickinson, AL","state_code":"AL","latitude":31.7061,"longitude":-87.9999},'
@@ -31,9 +30,8 @@ def test_the_body_of_the_contract_is_met_byte_by_byte(catalog: Catalog, drop: Pa
     )
 
 
-def test_a_place_without_figures_has_every_member(catalog: Catalog, drop: Path) -> None:
+def test_a_place_without_figures_has_every_member(catalog: Catalog, first: Manifest) -> None:
     """Null where there is nothing, no member absent, and no years."""
-    publish(catalog, drop)
     assert encoded(catalog)["09001"].decode() == (
         '{"location":{"zip_code":"09001","county_name":null,"county_fips_code":null,"city":"APO, AE",'
         '"state_code":"AE","latitude":null,"longitude":null},"population":[],'
@@ -42,8 +40,7 @@ def test_a_place_without_figures_has_every_member(catalog: Catalog, drop: Path) 
     )
 
 
-def test_several_entries_are_one_body_in_order(catalog: Catalog, drop: Path) -> None:
-    publish(catalog, drop)
+def test_several_entries_are_one_body_in_order(catalog: Catalog, first: Manifest) -> None:
     entry = encoded(catalog)
     body = msgspec.json.decode(forecast.forecast_body([entry["63101"], entry["63102"]]))
     assert list(body) == ["total_results", "zip_codes"]
@@ -55,17 +52,15 @@ def test_no_entry_is_still_a_body() -> None:
     assert forecast.forecast_body([]) == b'{"total_results":0,"zip_codes":[]}'
 
 
-async def test_an_entry_that_is_not_there_is_a_failure_not_a_shorter_answer(catalog: Catalog, drop: Path) -> None:
+async def test_an_entry_that_is_not_there_is_a_failure_not_a_shorter_answer(catalog: Catalog, first: Manifest) -> None:
     """The key set said that it is there; half a city must not be served."""
-    publish(catalog, drop)
     engine = engine_of(catalog, forecast.FORECAST_AREA)
     with pytest.raises(LookupFailure, match="found 1 of 2 entries"):
         await forecast.look_up_forecast(engine, Match("city:AL:dickinson", ("36436", "99999")))
     engine.close()
 
 
-def test_a_body_decodes_as_the_structure_that_is_documented(catalog: Catalog, drop: Path) -> None:
-    publish(catalog, drop)
+def test_a_body_decodes_as_the_structure_that_is_documented(catalog: Catalog, first: Manifest) -> None:
     body = forecast.forecast_body(list(encoded(catalog).values()))
     decoded = msgspec.json.decode(body, type=forecast.ForecastBody)
     assert decoded.total_results == len(LOCATIONS)
@@ -93,9 +88,8 @@ def test_zero_is_a_figure_and_null_is_none(catalog: Catalog, tmp_path: Path) -> 
     assert served["housing"]["tot_home_available_2021"] is None
 
 
-def test_neither_nan_nor_infinity_can_be_in_an_entry(catalog: Catalog, drop: Path) -> None:
+def test_neither_nan_nor_infinity_can_be_in_an_entry(catalog: Catalog, first: Manifest) -> None:
     """Every number parses as JSON, which knows neither; coordinates at the edges stay numbers."""
-    publish(catalog, drop)
     for entry in encoded(catalog).values():
         assert b"NaN" not in entry
         assert b"nfinity" not in entry
@@ -122,8 +116,7 @@ def test_the_key_set_is_that_of_the_entries(catalog: Catalog, tmp_path: Path) ->
     assert known.zip_count == len(encoded(catalog))
 
 
-def test_only_acceptable_aliases_are_in_the_key_set(catalog: Catalog, drop: Path) -> None:
-    publish(catalog, drop)
+def test_only_acceptable_aliases_are_in_the_key_set(catalog: Catalog, first: Manifest) -> None:
     known = keys(catalog)
     assert known.resolve(None, "Hollywood", "CA") == Match("city:CA:hollywood", ("90028",), ("Los Angeles, CA",))
     assert isinstance(known.resolve(None, "Tinseltown", "CA"), UnknownCity)

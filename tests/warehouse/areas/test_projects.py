@@ -13,7 +13,7 @@ from tests.warehouse.helpers import engine_of, finding, publish
 from warehouse.areas import projects
 from warehouse.areas.paging import DEFAULT_PAGE_SIZE, Cursors, Page
 from warehouse.places.keyset import KeySet, Match, OtherCity, UnknownCity, UnknownZip
-from warehouse.releases.catalog import Catalog
+from warehouse.releases.catalog import Catalog, Manifest
 
 NEW_YORK = (
     location("10001", "New York", "NY", county_name="New York County", county_fips_code="36061"),
@@ -251,15 +251,15 @@ async def test_projects_stay_when_a_drop_does_not_bring_them(current: Catalog, t
     assert await ids(current, city="Manhattan") == ["M-1", "M-2", "M-3"]
 
 
-def test_a_release_without_projects_lacks_the_area(catalog: Catalog, drop: Path) -> None:
-    publish(catalog, drop)
+def test_a_release_without_projects_lacks_the_area(catalog: Catalog, first: Manifest) -> None:
     manifest = catalog.current()
     assert manifest.areas == ("forecast",)
     assert not [name for name in manifest.files if name.startswith("projects")]
 
 
-def test_a_drop_of_projects_alone_publishes_on_top_of_a_release(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
-    publish(catalog, drop)
+def test_a_drop_of_projects_alone_publishes_on_top_of_a_release(
+    catalog: Catalog, tmp_path: Path, first: Manifest
+) -> None:
     write_table(tmp_path / "only" / "projects.parquet", [project("A-1")])
     assert publish(catalog, tmp_path / "only").result == "published"
     assert catalog.current().areas == ("forecast", "projects")

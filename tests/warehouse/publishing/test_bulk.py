@@ -44,8 +44,7 @@ def flat_entry(entry: dict[str, Any], years: list[int]) -> dict[str, Any]:
     return {**entry["location"], **{f"tot_population_{year}": figures.get(year) for year in years}, **entry["housing"]}
 
 
-def test_a_row_for_each_zip_code_says_what_its_answer_says(catalog: Catalog, drop: Path) -> None:
-    publish(catalog, drop)
+def test_a_row_for_each_zip_code_says_what_its_answer_says(catalog: Catalog, first: Manifest) -> None:
     expected = [flat_entry(entry, [2010, 2023]) for _, entry in sorted(entries(catalog).items())]
     table = pq.read_table(bulk(catalog, "forecast.parquet"))
     assert table.column_names == list(expected[0])
@@ -89,8 +88,7 @@ def test_places_without_any_population_are_rows_too(catalog: Catalog, tmp_path: 
     assert [name for name in table.column_names if name.startswith("tot_population")] == []
 
 
-def test_all_of_a_first_release_is_new(catalog: Catalog, drop: Path) -> None:
-    publish(catalog, drop)
+def test_all_of_a_first_release_is_new(catalog: Catalog, first: Manifest) -> None:
     assert changes(catalog) == tuple(sorted(row["zip_code"] for row in LOCATIONS))
     assert catalog.current().previous is None
 
@@ -110,16 +108,15 @@ def test_what_differs_is_listed_and_what_came_and_went(catalog: Catalog, tmp_pat
     assert (manifest.previous, manifest.contents["forecast"].changed) == (first.id, 4)
 
 
-def test_a_release_that_brings_an_area_lists_all_of_it(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
-    publish(catalog, drop)
+def test_a_release_that_brings_an_area_lists_all_of_it(catalog: Catalog, tmp_path: Path, first: Manifest) -> None:
     published(catalog, tmp_path / "second", projects=PROJECTS)
     assert (changes(catalog), changes(catalog, "projects")) == ((), ("P-1", "P-2", "P-3"))
 
 
-def test_a_damaged_release_does_not_stand_in_the_way_of_the_next(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
+def test_a_damaged_release_does_not_stand_in_the_way_of_the_next(
+    catalog: Catalog, tmp_path: Path, first: Manifest
+) -> None:
     """Publishing is how somebody mends it. What changed cannot be known then, and nothing else says so."""
-    first = publish(catalog, drop).manifest
-    assert first is not None
     (catalog.folder(first.id) / "forecast.parquet").write_bytes(b"PAR1 damaged PAR1")
     manifest = published(catalog, tmp_path / "second", population=POPULATION[:-1])
     assert (manifest.previous, manifest.contents["forecast"].changed) == (first.id, None)

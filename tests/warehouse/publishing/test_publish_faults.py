@@ -15,7 +15,7 @@ from tests.support.drops import (
 )
 from tests.warehouse.helpers import contents, entries, errors, publish
 from warehouse.files.atomic import exclusive
-from warehouse.releases.catalog import Catalog
+from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.rollback import roll_back
 from warehouse.schema.errors import BusyError, CatalogError, DropError
 
@@ -52,8 +52,7 @@ def test_a_drop_that_is_not_there_changes_nothing(catalog: Catalog, tmp_path: Pa
     assert not catalog.data.exists()
 
 
-def test_a_second_publisher_is_told(catalog: Catalog, drop: Path) -> None:
-    publish(catalog, drop)
+def test_a_second_publisher_is_told(catalog: Catalog, drop: Path, first: Manifest) -> None:
     before = contents(catalog.data)
     with exclusive(catalog.data / "publish.lock") as held:
         assert held
@@ -64,9 +63,8 @@ def test_a_second_publisher_is_told(catalog: Catalog, drop: Path) -> None:
     assert contents(catalog.data) == before
 
 
-def test_a_publisher_in_another_process_is_told(catalog: Catalog, drop: Path) -> None:
+def test_a_publisher_in_another_process_is_told(catalog: Catalog, drop: Path, first: Manifest) -> None:
     """The lock belongs to the process, and goes with it."""
-    publish(catalog, drop)
     holder = (
         "import fcntl, sys; lock = open(sys.argv[1]); fcntl.flock(lock, fcntl.LOCK_EX); "
         "print(flush=True); sys.stdin.read()"
@@ -98,10 +96,9 @@ def test_what_a_crashed_publisher_left_is_cleared(catalog: Catalog, drop: Path, 
 
 @pytest.mark.parametrize("step", ["drops.pipeline.write_tables", "publishing.build.build_release"])
 def test_an_interrupted_publish_leaves_the_release_before(
-    catalog: Catalog, drop: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str, first: Manifest
 ) -> None:
     """Whatever ends it, even Ctrl-C."""
-    publish(catalog, drop)
     before = contents(catalog.data)
 
     def interrupted(*_: object) -> None:

@@ -16,7 +16,7 @@ from tests.support.drops import (
 )
 from tests.warehouse.helpers import contents, entries, errors, figures, finding, flip_byte, keys, publish
 from warehouse.places.keyset import Match
-from warehouse.releases.catalog import Catalog
+from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.schema.errors import CatalogError
 
 
@@ -34,9 +34,10 @@ def test_a_first_drop_needs_every_table_of_the_answer(catalog: Catalog, tmp_path
     assert finding(outcome, "missing-table").table == table
 
 
-def test_a_table_with_a_broken_file_is_not_called_missing_or_kept(catalog: Catalog, drop: Path) -> None:
+def test_a_table_with_a_broken_file_is_not_called_missing_or_kept(
+    catalog: Catalog, drop: Path, first: Manifest
+) -> None:
     """Whoever reads the findings should look at the file, not for another."""
-    publish(catalog, drop)
     rows = [{"zip_code": "36436", "year": 2023}]
     write_table(drop / "zip_population.parquet", rows)
     outcome = publish(catalog, drop)
@@ -44,9 +45,8 @@ def test_a_table_with_a_broken_file_is_not_called_missing_or_kept(catalog: Catal
     assert "carried-table" not in {one.rule for one in outcome.report.findings}
 
 
-def test_a_partial_drop_keeps_the_other_tables(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
+def test_a_partial_drop_keeps_the_other_tables(catalog: Catalog, tmp_path: Path, first: Manifest) -> None:
     """What it brings replaces the whole table; where the others come from stays known over several drops."""
-    first = publish(catalog, drop).manifest
     housing = write_table(tmp_path / "one" / "h.parquet", [homes("36436", tot_home_available_2023=9)])
     outcome = publish(catalog, housing)
     population = write_table(tmp_path / "two" / "p.parquet", [people("00501", 2020, 5)])
@@ -64,31 +64,28 @@ def test_a_partial_drop_keeps_the_other_tables(catalog: Catalog, drop: Path, tmp
 
 
 def test_a_partial_drop_is_held_against_the_locations_that_are_kept(
-    catalog: Catalog, drop: Path, tmp_path: Path
+    catalog: Catalog, tmp_path: Path, first: Manifest
 ) -> None:
-    publish(catalog, drop)
     outcome = publish(catalog, write_table(tmp_path / "h.parquet", [homes("36436"), homes("17270")]))
     assert finding(outcome, "orphan-rows").samples == ("17270",)
 
 
-def test_figures_of_a_place_that_is_gone_are_not_served(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
+def test_figures_of_a_place_that_is_gone_are_not_served(catalog: Catalog, tmp_path: Path, first: Manifest) -> None:
     """Fewer locations with the figures and aliases of before: the rest has nothing to stand on."""
-    publish(catalog, drop)
     publish(catalog, write_table(tmp_path / "l.parquet", [row for row in LOCATIONS if row["zip_code"] != "90028"]))
     assert "90028" not in entries(catalog)
     assert not isinstance(keys(catalog).resolve(None, "Hollywood", "CA"), Match)
 
 
-def test_a_partial_drop_of_the_same_figures_is_already_current(catalog: Catalog, drop: Path) -> None:
-    publish(catalog, drop)
+def test_a_partial_drop_of_the_same_figures_is_already_current(catalog: Catalog, drop: Path, first: Manifest) -> None:
     assert publish(catalog, drop / "zip_housing.parquet").result == "already_current"
 
 
 @pytest.mark.parametrize("damage", ["flipped", "missing", "replaced"])
-def test_a_damaged_table_is_never_carried_over(catalog: Catalog, drop: Path, tmp_path: Path, damage: str) -> None:
-    manifest = publish(catalog, drop).manifest
-    assert manifest is not None
-    kept = catalog.folder(manifest.id) / "tables" / "population.parquet"
+def test_a_damaged_table_is_never_carried_over(
+    catalog: Catalog, drop: Path, tmp_path: Path, damage: str, first: Manifest
+) -> None:
+    kept = catalog.folder(first.id) / "tables" / "population.parquet"
     if damage == "flipped":
         flip_byte(kept, at=10)
     elif damage == "missing":
@@ -120,8 +117,7 @@ def test_nothing_is_carried_over_from_made_up_figures(catalog: Catalog, tmp_path
     assert outcome.manifest == made_up.manifest
 
 
-def test_made_up_figures_keep_nothing_of_real_ones(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
-    publish(catalog, drop)
+def test_made_up_figures_keep_nothing_of_real_ones(catalog: Catalog, tmp_path: Path, first: Manifest) -> None:
     demo = illustrative(tmp_path / "demo")
     outcome = publish(catalog, demo / "zip_housing.parquet")
     assert errors(outcome) == ["missing-table", "missing-table"]

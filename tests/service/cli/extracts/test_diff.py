@@ -1,5 +1,6 @@
 """forecast extracts diff, list and retire: releases side by side, and in their order."""
 
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,12 +13,23 @@ from tests.warehouse.helpers import contents
 UNKNOWN = "20261005T090000Z-0123456789ab"
 
 
-@pytest.fixture
-def two(cli: Cli, release: str, tmp_path: Path) -> tuple[str, str]:
-    """Two releases; the second, which is current, has a place more and a figure that differs."""
+@pytest.fixture(scope="module")
+def both(made: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
+    """A data folder to copy with two releases; the second, which is current, has one more place and another figure."""
+    folder = tmp_path_factory.mktemp("both")
+    shutil.copytree(made[0], folder / "data")
     places = [*LOCATIONS, location("36437", "Jackson", "AL")]
-    other = write_drop(tmp_path / "other", locations=places, population=[people("36436", 2023, 784), *POPULATION[1:]])
-    return release, cli("extracts", "publish", str(other)).out.strip()
+    other = write_drop(folder / "other", locations=places, population=[people("36436", 2023, 784), *POPULATION[1:]])
+    done = Cli(folder / "data")("extracts", "publish", str(other))
+    assert done.code == 0, done.err
+    return folder / "data", made[1], done.out.strip()
+
+
+@pytest.fixture
+def two(cli: Cli, both: tuple[Path, str, str]) -> tuple[str, str]:
+    data, old, new = both
+    shutil.copytree(data, cli.data)
+    return old, new
 
 
 def test_diff_is_summary_first(cli: Cli, two: tuple[str, str]) -> None:
