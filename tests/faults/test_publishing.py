@@ -161,7 +161,7 @@ def test_a_full_disk_is_one_line_and_the_next_publish_is_clean(short: Path, drop
 
 
 @pytest.mark.parametrize("ext4", [False, True], ids=["memory", "ext4"])
-def test_a_full_disk_is_no_obstacle_to_going_back(short: Path, drops: tuple[Path, Path], ext4: bool) -> None:
+def test_a_full_disk_is_no_obstacle_to_going_back(short: Path, ext4: bool) -> None:
     """Again and again, by the command and over HTTP; the instance follows and says so. Then retiring makes room."""
     with mounted(short / "disk", 40_960, ext4=ext4) as disk, contextlib.ExitStack() as stack:
         keys, cache = (ValkeyProcess(short / role).start() for role in ("keys", "cache"))
@@ -172,8 +172,9 @@ def test_a_full_disk_is_no_obstacle_to_going_back(short: Path, drops: tuple[Path
         env = environment(
             data, keys_url=keys.url, cache_url=cache.url, operator_write_token=token, drain=SHORT_DRAIN, warm="off"
         )
-        other = write_drop(short / "three", locations=[location("10000", "City", "NY")], aliases=None)
-        made = [publish(Catalog(data), drop).manifest for drop in (*drops, other)]
+        drops = [write_drop(short / str(figure), population=[people("36436", 2023, figure)]) for figure in (1, 2)]
+        drops.append(write_drop(short / "three", locations=[location("10000", "City", "NY")], aliases=None))
+        made = [publish(Catalog(data), drop).manifest for drop in drops]
         first, second, third = (manifest.id for manifest in made if manifest)
         with serving(env, short / "serve.log") as instance:
             fill(disk)

@@ -17,29 +17,29 @@ from tests.support.waiting import until
 _WHOLE_BUDGET = 5.0
 
 
-@pytest.fixture
-def without_near(published: Site, short: Path) -> Iterator[Instance]:
-    """Its every request asks the shared cache."""
-    env = {**published.env, "FORECAST_NEAR_CACHE_BYTES": "0"}
-    with serving(env, short / "serve.log") as running:
+@pytest.fixture(scope="module")
+def without_near(common: Site) -> Iterator[Instance]:
+    """Its every request asks the shared cache. Whoever takes a server away waits until it is well again."""
+    env = {**common.env, "FORECAST_NEAR_CACHE_BYTES": "0"}
+    with serving(env, common.data.parent / "serve.log") as running:
         yield running
 
 
-def test_without_the_cache_answers_come_from_the_warehouse(without_near: Instance, published: Site) -> None:
+def test_without_the_cache_answers_come_from_the_warehouse(without_near: Instance, common: Site) -> None:
     """The cache dies: same bytes, no hang; it comes back: entries and last errors are stored again within 2 s."""
     instance = without_near
 
     def fail() -> str:
-        return str(instance.zip_code(published.key, "501").headers["x-request-id"])
+        return str(instance.zip_code(common.key, "501").headers["x-request-id"])
 
     def errors() -> httpx.Response:
-        return instance.get("/v1/usage/errors", published.key)
+        return instance.get("/v1/usage/errors", common.key)
 
-    before, known = instance.zip_code(published.key), fail()
+    before, known = instance.zip_code(common.key), fail()
     until(lambda: known in errors().text)
-    published.cache.kill()
+    common.cache.kill()
     for _ in range(5):
-        answer = instance.zip_code(published.key)
+        answer = instance.zip_code(common.key)
         assert (answer.status_code, answer.content) == (200, before.content)
         assert answer.headers["cache-status"] == "forecast; fwd=bypass; detail=warehouse"
     fail()
@@ -47,8 +47,8 @@ def test_without_the_cache_answers_come_from_the_warehouse(without_near: Instanc
     until(lambda: errors().status_code == 503)
     assert (errors().json()["code"], errors().headers["retry-after"]) == ("unavailable", "1")
     until(lambda: instance.ready().json()["status"] == "degraded")
-    published.cache.start()
-    until(lambda: instance.zip_code(published.key).headers["cache-status"] == "forecast; hit; detail=shared")
+    common.cache.start()
+    until(lambda: instance.zip_code(common.key).headers["cache-status"] == "forecast; hit; detail=shared")
     until(lambda: instance.ready().json()["status"] == "ready")
     anew: list[str] = []
 
@@ -69,15 +69,15 @@ def test_what_is_near_needs_no_cache(instance: Instance, published: Site) -> Non
 
 
 @pytest.mark.parametrize("stalled", ["cache", "keys"])
-def test_a_stalled_redis_holds_nobody_up_for_long(without_near: Instance, published: Site, stalled: str) -> None:
+def test_a_stalled_redis_holds_nobody_up_for_long(without_near: Instance, common: Site, stalled: str) -> None:
     """Under load, a server that accepts and never answers costs its budget a few times, then nothing."""
     instance = without_near
-    server = published.cache if stalled == "cache" else published.keys
-    assert instance.zip_code(published.key).status_code == 200
+    server = common.cache if stalled == "cache" else common.keys
+    assert instance.zip_code(common.key).status_code == 200
 
     def ask(_: int) -> tuple[int, float]:
         began = time.monotonic()
-        return instance.zip_code(published.key).status_code, time.monotonic() - began
+        return instance.zip_code(common.key).status_code, time.monotonic() - began
 
     server.stall()
     try:

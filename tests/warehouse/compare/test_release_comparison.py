@@ -4,7 +4,6 @@ import csv
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import msgspec
 import pyarrow.parquet as pq
 import pytest
@@ -28,6 +27,7 @@ from warehouse.drops.pipeline import read_drop
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.comparison import CHANGE_STEPS, SIZE_STEPS, Comparison, FigureChange, Mover, RecordChanges
 from warehouse.schema.errors import CatalogError
+from warehouse.sql import connections
 
 
 def published(catalog: Catalog, folder: Path, **tables: Any) -> str:
@@ -51,7 +51,7 @@ def differing(tmp_path: Path, **tables: Any) -> Comparison:
 
 
 def differing_drops(tmp_path: Path, old: dict[str, Any], new: dict[str, Any]) -> Comparison:
-    with duckdb.connect() as connection:
+    with connections.connect() as connection:
         return compare(connection, tables_of(tmp_path / "old", **old), tables_of(tmp_path / "new", **new), 2024)
 
 
@@ -83,7 +83,7 @@ def test_projects_are_compared_by_their_ids(tmp_path: Path) -> None:
     """One is new, one is gone, one has another status, one is as it was."""
     old = [project("A-1"), project("A-2"), project("A-3", status="Proposed")]
     new = [project("A-3"), project("A-1"), project("A-4")]
-    with duckdb.connect() as connection:
+    with connections.connect() as connection:
         folders = tables_of(tmp_path / "old", projects=old), tables_of(tmp_path / "new", projects=new)
         found = compare(connection, *folders, 2024).records
     assert found == {
@@ -201,7 +201,7 @@ def test_at_most_ten_movers_are_named(tmp_path: Path) -> None:
         rows = [people(place["zip_code"], 2023, number * factor) for number, place in enumerate(places, 1)]
         return {"locations": [*LOCATIONS, *places], "population": rows}
 
-    with duckdb.connect() as connection:
+    with connections.connect() as connection:
         folders = tables_of(tmp_path / "old", **drop(1)), tables_of(tmp_path / "new", **drop(2))
         found = compare(connection, *folders, 2024)
     assert [mover.new - mover.old for mover in found.movers] == list(range(12, 2, -1))
@@ -269,7 +269,7 @@ def test_projects_that_nothing_would_find_any_more_are_gone(tmp_path: Path) -> N
     old = [project("A-1"), project("A-2"), project("A-3", zip_code="58601", city_name=None), project("A-4")]
     new = [project("A-1"), project("A-2", zip_code=None, city_name="-"), old[2], {**project("A-4"), "project_id": None}]
     places = [row for row in LOCATIONS if row["zip_code"] != "58601"]
-    with duckdb.connect() as connection:
+    with connections.connect() as connection:
         before = tables_of(tmp_path / "old", projects=old)
         found = compare(connection, before, tables_of(tmp_path / "new", projects=new, locations=places), 2024).records
     assert found["development_projects"].lost_samples == ("A-2", "A-3", "A-4")

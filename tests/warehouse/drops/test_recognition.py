@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,10 +26,11 @@ from tests.warehouse.helpers import errors, examine, finding
 from warehouse.drops.collection import collect
 from warehouse.drops.recognition import Recognised, recognise
 from warehouse.schema.findings import make_report
+from warehouse.sql import connections
 
 
 def recognised(path: Path) -> Recognised:
-    return recognise(duckdb.connect(), collect([str(path)]))
+    return recognise(connections.connect(), collect([str(path)]))
 
 
 def tables(path: Path) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -11,6 +10,7 @@ from tests.warehouse.helpers import examine
 from warehouse.rules.causes import CAUSES, causes_of
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import ColumnKind
+from warehouse.sql import connections
 
 EXPLAINED: tuple[tuple[ColumnKind, str, str | None], ...] = (
     ("zip", "3643", "leading zero lost"),
@@ -92,7 +92,7 @@ EXPLAINED: tuple[tuple[ColumnKind, str, str | None], ...] = (
 
 @pytest.mark.parametrize(("kind", "value", "cause"), EXPLAINED)
 def test_a_value_is_explained_by_how_it_looks(kind: ColumnKind, value: str, cause: str | None) -> None:
-    with duckdb.connect() as connection:
+    with connections.connect() as connection:
         matching = [
             one.name
             for one in causes_of(kind)

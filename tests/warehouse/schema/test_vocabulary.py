@@ -2,15 +2,15 @@
 
 from typing import get_args
 
-import duckdb
 import pytest
 
 from warehouse import sql
 from warehouse.schema.vocabulary import PROJECT_STATUSES, ProjectStatus
+from warehouse.sql import connections
 
 
 def folded(word: str) -> str:
-    row = duckdb.connect().execute(f"SELECT {sql.statement('folded_text', value='$1')}", [word]).fetchone()
+    row = connections.connect().execute(f"SELECT {sql.statement('folded_text', value='$1')}", [word]).fetchone()
     assert row is not None
     return str(row[0])
 
