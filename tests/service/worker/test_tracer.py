@@ -98,7 +98,7 @@ GET = f"GET {FORECAST}"
 
 def test_each_tier_has_its_spans(traced: Traced) -> None:
     """From the warehouse to the worker's memory; each a part of the one around it, within its time."""
-    target = f"{FORECAST}?zip_code=36436"
+    target = f"{FORECAST}?city_name=springfield&state_code=IL"
     filled = traced.ask(target)
     assert filled.names == [
         (GET, ""),
