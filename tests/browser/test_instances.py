@@ -44,7 +44,9 @@ def watched() -> Iterator[Watched]:
     folder = Path(tempfile.mkdtemp(prefix="pf"))
     site = Site.within(folder, run=forecast)
     site.publish(write_drop(folder / "drop"), forecast)
-    with serving(site.env, folder / "serve.log", workers=2) as instance:
+    # look-ups read the file of the release, which a test loses
+    env = site.env | {"FORECAST_LOOKUPS_IN_MEMORY": "false"}
+    with serving(env, folder / "serve.log", workers=2) as instance:
         until(lambda: instance.ready().json()["status"] == "ready")
         yield Watched(site, instance, folder)
     site.kill()

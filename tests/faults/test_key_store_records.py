@@ -131,6 +131,7 @@ def test_a_damaged_key_hurts_nobody_else_and_every_command_names_it(
     name = record_name(key_id)
     record = common_store.get(name)
     assert isinstance(record, bytes)
+    until(lambda: is_ready(pair))
     for what, damage in damages(record):
         put(common_store, name, damage)
         refused = pair.zip_code(damaged)
@@ -186,15 +187,16 @@ def test_commands_tell_a_damaged_sentinel_and_a_damaged_trail_and_still_show_key
 
 
 def test_a_key_store_that_refuses_to_be_read_makes_every_worker_unavailable(
-    common: Site, pair: Instance, common_store: "redis.Redis"
+    published: Site, short: Path, store: "redis.Redis"
 ) -> None:
     """It answers, so it is not away; but nobody can be told good by it."""
-    until(lambda: is_ready(pair))
-    try:
-        common_store.acl_setuser("default", enabled=True, nopass=True, commands=["-get", "-mget"])
-        until(lambda: is_unavailable(pair, "no permissions"))
-        assert pair.zip_code(common.key).status_code == 503
-    finally:
-        common_store.acl_setuser("default", enabled=True, nopass=True, commands=["+get", "+mget"])
-    until(lambda: is_ready(pair))
-    assert pair.zip_code(common.key).status_code == 200
+    with serving(published.env, short / "serve.log") as instance:
+        until(lambda: is_ready(instance))
+        try:
+            store.acl_setuser("default", enabled=True, nopass=True, commands=["-get", "-mget"])
+            until(lambda: is_unavailable(instance, "no permissions"))
+            assert instance.zip_code(published.key).status_code == 503
+        finally:
+            store.acl_setuser("default", enabled=True, nopass=True, commands=["+get", "+mget"])
+        until(lambda: is_ready(instance))
+        assert instance.zip_code(published.key).status_code == 200
