@@ -17,9 +17,12 @@ from service.quota.local_share import LocalShare
 LEASED_FROM_PER_SECOND = 50
 # A lease is for this much of the worker's demand, and at most of the key's rate: half a token's life, so that it is
 # spent before its life ends.
-LEASE_SECONDS = 0.025
-# A token not spent by then is lost. This bounds what held tokens can add to any second: 5 % of the rate.
-LIFE_SECONDS = 0.05
+LEASE_SECONDS = 0.015
+# A token not spent by then is lost. This bounds what such tokens can add to any second: 3 % of the rate.
+LIFE_SECONDS = 0.03
+# A few tokens may live longer, for keys that come too seldom for that: in all workers together, at most this share of
+# what the rate allows in a second, which is what they can add to any second.
+SPARE_SHARE, SPARE_LIFE_SECONDS = 0.02, 1.0
 # After a refusal, a leased key asks again after this long, or later if Redis says so.
 PAUSE_SECONDS = 0.01
 # Requests come at random (a Poisson process): a lease allows for this many standard deviations fewer than expected.
@@ -59,6 +62,7 @@ class Holding:
         "_late",
         "_leased_at",
         "_leased_spent",
+        "_life",
         "_most_ahead",
         "_next_expires",
         "_next_tokens",
@@ -89,6 +93,7 @@ class Holding:
         self._demand = 0.0
         self._counted_at = self._leased_at = now
         self._late = False
+        self._life = LIFE_SECONDS  # of the tokens leased next
         self.rate = rate
         self._begin()
 
@@ -104,7 +109,7 @@ class Holding:
         rate = self.rate
         pace = pace_of(rate)
         per_second = rate.per_second
-        self._most_ahead = int(per_second * LEASE_SECONDS) if per_second >= LEASED_FROM_PER_SECOND else 0
+        self._most_ahead = max(1, int(per_second * LEASE_SECONDS)) if per_second >= LEASED_FROM_PER_SECOND else 0
         # never so long that a small bucket overflows meanwhile
         self._pause = min(PAUSE_SECONDS, pace.burst / per_second / 4) if self._most_ahead else 0.0
         self.tokens = self._next_tokens = self._beyond = self.low = 0
@@ -171,9 +176,18 @@ class Holding:
         self.alone = min(LOCAL_SECONDS, max(FIRST_LOCAL_SECONDS, 2 * self.alone))
         self.local_until = now + self.alone
 
-    def ahead(self, now: float) -> int:
-        """Tokens to lease for requests that have not come yet. Call once for each lease."""
+    def ahead(self, now: float, workers: int) -> int:
+        """Tokens to lease for requests that have not come yet, as one of so many workers. Call once for each lease."""
         self._measure(now)
+        soon = self._ahead_soon(now)
+        spare = int(min(self.rate.per_second * SPARE_SHARE / workers, self._demand * SPARE_LIFE_SECONDS))
+        if not self._most_ahead or spare <= soon:
+            self._life = LIFE_SECONDS
+            return soon
+        self._life = SPARE_LIFE_SECONDS
+        return spare
+
+    def _ahead_soon(self, now: float) -> int:
         rising = self._rising(now)
         # leases that arrive half spent would be lost
         if self._late:
@@ -216,17 +230,18 @@ class Holding:
                 caller.set_result(allowed(self.rate, granted + self._beyond))
         del self.waiting[:served]
         if granted:
-            self._keep(granted, sent + LIFE_SECONDS, now)
+            self._keep(granted, sent, now)
         self._tell()
         if lease.retry_after:
             seconds = lease.retry_after / 1_000_000
             self.denied_until = now + max(seconds, self._pause)
             self.settle(lambda: refused(seconds))
 
-    def _keep(self, granted: int, expires: float, now: float) -> None:
-        is_many = granted >= _MANY
+    def _keep(self, granted: int, sent: float, now: float) -> None:
+        is_many = granted >= _MANY and self._life == LIFE_SECONDS
+        expires = sent + self._life
         self.low = granted // 2 if is_many else granted // 4
-        self.renew_at = expires - LIFE_SECONDS + LEASE_SECONDS if is_many else expires
+        self.renew_at = sent + LEASE_SECONDS if is_many else expires
         if self.tokens and now < self.expires:
             self._next_tokens, self._next_expires = granted, expires
             self.renew_at = min(self.renew_at, self.expires)

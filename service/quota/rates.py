@@ -1,14 +1,14 @@
 """The rates of keys, right across workers, without a round trip for a hot request (Decision 17).
 
 The bucket of a key is in Redis (`lease_store.py`). A key of at least 50 requests a second is leased ahead: tokens for
-the next 25 ms of this worker's demand, renewed in the background before they are spent. A slower key asks Redis for
-each request. After a refusal, requests are refused here until Redis would grant one again. Concurrent requests share
-one call.
+the next 15 ms of this worker's demand, renewed in the background before they are spent; or, for a key that comes too
+seldom for that, a few that may wait for it for a second. A slower key asks Redis for each request. After a refusal,
+requests are refused here until Redis would grant one again. Concurrent requests share one call.
 
-In any window of `w` seconds, all workers together accept at most burst + rate * (w + 0.05), because a leased token is
-lost 50 ms after it was asked for. That exceeds the bucket's own bound, burst + rate * w, by less than 5 % in any
-second, 0.25 % in any 20 s, and nothing in the long run. (A token that somebody waits for is used when it arrives, which
-the store's budget bounds.)
+In any window of `w` seconds, all workers together accept at most burst + rate * (w + 0.05): a leased token is lost 30
+ms after it was asked for, and those that live longer are at most 2 % of what the rate allows in a second. That
+exceeds the bucket's own bound, burst + rate * w, by at most 5 % in any second, 0.25 % in any 20 s, and nothing in the
+long run. (A token that somebody waits for is used when it arrives, which the store's budget bounds.)
 
 While Redis is away, each worker grants its share of rate and burst, from what was left when it last heard. An outage
 may grant one more burst, if the workers had not heard that it is spent. When the outage ends, what they granted is
@@ -186,7 +186,7 @@ class RateLimiter:
             while True:
                 sent = self._clock()
                 debt = holding.local.debt(sent)
-                wanted = debt + len(holding.waiting) + holding.ahead(sent)
+                wanted = debt + len(holding.waiting) + holding.ahead(sent, self._share())
                 if wanted == 0:
                     return
                 rate = holding.rate
