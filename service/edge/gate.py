@@ -6,8 +6,9 @@ key too.
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from service.base.masking import masked, masked_query
@@ -21,7 +22,7 @@ from service.edge.hot.wire import whole_answer
 from service.edge.requests.log import Make
 from service.edge.requests.sightings import shortened
 from service.edge.requests.watch import PID, RequestWatch, stamp
-from service.http.errors import kept_error, of_exception, problem
+from service.http.errors import ApiError, kept_error, of_exception, problem
 from service.http.head import NO_AREA, SCOPE_KEY, RequestHead, head_in
 from service.http.reply import COUNTED, KEPT, OUTCOME, SOURCE, Counted, Header, Reply, Send, Source
 from service.http.sandbox.app import TEST_ANSWER, Sandbox
@@ -36,6 +37,7 @@ class Gate:
     """The ASGI application that a worker serves, and owns.
 
     `checks` say what passes. `admission` counts what keys ask for. `hot` answers hot requests before they come here.
+    `at_once` makes the answers of paths that need to wait for nothing.
     `sandbox` answers test keys, instead of `app`. `watch` looks at every request. `keep_error` is told of those of a
     good key that end with an error: the key's id, and what makes the line. Setting `draining` makes every answer the
     last of its connection.
@@ -51,6 +53,7 @@ class Gate:
         admission: Admission | None = None,
         hot: HotAnswers | None = None,
         sandbox: Sandbox | None = None,
+        at_once: Mapping[str, Callable[[RequestHead], Reply]] = MappingProxyType({}),
         keep_error: Callable[[str, Make], None] = lambda _, __: None,
         most_connections: int = 10_000,
     ) -> None:
@@ -62,6 +65,7 @@ class Gate:
         self._checks = checks
         self._admission = admission
         self._sandbox = sandbox
+        self._at_once = at_once
         self._watch = watch
         self._keep_error = keep_error
 
@@ -94,26 +98,36 @@ class Gate:
     def traces(self) -> bool:
         return self._watch.tracer is not None
 
-    def refuse(self, head: RequestHead, dates: Sequence[Header]) -> bytes | None:
-        """The whole answer to a request that ends here and now, with the server's headers.
+    def answer_now(self, head: RequestHead, dates: Sequence[Header]) -> bytes | None:
+        """The whole answer to a request that needs to wait for nothing, with the server's headers.
 
         None: it goes on through the router, with this head, which has what was found out.
         """
         self._begin(head)
         try:
-            reply = self._checks.refusal(head)
+            reply = self._reply_now(head)
         except Exception:
             return None  # the same again on the router path, which tells of it
-        head.passed = reply is None
-        if not isinstance(reply, Reply):
+        if reply is None:
             return None
-        behind = self.fields_behind(head, ())
+        behind = self.fields_behind(head, head.limits)
         answer = whole_answer(reply, (*behind, _CLOSE) if head.last else behind, dates, bodiless=head.method == "HEAD")
         now = time.monotonic()
         if head.refused_until > now and head.key is not None and not head.is_test and self.hot is not None:
             self.hot.deny(head.key, head.area, kept_error(reply, head.request_id), head.refused_until)
-        self.finished(head, reply.status, reply.outcome, None, (), now - head.started, directly=True)
+        self.finished(head, reply.status, reply.outcome, None, (), now - head.started, directly=reply.status >= 400)
         return answer
+
+    def _reply_now(self, head: RequestHead) -> Reply | None:
+        ruling = self._checks.refusal(head)
+        if ruling is not None:
+            return ruling if isinstance(ruling, Reply) else None
+        head.passed = True
+        make = self._at_once.get(head.path) if not head.is_test else None
+        try:
+            return make(head) if make is not None else None
+        except ApiError as error:
+            return of_exception(error, head.request_id)
 
     def _begin(self, head: RequestHead) -> None:
         self._checks.place(head)

@@ -6,6 +6,7 @@ Only texts are looked at, and each is cut to a length first, so that a hint cost
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from functools import lru_cache
 from typing import Literal
 from urllib.parse import parse_qsl
 
@@ -64,7 +65,8 @@ def of_ended_key(reason: Literal["expired", "revoked"], since: datetime | None) 
     return f"The API key {became} on {since:%Y-%m-%d} at {since:%H:%M} UTC. Ask for a new one."
 
 
-def of_path(path: str, known: Iterable[str], *, guide: bool) -> str | None:
+@lru_cache(maxsize=256)
+def of_path(path: str, known: tuple[str, ...], *, guide: bool) -> str | None:
     """The one of the `known` paths that `path` nearly is; where the guide is, if there is one; None without either."""
     by_folded = {text: one for one in known if (text := _folded(one))}
     folded, last = _folded(path), path.rstrip("/").rpartition("/")[2]

@@ -15,14 +15,18 @@ from service.http.area import AreaDescription
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.errors import ApiError
-from service.http.head import caller, head_of
+from service.http.head import RequestHead, head_of
 from service.http.own_usage.days import PATH as USAGE_PATH
 from service.http.paths import GUIDE_PATH, OPENAPI_PATH
 from service.http.query import read_strictly
 from service.http.releases.files import BULK
 from service.http.releases.listing import PATH as RELEASES_PATH
+from service.http.reply import Reply
 from service.keys.record import ApiKey
 from warehouse.following import OpenRelease, ReleaseFollower
+
+INDEX_PATH = "/v1"
+_MOST_KEPT = 1_000  # answers; some 2 KB each
 
 
 class ReleaseSummary(msgspec.Struct, frozen=True):
@@ -63,17 +67,35 @@ class Index(msgspec.Struct, frozen=True):
     documentation: Annotated[str | None, Meta(description="The path of the guide; null if it is not here.")]
 
 
-def index_route(follower: ReleaseFollower, policy: CachePolicy, *, guide: bool) -> ASGIRouteHandler:
-    @asgi("/v1", copy_scope=False)
-    async def index(scope: Scope, receive: Receive, send: Send) -> None:
-        read_strictly(scope["query_string"], ())
-        release = follower.current
-        if release is None:
-            raise ApiError("unavailable", NOTHING_PUBLISHED)
-        entry = CacheEntry.of(msgspec.json.encode(_index(release, caller(scope), guide=guide)))
-        await policy.own_answer(head_of(scope), entry, release.id)(scope, receive, send)
+class IndexReply:
+    """Answers the index. One per application: live, and of test keys. It keeps what keys were told last."""
 
-    return index
+    def __init__(self, follower: ReleaseFollower, policy: CachePolicy, *, guide: bool) -> None:
+        self._follower = follower
+        self._policy = policy
+        self._guide = guide
+        self._kept: dict[str, tuple[OpenRelease, ApiKey, CacheEntry]] = {}  # by key id
+
+    def __call__(self, head: RequestHead) -> Reply:
+        """The answer to a request with a good key. Raises ApiError."""
+        read_strictly(head.query, ())
+        release, key = self._follower.current, head.key
+        if release is None or key is None:
+            raise ApiError("unavailable", NOTHING_PUBLISHED)
+        kept = self._kept.get(key.key_id)
+        if kept is None or kept[0] is not release or kept[1] is not key:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            entry = CacheEntry.of(msgspec.json.encode(_index(release, key, guide=self._guide)))
+            kept = self._kept[key.key_id] = (release, key, entry)
+        return self._policy.own_answer(head, kept[2], release.id)
+
+    def route(self) -> ASGIRouteHandler:
+        @asgi(INDEX_PATH, copy_scope=False)
+        async def index(scope: Scope, receive: Receive, send: Send) -> None:
+            await self(head_of(scope))(scope, receive, send)
+
+        return index
 
 
 def _index(release: OpenRelease, key: ApiKey, *, guide: bool) -> Index:

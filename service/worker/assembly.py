@@ -50,7 +50,7 @@ from service.http.area import Batch, routes_of
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.forecast import samples
-from service.http.index import index_route
+from service.http.index import INDEX_PATH, IndexReply
 from service.http.lookups import LookupWatch
 from service.http.openapi import About
 from service.http.openapi_route import Description
@@ -85,7 +85,7 @@ _FOLDED_SECONDS = 1.0
 _LAST_LINES_SECONDS = 1.0
 _LAST_SPANS_SECONDS = 1.0
 _AREA_NAMES = frozenset(area.name for area in AREAS)
-_OTHER_PATHS = {"/v1": "index", OPENAPI_PATH: "openapi", **own_usage.PATHS, **releases.PATHS}
+_OTHER_PATHS = {INDEX_PATH: "index", OPENAPI_PATH: "openapi", **own_usage.PATHS, **releases.PATHS}
 
 
 class WorkerApp:
@@ -237,9 +237,10 @@ class WorkerApp:
         metering = self.metering
         about = About(settings.public_url or "", settings.contact, guide=settings.docs, local_url=_local_url(settings))
         documentation = _documentation(about) if settings.docs else {}
+        index = IndexReply(self.follower, self._policy, guide=settings.docs)
         handlers = [
             *(route for area in AREAS for route in routes_of(area, answers)),
-            index_route(self.follower, self._policy, guide=settings.docs),
+            index.route(),
             Description(self.follower, answers, self._policy, about).route(),
             *own_usage.usage_routes(metering.report, metering.store, metering.errors).values(),
             *releases.release_routes(self.follower, settings.data_path, self._policy, self._cursors, self._downloads),
@@ -276,6 +277,7 @@ class WorkerApp:
             admission=self._admission,
             hot=self.hot if settings.direct_answers else None,
             sandbox=sandbox,
+            at_once={INDEX_PATH: index},
             keep_error=metering.errors.add,
             most_connections=settings.connections,
         )

@@ -83,7 +83,7 @@ class DirectProtocol(LimitedProtocol):
             return False
         outcome = hot.answer(head, caller, self.server_state.default_headers, now, holder)
         if outcome is FOR_ROUTER:
-            outcome = self._refuse_plain(head, caller, now)
+            outcome = self._answer_plain(head, caller, now)
         match outcome:
             case bytes():
                 self._write(outcome, caller, now)
@@ -98,14 +98,15 @@ class DirectProtocol(LimitedProtocol):
             self._unset_keepalive_if_required()
         return True
 
-    def _refuse_plain(self, data: bytes, caller: Caller, now: float) -> HotOutcome:
-        """The error that a plain request ends with here and now. The router path goes on with what was found out."""
+    def _answer_plain(self, data: bytes, caller: Caller, now: float) -> HotOutcome:
+        """The answer to a plain request that is not hot, if it needs to wait for nothing; most are errors. The router
+        path goes on with what was found out."""
         head = plain_head(data, caller.reader, now, fields=self.app.traces)
         if head is None:
             return FOR_ROUTER
         caller.closes |= head.last
         head.address = caller.address
-        answer = self.app.refuse(head, self.server_state.default_headers)
+        answer = self.app.answer_now(head, self.server_state.default_headers)
         if answer is not None:
             return answer
         self._checked = head
@@ -141,7 +142,7 @@ class DirectProtocol(LimitedProtocol):
             return  # nobody is left to answer, and nothing counts
         outcome = make() if not self.app.draining else FOR_ROUTER
         if outcome is FOR_ROUTER and self._caller is not None and not self.app.draining:
-            outcome = self._refuse_plain(asked, self._caller, monotonic())
+            outcome = self._answer_plain(asked, self._caller, monotonic())
         match outcome:
             case bytes():
                 self._write(outcome, self._caller, monotonic())

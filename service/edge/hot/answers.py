@@ -325,7 +325,7 @@ class HotAnswers:
             self._dated(dates)
         request_id = _id_of(asked)
         usage, counter, ok = target.usage, target.answered, self._ok
-        if asked.if_none_match and matches(asked.if_none_match, etag):
+        if asked.if_none_match and (asked.if_none_match == etag or matches(asked.if_none_match, etag)):
             usage, counter, ok = "not_modified", target.not_modified, self._not_modified
             lines, body = not_modified, b""
         # counters, tally and histogram are added to inline: a call of a method would add 2 % to a hot answer

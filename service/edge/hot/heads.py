@@ -39,6 +39,8 @@ _FIELDS = {
         _UNUSUAL,
     ),
 }
+# Attributes that may differ from head to head on a connection; it is read anew where others do.
+_VARYING = ("request_id", "presented")
 CLOSE = b"close"
 _CONNECTION = (b"keep-alive", CLOSE)
 _Names = tuple[bytes, ...]
@@ -107,13 +109,13 @@ class HeadReader:
     __slots__ = (
         "_before",
         "_fields",
-        "_has_id",
         "_lead",
         "_lessons",
         "_lines",
         "_match",
         "_read",
         "_values",
+        "_varies",
         "news",
         "usual",
         "usually",
@@ -131,7 +133,7 @@ class HeadReader:
         self.usually = HeaderValues()
         self._lead = b""  # where some values differ: the lines that heads begin with in common,
         self._match: _Match | None = None  # what matches the rest,
-        self._has_id = False  # and whether that includes a request id
+        self._varies: tuple[str, ...] = ()  # and the attributes that its groups are
 
     def read(self, head: bytes, start: int) -> HeaderValues | None:
         """The values of the header lines, which follow the request line that ends at `start`. Good until the next call.
@@ -144,8 +146,8 @@ class HeadReader:
         elif self._match is not None and head.startswith(self._lead, start) and len(head) <= limits.MOST_HEADER_BYTES:
             found = self._match(head, start + len(self._lead))
             if found is not None:
-                if self._has_id:
-                    self.usually.request_id = found[1]
+                for group, field in enumerate(self._varies, 1):
+                    setattr(self.usually, field, found[group])
                 return self.usually
         return self._read_anew(head, start)
 
@@ -179,20 +181,20 @@ class HeadReader:
         if (
             sum(map(len, names)) > _MOST_NAME_BYTES
             or not common
-            or any(field not in (_OTHER, "request_id") for field in fields)
+            or any(field not in (_OTHER, *_VARYING) for field in fields)
         ):
             return
         self._lead = b"\r\n".join([b"", *lines[:common], b""])
         self.usually = HeaderValues()
         self._fields.read(lines[:common], self.usually)
         self.usual = b"" if names else self._lead + b"\r\n"
-        self._has_id = "request_id" in fields
-        self._match = _matcher(names, fields.index("request_id") if self._has_id else -1)
+        self._varies = tuple(field for field in fields if field != _OTHER)
+        self._match = _matcher(names, tuple(number for number, field in enumerate(fields) if field != _OTHER))
 
 
 @lru_cache(maxsize=1_000)
-def _matcher(names: _Names, wanted: int) -> _Match:
-    """Matches lines with these names, to the end of the head. The group is the value of the line numbered `wanted`."""
-    values = (b"([!-~]*)" if number == wanted else b"[ -~]*" for number in range(len(names)))
+def _matcher(names: _Names, wanted: tuple[int, ...]) -> _Match:
+    """Matches lines with these names, to the end of the head. Groups are the values of the lines numbered `wanted`."""
+    values = (b"([!-~]*)" if number in wanted else b"[ -~]*" for number in range(len(names)))
     lines = (re.escape(name) + b": " + value + b"\r\n" for name, value in zip(names, values, strict=True))
     return re.compile(b"".join(lines) + b"\r\n").fullmatch

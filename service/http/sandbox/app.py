@@ -18,7 +18,7 @@ from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.forecast import samples
 from service.http.head import head_of
-from service.http.index import index_route
+from service.http.index import IndexReply
 from service.http.lookups import LookupWatch
 from service.http.openapi import About
 from service.http.openapi_route import Description
@@ -64,7 +64,7 @@ def build_sandbox(
     lookups = LookupWatch(follower, near, shared, samples, lambda: 0, fall_back=False)
     answers = Answers(follower, ReadThrough(near, shared), policy, cursors, lookups)
     areas = (route for area in AREAS for route in routes_of(area, answers))
-    index = index_route(follower, policy, guide=about.guide)
+    index = IndexReply(follower, policy, guide=about.guide).route()
     description = Description(follower, answers, policy, about, describe_sandbox).route()
     handlers: Sequence[Any] = [*areas, index, description, *others.values()]
     litestar = build_litestar(handlers)

@@ -233,14 +233,18 @@ def test_a_refusal_is_direct_and_the_same(both: Both, name: str, target: str, me
     assert normalised(both.running.run(ask)) == normalised(answer)
 
 
-@pytest.mark.parametrize("target", ["/nowhere", "/v1/x?y=%20", "/v1/Population-Housing-Forecast"])
-def test_a_path_that_there_is_not_is_told_directly(both: Both, target: str) -> None:
+@pytest.mark.parametrize("lines", [[], ["Accept-Encoding: gzip"], ["If-None-Match: *"], ["Connection: close"]])
+@pytest.mark.parametrize("target", ["/v1/", "/v1", "/v1/?x=1", "/nowhere", "/v1/x?y=%20", "/v1/Openapi.json"])
+def test_what_needs_to_wait_for_nothing_is_told_directly(both: Both, target: str, lines: list[str]) -> None:
+    """The index, and that there is nothing at a path."""
+    data = request(target, both.keys["limited"], *lines)
+
     async def ask() -> bytes:
         connection = Connection(both.direct, both.config(both.direct))
-        connection.protocol.data_received(request(target, both.keys["free"]))
+        connection.protocol.data_received(data)
         return connection.end()
 
-    assert normalised(both.running.run(ask)) == normalised(both.compare([request(target, both.keys["free"])]))
+    assert normalised(both.running.run(ask)) == normalised(both.compare([data]))
 
 
 def test_a_request_that_passes_takes_one_token_and_is_checked_once(both: Both) -> None:
