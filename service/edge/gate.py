@@ -19,13 +19,14 @@ from service.edge.admission.asking import ruled
 from service.edge.checks import Checks
 from service.edge.hot.answers import HotAnswers
 from service.edge.hot.wire import whole_answer
-from service.edge.requests.log import Make
+from service.edge.requests.log import LONG, Make, itself
 from service.edge.requests.sightings import shortened
 from service.edge.requests.watch import PID, RequestWatch, stamp
 from service.http.errors import ApiError, kept_error, of_exception, problem
 from service.http.head import NO_AREA, SCOPE_KEY, RequestHead, head_in
 from service.http.reply import COUNTED, KEPT, OUTCOME, SOURCE, Counted, Header, Reply, Send, Source
 from service.http.sandbox.app import TEST_ANSWER, Sandbox
+from service.keys.record import ApiKey
 
 log = logging.getLogger("forecast.access")
 
@@ -173,7 +174,23 @@ class Gate:
     ) -> None:
         """Counts a request that was answered, `seconds` after its head had arrived."""
         area, key = head.area, head.key
-        make = partial(_line, head, status, outcome, source, seconds, time.time())
+        make: Make = partial(
+            _line,
+            head.request_id,
+            status,
+            head.method,
+            head.sent_path,
+            source.query if source is not None else head.query,
+            outcome,
+            seconds,
+            time.time(),
+            area,
+            source,
+            key if key is not None else head.key_id,
+            head.address,
+        )
+        if len(head.sent_path) + len(head.query) > LONG:
+            make = partial(itself, make())
         if head.is_test:  # a 503 on purpose must alarm nobody
             self.telemetry.count(TEST_REQUESTS, str(status), outcome)
             self._watch.look(make(), seconds, head.trace)
@@ -219,8 +236,7 @@ class _Answer:
             self._source, self._counted = source, message.pop(COUNTED, ())
             hot = None if self._head.is_test else self._gate.hot  # what it remembers is live
             if kept is not None and hot is not None and self._head.method == "GET":
-                query = source.query if source is not None else _shown_query(self._head)
-                hot.remember(_target(self._scope), self._head.area, kept, query)
+                hot.remember(_target(self._scope), self._head.area, kept, source.query if source is not None else "")
             message["headers"].extend(self._gate.fields_behind(self._head, self._limits()))
             if self._gate.draining:
                 message["headers"].append(_CLOSE)
@@ -249,30 +265,39 @@ def _target(scope: Any) -> bytes:
     return b"%s?%s" % (path, query) if query else path
 
 
-def _shown_query(head: RequestHead) -> str:
-    """As it was sent. A key may have been put into the address by mistake, and an address may be long."""
-    return shortened(masked_query(head.query.decode("latin-1")))
-
-
 def _line(
-    head: RequestHead, status: int, outcome: str, source: Source | None, seconds: float, at: float
+    request_id: str,
+    status: int,
+    method: str,
+    path: str,
+    query: str | bytes,
+    outcome: str,
+    seconds: float,
+    at: float,
+    area: str,
+    source: Source | None,
+    key: ApiKey | str | None,
+    address: str | None,
 ) -> LoggedRequest:
-    query = source.query if source is not None else _shown_query(head)
+    """`query`: canonical, or as it was sent, in bytes. `key`: the key, or the id of one that is not good any more."""
+    # a key may have been put into the address by mistake, and an address may be long
+    shown = query if isinstance(query, str) else masked_query(query.decode("latin-1"))
+    known = key if isinstance(key, ApiKey) else None
     return LoggedRequest(
         time=stamp(at),
-        request_id=head.request_id,
+        request_id=request_id,
         status=status,
-        method=head.method,
-        path=shortened(masked(head.sent_path)),
+        method=method,
+        path=shortened(masked(path)),
         outcome=outcome,
         milliseconds=round(seconds * 1000, 3),
         pid=PID,
-        area=head.area if head.area != NO_AREA else None,
-        query=shortened(query) or None,
+        area=area if area != NO_AREA else None,
+        query=shortened(shown) or None,
         tier=source.tier if source is not None else None,
         release=source.release if source is not None else None,
-        key_id=head.key_id,
-        partner=head.key.partner if head.key is not None else None,
-        test=head.is_test or None,
-        address=head.address,
+        key_id=known.key_id if known is not None else key if isinstance(key, str) else None,
+        partner=known.partner if known is not None else None,
+        test=(known is not None and known.test) or None,
+        address=address,
     )

@@ -69,8 +69,10 @@ class Allowance:
 
     @property
     def unbilled(self) -> bytes:
-        """`tail` for an answer that takes nothing off a quota."""
-        return self.tail if self.standing is None else self._tail(self.standing)
+        """`tail` for an answer that takes nothing off a quota but the thousandth, so that it is true for as long."""
+        return (
+            self.tail if self.standing is None else self._tail(_after(self.standing, self.standing.remaining // 1000))
+        )
 
     def _tail(self, standing: QuotaState | None) -> bytes:
         return b"\r\n%s\r\n" % limit_lines(self.key.terms.rate, self.decision, self.key.terms.quota, standing)

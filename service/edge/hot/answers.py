@@ -22,7 +22,7 @@ from service.edge.hot.remembered import Caller, Denial, ErrorTarget, KnownError,
 from service.edge.hot.told import error_line_of, line_of, trace_of
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, HotOutcome
 from service.edge.hot.wire import HeadMaker, ResponseHeads, lines_of
-from service.edge.requests.log import Make
+from service.edge.requests.log import LONG, Make, itself
 from service.edge.requests.watch import RequestWatch
 from service.http.caching import accepts_gzip, matches
 from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
@@ -205,8 +205,10 @@ class HotAnswers:
         error.answered.value += 1
         seconds = monotonic() - waiting.began
         target.seconds.observe(seconds)
-        method = "HEAD" if head.startswith(_HEAD) else "GET"
-        make = partial(error_line_of, target, error, caller.address, key, request_id, seconds, method, time())
+        line = head[: head.find(b"\r\n")]
+        make: Make = partial(error_line_of, target, error, caller.address, key, request_id, seconds, line, time())
+        if len(line) > LONG:
+            make = partial(itself, make())
         self._keep_error(key.key_id, make)
         kind = (error.status, error.outcome, target.area, key.key_id)
         note = partial(trace_of, head, waiting.began, seconds, waiting)
@@ -218,7 +220,7 @@ class HotAnswers:
         if caller.closes:
             tail = _CLOSING % tail[:-2]
         parts = (STATUS_LINE[error.status], self._date_lines, error.fields, length, request_id, tail)
-        return b"".join(parts if method == "HEAD" else (*parts, body))
+        return b"".join((*parts, body) if head[0] == _G else parts)
 
     def _ask_shared(self, waiting: HeldRequest) -> HotOutcome:
         shared, target, now, holder = self._cache.shared, waiting.target, waiting.began, waiting.holder

@@ -4,12 +4,14 @@ import re
 import time
 
 from service.base import tracing
+from service.base.masking import masked_query
 from service.base.seen import LoggedRequest
 from service.base.telemetry import Counter
 from service.base.tracing import Trace
 from service.cache.read_through import SHARED_STEP
 from service.edge.hot.remembered import Caller, KnownError, Target
 from service.edge.hot.waiting import HeldRequest
+from service.edge.requests.sightings import shortened
 from service.edge.requests.watch import PID, stamp
 from service.keys.record import ApiKey
 
@@ -54,21 +56,22 @@ def error_line_of(
     key: ApiKey,
     request_id: bytes,
     seconds: float,
-    method: str,
+    line: bytes,
     at: float,
 ) -> LoggedRequest:
-    """`at`: when it was answered, in seconds since 1970."""
+    """`line`: the request line. `at`: when it was answered, in seconds since 1970."""
+    method, url, _ = line.split(b" ")
     return LoggedRequest(
         time=stamp(at),
         request_id=request_id.decode(),
         status=error.status,
-        method=method,
+        method=method.decode(),
         path=target.path,
         outcome=error.outcome,
         milliseconds=round(seconds * 1000, 3),
         pid=PID,
         area=target.area,
-        query=target.query or None,
+        query=shortened(masked_query(url.partition(b"?")[2].decode("latin-1"))) or None,
         key_id=key.key_id,
         partner=key.partner,
         address=address,

@@ -27,6 +27,15 @@ Kind = tuple[int, str, str | None, str | None]
 Write = Callable[[LoggedRequest], None]
 Make = Callable[[], LoggedRequest]
 
+# What makes a line keeps what it needs of its request, for as long as the line may be wanted. Of a longer address (in
+# bytes) the line is made at once, which is shorter.
+LONG = 300
+
+
+def itself(request: LoggedRequest) -> LoggedRequest:
+    """For a line that has been made."""
+    return request
+
 
 def gap(share: float, uniform: Callable[[], float] = random.random) -> int:
     """How many requests to go to the next one of a sample, itself included, so that each has the chance `share`."""

@@ -15,7 +15,7 @@ import msgspec
 from service.base import tracing
 from service.base.seen import LoggedRequest
 from service.base.tracing import Trace, Tracer
-from service.edge.requests.log import Kind, RequestLog, gap
+from service.edge.requests.log import Kind, RequestLog, gap, itself
 from service.edge.requests.sightings import Sightings
 
 # Direct answers of one worker that are looked at for the rankings between two reports, about.
@@ -93,7 +93,7 @@ class RequestWatch:
                 request = self._traced(make(), note()) if traced else make()
                 if sighted:
                     self._sight(request, self._every)
-                make = partial(_itself, request)
+                make = partial(itself, request)
             self._begin(sight=sighted, log=logged, trace=traced)
         if self.log.errors:
             self.log.told_error(kind, request_id, make)
@@ -160,10 +160,6 @@ class RequestWatch:
                 add("query", asked, "", count)
                 if request.tier == "warehouse":
                     add("missed", asked, "", count)
-
-
-def _itself(request: LoggedRequest) -> LoggedRequest:
-    return request
 
 
 def stamp(now: float) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import time
+import tracemalloc
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -288,6 +289,83 @@ def test_a_direct_error_counts_as_the_ordinary_one_does(both: Both, monkeypatch:
         assert first.status == status
         changed = msgspec.structs.replace(second, time=first.time, milliseconds=first.milliseconds)
         assert changed == first
+
+
+@pytest.mark.parametrize("what", ["headers without a key", "a wrong key", "a query", "a good key"])
+def test_a_line_that_may_be_wanted_is_small(both: Both, what: str) -> None:
+    """Ten thousand are kept for the log: they must not be ten thousand whole heads."""
+    large = "z" * 12_000
+    long = f"{FORECAST}?x={large[:7000]}"
+
+    def data(number: int) -> bytes:
+        if what == "headers without a key":
+            return request(TARGETS[0], "", f"Cookie: {number}{large}").replace(b"x-api-key: \r\n", b"")
+        if what == "a wrong key":
+            return request(TARGETS[0], f"phf_live_{number}{large}")
+        return request(f"{long}{number}", "phf_live_x" if what == "a query" else both.keys["other"])
+
+    async def run() -> float:
+        await both.look_at_keys()
+        both.running.app.watch.adapt(1_000_000)  # a busy worker: few are looked at for the rankings
+        connection = Connection(both.direct, both.config(both.direct))
+        for number in range(50):
+            await connection.feed(data(number))
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(100, 400):
+            await connection.feed(data(number))
+            connection.transport.written = b""
+        after = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        connection.end()
+        return (after - before) / 300
+
+    assert both.running.run(run) < 3_000  # bytes for each
+
+
+def test_an_error_promises_no_more_of_a_quota_than_is_left(both: Both) -> None:
+    """Answers before it were billed."""
+    key, known = both.keys["metered"], KNOWN_ERRORS[0]
+    both.running.ask(known, key=key)
+
+    async def run() -> bytes:
+        await both.look_at_keys()
+        connection = Connection(both.direct, both.config(both.direct))
+        for _ in range(40):
+            await connection.feed(request(TARGETS[0], key))
+            await connection.settle()
+        await connection.feed(request(known, key))
+        await connection.settle()
+        ordinary = Connection(both.ordinary, both.config(both.ordinary))
+        await ordinary.feed(request(known, key))
+        await ordinary.settle()
+        return connection.end() + ordinary.end()
+
+    answers = both.running.run(run)
+    left = [int(one) for one in re.findall(rb'\r\nratelimit: [^\r]*"quota";r=(\d+)', answers)]
+    assert len(left) == 42
+    direct, ordinary = left[-2:]
+    assert direct <= ordinary
+
+
+def test_an_error_is_told_to_its_owner_with_what_was_asked_as_it_was_sent(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is remembered as much as the first; a hot target would know it in its canonical form only."""
+    kept: list[str | None] = []
+    for one in (both.direct, both.running.app.hot):
+        monkeypatch.setattr(one, "_keep_error", lambda _, make: kept.append(make().query))
+
+    async def run() -> None:
+        for _ in range(3):
+            await both.look_at_keys()
+            connection = Connection(both.direct, both.config(both.direct))
+            await connection.feed(request(TARGETS[0], both.keys["slow"]))
+            await connection.settle()
+            assert connection.end().startswith(b"HTTP/1.1 429 ")
+
+    both.running.run(run)
+    assert kept == ["zip_code=36436"] * 3
 
 
 def test_a_request_cut_at_any_offset_is_answered_the_same(both: Both) -> None:
