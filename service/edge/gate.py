@@ -104,8 +104,8 @@ class Gate:
 
         None: it goes on through the router, with this head, which has what was found out.
         """
-        self._begin(head)
         try:
+            self._begin(head)
             reply = self._reply_now(head)
         except Exception:
             return None  # the same again on the router path, which tells of it

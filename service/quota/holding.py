@@ -185,7 +185,8 @@ class Holding:
             self._life = LIFE_SECONDS
             return soon
         self._life = SPARE_LIFE_SECONDS
-        return spare
+        left = self.tokens if now < self.expires else 0
+        return max(0, spare - left)  # no more, with those that are left
 
     def _ahead_soon(self, now: float) -> int:
         rising = self._rising(now)
@@ -238,10 +239,10 @@ class Holding:
             self.settle(lambda: refused(seconds))
 
     def _keep(self, granted: int, sent: float, now: float) -> None:
-        is_many = granted >= _MANY and self._life == LIFE_SECONDS
+        is_many = granted >= _MANY
         expires = sent + self._life
         self.low = granted // 2 if is_many else granted // 4
-        self.renew_at = sent + LEASE_SECONDS if is_many else expires
+        self.renew_at = sent + LEASE_SECONDS if is_many and self._life == LIFE_SECONDS else expires
         if self.tokens and now < self.expires:
             self._next_tokens, self._next_expires = granted, expires
             self.renew_at = min(self.renew_at, self.expires)

@@ -1,8 +1,9 @@
 """The direct answer: a hot GET is answered at the end of its head, without scope, task, router or handler.
 
-The answer is the one that the router path would give; tests compare the two. Anything else takes the router path:
-another method, a body, an unusual header, a key that is not known to be good right now, a limit that is reached, an
-answer that neither cache has.
+The answer is the one that the router path would give; tests compare the two. So is an error that is known: one that
+follows from the release, or one that the key is refused with for the moment. A HEAD is answered as a GET. Anything else
+is for the checks and the router path: other methods, a body, an unusual header, a key that is not known to be good
+right now, an answer that neither cache has.
 """
 
 from collections.abc import Callable

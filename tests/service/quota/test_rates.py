@@ -125,6 +125,21 @@ async def test_a_caller_that_goes_away_takes_nothing_from_the_others(worker: One
     assert worker.leases.calls == [("k", 3)]
 
 
+async def test_tokens_that_live_longer_are_renewed_early_and_never_too_many(worker: OneWorker) -> None:
+    """Nobody waits; a worker of four holds at most its quarter of 2 %."""
+    rate = Rate(20_000, 1, 20_000)
+    await worker.drive(rate, 2000, 1)
+    holding = worker.limiter.holding("k")
+    assert holding is not None
+    held = []
+    for _ in range(2000):
+        worker.clock.now += 1 / 2000
+        assert worker.limiter.try_take("k", rate) is not None
+        await worker.settle()
+        held.append(holding.tokens + holding._next_tokens)
+    assert max(held) == 100
+
+
 @pytest.mark.parametrize(("per_second", "life"), [(400, LIFE_SECONDS), (100, SPARE_LIFE_SECONDS)])
 async def test_a_token_not_spent_is_lost_in_time(worker: OneWorker, per_second: int, life: float) -> None:
     """Soon where many are leased, later where few are: then the next request asks again."""
