@@ -74,7 +74,7 @@ class IndexReply:
         self._follower = follower
         self._policy = policy
         self._guide = guide
-        self._kept: dict[str, tuple[OpenRelease, ApiKey, CacheEntry]] = {}  # by key id
+        self._kept: dict[str, tuple[str, ApiKey, CacheEntry]] = {}  # by key id; of a release, by its id
 
     def __call__(self, head: RequestHead) -> Reply:
         """The answer to a request with a good key. Raises ApiError."""
@@ -83,11 +83,11 @@ class IndexReply:
         if release is None or key is None:
             raise ApiError("unavailable", NOTHING_PUBLISHED)
         kept = self._kept.get(key.key_id)
-        if kept is None or kept[0] is not release or kept[1] is not key:
+        if kept is None or kept[0] != release.id or kept[1] is not key:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
             entry = CacheEntry.of(msgspec.json.encode(_index(release, key, guide=self._guide)))
-            kept = self._kept[key.key_id] = (release, key, entry)
+            kept = self._kept[key.key_id] = (release.id, key, entry)
         return self._policy.own_answer(head, kept[2], release.id)
 
     def route(self) -> ASGIRouteHandler:

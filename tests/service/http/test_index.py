@@ -1,8 +1,11 @@
 """GET /v1/: the release, its sources, its areas."""
 
 import re
+import weakref
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,9 +13,13 @@ import pytest
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
 from service.http.areas import AREAS
+from service.http.caching import CachePolicy
+from service.http.head import RequestHead
+from service.http.index import IndexReply
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from tests.support.served import FORECAST, Served, served, with_keys
+from warehouse.following import OpenRelease
 from warehouse.releases.catalog import Catalog
 
 
@@ -108,3 +115,32 @@ def test_before_the_first_release_every_endpoint_but_the_description_is_a_503(
             assert (answer.status, answer.json()["code"], answer.header("retry-after")) == (503, "unavailable", "1")
         assert empty.ask("/v1/openapi.json").status == 200
         assert empty.ask("/v1/", key="nonsense").status == 401
+
+
+class _Release:
+    """As much of an OpenRelease as the index reads."""
+
+    def __init__(self, like: OpenRelease, release_id: str) -> None:
+        self.id = release_id
+        self.manifest = msgspec.structs.replace(like.manifest, id=release_id)
+        self.keys = like.keys
+
+
+def test_what_a_key_was_told_is_told_again_until_its_terms_or_the_release_change(worker: Served) -> None:
+    """And keeps no release in memory that is no longer served."""
+    like = worker.app.follower.current
+    assert like is not None
+    follower: Any = SimpleNamespace(current=_Release(like, "first"))
+    index = IndexReply(follower, CachePolicy(0), guide=False)
+    key = ApiKey(key_id="a", partner="acme", digest="", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+
+    def told(asking: ApiKey) -> tuple[str, list[str]]:
+        body = msgspec.json.decode(index(RequestHead("r", 0.0, key=asking)).body)
+        return body["release"]["id"], body["key"]["areas"]
+
+    assert told(key) == told(key) == ("first", ["forecast", "projects", "bulk"])
+    changed = msgspec.structs.replace(key, terms=Terms(areas=("forecast",)))
+    assert told(changed) == ("first", ["forecast"])
+    first, follower.current = weakref.ref(follower.current), _Release(like, "second")
+    assert first() is None
+    assert told(changed) == ("second", ["forecast"])
