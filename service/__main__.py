@@ -16,7 +16,10 @@ def run() -> None:
             interruption.end_interrupted()
         raise
     finally:
-        interruption.disarm()
+        try:
+            interruption.disarm()
+        except KeyboardInterrupt:  # in this very moment: the command has ended
+            interruption.disarm()
 
 
 if __name__ == "__main__":

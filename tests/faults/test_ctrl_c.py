@@ -235,3 +235,28 @@ def test_a_watcher_that_is_stopped_within_a_query_stops(folder: Path, number: in
     assert list((folder / "inbox" / "published").iterdir()) == []
     assert state(folder) == before
     assert list((folder / "inbox").glob(".claimed/*/drop-1"))
+
+
+_AT_THE_VERY_END = """
+import os, signal, sys
+from service.__main__ import run
+from service.base import interruption
+
+disarm = interruption.disarm
+
+def pressed():
+    interruption.disarm = disarm
+    os.kill(os.getpid(), signal.SIGINT)
+    disarm()
+
+interruption.disarm = pressed
+sys.argv = ["forecast", "--version"]
+run()
+"""
+
+
+def test_ctrl_c_at_the_very_end_of_a_command_changes_nothing() -> None:
+    """While the handler is taken away: what was to be done is done."""
+    done = subprocess.run([sys.executable, "-c", _AT_THE_VERY_END], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("forecast")
