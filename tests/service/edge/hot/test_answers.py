@@ -234,6 +234,27 @@ def test_a_refusal_is_direct_and_the_same(both: Both, name: str, target: str, me
     assert normalised(both.running.run(ask)) == normalised(answer)
 
 
+def test_a_key_whose_terms_change_is_refused_no_more(both: Both) -> None:
+    """Though it was refused just now, and its new rate has to be asked for a token."""
+    verifier = both.running.app.verifier
+
+    async def run() -> bytes:
+        await both.look_at_keys()
+        known = verifier.recall(both.keys["other"])
+        assert known is not None
+        before = known.key
+        connection = Connection(both.direct, both.config(both.direct))
+        for terms in (before.terms, before.terms, Terms(rate=Rate(90_000, 1, 90_000))):
+            if terms is not before.terms:
+                known.key = msgspec.structs.replace(before, terms=terms)  # as after a push
+            await connection.feed(request(TARGETS[0], both.keys["other"]))
+            await connection.settle()
+        known.key = before
+        return connection.end()
+
+    assert re.findall(rb"HTTP/1.1 (\d+) ", both.running.run(run)) == [b"403", b"403", b"200"]
+
+
 @pytest.mark.parametrize("lines", [[], ["Accept-Encoding: gzip"], ["If-None-Match: *"], ["Connection: close"]])
 @pytest.mark.parametrize("target", ["/v1/", "/v1", "/v1/?x=1", "/nowhere", "/v1/x?y=%20", "/v1/Openapi.json"])
 def test_what_needs_to_wait_for_nothing_is_told_directly(both: Both, target: str, lines: list[str]) -> None:
