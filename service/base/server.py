@@ -8,15 +8,23 @@ from functools import partial
 from typing import Any
 
 import uvicorn
+from uvicorn.server import ServerState
 
-from service.base.accepting import Acceptor
+from service.base.accepting import Acceptor, FirstLook
+
+# From what makes a protocol, and the server's state.
+MakeLook = Callable[[Callable[..., Any], ServerState], FirstLook]
 
 
 class ListenerServer(uvicorn.Server):
-    """Leaves signals alone: supervisor and workers stop in their own order. One for each listener of a process."""
+    """Leaves signals alone: supervisor and workers stop in their own order. One for each listener of a process.
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    `look` makes what looks at what a connection sends first.
+    """
+
+    def __init__(self, config: uvicorn.Config, look: MakeLook | None = None) -> None:
         super().__init__(config)
+        self._look = look
         self._acceptors: list[Acceptor] = []
 
     @contextmanager
@@ -25,21 +33,16 @@ class ListenerServer(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's, on `sockets` alone, whose connections are accepted in numbers."""
+        """As uvicorn's, on `sockets` alone, which listen already."""
         await super().startup(sockets=[])
         made: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
         make = partial(made, config=self.config, server_state=self.server_state, app_state={})
-        for listening in sockets or []:
-            acceptor = Acceptor(listening, make)
-            server = await asyncio.get_running_loop().create_server(
-                acceptor.accepted, sock=listening, backlog=self.config.backlog
-            )
-            self.servers.append(server)
-            self._acceptors.append(acceptor)
+        look = self._look(make, self.server_state) if self._look is not None else None
+        self._acceptors = [Acceptor(listening, make, look) for listening in sockets or []]
+        for acceptor in self._acceptors:
+            acceptor.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for server in self.servers:
-            server.close()
         for acceptor in self._acceptors:
             await acceptor.close()
         await super().shutdown(sockets)

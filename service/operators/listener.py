@@ -17,8 +17,6 @@ from service.operators.origins import Hosts
 
 log = logging.getLogger("forecast.operators")
 
-_ACCEPTED_PER_TURN = 8  # connections in one turn of the event loop
-
 
 class OperatorsListener:
     """Serves operators on the socket `bound`, from `start` to `stop`. The supervisor owns it; it owns `changes`."""
@@ -44,9 +42,7 @@ class OperatorsListener:
         hosts = Hosts((self._settings.operator_host, *self._settings.operator_allowed_hosts))
         app = build_operators_app(instance, self._tokens, self._changes, hosts if self._loopback else None)
         self._server = ListenerServer(plain_config(app, OperatorsProtocol))
-        # the loop accepts one connection of each socket in a turn, which under a flood is too slow for anybody else
-        sockets = [self._bound, *(self._bound.dup() for _ in range(_ACCEPTED_PER_TURN - 1))]
-        self._serving = asyncio.create_task(self._server.serve(sockets=sockets), name="operators")
+        self._serving = asyncio.create_task(self._server.serve(sockets=[self._bound]), name="operators")
 
     async def stop(self, seconds: float) -> None:
         """Finishes requests under way for at most so many seconds, then drops the rest."""

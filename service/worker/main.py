@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import sys
+from functools import partial
 
 import msgspec
 import uvicorn
@@ -20,6 +21,8 @@ from service.base import logs, messages
 from service.base.server import ListenerServer, plain_config
 from service.base.tasks import hold_until_done, keep_running
 from service.edge.connection.direct import DirectProtocol
+from service.edge.connection.single import SingleRequests
+from service.edge.gate import Gate
 from service.edge.requests.lines import json_line, text_line
 from service.worker.assembly import WorkerApp
 
@@ -49,7 +52,7 @@ class Worker:
         self._started = False
         self._purges = 0
         self._purging: set[asyncio.Task[None]] = set()
-        self._server = ListenerServer(_uvicorn_config(self._app, orders.settings))
+        self._server = make_server(self._app, orders.settings)
 
     async def run(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._drain)
@@ -153,9 +156,15 @@ def settle() -> None:
     gc.freeze()
 
 
-def _uvicorn_config(app: WorkerApp, settings: Settings) -> uvicorn.Config:
+def make_server(app: WorkerApp, settings: Settings) -> ListenerServer:
+    """The server of partners' connections."""
+    single = partial(SingleRequests, app.hot) if settings.direct_answers else None
+    return ListenerServer(server_config(app.gate, settings), single)
+
+
+def server_config(gate: Gate, settings: Settings) -> uvicorn.Config:
     return plain_config(
-        app.gate,
+        gate,
         DirectProtocol,
         timeout_keep_alive=settings.keep_alive,
         timeout_graceful_shutdown=max(1, round(settings.drain)),

@@ -48,16 +48,26 @@ class KeptTransport:
         return default
 
 
-class Connection:
-    """One connection to `gate`, in the running loop."""
+def server_state() -> ServerState:
+    state = ServerState()
+    state.default_headers = [(b"date", DATE)]
+    return state
 
-    def __init__(self, gate: Gate, config: uvicorn.Config) -> None:
-        state = ServerState()
-        state.default_headers = [(b"date", DATE)]
+
+def made_protocol(gate: Gate, config: uvicorn.Config) -> DirectProtocol:
+    """As a server makes it, in the running loop."""
+    made = DirectProtocol(config, server_state(), {}, asyncio.get_running_loop())
+    made.app = gate
+    return made
+
+
+class Connection:
+    """One connection to `gate`, in the running loop. `protocol`: the one that it has already."""
+
+    def __init__(self, gate: Gate, config: uvicorn.Config, protocol: DirectProtocol | None = None) -> None:
         self.transport = KeptTransport()
         self.gate = gate
-        self.protocol = DirectProtocol(config, state, {}, asyncio.get_running_loop())
-        self.protocol.app = gate
+        self.protocol = protocol or made_protocol(gate, config)
         self.protocol.connection_made(self.transport)  # type: ignore[arg-type]
 
     async def feed(self, data: bytes) -> None:

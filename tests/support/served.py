@@ -14,7 +14,6 @@ import uvloop
 
 from config.settings import Settings
 from service.base.messages import Endpoints
-from service.base.server import ListenerServer
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore, open_client
@@ -101,7 +100,7 @@ async def _issue(store: KeyStore) -> tuple[str, ApiKey]:
 
 async def _serve(settings: Settings, stop: asyncio.Event, ready: Callable[[Served], None]) -> None:
     app = WorkerApp(settings, Endpoints(settings.keys_url, settings.cache_url, PEPPER), lambda _: None)
-    server = ListenerServer(main._uvicorn_config(app, settings))
+    server = main.make_server(app, settings)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(128)

@@ -27,11 +27,13 @@ class DirectProtocol(LimitedProtocol):
     """One connection of a partner to the gate; the worker's server makes it. It ends with its transport."""
 
     app: Gate
+    # what the connection has sent before it got its protocol
+    sent_first: bytes | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._hot: HotAnswers | None = self.app.hot
-        self._caller = Caller(self._hot.fields) if self._hot is not None else None
+        self._caller = Caller(heads.HeadReader(self._hot.fields)) if self._hot is not None else None
         self._asked: bytes | None = None  # the head of the request that waits for the shared cache or the rates
         self._was_looked_at = False  # the head that goes to the parser; looking again would not change the outcome
         self._checked: RequestHead | None = None  # the same, with what the checks found out about it
@@ -40,6 +42,9 @@ class DirectProtocol(LimitedProtocol):
         super().connection_made(transport)
         if self._caller is not None and self.client is not None:
             self._caller.address = self.client[0]
+        if self.sent_first is not None:
+            sent, self.sent_first = self.sent_first, None
+            self.data_received(sent)
 
     def data_received(self, data: bytes) -> None:
         # first of all: a hot request needs none of the checks that follow

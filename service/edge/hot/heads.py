@@ -40,7 +40,7 @@ _FIELDS = {
     ),
 }
 # Attributes that may differ from head to head on a connection; it is read anew where others do.
-_VARYING = ("request_id", "presented")
+_VARYING = ("request_id", "presented", "if_none_match")
 CLOSE = b"close"
 _CONNECTION = (b"keep-alive", CLOSE)
 _Names = tuple[bytes, ...]

@@ -14,14 +14,14 @@ from service.quota.usage import UsageOutcome, outcome_of
 class Caller:
     """The host and key that a connection sent last, if both were good: most connections send the same again.
 
-    Owned by its connection.
+    Owned by its connection. `reader` reads its heads.
     """
 
     __slots__ = ("address", "closes", "host", "known", "presented", "reader")
 
-    def __init__(self, fields: heads.Fields) -> None:
+    def __init__(self, reader: heads.HeadReader) -> None:
         self.address: str | None = None  # of the other end
-        self.reader = heads.HeadReader(fields)
+        self.reader = reader
         self.presented: bytes | None = None  # the key as it was sent
         self.known: Verified | None = None  # the same key, verified
         self.host: bytes | None = None

@@ -2,15 +2,18 @@
 
 import asyncio
 import contextlib
+import resource
 import socket
 import struct
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import uvloop
 
-from service.base.accepting import Acceptor
+from service.base.accepting import Acceptor, FirstLook
 from tests.support.waiting import eventually
 
 _MANY = 300
@@ -58,14 +61,14 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def accepting(listening: socket.socket) -> AsyncIterator[None]:
-    acceptor = Acceptor(listening, Greeting)
-    server = await asyncio.get_running_loop().create_server(acceptor.accepted, sock=listening)
+async def accepting(listening: socket.socket, look: FirstLook | None = None) -> AsyncIterator[None]:
+    acceptor = Acceptor(listening, Greeting, look)
+    acceptor.start()
     try:
         yield
     finally:
-        server.close()
         await acceptor.close()
+        listening.close()
         await eventually(lambda: Greeting.ended == Greeting.made)
 
 
@@ -130,3 +133,135 @@ def test_who_left_before_being_accepted_does_no_harm(listening: socket.socket, c
                 assert await asyncio.to_thread(late.recv, 5) == b"hello"
 
     run(work)
+
+
+def test_who_sent_its_request_gets_the_answer_without_a_protocol(
+    listening: socket.socket, crowd: list[socket.socket]
+) -> None:
+    seen = set()
+
+    def look(data: bytes, address: str) -> bytes:
+        seen.add((data, address))
+        return b"answer to " + data
+
+    for number, one in enumerate(crowd):
+        one.sendall(b"%d" % number)
+
+    async def work() -> None:
+        async with accepting(listening, look):
+            await eventually(lambda: len(seen) == len(crowd))
+
+    run(work)
+    assert seen == {(b"%d" % number, "127.0.0.1") for number in range(_MANY)}
+    assert [received(one) for one in crowd] == [b"answer to %d" % number for number in range(_MANY)]
+    assert Greeting.made == 0
+
+
+def test_who_has_sent_nothing_yet_gets_a_protocol(listening: socket.socket, crowd: list[socket.socket]) -> None:
+    async def work() -> None:
+        async with accepting(listening, lambda *_: b"never"):
+            await eventually(lambda: Greeting.made == _MANY)
+
+    run(work)
+    assert {received(one) for one in crowd} == {b"hello"}
+
+
+def test_one_after_the_other_gets_a_protocol(listening: socket.socket) -> None:
+    def ask() -> bytes:
+        with socket.create_connection(listening.getsockname(), timeout=60) as one:
+            return received(one)
+
+    async def work() -> None:
+        async with accepting(listening, lambda *_: b"never"):
+            for _ in range(5):
+                assert await asyncio.to_thread(ask) == b"hello"
+
+    run(work)
+
+
+def test_the_protocol_that_looking_leads_to_goes_on(listening: socket.socket) -> None:
+    class GoesOn(asyncio.Protocol):
+        def __init__(self, data: bytes) -> None:
+            self._data = data
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            self._transport = transport
+
+        def data_received(self, data: bytes) -> None:
+            self._transport.write(self._data + data)
+            self._transport.close()
+
+    looked = threading.Event()
+
+    def look(data: bytes, _: str) -> GoesOn:
+        looked.set()
+        return GoesOn(data)
+
+    async def work() -> None:
+        with socket.create_connection(listening.getsockname(), timeout=60) as one:
+            one.sendall(b"first")
+            async with accepting(listening, look):
+                assert await asyncio.to_thread(looked.wait, 60)
+                one.sendall(b" and second")
+                assert await asyncio.to_thread(received, one) == b"first and second"
+
+    run(work)
+
+
+def test_an_answer_that_the_kernel_does_not_take_at_once_arrives_whole(listening: socket.socket) -> None:
+    answer = bytes(range(256)) * (64 << 10)  # 16 MiB: more than fits into any buffer of a socket
+
+    async def work() -> None:
+        async with accepting(listening, lambda *_: answer):
+            with socket.create_connection(listening.getsockname(), timeout=60) as one:
+                one.sendall(b"request")
+                assert await asyncio.to_thread(received, one) == answer
+
+    run(work)
+
+
+def test_who_hangs_up_or_is_looked_at_in_vain_leaves_the_others_alone(
+    listening: socket.socket, crowd: list[socket.socket], caplog: pytest.LogCaptureFixture
+) -> None:
+    def look(data: bytes, _: str) -> bytes:
+        if data == b"defect":
+            raise ValueError(data)
+        return data
+
+    crowd[0].shutdown(socket.SHUT_WR)
+    crowd[1].sendall(b"defect")
+    for one in crowd[2:]:
+        one.sendall(b"request")
+
+    async def work() -> None:
+        async with accepting(listening, look):
+            assert await asyncio.to_thread(received, crowd[-1]) == b"request"
+
+    run(work)
+    assert [received(one) for one in crowd[:3]] == [b"", b"", b"request"]
+    assert "what a connection sent first could not be looked at" in caplog.text
+
+
+def test_accepting_goes_on_when_files_can_be_opened_again(listening: socket.socket, crowd: list[socket.socket]) -> None:
+    used = len(list(Path("/proc/self/fd").iterdir()))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    async def work() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used, hard))
+        try:
+            async with accepting(listening):
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                assert Greeting.made == 0
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+                await eventually(lambda: Greeting.made == _MANY)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    run(work)
+    assert {received(one) for one in crowd} == {b"hello"}
+
+
+def received(one: socket.socket) -> bytes:
+    """Everything until the other end closes."""
+    return b"".join(iter(lambda: one.recv(1 << 20), b""))

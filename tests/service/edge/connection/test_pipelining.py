@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from types import SimpleNamespace
 
 import pytest
 
@@ -29,7 +28,7 @@ def run(worker: Served) -> Callable[[Callable[[Connection], Awaitable[None]]], N
 
     def run(test: Callable[[Connection], Awaitable[None]]) -> None:
         async def within() -> None:
-            config = worker_module._uvicorn_config(SimpleNamespace(gate=worker.app.gate), worker.app._settings)  # type: ignore[arg-type]
+            config = worker_module.server_config(worker.app.gate, worker.app._settings)
             config.load()
             await test(Connection(worker.app.gate, config))
 

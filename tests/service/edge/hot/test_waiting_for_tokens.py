@@ -14,7 +14,7 @@ from service.quota.decision import allowed
 from service.quota.holding import Holding
 from service.quota.local_share import LocalShare
 from service.redis.errors import StoreUnavailable
-from tests.service.edge.hot.test_answers import TARGETS, Both, request
+from tests.support.both_ways import TARGETS, Both, request
 from tests.support.connection import Connection
 from tests.support.served import served, with_keys
 from tests.support.waiting import eventually

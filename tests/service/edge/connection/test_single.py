@@ -1,0 +1,121 @@
+"""A request that comes on a connection of its own is answered as any other, without a protocol where that can be."""
+
+from functools import partial
+
+import pytest
+
+from service.edge.connection.direct import DirectProtocol
+from service.edge.connection.single import _LEARNED_FOR, SingleRequests
+from service.keys import form
+from tests.support.both_ways import SPRINGFIELD, TARGETS, Both, normalised, request
+from tests.support.connection import Connection, made_protocol, server_state
+
+CLOSING = ["Connection: close"]
+
+
+def single_requests(both: Both) -> SingleRequests:
+    """As the server of a worker has them, in its loop."""
+    assert both.direct.hot is not None
+    return SingleRequests(both.direct.hot, lambda: made_protocol(both.direct, both.config(both.direct)), server_state())
+
+
+def look(both: Both, data: bytes) -> bytes | DirectProtocol:
+    return single_requests(both)(data, "192.0.2.1")
+
+
+async def gone_on(both: Both, data: bytes, later: bytes = b"") -> bytes:
+    """What the protocol answers that a first look leads to."""
+    await both.look_at_keys()
+    protocol = look(both, data)
+    assert isinstance(protocol, DirectProtocol)
+    connection = Connection(both.direct, both.config(both.direct), protocol)
+    await connection.settle()
+    if later:
+        assert connection.transport.written == b""
+        await connection.feed(later)
+        await connection.settle()
+    return connection.end()
+
+
+def answered(both: Both, data: bytes) -> bytes | DirectProtocol:
+    async def ask() -> bytes | DirectProtocol:
+        await both.look_at_keys()
+        return look(both, data)
+
+    return both.running.run(ask)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("key", ["free", "limited", "metered"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("lines", [CLOSING, ["connection: close", "Accept-Encoding: gzip"], [*CLOSING, "Cookie: a"]])
+def test_a_hot_answer_is_the_same(both: Both, target: str, key: str, method: str, lines: list[str]) -> None:
+    data = request(target, both.keys[key], *lines, method=method)
+    expected, before = both.compare([data]), both.answered
+    answer = answered(both, data)
+    while key != "free" and both.tier == "near" and not isinstance(answer, bytes):  # no token was there
+        expected, before = both.compare([data]), both.answered
+        answer = answered(both, data)
+    if both.tier == "shared":  # which has to be waited for
+        assert isinstance(answer, DirectProtocol)
+        return
+    assert isinstance(answer, bytes)
+    assert both.answered == before + 1
+    assert normalised(answer) == normalised(expected)
+    assert b"\r\nconnection: close\r\n" in answer
+
+
+@pytest.mark.parametrize("lines", [[], ["Connection: keep-alive"]])
+def test_a_request_in_http_1_0_is_its_connection_s_only_one(both: Both, lines: list[str]) -> None:
+    data = request(SPRINGFIELD, both.keys["free"], *lines, version="1.0")
+    answer = answered(both, data)
+    assert isinstance(answer, bytes) is (both.tier == "near")
+    if isinstance(answer, bytes):
+        assert normalised(answer) == normalised(both.compare([data]))
+
+
+def test_another_request_leads_to_a_protocol_that_answers_it(both: Both) -> None:
+    """One that is not hot, not whole, not alone, or not the last."""
+    good, lines = both.keys["free"], CLOSING
+    others = {
+        "not the last": request(TARGETS[0], good),
+        "a wrong key": request(TARGETS[0], form.generate()[0], *lines),
+        "nothing there": request("/nowhere", good, *lines),
+        "a refused key": request(TARGETS[0], both.keys["other"], *lines),
+        "two": request(TARGETS[0], good) + request(TARGETS[1], good, *lines),
+        "a body": request(TARGETS[0], good, *lines, "Content-Length: 2") + b"{}",
+        "another method": request(TARGETS[0], good, *lines, method="POST"),
+        "nonsense": b"\x16\x03\x01 HTTP/1.0\r\n\r\n",
+        "a name that ends so": request(TARGETS[0], good, "Proxy-Connection: close"),
+    }
+    for what, data in others.items():
+        told = both.running.run(partial(gone_on, both, data))
+        assert normalised(told) == normalised(both.compare([data])), what
+
+
+def test_the_end_of_a_request_may_come_later(both: Both) -> None:
+    data = request(TARGETS[0], both.keys["free"], *CLOSING)
+    told = both.running.run(partial(gone_on, both, data[:-2], data[-2:]))
+    assert normalised(told) == normalised(both.compare([data]))
+
+
+def test_every_caller_is_who_it_is(both: Both) -> None:
+    """Keys and addresses in turn; nothing of one is taken for another's."""
+    if both.tier == "shared":
+        return  # answered by protocols, one for each connection
+
+    async def ask() -> list[bytes]:
+        await both.look_at_keys()
+        single, told = single_requests(both), []
+        for number in range(2 * _LEARNED_FOR):
+            key = both.keys["free"] if number % 3 else both.running.key
+            data = request(TARGETS[number % 2], key, f"X-Request-Id: {number}", *CLOSING)
+            answer = single(data, f"192.0.2.{number % 5}")
+            assert isinstance(answer, bytes)
+            told.append(answer)
+            assert isinstance(single(request(TARGETS[0], both.keys["revoked"], *CLOSING), "192.0.2.9"), DirectProtocol)
+        return told
+
+    for number, answer in enumerate(both.running.run(ask)):
+        assert b"\r\nx-request-id: %d\r\n" % number in answer
+        assert (b'"36436"' in answer) is (number % 2 == 0)
