@@ -6,7 +6,7 @@ key too.
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -99,7 +99,7 @@ class Gate:
     def traces(self) -> bool:
         return self._watch.tracer is not None
 
-    def answer_now(self, head: RequestHead, dates: Sequence[Header]) -> bytes | None:
+    def answer_now(self, head: RequestHead, dates: list[Header]) -> bytes | None:
         """The whole answer to a request that needs to wait for nothing, with the server's headers.
 
         None: it goes on through the router, with this head, which has what was found out.
@@ -198,11 +198,12 @@ class Gate:
         if status >= 400 and key is not None:
             self._keep_error(key.key_id, make)
         self.telemetry.count(REQUESTS, area, str(status), outcome)
-        for one in counted or (Counted(1, status, outcome, source.tier if source is not None else None),):
-            if source is not None and one.tier is not None:
-                self.telemetry.count(ANSWERS, area, one.tier, source.release, ROUTED, amount=one.number)
-            if self._admission is not None and key is not None:
-                self._admission.count(key, area, one.status, one.outcome, one.number)
+        if key is not None:
+            for one in counted or (Counted(1, status, outcome, source.tier if source is not None else None),):
+                if source is not None and one.tier is not None:
+                    self.telemetry.count(ANSWERS, area, one.tier, source.release, ROUTED, amount=one.number)
+                if self._admission is not None:
+                    self._admission.count(key, area, one.status, one.outcome, one.number)
         self.telemetry.observe(REQUEST_SECONDS, seconds, area)
         if directly and head.trace is None:
             kind = (status, outcome, area if area != NO_AREA else None, head.key_id or head.address)

@@ -48,7 +48,7 @@ class Allowance:
     It is kept because making it costs more than deciding.
     """
 
-    __slots__ = ("decision", "holding", "key", "known", "standing", "tail", "tallies", "until")
+    __slots__ = ("_unbilled", "decision", "holding", "key", "known", "standing", "tail", "tallies", "until")
 
     def __init__(self, key: ApiKey) -> None:
         self.key = key
@@ -59,10 +59,11 @@ class Allowance:
         self.known: Known | None = None  # None if the key has no quota
         self.decision: Decision | None = None
         self.standing: QuotaState | None = None
+        self._unbilled: bytes | None = None
 
     def tell(self, decision: Decision | None, standing: QuotaState | None) -> None:
         """Writes `tail` anew. Of a quota it takes off this answer, and a thousandth, so that it is true for longer."""
-        self.decision, self.standing = decision, standing
+        self.decision, self.standing, self._unbilled = decision, standing, None
         if standing is not None:
             standing = _after(standing, 1 + standing.remaining // 1000)
         self.tail = self._tail(standing)
@@ -70,9 +71,10 @@ class Allowance:
     @property
     def unbilled(self) -> bytes:
         """`tail` for an answer that takes nothing off a quota but the thousandth, so that it is true for as long."""
-        return (
-            self.tail if self.standing is None else self._tail(_after(self.standing, self.standing.remaining // 1000))
-        )
+        if self._unbilled is None:
+            standing = self.standing
+            self._unbilled = self.tail if standing is None else self._tail(_after(standing, standing.remaining // 1000))
+        return self._unbilled
 
     def _tail(self, standing: QuotaState | None) -> bytes:
         return b"\r\n%s\r\n" % limit_lines(self.key.terms.rate, self.decision, self.key.terms.quota, standing)

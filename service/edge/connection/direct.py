@@ -113,6 +113,8 @@ class DirectProtocol(LimitedProtocol):
         head.address = caller.address
         answer = self.app.answer_now(head, self.server_state.default_headers)
         if answer is not None:
+            if caller.reader.news is not None:
+                caller.reader.learn(stranger=True)
             return answer
         self._checked = head
         return FOR_ROUTER

@@ -133,7 +133,8 @@ class HotAnswers:
             return FOR_ROUTER
         caller.closes |= asked.connection is not None and asked.connection.lower() == heads.CLOSE
         if node is None:
-            return self._without_entry(HeldRequest(head, target, caller, asked, dates, now, holder))
+            waiting = HeldRequest(head, target, caller, asked, dates, now, holder)
+            return self._told_again(waiting, target) if isinstance(target, ErrorTarget) else self._ask_shared(waiting)
         if asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
         known = caller.known
@@ -145,7 +146,7 @@ class HotAnswers:
             if key is None:
                 return FOR_ROUTER
             waiting, kept = HeldRequest(head, target, caller, asked, dates, now, holder), node
-            return self._ask_for_token(waiting, key, now, lambda allowance: self._from_near(waiting, kept, allowance))
+            return self._without_token(waiting, key, now, lambda allowance: self._from_near(waiting, kept, allowance))
         if reader.news is not None:
             reader.learn()
         node.visited = True
@@ -166,62 +167,68 @@ class HotAnswers:
         node.visited = True
         return self._answered(waiting, waiting.target.from_near, node.value.heads, node.value.entry, allowance)
 
-    def _without_entry(self, waiting: HeldRequest) -> HotOutcome:
-        """The near cache has none: the answer is an error, or the shared cache may have one."""
-        target = waiting.target
-        if not isinstance(target, ErrorTarget):
-            return self._ask_shared(waiting)
-        key = self._good_key(waiting.caller, waiting.asked, waiting.began)
+    def _told_again(self, waiting: HeldRequest, target: ErrorTarget) -> HotOutcome:
+        """The error that the target had before."""
+        caller, asked, now = waiting.caller, waiting.asked, waiting.began
+        known = caller.known
+        if (
+            known is not None
+            and now < known.good_before
+            and asked.presented == caller.presented
+            and asked.host == caller.host
+        ):
+            key: ApiKey | None = known.key
+        else:
+            key = self._good_key(caller, asked, now)
         if key is None:
             return FOR_ROUTER
-        error = target.error
+        allowance = self._admission.admit(key, target.area, now)
+        if allowance is None:
+            return self._without_token(
+                waiting, key, now, lambda allowance: self._allowed(waiting, target, key, allowance)
+            )
+        return self._allowed(waiting, target, key, allowance)
 
-        def tell(allowance: Allowance) -> bytes:
-            tally = allowance.tallies.get(error.usage)
-            if tally is None or tally.closed:
-                self._admission.count_allowed(allowance, target.area, error.usage)
-            else:
-                tally.n += 1
-            return self._error(waiting, key, error, allowance.unbilled)
-
-        allowance = self._admission.admit(key, target.area, waiting.began)
-        return tell(allowance) if allowance is not None else self._ask_for_token(waiting, key, waiting.began, tell)
-
-    def _denied(self, waiting: HeldRequest, key: ApiKey, now: float) -> HotOutcome:
-        """What the key was refused with just now, if that still holds."""
-        area = waiting.target.area
-        denial = self._denials.get((key.key_id, area))
-        if denial is None or now >= denial.until or denial.key is not key:
-            return FOR_ROUTER
-        self._admission.count(key, area, denial.error.status, denial.error.outcome)
-        return self._error(waiting, key, denial.error, b"\r\n\r\n")
+    def _allowed(self, waiting: HeldRequest, target: ErrorTarget, key: ApiKey, allowance: Allowance) -> bytes:
+        usage = target.error.usage
+        tally = allowance.tallies.get(usage)
+        if tally is None or tally.closed:
+            self._admission.count_allowed(allowance, target.area, usage)
+        else:
+            tally.n += 1
+        return self._error(waiting, key, target.error, allowance.unbilled)
 
     def _error(self, waiting: HeldRequest, key: ApiKey, error: KnownError, tail: bytes) -> bytes:
         """The bytes of the error, which counts from here on."""
-        head, target, caller = waiting.head, waiting.target, waiting.caller
+        head, target, caller, dates, watch = waiting.head, waiting.target, waiting.caller, waiting.dates, self._watch
         if caller.reader.news is not None:
             caller.reader.learn()
         request_id = _id_of(waiting.asked)
         self.errors += 1
         error.answered.value += 1
-        seconds = monotonic() - waiting.began
-        target.seconds.observe(seconds)
+        now, began = monotonic(), waiting.began
+        target.seconds.observe(now - began)
         line = head[: head.find(b"\r\n")]
-        make: Make = partial(error_line_of, target, error, caller.address, key, request_id, seconds, line, time())
+        make: Make = partial(error_line_of, target, error, caller.address, key, request_id, now - began, line, time())
         if len(line) > LONG:
             make = partial(itself, make())
         self._keep_error(key.key_id, make)
         kind = (error.status, error.outcome, target.area, key.key_id)
-        note = partial(trace_of, head, waiting.began, seconds, waiting)
-        self._watch.look_at_error(kind, request_id.decode(), make, note)
-        if waiting.dates is not self._dates:
-            self._dated(waiting.dates)
-        body = b"%b%b%b" % (error.before, request_id, error.behind)
-        length = b"content-length: %d\r\nx-request-id: " % len(body)
+        note = partial(trace_of, head, began, now - began, waiting) if watch.tracer is not None else _no_trace
+        watch.look_at_error(kind, request_id.decode(), make, note)
+        if dates is not self._dates:
+            self._dated(dates)
         if caller.closes:
             tail = _CLOSING % tail[:-2]
-        parts = (STATUS_LINE[error.status], self._date_lines, error.fields, length, request_id, tail)
-        return b"".join((*parts, body) if head[0] == _G else parts)
+        above = b"%b%b%bcontent-length: %d\r\nx-request-id: %b%b" % (
+            STATUS_LINE[error.status],
+            self._date_lines,
+            error.fields,
+            error.size + len(request_id),
+            request_id,
+            tail,
+        )
+        return b"%b%b%b%b" % (above, error.before, request_id, error.behind) if head[0] == _G else above
 
     def _ask_shared(self, waiting: HeldRequest) -> HotOutcome:
         shared, target, now, holder = self._cache.shared, waiting.target, waiting.began, waiting.holder
@@ -256,7 +263,7 @@ class HotAnswers:
             return self._answered(waiting, target.from_shared, heads, entry, allowance)
 
         allowance = self._admission.admit(key, target.area, now)
-        return finish(allowance) if allowance is not None else self._ask_for_token(waiting, key, now, finish)
+        return finish(allowance) if allowance is not None else self._without_token(waiting, key, now, finish)
 
     def _answered(
         self, waiting: HeldRequest, tier: Counter, heads: ResponseHeads, entry: CacheEntry, allowance: Allowance
@@ -267,23 +274,26 @@ class HotAnswers:
         dates, began = waiting.dates, waiting.began
         return self._written(head, target, tier, heads, entry, caller, asked, allowance, dates, began, waiting)
 
-    def _ask_for_token(
+    def _without_token(
         self, waiting: HeldRequest, key: ApiKey, now: float, finish: Callable[[Allowance], bytes]
     ) -> HotOutcome:
-        """Waits here for a token. When very many requests come at once, the router path is so slow that the tokens
-        leased for them expire before they are spent; then all would wait for ever."""
+        """What the key was refused with just now, if that still holds; or the request waits for a token.
 
-        holder = waiting.holder
+        It waits here: when very many requests come at once, the router path is so slow that the tokens leased for them
+        expire before they are spent; then all would wait for ever.
+        """
+        area, holder = waiting.target.area, waiting.holder
+        denial = self._denials.get((key.key_id, area))
+        if denial is not None and now < denial.until and denial.key is key:
+            self._admission.count(key, area, denial.error.status, denial.error.outcome)
+            return self._error(waiting, key, denial.error, b"\r\n\r\n")
         if holder is None:
             return FOR_ROUTER
-        denied = self._denied(waiting, key, now)
-        if denied is not FOR_ROUTER:
-            return denied
 
         def told(allowance: Allowance | None) -> None:
             holder.told(lambda: self._with_token(waiting, key, allowance, finish))
 
-        return WAITING if self._admission.ask(key, waiting.target.area, now, told) else FOR_ROUTER
+        return WAITING if self._admission.ask(key, area, now, told) else FOR_ROUTER
 
     def _with_token(
         self, waiting: HeldRequest, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], bytes]
@@ -373,6 +383,10 @@ class HotAnswers:
         self._date_lines = lines = lines_of(dates)
         self._ok, self._not_modified = STATUS_LINE[200] + lines, STATUS_LINE[304] + lines
         self._dates = dates
+
+
+def _no_trace() -> None:
+    """Nobody traces."""
 
 
 def _id_of(asked: heads.HeaderValues) -> bytes:

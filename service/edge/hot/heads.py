@@ -8,7 +8,6 @@ is read here, the parser would read the same (a property test compares the two);
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 
 from service.edge.admission import limits
 from service.http.reply import Header
@@ -23,6 +22,9 @@ _LESSONS = 4
 # All names together whose values differ. A matcher costs time and memory for each byte of them: some 10 ms and 0.2 MB
 # for a head of the full size, which would not pay, and could be used to keep a worker busy.
 _MOST_NAME_BYTES = 1_000
+_MOST_MATCHERS = 1_000
+# Of those, for callers whose key is not known to be good: they must not keep a worker busy.
+_MOST_FOR_STRANGERS = 100
 
 # Instead of an attribute, in `_FIELDS`: a header without meaning here, and one that only the parser can judge.
 _OTHER, _UNUSUAL = "", "unusual"
@@ -71,10 +73,13 @@ def as_head(url: bytes, headers: list[Header]) -> bytes:
 
 
 class Fields:
-    """What header names mean here, in every spelling that was seen. One per worker; `HotAnswers` owns it."""
+    """What header names mean here, in every spelling that was seen, and matchers of heads. One per worker; `HotAnswers`
+    owns it."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, str] = dict(_FIELDS)
+        self.matchers: dict[tuple[_Names, tuple[int, ...]], _Match] = {}
+        self._made_for_strangers = 0
 
     def read(self, lines: list[bytes], asked: HeaderValues) -> bool:
         """Sets the values of header lines in `asked`. False if only the parser can judge them: a header that changes
@@ -98,6 +103,17 @@ class Fields:
             if len(self._known) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
                 self._known[name] = field
         return field
+
+    def matcher(self, names: _Names, wanted: tuple[int, ...], *, stranger: bool) -> _Match | None:
+        """Matches lines with these names, to the end of the head. Groups are the values of the lines numbered `wanted`.
+        One costs some 0.2 ms: for strangers, only a few are made."""
+        found = self.matchers.get((names, wanted))
+        if found is None and not (stranger and self._made_for_strangers >= _MOST_FOR_STRANGERS):
+            self._made_for_strangers += stranger
+            if len(self.matchers) >= _MOST_MATCHERS:
+                self.matchers.clear()
+            found = self.matchers[names, wanted] = _matcher(names, wanted)
+        return found
 
 
 class HeadReader:
@@ -165,9 +181,9 @@ class HeadReader:
         self._read, self._lines, self._values = head[start:], lines, asked
         return asked
 
-    def learn(self) -> None:
-        """Expects of the next head what this one and the last one have in common. It costs some 0.2 ms: call it only
-        for callers whose key is known."""
+    def learn(self, *, stranger: bool = False) -> None:
+        """Expects of the next head what this one and the last one have in common. A stranger is a caller whose key is
+        not known to be good."""
         lines, before, self.news = self.news or [], self._before, None
         self._before = lines
         if not before:
@@ -184,17 +200,18 @@ class HeadReader:
             or any(field not in (_OTHER, *_VARYING) for field in fields)
         ):
             return
-        self._lead = b"\r\n".join([b"", *lines[:common], b""])
+        wanted = tuple(number for number, field in enumerate(fields) if field != _OTHER)
+        match = self._fields.matcher(names, wanted, stranger=stranger)
+        if match is None:
+            return
+        self._match, self._lead = match, b"\r\n".join([b"", *lines[:common], b""])
         self.usually = HeaderValues()
         self._fields.read(lines[:common], self.usually)
         self.usual = b"" if names else self._lead + b"\r\n"
         self._varies = tuple(field for field in fields if field != _OTHER)
-        self._match = _matcher(names, tuple(number for number, field in enumerate(fields) if field != _OTHER))
 
 
-@lru_cache(maxsize=1_000)
 def _matcher(names: _Names, wanted: tuple[int, ...]) -> _Match:
-    """Matches lines with these names, to the end of the head. Groups are the values of the lines numbered `wanted`."""
     values = (b"([!-~]*)" if number in wanted else b"[ -~]*" for number in range(len(names)))
     lines = (re.escape(name) + b": " + value + b"\r\n" for name, value in zip(names, values, strict=True))
     return re.compile(b"".join(lines) + b"\r\n").fullmatch

@@ -71,12 +71,13 @@ class Target:
 class KnownError:
     """An error that is told again, without the id of a request, and its counter."""
 
-    __slots__ = ("answered", "before", "behind", "fields", "outcome", "status", "usage")
+    __slots__ = ("answered", "before", "behind", "fields", "outcome", "size", "status", "usage")
 
     def __init__(self, kept: KeptError, area: str, telemetry: Telemetry) -> None:
         self.status, self.outcome = kept.status, kept.code
         self.fields = lines_of(kept.headers)
         self.before, self.behind = kept.before, kept.behind
+        self.size = len(kept.before) + len(kept.behind)  # of its body, in bytes, without the id
         self.usage: UsageOutcome = outcome_of(kept.status, kept.code) or "rejected"
         self.answered = telemetry.counter(REQUESTS, area, str(kept.status), kept.code)
 
@@ -94,7 +95,7 @@ class ErrorTarget(Target):
         self.digest = b""
         self.release = kept.release
         self.error = KnownError(kept, area, telemetry)
-        self.size = len(self.error.fields) + len(kept.before) + len(kept.behind)  # bytes, beside what a target has
+        self.size = len(self.error.fields) + self.error.size  # bytes, beside what a target has
 
 
 class Denial:

@@ -17,6 +17,8 @@ from service.http.reply import Header, Reply
 
 _ID = b"x-request-id: "
 
+Headers = list[Header]
+
 # The header lines of a 200, those of a 304, and the ETag.
 ResponseHead = tuple[bytes, bytes, bytes]
 # The plain one, and the gzip one if the entry has that coding.
@@ -53,11 +55,27 @@ class HeadMaker:
         return self._plain.filled(entry.etag_digest, len(entry.body))
 
 
-def whole_answer(reply: Reply, behind: tuple[Header, ...], dates: Sequence[Header], *, bodiless: bool = False) -> bytes:
+def whole_answer(reply: Reply, behind: tuple[Header, ...], dates: Headers, *, bodiless: bool = False) -> bytes:
     """A whole answer, with the fields `behind` its own. `dates` are the server's own headers."""
     length = b"" if reply.status == 304 else b"content-length: %d\r\n" % len(reply.body)
     own, body = _lines_kept(reply.headers), b"" if bodiless else reply.body
-    return b"".join((STATUS_LINE[reply.status], lines_of(dates), own, length, lines_of(behind), b"\r\n", body))
+    return b"".join((STATUS_LINE[reply.status], _DATES.of(dates), own, length, lines_of(behind), b"\r\n", body))
+
+
+class _DateLines:
+    """The server's own headers as they travel: the server has new ones once a second."""
+
+    def __init__(self) -> None:
+        self._dates: Headers = []
+        self._lines = b""
+
+    def of(self, dates: Headers) -> bytes:
+        if dates is not self._dates:
+            self._dates, self._lines = dates, lines_of(dates)
+        return self._lines
+
+
+_DATES = _DateLines()
 
 
 class _Template:

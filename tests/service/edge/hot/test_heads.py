@@ -212,12 +212,51 @@ def test_whatever_is_read_the_parser_reads_the_same(heads: list[bytes], data: st
 
 def test_names_too_long_to_be_worth_it_are_not_learned() -> None:
     """A matcher takes time and memory in proportion to its names, far more than reading them anew."""
-    before = heads._matcher.cache_info().misses
+    fields = Fields()
     for long in ((b"x" * 5_000,), tuple(b"x-%030d" % number for number in range(90))):
-        reader = HeadReader(Fields())
+        reader = HeadReader(fields)
         for number in range(5):
             assert both_read(reader, head(*USUAL, *(name + b": %d" % number for name in long)))
-    assert heads._matcher.cache_info().misses == before
+    assert fields.matchers == {}
+
+
+def test_matchers_do_not_fill_the_memory() -> None:
+    fields = Fields()
+    for number in range(heads._MOST_MATCHERS + 5):
+        assert fields.matcher((b"x-%d" % number,), (), stranger=False) is not None
+    assert len(fields.matchers) == 5
+
+
+def test_strangers_teach_little_and_have_what_others_taught() -> None:
+    """A matcher costs more than a request, and whoever has no key could ask for any number of them."""
+    fields = Fields()
+
+    def read_as(name: bytes, *, stranger: bool) -> bool:
+        """Whether heads with such a line are read as a whole in the end."""
+        reader = HeadReader(fields)
+        chunks = [head(*USUAL, b"%b: %d" % (name, number)) for number in range(4)]
+        for chunk in chunks[:3]:
+            assert reader.read(chunk, len(LINE)) is not None
+            reader.learn(stranger=stranger)
+        return reader.read(chunks[3], len(LINE)) is reader.usually
+
+    for number in range(heads._MOST_FOR_STRANGERS + 10):
+        assert read_as(b"x-%d" % number, stranger=True) is (number < heads._MOST_FOR_STRANGERS)
+    assert len(fields.matchers) == heads._MOST_FOR_STRANGERS
+    assert not read_as(b"x", stranger=True)
+    assert read_as(b"x", stranger=False)
+    assert read_as(b"x", stranger=True)
+
+
+@pytest.mark.parametrize("sent", [b'"a"', b'W/"a"', b"*", b'"a", "b"', b"", b" "])
+def test_validators_may_differ_from_head_to_head(sent: bytes) -> None:
+    reader = HeadReader(Fields())
+    for validator in (b'"1"', b'"2"', b'"3"', sent):
+        chunk = head(*USUAL, b"If-None-Match: " + validator)
+        assert both_read(reader, chunk) is (validator == validator.strip())
+    asked = reader.read(head(*USUAL, b'If-None-Match: "4"'), len(LINE))
+    assert asked is reader.usually
+    assert asked.if_none_match == b'"4"'
 
 
 def test_names_that_nobody_uses_do_not_fill_the_memory() -> None:
