@@ -33,15 +33,16 @@ class DirectProtocol(LimitedProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._hot: HotAnswers | None = self.app.hot
-        self._caller = Caller(heads.HeadReader(self._hot.fields)) if self._hot is not None else None
+        self._caller: Caller | None = None  # made with the transport, if there are direct answers
         self._asked: bytes | None = None  # the head of the request that waits for the shared cache or the rates
         self._was_looked_at = False  # the head that goes to the parser; looking again would not change the outcome
         self._checked: RequestHead | None = None  # the same, with what the checks found out about it
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if self._caller is not None and self.client is not None:
-            self._caller.address = self.client[0]
+        if self._hot is not None:
+            address = self.client[0] if self.client is not None else None
+            self._caller = Caller(heads.HeadReader(self._hot.fields, address or ""), address)
         if self.sent_first is not None:
             sent, self.sent_first = self.sent_first, None
             self.data_received(sent)

@@ -16,7 +16,7 @@ from service.edge.hot.remembered import Caller
 
 # What tells that a request is the last of its connection. In other spellings, its connection gets a protocol first.
 _LAST = (b" HTTP/1.0\r\n", b"\r\nConnection: close\r\n", b"\r\nconnection: close\r\n")
-# So many requests share what their heads have in common; then it is learned anew, as callers change.
+# So many requests are read as the first ones taught; then what they have in common may be learned again.
 _LEARNED_FOR = 1_000
 
 
@@ -30,14 +30,16 @@ class SingleRequests:
         self._hot = hot
         self._make = make
         self._state = state
-        self._asked = 0
-        self._reader = HeadReader(hot.fields)
-        self._caller = Caller(self._reader)
+        self._caller = self._caller_at("")
+        self._asked = 0  # of that caller
 
     def __call__(self, data: bytes, address: str) -> bytes | DirectProtocol:
         """The answer to the connection's only request, or the protocol that goes on with `data`."""
         if any(sign in data for sign in _LAST):
-            answer = self._hot.answer(data, self._caller_at(address), self._state.default_headers, monotonic())
+            self._asked += 1
+            if address != self._caller.address or self._asked > _LEARNED_FOR:  # else it probably sends the same key
+                self._caller, self._asked = self._caller_at(address), 0
+            answer = self._hot.answer(data, self._caller, self._state.default_headers, monotonic())
             if isinstance(answer, bytes):
                 return answer
         protocol = self._make()
@@ -45,11 +47,4 @@ class SingleRequests:
         return protocol
 
     def _caller_at(self, address: str) -> Caller:
-        """The same one again, if the address is: it probably sends the same key."""
-        self._asked += 1
-        if self._asked > _LEARNED_FOR:
-            self._asked, self._reader = 0, HeadReader(self._hot.fields)
-        if address != self._caller.address or not self._asked:
-            self._caller = Caller(self._reader)
-            self._caller.address = address
-        return self._caller
+        return Caller(HeadReader(self._hot.fields, address), address)

@@ -8,6 +8,7 @@ is read here, the parser would read the same (a property test compares the two);
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from service.edge.admission import limits
 from service.http.reply import Header
@@ -23,7 +24,9 @@ _LESSONS = 4
 # for a head of the full size, which would not pay, and could be used to keep a worker busy.
 _MOST_NAME_BYTES = 1_000
 _MOST_MATCHERS = 1_000
-# Of those, for callers whose key is not known to be good: they must not keep a worker busy.
+# By address, and of how many bytes.
+_MOST_TAUGHT, _LONGEST_LEAD = 1_000, 4_000
+# Of the matchers, for callers whose key is not known to be good: they must not keep a worker busy.
 _MOST_FOR_STRANGERS = 100
 
 # Instead of an attribute, in `_FIELDS`: a header without meaning here, and one that only the parser can judge.
@@ -62,6 +65,23 @@ class HeaderValues:
         self.if_none_match: bytes | None = None
         self.connection: bytes | None = None
 
+    def copy(self) -> "HeaderValues":
+        made = HeaderValues()
+        made.presented, made.host, made.request_id = self.presented, self.host, self.request_id
+        made.accept_encoding, made.if_none_match = self.accept_encoding, self.if_none_match
+        made.connection = self.connection
+        return made
+
+
+class Lesson(NamedTuple):
+    """What heads have in common: the lines that they begin with, and what matches the rest."""
+
+    lead: bytes
+    match: _Match
+    varies: tuple[str, ...]  # the attributes that the matcher's groups are
+    values: HeaderValues  # of the lead
+    usual: bytes  # the whole, if there is no rest; else empty
+
 
 def request_line(url: bytes) -> bytes:
     return b"GET %s HTTP/1.1" % url
@@ -80,6 +100,8 @@ class Fields:
         self._known: dict[bytes, str] = dict(_FIELDS)
         self.matchers: dict[tuple[_Names, tuple[int, ...]], _Match] = {}
         self._made_for_strangers = 0
+        # the last lesson by the address that the heads came from: another connection from there probably sends the same
+        self.taught: dict[str, Lesson] = {}
 
     def read(self, lines: list[bytes], asked: HeaderValues) -> bool:
         """Sets the values of header lines in `asked`. False if only the parser can judge them: a header that changes
@@ -115,9 +137,16 @@ class Fields:
             found = self.matchers[names, wanted] = _matcher(names, wanted)
         return found
 
+    def teach(self, origin: str, lesson: Lesson) -> None:
+        if len(lesson.lead) <= _LONGEST_LEAD:
+            if len(self.taught) >= _MOST_TAUGHT:
+                self.taught.clear()
+            self.taught[origin] = lesson
+
 
 class HeadReader:
-    """Reads the header lines of the heads of one connection, which owns it, and learns what they have in common.
+    """Reads the header lines of the heads of one connection, which owns it, and learns what they have in common. It
+    begins with what was learned of another connection from the same `origin`.
 
     If a head equals `usual` from the end of its request line on, `usually` has its values: no call is needed.
     """
@@ -129,6 +158,7 @@ class HeadReader:
         "_lessons",
         "_lines",
         "_match",
+        "_origin",
         "_read",
         "_values",
         "_varies",
@@ -137,8 +167,9 @@ class HeadReader:
         "usually",
     )
 
-    def __init__(self, fields: Fields) -> None:
+    def __init__(self, fields: Fields, origin: str = "") -> None:
         self._fields = fields
+        self._origin = origin
         self._lessons = _LESSONS  # heads that are still compared
         self.news: list[bytes] | None = None  # the lines of the last head, if there is something to `learn` from them
         self._before: list[bytes] = []  # the lines of the head before
@@ -150,6 +181,9 @@ class HeadReader:
         self._lead = b""  # where some values differ: the lines that heads begin with in common,
         self._match: _Match | None = None  # what matches the rest,
         self._varies: tuple[str, ...] = ()  # and the attributes that its groups are
+        lesson = fields.taught.get(origin)
+        if lesson is not None:
+            self._adopt(lesson)
 
     def read(self, head: bytes, start: int) -> HeaderValues | None:
         """The values of the header lines, which follow the request line that ends at `start`. Good until the next call.
@@ -204,11 +238,17 @@ class HeadReader:
         match = self._fields.matcher(names, wanted, stranger=stranger)
         if match is None:
             return
-        self._match, self._lead = match, b"\r\n".join([b"", *lines[:common], b""])
-        self.usually = HeaderValues()
-        self._fields.read(lines[:common], self.usually)
-        self.usual = b"" if names else self._lead + b"\r\n"
-        self._varies = tuple(field for field in fields if field != _OTHER)
+        lead, values = b"\r\n".join([b"", *lines[:common], b""]), HeaderValues()
+        self._fields.read(lines[:common], values)
+        varies = tuple(field for field in fields if field != _OTHER)
+        lesson = Lesson(lead, match, varies, values, b"" if names else lead + b"\r\n")
+        self._adopt(lesson)
+        if not stranger:
+            self._fields.teach(self._origin, lesson)
+
+    def _adopt(self, lesson: Lesson) -> None:
+        self._lead, self._match, self._varies, values, self.usual = lesson
+        self.usually = values.copy()
 
 
 def _matcher(names: _Names, wanted: tuple[int, ...]) -> _Match:

@@ -19,8 +19,8 @@ class Caller:
 
     __slots__ = ("address", "closes", "host", "known", "presented", "reader")
 
-    def __init__(self, reader: heads.HeadReader) -> None:
-        self.address: str | None = None  # of the other end
+    def __init__(self, reader: heads.HeadReader, address: str | None) -> None:
+        self.address = address  # of the other end
         self.reader = reader
         self.presented: bytes | None = None  # the key as it was sent
         self.known: Verified | None = None  # the same key, verified

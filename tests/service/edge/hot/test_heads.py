@@ -220,6 +220,45 @@ def test_names_too_long_to_be_worth_it_are_not_learned() -> None:
     assert fields.matchers == {}
 
 
+def test_a_connection_begins_with_what_another_from_its_address_taught() -> None:
+    """Ten thousand connections of one caller need not learn the same."""
+    fields = Fields()
+    chunks = [head(*USUAL, b"X-Request-Id: %d" % number) for number in range(4)]
+
+    def asked_first(origin: str, chunk: bytes) -> tuple[HeadReader, HeaderValues | None]:
+        reader = HeadReader(fields, origin)
+        return reader, reader.read(chunk, len(LINE))
+
+    teacher = HeadReader(fields, "192.0.2.1")
+    for chunk in chunks:
+        assert both_read(teacher, chunk)
+    same, values = asked_first("192.0.2.1", chunks[0])
+    assert values is same.usually
+    assert same.news is None
+    teacher.read(chunks[3], len(LINE))
+    assert values.request_id == b"0", "no connection changes what another has read"
+    elsewhere, values = asked_first("192.0.2.2", chunks[0])
+    assert values is not elsewhere.usually
+    # whoever sends something else there is read all the same, and learns as well
+    other = HeadReader(fields, "192.0.2.1")
+    for number in range(4):
+        assert both_read(other, head(b"Host: forecast.test", b"x-api-key: phf_xyz", b"X-Other: %d" % number))
+    assert other.news is None
+
+
+def test_what_is_taught_does_not_fill_the_memory() -> None:
+    fields = Fields()
+    for number in range(heads._MOST_TAUGHT + 5):
+        reader = HeadReader(fields, f"{number}")
+        for chunk in (head(*USUAL), head(*USUAL)):
+            assert both_read(reader, chunk)
+    assert len(fields.taught) == 5
+    reader = HeadReader(fields, "long")
+    for _ in range(3):
+        assert both_read(reader, head(*USUAL, b"Cookie: " + b"x" * heads._LONGEST_LEAD))
+    assert "long" not in fields.taught
+
+
 def test_matchers_do_not_fill_the_memory() -> None:
     fields = Fields()
     for number in range(heads._MOST_MATCHERS + 5):
