@@ -16,7 +16,7 @@ import msgspec
 
 from config.durations import parse_duration
 from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError, describe, is_secret, is_url, names, type_of
-from config.urls import EMBEDDED, url_problem
+from config.urls import EMBEDDED, keys_problem, url_problem
 
 # Kubernetes injects these into pods if a service is named "forecast"; they are never ours.
 FOREIGN_PREFIXES = ("FORECAST_PORT", "FORECAST_SERVICE_")
@@ -195,7 +195,8 @@ def _convert(name: str, value: object, source: str) -> object:
         shown = "" if is_secret(name) else f", got {value!r}"
         raise SettingsError(f"{source}: {_in_words(name, problem)}{shown} ({describe(name)})") from None
     if is_url(name) and converted != EMBEDDED:
-        problem_of_url = url_problem(str(converted))
+        url = str(converted)
+        problem_of_url = url_problem(url) or (keys_problem(url) if name == "keys_url" else None)
         if problem_of_url is not None:
             raise SettingsError(f"{source}: {problem_of_url}")
     if name == "inbox_on_refusal":

@@ -39,10 +39,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     data_dir: Annotated[str, Meta(description="Folder of releases, key store and instance records.")]
     keys_url: Annotated[
-        str, Meta(description="Redis of the API keys: redis://, rediss:// or unix://, or `embedded`.", extra=_URL)
+        str,
+        Meta(
+            description="Redis of the API keys: redis://, rediss:// or unix://, redis+sentinel:// or "
+            "rediss+sentinel:// with its Sentinels, or `embedded`.",
+            extra=_URL,
+        ),
     ] = EMBEDDED
     cache_url: Annotated[
-        str, Meta(description="Redis of the shared cache: redis://, rediss:// or unix://, or `embedded`.", extra=_URL)
+        str,
+        Meta(
+            description="Redis of the shared cache: as that of the keys, or redis+cluster:// or rediss+cluster:// with "
+            "nodes of a cluster.",
+            extra=_URL,
+        ),
     ] = EMBEDDED
     keys_pepper: Annotated[
         str | None,

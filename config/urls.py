@@ -1,37 +1,41 @@
-"""URLs of Redis: what is wrong with one, how to show one, whether two mean one server. No password is ever shown."""
+"""URLs of Redis: what is wrong with one, how to show one, whether two mean one store. No password is ever shown."""
 
 import ipaddress
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from config.server_lists import TLS_OPTIONS, ServerListError, names_several, server_list
+
 EMBEDDED = "embedded"
 HIDDEN = "********"
+
+# Why, and what to do instead.
+NOT_ON_A_CLUSTER = (
+    "a change of a key and its line in the audit trail are made in one step, and a cluster keeps them on different "
+    "nodes; use one server with replicas (redis+sentinel:// names its Sentinels)"
+)
 
 _PORT = 6379
 _SCHEMES = ("redis", "rediss", "unix")
 # The client would take any other option for an argument: some are none, others undo our budgets.
 _OPTIONS = ("db", "username", "password")
-_TLS_OPTIONS = (
-    "ssl_ca_certs",
-    "ssl_ca_path",
-    "ssl_certfile",
-    "ssl_keyfile",
-    "ssl_password",
-    "ssl_cert_reqs",
-    "ssl_check_hostname",
-)
 
 
 def url_problem(url: str) -> str | None:
     """What is wrong with `url`, in words that do not repeat it; None if nothing is."""
+    if names_several(url):
+        return _list_problem(url)
     scheme, separator, _ = url.partition("://")
     if not separator or scheme not in _SCHEMES:
-        return f"must be redis://, rediss:// or unix://, or `{EMBEDDED}`"
+        return (
+            f"must be redis://, rediss:// or unix://, or `{EMBEDDED}`; redis+sentinel:// names Sentinels, and "
+            "redis+cluster:// a cluster, for the cache alone"
+        )
     try:
         parts = urlsplit(url)
         host, _port = parts.hostname, parts.port
     except ValueError:
         host, parts = None, urlsplit("")
-    allowed = (*_OPTIONS, *_TLS_OPTIONS) if scheme == "rediss" else _OPTIONS
+    allowed = (*_OPTIONS, *TLS_OPTIONS) if scheme == "rediss" else _OPTIONS
     if host is not None or scheme == "unix":
         names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
         if "@" not in parts.query and not set(names) <= set(allowed):
@@ -47,10 +51,27 @@ def url_problem(url: str) -> str | None:
     return None
 
 
+def keys_problem(url: str) -> str | None:
+    """Why keys cannot be at a valid `url`; None if they can."""
+    listed = server_list(url)
+    return f"names a cluster: {NOT_ON_A_CLUSTER}" if listed is not None and listed.kind == "cluster" else None
+
+
+def _list_problem(url: str) -> str | None:
+    try:
+        server_list(url)
+    except ServerListError as error:
+        return str(error)
+    return None
+
+
 def address(url: str) -> str:
     """Where a valid `url` leads, without credentials, and with no option but the database; the same for one place."""
     if url == EMBEDDED:
         return url
+    listed = server_list(url)
+    if listed is not None:
+        return listed.address
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query))
     if parts.scheme == "unix":
@@ -62,7 +83,16 @@ def address(url: str) -> str:
 
 def same_store(one: str, host: str, other: str, other_host: str) -> bool:
     """Whether two addresses, as seen from two hosts, lead to one database, surely or most likely."""
-    return _place(one, host) == _place(other, other_host)
+    return not _places(one, host).isdisjoint(_places(other, other_host))
+
+
+def _places(address: str, host: str) -> set[tuple[str, ...]]:
+    """Whatever `address` leads to; Sentinels that differ can know one primary, and nodes that differ one cluster."""
+    listed = server_list(address) if address != EMBEDDED else None
+    if listed is None:
+        return {_place(address, host)}
+    of = (listed.kind, listed.service, str(listed.database))
+    return {(*of, *_place(f"redis://{node}", host)) for node in listed.nodes}
 
 
 def _place(address: str, host: str) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begi
     settings = load_settings().settings
     with borrowed(settings, ("keys",)) as urls:
         secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=begins)
-        problem = check_answers_redis(urls["keys"])
+        problem = check_answers_redis(urls["keys"], for_keys=True)
         if problem is not None:
             raise SettingsError(f"FORECAST_KEYS_URL: {problem}")
 

@@ -1,21 +1,35 @@
-"""Checks once, when an instance starts, whether Redis answers at a URL, so that a wrong URL is an error at once.
+"""Checks once, when an instance or a command starts, whether the right kind of Redis answers at a URL.
 
-A server that is away or still loading is not an error: the instance starts degraded and waits for it.
+So a wrong URL is an error at once. A server that is away or still loading is not: the instance starts degraded and
+waits for it.
 """
 
 import os
 import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from ssl import SSLCertVerificationError
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from redis import Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, BusyLoadingError, InvalidResponse, ReadOnlyError, RedisError
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    InvalidResponse,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
-from config.urls import mask_url
+from config.server_lists import Node, ServerList, server_list
+from config.urls import mask_url, url_problem
+from service.redis.errors import StoreUnavailable
+from service.redis.kind import Mode, ServerKind, kind_of, wrong_kind
+from service.redis.sentinels import UnknownServiceError, ask_for_primary
 
 _TIMEOUT_SECONDS = 1.0
 # First bytes of replies in RESP2 and RESP3.
@@ -24,8 +38,36 @@ _REPLY_TYPES = b"+-:$*_#,(!=%~>|"
 _CERTIFICATES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 
 
-def check_answers_redis(url: str) -> str | None:
-    """What is wrong with `url`, in one line; None if Redis answers there, or nothing does at the moment."""
+def check_answers_redis(url: str, *, for_keys: bool = False) -> str | None:
+    """What is wrong with `url`, in one line; None if a Redis of its kind answers, or nothing does at the moment."""
+    listed = server_list(url) if url_problem(url) is None else None
+    if listed is None:
+        return _check(url, "standalone", for_keys=for_keys)
+    if listed.kind == "cluster":
+        return _first(listed.nodes, lambda node: _check(listed.server_url(node), "cluster", for_keys=for_keys))
+    problem = _first(listed.nodes, lambda node: _check(listed.sentinel_url(node), "sentinel", for_keys=for_keys))
+    return problem or _check_primary(listed)
+
+
+def _check_primary(listed: ServerList) -> str | None:
+    """What is wrong with the primary that most Sentinels name. Its role is not asked: it may be changing."""
+    try:
+        primary = ask_for_primary(listed, _TIMEOUT_SECONDS)
+    except UnknownServiceError as error:
+        return f"{listed.address}: {error}"
+    except StoreUnavailable:
+        return None
+    return _check(listed.server_url(primary), None)
+
+
+def _first(nodes: tuple[Node, ...], check: Callable[[Node], str | None]) -> str | None:
+    """The first problem of any node. All are asked at once, because each may be away."""
+    with ThreadPoolExecutor(len(nodes)) as threads:
+        return next((problem for problem in threads.map(check, nodes) if problem is not None), None)
+
+
+def _check(url: str, expected: Mode | None, *, for_keys: bool = False) -> str | None:
+    """What is wrong with the server at a plain `url`, which must be of the `expected` kind if one is given."""
     shown = mask_url(url)
     try:
         client = Redis.from_url(
@@ -45,6 +87,7 @@ def check_answers_redis(url: str) -> str | None:
     try:
         with client:
             client.ping()
+            kind = _kind(client) if expected is not None else None
     except AuthenticationError as error:
         return f"{shown} refuses the credentials: {error}"
     except (BusyLoadingError, ReadOnlyError, RedisTimeoutError):
@@ -56,7 +99,18 @@ def check_answers_redis(url: str) -> str | None:
         return None if distrust is None else f"{shown}: the server's certificate is not trusted: {distrust}"
     except (RedisError, UnicodeError) as error:
         return f"{shown}: {error}"
-    return None
+    if kind is None or expected is None:
+        return None
+    problem = wrong_kind(kind, expected, for_keys=for_keys)
+    return None if problem is None else f"{shown} {problem}"
+
+
+def _kind(client: Redis) -> ServerKind | None:
+    """What the server says it is; None where it is too old for that, or its user may not ask."""
+    try:
+        return kind_of(client.execute_command("HELLO"))  # type: ignore[no-untyped-call]
+    except ResponseError:
+        return None
 
 
 def _unreadable_certificate(url: str) -> str | None:

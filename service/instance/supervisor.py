@@ -104,7 +104,7 @@ class Supervisor:
     def _make_orders(self) -> Orders:
         urls = owner.resolved(self._settings, self._servers)
         for role, url in urls.items():
-            problem = check_answers_redis(url)
+            problem = check_answers_redis(url, for_keys=role == "keys")
             if problem is not None:
                 raise StartError(f"FORECAST_{role.upper()}_URL: {problem}")
         secret = pepper.obtain(self._settings.keys_pepper, self._settings.data_path)

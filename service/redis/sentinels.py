@@ -1,0 +1,72 @@
+"""Which server is the primary of a service, as a majority of its Sentinels says.
+
+Fewer may be cut off from the others, together with a primary that is none any more. All are asked at once: one that is
+away costs no time but its own.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from redis.exceptions import RedisError
+
+from config.server_lists import Node, ServerList
+from service.redis.client import open_blocking_client
+from service.redis.errors import StoreUnavailable
+
+# https://valkey.io/topics/sentinel/#sentinel-commands; the reply is a host and a port, or nil for an unknown service.
+ASK_FOR_PRIMARY = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME")
+
+
+class UnknownServiceError(StoreUnavailable):
+    """Sentinels answer, and none knows the service."""
+
+
+class Vote:
+    """What one Sentinel answered: a node, or None if it does not know the service."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, reply: object) -> None:
+        self.node = _node(reply)
+
+
+def elected(listed: ServerList, votes: Iterable[Vote | None]) -> Node:
+    """The node that a majority of the listed Sentinels name; a vote is None where one did not answer.
+
+    Raises:
+        UnknownServiceError: if some answered, and none knows the service.
+        StoreUnavailable: if there is no majority.
+    """
+    answers = [vote for vote in votes if vote is not None]
+    named = Counter(vote.node for vote in answers if vote.node is not None)
+    if answers and not named:
+        raise UnknownServiceError(f"its Sentinels know no service `{listed.service}`")
+    node, count = named.most_common(1)[0] if named else (None, 0)
+    if node is None or 2 * count <= len(listed.nodes):
+        most = f"{count} name {node}" if node else "none answers"
+        raise StoreUnavailable(f"no majority of {len(listed.nodes)} Sentinels names a primary: {most}")
+    return node
+
+
+def ask_for_primary(listed: ServerList, timeout: float) -> Node:
+    """The primary, for a command, which waits at most `timeout` seconds. Raises as `elected`."""
+
+    def ask(sentinel: Node) -> Vote | None:
+        try:
+            with open_blocking_client(listed.sentinel_url(sentinel), timeout) as client:
+                return Vote(client.execute_command(*ASK_FOR_PRIMARY, listed.service))
+        except (RedisError, OSError):
+            return None
+
+    with ThreadPoolExecutor(len(listed.nodes)) as threads:
+        return elected(listed, threads.map(ask, listed.nodes))
+
+
+def _node(reply: object) -> Node | None:
+    if not isinstance(reply, list) or len(reply) != len(Node._fields):
+        return None
+    try:
+        return Node(reply[0].decode("ascii"), int(reply[1]))
+    except (TypeError, ValueError, AttributeError):
+        return None
