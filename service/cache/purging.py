@@ -1,7 +1,8 @@
 """Empties the shared cache on an operator's order. The key store stays as it is, even on the same Redis."""
 
 from service.cache.key import EVERY_NAME, TRIAL_NAME
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.primary import found, open_store
 from service.redis.scan import scan
 
 _TIMEOUT_SECONDS = 1.0
@@ -15,7 +16,11 @@ async def purge_shared(url: str) -> int:
     Raises:
         StoreUnavailable: if the cache does not answer. Some entries may be gone.
     """
-    store = RedisStore("shared cache", url, open_client(url, timeout=_TIMEOUT_SECONDS))
+    async with found(url) as primary:
+        return await _purge(open_store("shared cache", primary, timeout=_TIMEOUT_SECONDS))
+
+
+async def _purge(store: RedisStore) -> int:
     gone = 0
     try:
         async for found in scan(store, EVERY_NAME, _STEP):

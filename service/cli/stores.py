@@ -11,8 +11,9 @@ from service.embedded.probe import check_answers_redis
 from service.keys import pepper
 from service.keys.opening import open_key_store
 from service.keys.store import KeyStore
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
+from service.redis.primary import found, open_store
 
 T = TypeVar("T")
 
@@ -33,11 +34,12 @@ def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begi
             raise SettingsError(f"FORECAST_KEYS_URL: {problem}")
 
         async def run() -> T:
-            store = open_key_store(urls["keys"], secret, settings.data_path)
-            try:
-                return await work(store.redis, store)
-            finally:
-                await store.redis.stop()
+            async with found(urls["keys"]) as primary:
+                store = open_key_store(primary, secret, settings.data_path)
+                try:
+                    return await work(store.redis, store)
+                finally:
+                    await store.redis.stop()
 
         return interruption.run(run())
 
@@ -58,10 +60,11 @@ def with_cache(settings: Settings, work: Callable[[RedisStore], Awaitable[T]]) -
         raise SettingsError(f"FORECAST_CACHE_URL: {problem}")
 
     async def run() -> T:
-        store = RedisStore("shared cache", url, open_client(url, timeout=_CACHE_SECONDS))
-        try:
-            return await work(store)
-        finally:
-            await store.stop()
+        async with found(url) as primary:
+            store = open_store("shared cache", primary, timeout=_CACHE_SECONDS)
+            try:
+                return await work(store)
+            finally:
+                await store.stop()
 
     return interruption.run(run())

@@ -18,8 +18,9 @@ from service.keys.listing import every_key
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from service.operators.overview import EventKind, Keys, Store
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
+from service.redis.primary import Primary, open_store
 from service.redis.server import ServerFacts, ask_server, wrong_for_cache, wrong_for_keys
 
 log = logging.getLogger("forecast.stores")
@@ -48,14 +49,19 @@ class StoreChecks:
         self._told: str | None = None  # the newest line of the audit trail that was told
         self.problems: tuple[str, ...] = ()
         self.keys = Keys()
-        self._keys = _store("key store", endpoints.keys_url)
-        self._cache = _store("cache", endpoints.cache_url)
+        self._primaries = Primary(endpoints.keys_url), Primary(endpoints.cache_url)
+        self._keys, self._cache = (
+            open_store(name, primary, timeout=_TIMEOUT_SECONDS)
+            for name, primary in zip(("key store", "cache"), self._primaries, strict=True)
+        )
         self._key_store = KeyStore(self._keys, endpoints.pepper, data)
         self._known: dict[str, ServerFacts | None] = {}
         self._latency: dict[str, float | None] = {}  # seconds; None while a store is away
         self._silent: set[str] = set()
 
-    def start(self) -> None:
+    async def start(self) -> None:
+        await asyncio.gather(*(primary.start() for primary in self._primaries))
+        await asyncio.gather(self._keys.start(), self._cache.start())
         self._tasks = (
             keep_running("look at the stores", self._look),
             keep_running("count keys that end soon", self._count_keys),
@@ -65,8 +71,8 @@ class StoreChecks:
     async def stop(self) -> None:
         for task in self._tasks:
             await end_task(task)
-        await self._keys.stop()
-        await self._cache.stop()
+        for part in (self._keys, self._cache, *self._primaries):
+            await part.stop()
 
     def stores(self, reports: Sequence[WorkerReport]) -> tuple[Store, ...]:
         """What was seen last; whether they are up, as the workers say: they notice first."""
@@ -156,7 +162,3 @@ class StoreChecks:
         if text not in self._silent:
             self._silent.add(text)
             log.info("%s", text)
-
-
-def _store(name: str, url: str) -> RedisStore:
-    return RedisStore(name, url, open_client(url, timeout=_TIMEOUT_SECONDS))

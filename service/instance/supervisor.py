@@ -125,7 +125,7 @@ class Supervisor:
         view, folder = self._view, self._settings.data_path
         changes = Actions(endpoints.keys_url, endpoints.pepper, folder, view.purge, view.events.add)
         self._listener = OperatorsListener(self._settings, self._operators, changes)
-        self._view.start(endpoints)
+        await self._view.start(endpoints)
         self._listener.start(self._view)
         self._workers.start(self._orders, self._partners)
         tending = (

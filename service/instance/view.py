@@ -51,10 +51,10 @@ class InstanceView:
         self._served: str | None = None  # the release that all workers served last
         self._switched_by: str | None = None  # who made it current
 
-    def start(self, endpoints: Endpoints) -> None:
+    async def start(self, endpoints: Endpoints) -> None:
         self._cache_url = endpoints.cache_url
         self._checks = StoreChecks(endpoints, self._settings.data_path, self.events.add)
-        self._checks.start()
+        await self._checks.start()
         self._workers.on_sightings = self.observer.told
         self._looking = keep_running("look at the instance", self._look)
 

@@ -1,8 +1,9 @@
 """Is this key good? Verified keys are kept in the process, so that a hot key costs no round trip (Decision 4).
 
-Age counts from when the look-up was sent. Until 3 s, a verified key is simply good, unless it expires. From 3 s, it is
-re-checked in the background; from 5 s, the request waits for that (250 ms). While the store is away, a key is good
-until 60 s old; after that nothing is known about it, which is no fault of its owner.
+Age counts from when the look-up was sent, and never from later than the Sentinels, if there are any, last agreed where
+the primary is: who is cut off with an old one does not hear of revocations. Until 3 s, a verified key is simply good,
+unless it expires. From 3 s, it is re-checked in the background; from 5 s, the request waits for that (250 ms). While
+the store is away, a key is good until 60 s old; after that nothing is known about it, which is no fault of its owner.
 
 A wrong key is wrong for a second without another look-up, unless any key changes: who repeats one costs the store one
 look-up a second. Of different ones, each costs one; a bounded number run or wait at a time, and the rest get a 503 at
@@ -197,7 +198,8 @@ class KeyVerifier:
             self._new -= 1
 
     async def _look_up(self, parts: form.PresentedKey, fingerprint: bytes) -> KeyVerdict:
-        sent, changes, asked = self._clock(), self._changes, self._next_number()
+        now, changes, asked = self._clock(), self._changes, self._next_number()
+        sent = min(now, self._store.redis.agreed_at)
         try:
             key = await self._find(parts.key_id)
         except StoreUnavailable as error:
@@ -207,7 +209,7 @@ class KeyVerifier:
         matches = hmac.compare_digest(form.digest(parts.secret, self._pepper), expected)
         if key is None or not matches or key.test is not parts.test:
             if changes == self._changes:
-                self._remember_wrong(fingerprint, INVALID, sent + WRONG_FOR_SECONDS)
+                self._remember_wrong(fingerprint, INVALID, now + WRONG_FOR_SECONDS)
             return INVALID
         if changes != self._changes:  # this reply may be from before the change
             sent -= WAIT_AFTER_SECONDS
@@ -257,7 +259,8 @@ class KeyVerifier:
         return known.recheck
 
     async def _recheck(self, known: Verified) -> None:
-        sent, changes, asked = self._clock(), self._changes, self._next_number()
+        sent = min(self._clock(), self._store.redis.agreed_at)
+        changes, asked = self._changes, self._next_number()
         try:
             key = await self._find(known.key.key_id)
         except StoreUnavailable:

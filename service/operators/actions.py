@@ -17,6 +17,7 @@ from service.keys.store import KeyStore
 from service.operators.overview import EventKind
 from service.publishing.rollback import RolledBack, roll_back_and_wait
 from service.redis.errors import StoreUnavailable
+from service.redis.primary import Primary
 from warehouse.files.file_access import FileAccess
 from warehouse.schema.errors import BusyError, CatalogError, FilesHang, NoSuchReleaseError
 
@@ -62,7 +63,7 @@ class Actions:
     ) -> None:
         self._purge = purge
         self._happened = happened
-        self._keys_url = keys_url
+        self._primary = Primary(keys_url)
         self._secret = secret
         self._data = data
         self._keys: KeyStore | None = None
@@ -70,6 +71,7 @@ class Actions:
     async def stop(self) -> None:
         if self._keys is not None:
             await self._keys.redis.stop()
+        await self._primary.stop()
 
     async def revoke(self, key_id: str, remote: str) -> KeyView:
         """Revokes a key and returns it; the revocation is on disk by then. `remote` is the caller's address.
@@ -134,7 +136,8 @@ class Actions:
 
     async def _opened(self) -> KeyStore:
         if self._keys is None:
-            self._keys = open_key_store(self._keys_url, self._secret, self._data)
+            await self._primary.start()
+            self._keys = open_key_store(self._primary, self._secret, self._data)
             await self._keys.redis.start()
         return self._keys
 

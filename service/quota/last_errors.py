@@ -20,8 +20,9 @@ from service.base.batched import batched
 from service.base.masking import masked
 from service.base.seen import LoggedRequest
 from service.base.tasks import keep_running
-from service.redis.client import RedisStore, told
+from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
+from service.redis.refusals import told
 from service.redis.script import Script, ScriptCall
 
 log = logging.getLogger("forecast.errors")

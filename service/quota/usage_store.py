@@ -65,6 +65,7 @@ class UsageStore:
         """
         calls = [_arguments(worker_id, key_id, batch, today) for key_id, batch in batches]
         replies = await self._store.call(lambda client: _SCRIPT.run(client, calls))
+        self._store.heard(replies)
         return [_checked(reply, today) for reply in replies]
 
     async def add_all(

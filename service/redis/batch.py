@@ -44,6 +44,7 @@ class BatchedGet:
         self._opening: asyncio.Task[None] | None = None
         self._reopen_at = 0.0
         self._stopped = False
+        store.follow(self._moved)
 
     async def get(self, name: str) -> bytes | None:
         """Raises StoreUnavailable."""
@@ -106,6 +107,13 @@ class BatchedGet:
             return StoreUnavailable(f"{self._store.name}: {error}")
         self._connection = None
         return self._store.failed(error, answered=False)
+
+    def _moved(self) -> None:
+        """Those who wait are told that nothing is known; whoever comes next is answered from the new place."""
+        connection, self._connection = self._connection, None
+        self._reopen_at = 0.0
+        if connection is not None:
+            connection.close()
 
     async def _run(self, batch: _Batch) -> None:
         names = [name for name, _ in batch]

@@ -12,8 +12,9 @@ from itertools import zip_longest
 import msgspec
 from redis.asyncio import Redis
 
-from service.redis.client import RedisStore, server_refusal, told
+from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
+from service.redis.refusals import server_refusal, told
 
 log = logging.getLogger("forecast.redis")
 
@@ -116,6 +117,7 @@ class BatchedSet:
         except StoreRefused as error:
             self._note(str(error))
             raise
+        self._store.heard(replies)
         refused = next((reply for reply in replies if isinstance(reply, Exception)), None)
         self._note(None if refused is None else told(refused))
         return replies

@@ -25,6 +25,11 @@ class CircuitBreaker:
 
     def failure(self) -> None:
         self._failures += 1
-        if not self.is_open and self._failures >= FAILURES_TO_OPEN:
+        if self._failures >= FAILURES_TO_OPEN:
+            self.trip()
+
+    def trip(self) -> None:
+        """Opens at once: what went wrong was no accident."""
+        if not self.is_open:
             self.is_open = True
             self._on_change(False)

@@ -2,15 +2,21 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+import math
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol, TypeVar
 
 from redis import Redis as BlockingRedis
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import InvalidResponse, NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError
+from redis.exceptions import (
+    InvalidResponse,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry as BlockingRetry
 
@@ -18,30 +24,36 @@ from config.first_line import first_line
 from config.urls import mask_url
 from service.base.tasks import end_task, keep_running
 from service.redis.breaker import CircuitBreaker
-from service.redis.errors import Refusal, StoreRefused, StoreUnavailable
+from service.redis.errors import StoreRefused, StoreUnavailable
+from service.redis.kind import kind_of
+from service.redis.refusals import says_not_primary, server_refusal, told
 
 log = logging.getLogger("forecast.redis")
 
 PROBE_SECONDS = 0.5
+# While a store is healthy, its server is asked for its role at each second probe.
+_LOOKS_BETWEEN_ROLES = 2
 _MAX_CONNECTIONS = 256
 # The library's message when every connection of the pool is in use.
 _POOL_EXHAUSTED = "No connection available."
 # How Redis' error begins where a record is not of the command's type.
 WRONG_TYPE = "WRONGTYPE"
-
-_REFUSALS: dict[Refusal, str] = {
-    "full": "it is full (maxmemory), and refuses to store anything",
-    "read_only": "it is a read-only replica, and refuses to store anything",
-}
-
 T = TypeVar("T")
 
 
-def server_refusal(error: Exception) -> Refusal:
-    """The kind of error that the server answered with."""
-    if isinstance(error, OutOfMemoryError):
-        return "full"
-    return "read_only" if isinstance(error, ReadOnlyError) else "other"
+class Place(Protocol):
+    """Where a store is, as far as the store needs to know (primary.py)."""
+
+    agreed_at: float
+    url: str | None
+    problem: str
+
+    def doubt(self) -> None: ...
+    def follow(self, moved: Callable[[str | None], None]) -> None: ...
+
+
+class _DemotedError(RedisConnectionError):
+    """The server is a replica."""
 
 
 def open_client(url: str, *, timeout: float, retries: int = 0, **options: Any) -> Redis:
@@ -85,16 +97,34 @@ def raise_errors(replies: list[Any], but: tuple[str, ...] = (WRONG_TYPE,)) -> li
 class RedisStore:
     """A named Redis behind a circuit breaker. Whoever opens one stops it; a worker's live as long as the worker.
 
-    `healthy` is False until the first answer, and while the store is away.
+    `healthy` is False until the first answer, and while the store is away. `place` says where the store is, and `open`
+    makes a client for its URL; without them it stays where `client` leads.
     """
 
-    def __init__(self, name: str, url: str, client: Redis) -> None:
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        client: Redis | None,
+        place: Place | None = None,
+        open: Callable[[str], Redis] | None = None,  # noqa: A002 - what it does
+    ) -> None:
         self.name = name
         self.healthy = False
         self._where = mask_url(url)
         self._client = client
+        self._place = place
+        self._open = open
+        self._left: list[Redis] = []  # clients whose last calls may be under way
+        self._followers: list[Callable[[], None]] = []
         self._breaker = CircuitBreaker(self._changed)
         self._probe: asyncio.Task[None] | None = None
+        self._looks = 0
+        self._looked_left = 0
+        if place is not None:
+            place.follow(self._move)
+        if client is None:
+            self._breaker.trip()
 
     async def start(self) -> None:
         """Tries once, so that the first request finds an open connection; then probes the store while it is away."""
@@ -103,7 +133,8 @@ class RedisStore:
 
     async def stop(self) -> None:
         await end_task(self._probe)
-        await self._client.aclose(close_connection_pool=True)
+        for client in (*self._left, *([] if self._client is None else [self._client])):
+            await client.aclose(close_connection_pool=True)
 
     async def call(self, command: Callable[[Redis], Awaitable[T]]) -> T:
         """The reply to `command`, which is never cancelled half-way: the connection would then mix up replies.
@@ -116,11 +147,14 @@ class RedisStore:
         return await self._attempt(command)
 
     async def _attempt(self, command: Callable[[Redis], Awaitable[T]]) -> T:
+        client = self._client
+        if client is None:
+            raise StoreUnavailable(f"{self.name}: {self._place.problem if self._place else 'it is nowhere'}")
         try:
-            reply = await command(self._client)
+            reply = await command(client)
         except (RedisConnectionError, RedisTimeoutError, InvalidResponse, OSError) as error:
-            # an empty pool says nothing about the store
-            if str(error) == _POOL_EXHAUSTED:
+            # an empty pool says nothing about the store, nor does the place where it was before
+            if str(error) == _POOL_EXHAUSTED or client is not self._client:
                 raise StoreUnavailable(f"{self.name}: {first_line(error)}") from None
             raise self.failed(error, answered=False) from None
         except RedisError as error:
@@ -130,8 +164,25 @@ class RedisStore:
         except Exception as error:  # the client documents no error for a reply that makes no sense
             log.debug("%s: a reply that makes no sense", self.name, exc_info=error)
             raise StoreUnavailable(f"{self.name}: a reply that makes no sense: {error!r}") from None
-        self.succeeded()
+        if client is self._client:
+            self.succeeded()
         return reply
+
+    @property
+    def agreed_at(self) -> float:
+        """When it was last agreed that this is the place (monotonic seconds): what is heard later is no newer."""
+        return math.inf if self._place is None else self._place.agreed_at
+
+    def follow(self, moved: Callable[[], None]) -> None:
+        """Calls `moved` when connections that others made (`connection`) must be made anew."""
+        self._followers.append(moved)
+
+    def heard(self, replies: Iterable[object]) -> None:
+        """Looks through the replies of a pipeline for one that says that this is not the primary."""
+        for reply in replies:
+            if isinstance(reply, RedisError) and says_not_primary(reply):
+                self.failed(reply, answered=True)
+                return
 
     @property
     def is_away(self) -> bool:
@@ -140,6 +191,8 @@ class RedisStore:
 
     async def connection(self, made: Callable[[Redis], Awaitable[T]]) -> T:
         """What `made` makes of the client. The caller talks to Redis itself, and reports to `succeeded`, `failed`."""
+        if self._client is None:
+            raise RedisConnectionError("there is no primary")
         return await made(self._client)
 
     def succeeded(self) -> None:
@@ -149,14 +202,53 @@ class RedisStore:
     def failed(self, error: Exception, *, answered: bool) -> StoreUnavailable:
         """Returns what to raise. `answered`: the store is there, but refuses (full, read-only, not permitted)."""
         if answered:
-            self._breaker.success()
+            if isinstance(error, ReadOnlyError):
+                self._demoted(error)
+            else:
+                self._breaker.success()
+                if says_not_primary(error) and self._place is not None:
+                    self._place.doubt()
             return StoreRefused(f"{self.name}: {told(error)}", server_refusal(error))
         self.healthy = False
         was_open = self._breaker.is_open
-        self._breaker.failure()
+        if isinstance(error, _DemotedError):
+            self._demoted(error)
+        else:
+            self._breaker.failure()
         if self._breaker.is_open and not was_open:
             log.warning("%s (%s) is away: %s", self.name, self._where, first_line(error))
         return StoreUnavailable(f"{self.name}: {first_line(error)}")
+
+    def _demoted(self, error: Exception) -> None:
+        """Nothing is asked here until a probe finds a primary: a replica may be far behind, and takes nothing."""
+        self.healthy = False
+        if not self._breaker.is_open:
+            log.warning("%s (%s) is not at its primary: %s", self.name, self._where, first_line(error))
+        self._breaker.trip()
+        if self._place is not None:
+            client = self._client
+            self._place.doubt()
+            if self._client is client:
+                self._move(self._place.url)
+
+    def _move(self, url: str | None) -> None:
+        """Leaves all connections; new ones lead to `url`. None: there is no place now, so the store is away."""
+        if self._client is not None and self._open is not None:
+            self._left.append(self._client)
+        if self._open is not None:
+            self._client = None if url is None else self._open(url)
+        if self._client is None:
+            self.healthy = False
+            self._breaker.trip()
+        for moved in self._followers:
+            moved()
+
+    async def _leave(self) -> None:
+        """Closes the connections of places that were left before the last look, so that calls under way could end."""
+        for client in self._left[: self._looked_left]:
+            await client.aclose(close_connection_pool=True)
+        del self._left[: self._looked_left]
+        self._looked_left = len(self._left)
 
     def _changed(self, closed: bool) -> None:
         self.healthy = closed
@@ -165,18 +257,25 @@ class RedisStore:
 
     async def _ping(self) -> None:
         try:
-            await self._attempt(lambda client: client.ping())
+            await self._attempt(_find_primary)
         except StoreUnavailable as error:
             log.debug("probe failed: %s", error)
 
     async def _look(self) -> float:
-        if self._breaker.is_open or not self.healthy:
+        """Probes while the store is away; while it is not, finds out now and then whether it is still the primary."""
+        self._looks += 1
+        await self._leave()
+        if self._breaker.is_open or not self.healthy or not self._looks % _LOOKS_BETWEEN_ROLES:
             await self._ping()
         return PROBE_SECONDS
 
 
-def told(error: Exception) -> str:
-    """The words for operators of an error that the server answered with."""
-    if isinstance(error, NoPermissionError):
-        return f"{first_line(error)} (SECURITY.md lists the rights that its user needs)"
-    return _REFUSALS.get(server_refusal(error)) or first_line(error)
+async def _find_primary(client: Redis) -> None:
+    """Raises _DemotedError if a replica answers. Who may not ask (HELLO) does without."""
+    await client.ping()
+    try:
+        kind = kind_of(await client.execute_command("HELLO"))  # type: ignore[no-untyped-call]
+    except ResponseError:
+        return
+    if kind is not None and kind.role == "replica":
+        raise _DemotedError("it is a replica")

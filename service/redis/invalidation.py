@@ -14,7 +14,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 
-from service.base.tasks import end_task, keep_running
+from service.base.tasks import end_task, hold_until_done, keep_running
+from service.redis.primary import Primary
 
 log = logging.getLogger("forecast.redis")
 
@@ -33,14 +34,19 @@ class InvalidationListener:
     and is asked again after a minute.
     """
 
-    def __init__(self, url: str, prefix: str, invalidate: Callable[[str | None], None], *, timeout: float) -> None:
+    def __init__(
+        self, primary: Primary, prefix: str, invalidate: Callable[[str | None], None], *, timeout: float
+    ) -> None:
         self.connected = False
         self.refused = False
-        self._url = url
+        self._primary = primary
+        self._listening: Connection | None = None
+        self._leaving: set[asyncio.Task[None]] = set()
         self._prefix = prefix
         self._invalidate = invalidate
         self._timeout = timeout
         self._task: asyncio.Task[None] | None = None
+        primary.follow(self._moved)
 
     def start(self) -> None:
         self._task = keep_running("listen for invalidations", self._listen_once)
@@ -50,7 +56,10 @@ class InvalidationListener:
 
     async def _listen_once(self) -> float:
         """Listens on one connection until it is lost; returns the seconds until the next try."""
-        connection = self._connection()
+        url = self._primary.url
+        if url is None:
+            return _RECONNECT_SECONDS
+        connection = self._listening = self._connection(url)
         try:
             await self._listen(connection)
         except ResponseError as error:
@@ -64,12 +73,17 @@ class InvalidationListener:
         except (RedisError, OSError, TimeoutError, AssertionError) as error:
             log.debug("invalidation listener: %s", error)
         finally:
-            self.connected = False
+            self.connected, self._listening = False, None
             await connection.disconnect(nowait=True)
         return _RECONNECT_SECONDS
 
-    def _connection(self) -> Connection:
-        options: dict[str, Any] = dict(parse_url(self._url))
+    def _moved(self, _: str | None) -> None:
+        """Leaves the place where changes were pushed; at the next one, any may have been missed."""
+        if self._listening is not None:
+            hold_until_done(asyncio.create_task(self._listening.disconnect(nowait=True)), self._leaving)
+
+    def _connection(self, url: str) -> Connection:
+        options: dict[str, Any] = dict(parse_url(url))
         kind = options.pop("connection_class", Connection)
         for name in _NOT_FROM_URL:
             options.pop(name, None)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from config.settings import Settings
 from config.sizing import worker_count
-from service.base.messages import Endpoints
 from service.base.tasks import end_task, keep_running
 from service.quota.flusher import UsageFlusher
 from service.quota.last_errors import LastErrors
@@ -18,7 +17,8 @@ from service.quota.report import UsageReport
 from service.quota.spool import Spool
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import UsageStore
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.primary import Primary, open_store
 from warehouse.files.file_access import FileAccess
 from warehouse.releases.instances import live_instances
 from warehouse.schema.errors import FilesHang
@@ -39,18 +39,15 @@ class Metering:
     `cache` keeps the buckets of rates, and its Redis the last errors; usage goes to that of the keys.
     """
 
-    def __init__(self, settings: Settings, endpoints: Endpoints, cache: RedisStore) -> None:
-        keys_url, cache_url = endpoints.keys_url, endpoints.cache_url
+    def __init__(self, settings: Settings, keys_at: Primary, cache_at: Primary, cache: RedisStore) -> None:
         self._data: Path = settings.data_path
         self._own_workers = worker_count(settings)
         self._workers = self._own_workers
-        self._redis = RedisStore("usage store", keys_url, open_client(keys_url, timeout=_USAGE_TIMEOUT_SECONDS))
+        self._redis = open_store("usage store", keys_at, timeout=_USAGE_TIMEOUT_SECONDS)
         self._counting: asyncio.Task[None] | None = None
         self._files = FileAccess(_FILE_THREADS)
         self.counters = UsageCounters()
-        self.errors = LastErrors(
-            RedisStore("store of errors", cache_url, open_client(cache_url, timeout=_ERRORS_TIMEOUT_SECONDS))
-        )
+        self.errors = LastErrors(open_store("store of errors", cache_at, timeout=_ERRORS_TIMEOUT_SECONDS))
         self.store = UsageStore(self._redis)
         self.report = UsageReport(self._redis)
         self.quotas = QuotaGuard(self.counters, self.store, lambda: self._workers)

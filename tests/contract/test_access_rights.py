@@ -40,6 +40,7 @@ from service.quota.restore import restore_usage
 from service.redis.client import RedisStore, open_client
 from service.redis.errors import StoreUnavailable
 from service.redis.invalidation import InvalidationListener
+from service.redis.primary import Primary
 from tests.support.documented import rights
 from tests.support.key_store import PEPPER
 from tests.support.last_errors import failed, keep, kept
@@ -112,7 +113,9 @@ async def test_a_backup_can_be_imported_with_them_into_an_emptied_store(
 
 async def test_usage_is_exported_and_imported_with_them(server: ValkeyProcess, opened: Opened, tmp_path: Path) -> None:
     """What a worker's user has counted; sequences included."""
-    worker = UsageWorker(opened("forecast-worker")._client, tmp_path)
+    client = opened("forecast-worker")._client
+    assert client is not None
+    worker = UsageWorker(client, tmp_path)
     worker.counters.count("a", "forecast", "answered")
     assert await worker.flusher.flush()
     commands = opened("forecast-keys")
@@ -136,7 +139,7 @@ async def test_a_worker_verifies_keys_and_is_told_of_changes(
     keys = KeyStore(opened("forecast-keys"), PEPPER, tmp_path)
     presented, key = await keys.issue("acme", "", None)
     verifier = KeyVerifier(KeyStore(opened("forecast-worker"), PEPPER, tmp_path), PEPPER)
-    listener = InvalidationListener(url(server, "forecast-worker"), "k:", verifier.invalidate, timeout=2)
+    listener = InvalidationListener(Primary(url(server, "forecast-worker")), "k:", verifier.invalidate, timeout=2)
     listener.start()
     try:
         await eventually(lambda: listener.connected)
@@ -266,7 +269,7 @@ async def test_operators_see_changes_of_keys_and_those_that_end_soon_with_the_ri
     happened: list[str] = []
     worker = url(server, "forecast-worker")
     checks = StoreChecks(Endpoints(worker, worker, PEPPER), short, lambda _, text: happened.append(text))
-    checks.start()
+    await checks.start()
     try:
         await eventually(lambda: bool(checks.stores([])[0].memory))
         assert checks.keys.expire_within_7_days is None

@@ -6,6 +6,7 @@ import pytest
 
 from service.redis import invalidation
 from service.redis.invalidation import InvalidationListener
+from service.redis.primary import Primary
 from tests.contract.conftest import Backend
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
@@ -16,7 +17,7 @@ class Heard:
 
     def __init__(self, url: str) -> None:
         self.names: list[str | None] = []
-        self.listener = InvalidationListener(url, "k:", self.names.append, timeout=1)
+        self.listener = InvalidationListener(Primary(url), "k:", self.names.append, timeout=1)
 
     async def connected(self) -> None:
         """Connects, and forgets what was said about it."""

@@ -14,6 +14,7 @@ from service.embedded.probe import check_answers_redis
 from service.redis.client import RedisStore, open_client
 from service.redis.errors import StoreUnavailable
 from service.redis.invalidation import InvalidationListener
+from service.redis.primary import Primary
 from tests.support.tls import Authority, TlsServer
 from tests.support.waiting import eventually
 
@@ -46,7 +47,7 @@ async def test_every_client_gets_through(server: TlsServer) -> None:
     assert check_answers_redis(server.url) is None
     assert warm(server.url, PLAN, [("forecast", "36436", b"{}")], lambda _: None) == 1
     told: list[str | None] = []
-    listener = InvalidationListener(server.url, "c:", told.append, timeout=5)
+    listener = InvalidationListener(Primary(server.url), "c:", told.append, timeout=5)
     listener.start()
     try:
         await eventually(lambda: listener.connected)

@@ -69,7 +69,7 @@ def take_without_replicas(client: Client) -> None:
 Act = Callable[[Client], None]
 REFUSALS: tuple[tuple[Act, Act, str], ...] = (
     (refuse_as_full, take_again, "full"),
-    (refuse_as_a_replica, take_as_a_master, "read_only"),
+    (refuse_as_a_replica, take_as_a_master, "away"),  # nothing is sent to what is no primary
     (refuse_without_replicas, take_without_replicas, "other"),
 )
 
@@ -120,16 +120,22 @@ def test_a_key_store_that_refuses_writes_issues_nothing_and_loses_no_usage(
     instance: Instance, published: Site, keys: Client
 ) -> None:
     """Requests are answered; their usage waits, which is said, and is stored when the store takes it again."""
-    for refuse, take, _ in REFUSALS:
+    assert instance.zip_code(published.key).status_code == 200  # its key is verified
+    until(lambda: instance.metric("forecast_usage_waiting") == 0)
+    for refuse, take, why in REFUSALS:
         refuse(keys)
+        away = why == "away"
+        if away:
+            until(lambda: is_degraded(instance, "the key store is away"))
         assert instance.zip_code(published.key).status_code == 200
-        until(lambda: is_degraded(instance, "usage of 1 keys cannot be stored and waits"))
+        if not away:
+            until(lambda: is_degraded(instance, "usage of 1 keys cannot be stored and waits"))
         done = forecast_here(published.env, "keys", "issue", "--partner", "acme")
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
-        assert "nothing was issued" in done.stderr
+        assert ("is a replica" if away else "nothing was issued") in done.stderr
         take(keys)
         until(lambda: is_ready(instance))
         until(lambda: instance.metric("forecast_usage_waiting") == 0)
     used = json.loads(forecast_here(published.env, "usage", "--json").stdout)
-    assert sum(row["billable"] for row in used) == len(REFUSALS)
+    assert sum(row["billable"] for row in used) == 1 + len(REFUSALS)
     assert len(json.loads(forecast_here(published.env, "keys", "list", "--json").stdout)) == 1

@@ -95,3 +95,87 @@ class PortServer:
     def _running(self) -> "subprocess.Popen[bytes]":
         assert self._process is not None
         return self._process
+
+
+class Trio:
+    """A primary with its replicas, and three Sentinels that fail over after half a second, started for good or ill."""
+
+    SERVICE = "keys"
+
+    def __init__(self, folder: Path, servers: int = 2) -> None:
+        always = ("--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync-delay", "0")
+        self.servers = [PortServer(folder / f"server-{at}", *always) for at in range(servers)]
+        first = self.servers[0].node
+        about = [
+            f"sentinel monitor {self.SERVICE} {first.host} {first.port} 2",
+            f"sentinel down-after-milliseconds {self.SERVICE} 500",
+            f"sentinel failover-timeout {self.SERVICE} 3000",
+        ]
+        self.sentinels = [PortServer(folder / f"sentinel-{at}", sentinel=about) for at in range(3)]
+
+    @property
+    def url(self) -> str:
+        nodes = ",".join(str(sentinel.node) for sentinel in self.sentinels)
+        return f"redis+sentinel://{nodes}/{self.SERVICE}/0"
+
+    def start(self) -> "Trio":
+        primary = self.servers[0].start()
+        for server in self.servers[1:]:
+            server.start()
+            server.command("REPLICAOF", *map(str, primary.node))
+        for sentinel in self.sentinels:
+            sentinel.start()
+        self.wait_whole()
+        return self
+
+    def wait_whole(self) -> None:
+        """Until every replica follows the primary, and every Sentinel knows all others: then a failover works."""
+        wait_until(self._is_whole, "replicas and Sentinels that know each other")
+
+    def primary(self) -> PortServer:
+        """The one that the first Sentinel names."""
+        _, port = self.sentinels[0].command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.SERVICE)
+        return next(server for server in self.servers if server.port == int(port))
+
+    def replicas(self) -> list[PortServer]:
+        primary = self.primary()
+        return [server for server in self.servers if server is not primary]
+
+    def fail_over(self) -> PortServer:
+        """Kills the primary, without a word; returns the one that was promoted."""
+        old = self.primary()
+        old.kill()
+        self.wait_for_another(old)
+        return self.primary()
+
+    def wait_for_another(self, old: PortServer) -> None:
+        """Until all Sentinels name another primary, which is one."""
+        wait_until(lambda: all(self._names(sentinel) != old.port for sentinel in self.sentinels), "another primary")
+        wait_until(lambda: self.primary().command("ROLE")[0] == b"master", "a primary that is one")
+
+    def kill(self) -> None:
+        for server in (*self.servers, *self.sentinels):
+            server.kill()
+
+    def _names(self, sentinel: PortServer) -> int:
+        return int(sentinel.command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.SERVICE)[1])
+
+    def _is_whole(self) -> bool:
+        primary = self.primary()
+        links = [server.command("INFO", "replication") for server in self.servers if server is not primary]
+        synced = all(link["role"] == "slave" and link["master_link_status"] == "up" for link in links)
+        known = [sentinel.command("SENTINEL", "MASTER", self.SERVICE) for sentinel in self.sentinels]
+        return synced and all(
+            (int(said[b"num-other-sentinels"]), int(said[b"num-slaves"])) == (2, len(self.servers) - 1)
+            for said in (as_dict(reply) for reply in known)
+        )
+
+
+def as_dict(reply: Any) -> dict[bytes, bytes]:
+    if isinstance(reply, dict):
+        return {_bytes(name): _bytes(value) for name, value in reply.items()}
+    return dict(zip(reply[::2], reply[1::2], strict=True))
+
+
+def _bytes(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()

@@ -18,7 +18,7 @@ from service.instance.supervisor import serve
 from service.keys import form, pepper
 from service.keys.store import KeyStore
 from service.publishing.publisher import origin_of
-from service.redis.client import RedisStore, open_client
+from service.redis.primary import Primary, open_store
 from warehouse.files.atomic import write_atomically
 from warehouse.publishing.illustrative import make_drops
 from warehouse.publishing.publish import PublishOptions, publish
@@ -101,7 +101,7 @@ def _key(settings: Settings, path: Path, say: Say) -> str:
     kept = path.read_text(encoding="ascii").strip() if path.exists() else ""
 
     async def obtain(url: str) -> str:
-        redis = RedisStore("key store", url, open_client(url, timeout=3.0, retries=1))
+        redis = open_store("key store", Primary(url), timeout=3.0, retries=1)
         try:
             store = KeyStore(redis, secret, settings.data_path)
             parts = form.parse(kept)

@@ -23,7 +23,7 @@ async def test_a_store_that_is_away_does_not_hide_the_other(
     nobody = f"unix://{short / 'nobody'}"
     urls = (server.url, nobody) if away == "cache" else (nobody, server.url)
     checks = StoreChecks(Endpoints(*urls, b"pepper of the tests"), short)
-    checks.start()
+    await checks.start()
     try:
         if away == "cache":
             await eventually(lambda: any("appendonly is no" in problem for problem in checks.problems))
@@ -44,7 +44,7 @@ async def test_stores_are_up_as_the_workers_say(short: Path, monkeypatch: pytest
     monkeypatch.setattr(store_checks, "_LOOK_SECONDS", 0.01)
     server = ValkeyProcess(short / "there", appendonly=True).start()
     checks = StoreChecks(Endpoints(server.url, server.url, b"pepper of the tests"), short)
-    checks.start()
+    await checks.start()
     try:
         await eventually(lambda: all(store.up and store.memory and store.latency for store in checks.stores([])))
         keys, cache = checks.stores([WELL, but(cache_up=False, push_connected=False)])

@@ -13,6 +13,7 @@ from service.keys.opening import open_key_store
 from service.keys.store import KeyStore
 from service.operators.actions import Actions
 from service.operators.endpoints import OperatorsApp
+from service.redis.primary import Primary
 from tests.service.operators.test_state import WELL, instance
 from tests.support.drops import people, write_drop
 from tests.support.key_store import PEPPER
@@ -51,7 +52,7 @@ def app(changes: Actions) -> OperatorsApp:
 @pytest.fixture
 async def store(server: ValkeyProcess, tmp_path: Path) -> AsyncIterator[KeyStore]:
     """The key store as a command sees it."""
-    opened = open_key_store(server.url, PEPPER, tmp_path)
+    opened = open_key_store(Primary(server.url), PEPPER, tmp_path)
     yield opened
     await opened.redis.stop()
 

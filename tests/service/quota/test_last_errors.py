@@ -83,6 +83,7 @@ async def test_errors_are_stored_soon_and_at_the_end(
     redis: LossyStore, errors: LastErrors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody has to ask for it."""
+    assert redis._client is not None
     reader = LastErrors(LossyStore(redis._client))
     await errors.start()
     add(errors, failed(1))

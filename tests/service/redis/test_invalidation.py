@@ -7,6 +7,7 @@ import pytest
 
 from service.redis import invalidation
 from service.redis.invalidation import InvalidationListener
+from service.redis.primary import Primary
 from tests.support.waiting import eventually
 
 
@@ -42,7 +43,7 @@ async def test_a_server_that_refuses_is_left_alone(
     """For a minute, not for half a second; nothing is said to have changed. It is a warning, and known."""
     monkeypatch.setattr(invalidation, "_RECONNECT_SECONDS", 0.01)
     changed: list[str | None] = []
-    listener = InvalidationListener(f"redis://127.0.0.1:{refusing.port}", "k:", changed.append, timeout=1)
+    listener = InvalidationListener(Primary(f"redis://127.0.0.1:{refusing.port}"), "k:", changed.append, timeout=1)
     listener.start()
     await eventually(lambda: refusing.conversations == 1)
     await asyncio.sleep(0.15)
@@ -57,7 +58,7 @@ async def test_a_server_that_goes_on_refusing_is_warned_of_once(
 ) -> None:
     """Not every minute."""
     monkeypatch.setattr(invalidation, "_REFUSED_SECONDS", 0.01)
-    listener = InvalidationListener(f"redis://127.0.0.1:{refusing.port}", "k:", lambda _: None, timeout=1)
+    listener = InvalidationListener(Primary(f"redis://127.0.0.1:{refusing.port}"), "k:", lambda _: None, timeout=1)
     listener.start()
     await eventually(lambda: refusing.conversations >= 3)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
@@ -77,7 +78,7 @@ async def test_a_server_that_never_answers_is_tried_again(monkeypatch: pytest.Mo
 
     listening = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
-    listener = InvalidationListener(f"redis://127.0.0.1:{port}", "k:", lambda _: None, timeout=0.05)
+    listener = InvalidationListener(Primary(f"redis://127.0.0.1:{port}"), "k:", lambda _: None, timeout=0.05)
     listener.start()
     await eventually(lambda: tries >= 3)
     assert not listener.connected
@@ -87,4 +88,4 @@ async def test_a_server_that_never_answers_is_tried_again(monkeypatch: pytest.Mo
 
 async def test_stopping_what_was_never_started_is_nothing() -> None:
     """An instance that failed to start stops all its parts."""
-    await InvalidationListener("redis://127.0.0.1:1", "k:", lambda _: None, timeout=1).stop()
+    await InvalidationListener(Primary("redis://127.0.0.1:1"), "k:", lambda _: None, timeout=1).stop()

@@ -8,6 +8,7 @@ import pytest
 from service.redis import client, invalidation
 from service.redis.client import RedisStore, open_client
 from service.redis.invalidation import InvalidationListener
+from service.redis.primary import Primary
 
 TIMEOUT = 0.02
 
@@ -41,7 +42,7 @@ async def test_a_listener_stops_at_any_moment(silent: str) -> None:
     """A server that does not answer must not keep a worker from ending."""
 
     async def live(seconds: float) -> None:
-        listener = InvalidationListener(silent, "k:", lambda _: None, timeout=TIMEOUT)
+        listener = InvalidationListener(Primary(silent), "k:", lambda _: None, timeout=TIMEOUT)
         listener.start()
         await asyncio.sleep(seconds)
         await listener.stop()

@@ -1,0 +1,40 @@
+"""What a server means by an error that it answers with."""
+
+from redis.exceptions import NoPermissionError, OutOfMemoryError, ReadOnlyError, ResponseError
+
+from config.first_line import first_line
+from service.redis.errors import Refusal
+
+# A primary that was cut off from its replicas, or has lost them.
+_NO_REPLICAS = "NOREPLICAS"
+
+_REFUSALS: dict[Refusal, str] = {
+    "full": "it is full (maxmemory), and refuses to store anything",
+    "read_only": "it is a read-only replica, and refuses to store anything",
+}
+_WITHOUT_REPLICAS = "it has lost its replicas (NOREPLICAS), and refuses to store anything"
+
+
+def says_not_primary(error: object) -> bool:
+    """Whether a server answered so because it is not the primary, or no longer is for long."""
+    return isinstance(error, ReadOnlyError) or (isinstance(error, ResponseError) and _has_no_replicas(error))
+
+
+def _has_no_replicas(error: Exception) -> bool:
+    return str(error).startswith(_NO_REPLICAS)
+
+
+def server_refusal(error: Exception) -> Refusal:
+    """The kind of error that the server answered with."""
+    if isinstance(error, OutOfMemoryError):
+        return "full"
+    return "read_only" if isinstance(error, ReadOnlyError) else "other"
+
+
+def told(error: Exception) -> str:
+    """The words for operators of an error that the server answered with."""
+    if isinstance(error, NoPermissionError):
+        return f"{first_line(error)} (SECURITY.md lists the rights that its user needs)"
+    if _has_no_replicas(error):
+        return _WITHOUT_REPLICAS
+    return _REFUSALS.get(server_refusal(error)) or first_line(error)
