@@ -1,0 +1,176 @@
+"""A primary that moved: connections are left, and nothing is asked of a server that is none."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from service.redis.batch import BatchedGet
+from service.redis.client import RedisStore
+from service.redis.errors import StoreRefused, StoreUnavailable
+from service.redis.invalidation import InvalidationListener
+from service.redis.primary import Primary, open_store
+from tests.support.sentinel_doubles import SentinelDouble
+from tests.support.sentinels import PortServer
+from tests.support.waiting import eventually
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PortServer, PortServer]]:
+    folder = tmp_path_factory.mktemp("two")
+    servers = PortServer(folder / "one").start(), PortServer(folder / "other").start()
+    yield servers
+    for server in servers:
+        server.kill()
+
+
+@pytest.fixture
+def servers(two: tuple[PortServer, PortServer]) -> Iterator[tuple[PortServer, PortServer]]:
+    """Both primaries, with their names in them."""
+    for server, name in zip(two, ("one", "other"), strict=True):
+        server.command("REPLICAOF", "NO", "ONE")
+        server.command("CONFIG", "SET", "min-replicas-to-write", "0")
+        server.command("SET", "name", name)
+    return two
+
+
+@pytest.fixture
+async def plain(servers: tuple[PortServer, PortServer]) -> AsyncIterator[RedisStore]:
+    """A store at the first server, by its own URL."""
+    primary = Primary(servers[0].url)
+    await primary.start()
+    store = open_store("a store", primary, timeout=5)
+    await store.start()
+    yield store
+    await store.stop()
+    await primary.stop()
+
+
+@pytest.fixture
+async def sentinel(servers: tuple[PortServer, PortServer]) -> AsyncIterator[SentinelDouble]:
+    double = await SentinelDouble(servers[0].node).start()
+    yield double
+    double.stop()
+
+
+@pytest.fixture
+async def primary(sentinel: SentinelDouble) -> AsyncIterator[Primary]:
+    made = Primary(f"redis+sentinel://{sentinel.node}/keys")
+    await made.start()
+    yield made
+    await made.stop()
+
+
+async def set_name(store: RedisStore) -> None:
+    await store.call(lambda client: client.set("name", "changed"))
+
+
+async def name_at(store: RedisStore) -> bytes | None:
+    return await store.call(lambda client: client.get("name"))  # type: ignore[arg-type]  # bytes or None
+
+
+async def test_a_replica_is_noticed_without_a_request(
+    plain: RedisStore, servers: tuple[PortServer, PortServer]
+) -> None:
+    """It answers reads, which may be old: the store is away until a primary answers at its URL."""
+    assert plain.healthy
+    servers[0].command("REPLICAOF", "127.0.0.1", servers[1].port)
+    await eventually(lambda: plain.is_away)
+    assert not plain.healthy
+    with pytest.raises(StoreUnavailable):
+        await name_at(plain)
+    servers[0].command("REPLICAOF", "NO", "ONE")
+    await eventually(lambda: plain.healthy)
+    assert not plain.is_away
+
+
+async def test_a_refusal_of_a_replica_is_no_answer_of_the_store(
+    servers: tuple[PortServer, PortServer],
+) -> None:
+    """READONLY says at once that this is not the primary; another store on the URL connects again as well."""
+    primary = Primary(servers[0].url)
+    store, other = (open_store(name, primary, timeout=5) for name in ("a store", "another"))
+    await name_at(store)
+    await name_at(other)
+    connections = other._client
+    servers[0].command("REPLICAOF", "127.0.0.1", servers[1].port)
+    with pytest.raises(StoreRefused, match="read-only replica"):
+        await set_name(store)
+    assert (store.healthy, store.is_away) == (False, True)
+    assert other._client is not connections
+    for one in (store, other):
+        await one.stop()
+
+
+async def test_a_primary_without_its_replicas_is_doubted_and_serves(
+    plain: RedisStore, servers: tuple[PortServer, PortServer]
+) -> None:
+    """NOREPLICAS: connections are made anew, because it may be cut off. If it is still the primary, it is read."""
+    connections = plain._client
+    servers[0].command("CONFIG", "SET", "min-replicas-to-write", "1")
+    with pytest.raises(StoreRefused, match="lost its replicas"):
+        await set_name(plain)
+    assert plain._client is not connections
+    assert await name_at(plain) == b"one"
+    assert plain.healthy
+
+
+async def test_a_pipeline_says_it_too(plain: RedisStore, servers: tuple[PortServer, PortServer]) -> None:
+    """Its errors are replies among others."""
+    servers[0].command("REPLICAOF", "127.0.0.1", servers[1].port)
+
+    async def send() -> list[object]:
+        async with plain._client.pipeline(transaction=False) as pipeline:  # type: ignore[union-attr]
+            pipeline.get("name")
+            pipeline.set("name", "changed")
+            return await pipeline.execute(raise_on_error=False)
+
+    plain.heard(await send())
+    assert plain.is_away
+
+
+async def test_all_that_a_store_asks_goes_to_the_new_primary(
+    primary: Primary, sentinel: SentinelDouble, servers: tuple[PortServer, PortServer]
+) -> None:
+    """Calls, and the connection of its own that carries look-ups of the cache."""
+    store = open_store("a store", primary, timeout=5)
+    await store.start()
+    look_ups = BatchedGet(store)
+    assert await name_at(store) == b"one"
+    await eventually(lambda: _own(look_ups))
+    sentinel.primary = servers[1].node
+    await eventually(lambda: primary.url == servers[1].url)
+    assert await name_at(store) == b"other"
+    assert await look_ups.get("name") == b"other"
+    assert store.healthy
+    await look_ups.stop()
+    await store.stop()
+
+
+def _own(look_ups: BatchedGet) -> bool:
+    look_ups.ask("name", lambda _: None)
+    return look_ups._connection is not None
+
+
+async def test_changes_are_pushed_from_the_new_primary(
+    primary: Primary, sentinel: SentinelDouble, servers: tuple[PortServer, PortServer]
+) -> None:
+    """What changed meanwhile is unknown, so everything may have."""
+    told: list[str | None] = []
+    listener = InvalidationListener(primary, "k:", told.append, timeout=5)
+    listener.start()
+    await eventually(lambda: listener.connected)
+    assert told == [None]
+    sentinel.primary = servers[1].node
+    await eventually(lambda: told == [None, None])
+    await eventually(lambda: listener.connected)
+    servers[1].command("SET", "k:x", "1")
+    await eventually(lambda: told[2:] == ["k:x"])
+    await listener.stop()
+
+
+async def test_an_agreement_bounds_how_new_an_answer_is(primary: Primary, plain: RedisStore) -> None:
+    """Of a plain URL there is none to wait for."""
+    store = open_store("a store", primary, timeout=5)
+    assert store.agreed_at == primary.agreed_at
+    assert plain.agreed_at == float("inf")
+    await store.stop()
