@@ -54,6 +54,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             extra=_URL,
         ),
     ] = EMBEDDED
+    keys_replicas: Annotated[
+        int, Meta(ge=0, le=100, description="Replicas that must have a change of a key before it is reported done.")
+    ] = 0
     keys_pepper: Annotated[
         str | None,
         Meta(description="Secret that key digests are made with; unset: one in the data folder.", extra=_SECRET),

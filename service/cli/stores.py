@@ -35,7 +35,7 @@ def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begi
 
         async def run() -> T:
             async with found(urls["keys"]) as primary:
-                store = open_key_store(primary, secret, settings.data_path)
+                store = open_key_store(primary, secret, settings.data_path, settings.keys_replicas)
                 try:
                     return await work(store.redis, store)
                 finally:

@@ -123,7 +123,8 @@ class Supervisor:
             loop.add_signal_handler(number, self._told_to_stop, number)
         endpoints = self._orders.endpoints
         view, folder = self._view, self._settings.data_path
-        changes = Actions(endpoints.keys_url, endpoints.pepper, folder, view.purge, view.events.add)
+        replicas = self._settings.keys_replicas
+        changes = Actions(endpoints.keys_url, endpoints.pepper, folder, view.purge, view.events.add, replicas)
         self._listener = OperatorsListener(self._settings, self._operators, changes)
         await self._view.start(endpoints)
         self._listener.start(self._view)

@@ -5,7 +5,6 @@ import msgspec
 from service.base.whoami import whoami
 from service.keys import audit
 from service.keys.audit import Change, Edit
-from service.keys.durable import make_durable
 from service.keys.errors import KeyStoreError
 from service.keys.names import CONTROL
 from service.keys.store import KeyStore, now
@@ -24,7 +23,7 @@ async def adopt(store: KeyStore) -> None:
         control = msgspec.structs.replace(store.new_control(), adopted_at=now())
     adopted = msgspec.structs.replace(control, accepted_at=decided)
     change = Change(what="adopted", by=whoami())
-    if not await audit.apply(store.redis, [Edit(CONTROL, raw, msgspec.json.encode(adopted), change)]):
+    edits = [Edit(CONTROL, raw, msgspec.json.encode(adopted), change)]
+    if not await audit.apply(store.redis, edits, replicas=store.replicas):
         raise KeyStoreError("somebody else has just adopted the key store; look again")
-    await make_durable(store.redis)
     store.memory.keep(adopted)

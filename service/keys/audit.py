@@ -5,14 +5,16 @@ in one step (change.lua), so both must be on one server (with its replicas), not
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import OutOfMemoryError
 
+from service.keys.durable import confirmed
 from service.keys.record import State
 from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
@@ -77,32 +79,21 @@ class Edit(NamedTuple):
     change: Change
 
 
-async def apply(store: RedisStore, edits: list[Edit], *, quiet: bool = False, urgent: bool = False) -> bool:
-    """Makes the edits and writes their lines in one step; False if a record was changed meanwhile.
+async def apply(
+    store: RedisStore, edits: list[Edit], *, replicas: int = 0, quiet: bool = False, urgent: bool = False
+) -> bool:
+    """Makes the edits and writes their lines in one step, durably; False if a record was changed meanwhile.
 
     The lines also go to the log, unless `quiet`. An `urgent` change is also made on a full server, and without its line
     if the trail is damaged.
 
     Raises:
-        StoreUnavailable: if the store does not answer; the edits may have been made all the same.
+        StoreUnavailable: if the store does not answer, or does not confirm that they are on disk and on so many
+            `replicas`; the edits may have been made all the same.
     """
     names = [edit.name for edit in edits]
-    words: list[str | bytes] = ["urgent" if urgent else ""]
-    for edit in edits:
-        words += (edit.before or b"", edit.after, msgspec.json.encode(edit.change))
-
-    async def run(client: Redis) -> Any:
-        try:
-            return await client.eval(_SCRIPT.text, 1 + len(names), AUDIT, *names, *words)
-        except OutOfMemoryError:
-            if not urgent:
-                raise
-            return await client.eval(_EVEN_IF_FULL + _SCRIPT.text, 1 + len(names), AUDIT, *names, *words)
-
-    try:
-        reply = await store.call(run)
-    except StoreRefused as error:
-        raise _advised(error) from None
+    texts = [(edit.before or b"", edit.after, msgspec.json.encode(edit.change)) for edit in edits]
+    reply, unconfirmed = await _run(store, names, texts, replicas, urgent=urgent)
     if reply == _WITHOUT_LINES:
         log.error("the audit trail `%s` is damaged, and does not say what was changed: %s", AUDIT, _MEND)
     done = reply in (1, _WITHOUT_LINES)
@@ -112,7 +103,45 @@ async def apply(store: RedisStore, edits: list[Edit], *, quiet: bool = False, ur
     if done and not quiet:
         for edit in edits:
             _say(edit.change)
+    if done and reply == 0:
+        await confirm(store, {edit.name: edit.after for edit in edits}, replicas)
+    elif unconfirmed is not None and done:
+        raise StoreUnavailable(f"{store.name}: the change is made, but {unconfirmed}")
     return done
+
+
+async def confirm(store: RedisStore, records: Mapping[str, bytes], replicas: int) -> None:
+    """Returns when the records, as they were read, are durable. They are written again: see durable.py.
+
+    Raises:
+        StoreUnavailable: if the store does not answer, or does not confirm it, or they were changed meanwhile.
+    """
+    texts = [(raw, raw, b"") for raw in records.values()]
+    reply, unconfirmed = await _run(store, list(records), texts, replicas, urgent=True)
+    if reply == 0:
+        raise StoreUnavailable(f"{store.name}: the record was changed from elsewhere meanwhile; look again")
+    if unconfirmed is not None:
+        raise StoreUnavailable(f"{store.name}: the change is made, but {unconfirmed}")
+
+
+async def _run(
+    store: RedisStore, names: list[str], texts: list[tuple[bytes, bytes, bytes]], replicas: int, *, urgent: bool
+) -> tuple[Any, str | None]:
+    """The script's reply, and what is not confirmed. `texts`: for each name, its bytes before and after, its line."""
+    words = [len(names) + 1, AUDIT, *names, "urgent" if urgent else "", *chain.from_iterable(texts)]
+
+    async def run(client: Redis) -> tuple[Any, str | None]:
+        try:
+            return await confirmed(client, ("EVAL", _SCRIPT.text, *words), replicas)
+        except OutOfMemoryError:
+            if not urgent:
+                raise
+            return await confirmed(client, ("EVAL", _EVEN_IF_FULL + _SCRIPT.text, *words), replicas)
+
+    try:
+        return await store.call(run)
+    except StoreRefused as error:
+        raise _advised(error) from None
 
 
 def newest_first(store: RedisStore, since: datetime | None = None) -> AsyncIterator[Line]:

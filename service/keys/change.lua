@@ -5,6 +5,7 @@
 -- KEYS[2..] the records to change, each once
 -- ARGV[1]   'urgent', or ''
 -- ARGV[2..] for each record in turn: its bytes as they were read ('' where there was none), its new bytes, its line
+--           ('' where nothing changes, and the record is only written again)
 --
 -- Returns 1, or 0 where a record is not as it was read: then nothing is written. 2: done, without lines.
 -- Lines go first: they are what can fail (a trail of another type, or full), and an error there ends the script.
@@ -22,7 +23,8 @@ for at = 1, records do
 end
 local done = 1
 for at = 1, records do
-  local line = redis.pcall('XADD', KEYS[1], '*', 'line', ARGV[3 * at + 1])
+  local said = ARGV[3 * at + 1]
+  local line = said ~= '' and redis.pcall('XADD', KEYS[1], '*', 'line', said)
   if type(line) == 'table' and line.err then
     local why = tostring(line.err)
     local damaged = string.find(why, 'WRONGTYPE', 1, true) or string.find(why, 'exhausted', 1, true)

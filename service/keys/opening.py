@@ -9,6 +9,10 @@ from service.redis.primary import Primary, open_store
 _TIMEOUT_SECONDS = 3.0
 
 
-def open_key_store(primary: Primary, secret: bytes, data: Path) -> KeyStore:
-    """A store, not connected yet. Call `redis.stop()` at the end, and first `redis.start()` if it lives long."""
-    return KeyStore(open_store("key store", primary, timeout=_TIMEOUT_SECONDS, retries=1), secret, data)
+def open_key_store(primary: Primary, secret: bytes, data: Path, replicas: int = 0) -> KeyStore:
+    """A store, not connected yet. Call `redis.stop()` at the end, and first `redis.start()` if it lives long.
+
+    `replicas` must have a change before it counts as durable.
+    """
+    store = open_store("key store", primary, timeout=_TIMEOUT_SECONDS, retries=1)
+    return KeyStore(store, secret, data, replicas)

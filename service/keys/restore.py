@@ -14,7 +14,6 @@ from service.base.whoami import whoami
 from service.keys import audit, backup
 from service.keys.audit import AUDIT, LINE, Change, Edit, Line
 from service.keys.backup import BackupHead, KeyItem, LineItem
-from service.keys.durable import make_durable
 from service.keys.errors import KeyStoreError
 from service.keys.listing import readable
 from service.keys.names import CONTROL, record_name
@@ -89,7 +88,7 @@ class Restore:
         self._done.made_ours = control is None
         if not self._dry_run:
             await self._make_ours()
-            await make_durable(self._store.redis)
+            await self._confirm()
         return self._done
 
     async def _bring_back(self) -> None:
@@ -217,6 +216,12 @@ class Restore:
 
     async def _apply(self, edits: list[Edit]) -> bool:
         return self._dry_run or not edits or await audit.apply(self._store.redis, edits, quiet=True)
+
+    async def _confirm(self) -> None:
+        """Returns when the sentinel is durable: what was written before it on this server is durable then, too."""
+        raw, _ = await self._store.sentinel()
+        if raw is not None:
+            await audit.confirm(self._store.redis, {CONTROL: raw}, self._store.replicas)
 
     async def _make_ours(self) -> None:
         """Makes the store continue that of the file, so that workers that knew another believe it."""

@@ -15,7 +15,6 @@ from service.base.terms import Terms
 from service.base.whoami import whoami
 from service.keys import audit, form, pepper
 from service.keys.audit import Change, Edit
-from service.keys.durable import make_durable
 from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
 from service.keys.names import CONTROL, record_name
 from service.keys.record import NO_TERMS, ApiKey, Control, DamagedRecordError, State, decode_record, decoded_key
@@ -37,11 +36,12 @@ class FoundKey(msgspec.Struct, frozen=True):
 class KeyStore:
     """The keys in one Redis, for one worker or command; whoever opened `redis` stops it.
 
-    `memory`: which store is ours, as of the data folder.
+    `memory`: which store is ours, as of the data folder. `replicas` must have a change before it is durable.
     """
 
-    def __init__(self, store: RedisStore, secret: bytes, data: Path) -> None:
+    def __init__(self, store: RedisStore, secret: bytes, data: Path, replicas: int = 0) -> None:
         self.redis = store
+        self.replicas = replicas
         self.pepper = secret
         self.fingerprint = pepper.fingerprint(secret)
         self.memory = Memory(data, self.fingerprint)
@@ -130,9 +130,7 @@ class KeyStore:
             StoreUnavailable: if the store does not answer, or refuses.
         """
         try:
-            done = await audit.apply(self.redis, edits)
-            if done:
-                await make_durable(self.redis)
+            done = await audit.apply(self.redis, edits, replicas=self.replicas)
         except StoreRefused as error:
             raise StoreRefused(f"{error}; nothing was issued", error.why) from None
         except StoreUnavailable as error:
@@ -155,14 +153,14 @@ class KeyStore:
         for _ in range(_TRIES):
             raw, before = await self.read(key_id)
             after = edit(before)
-            if after != before:
-                after = msgspec.structs.replace(after, revision=before.revision + 1)
-                # a leaked key must be stopped whatever the state of the store
-                line = edit_of(raw, before, after, what, by=by)
-                if not await audit.apply(self.redis, [line], urgent=what == "revoked"):
-                    continue
-            await make_durable(self.redis)
-            return before, after
+            if after == before:  # an earlier try may have made it, and nobody confirmed it
+                await audit.confirm(self.redis, {record_name(key_id): raw}, self.replicas)
+                return before, after
+            after = msgspec.structs.replace(after, revision=before.revision + 1)
+            # a leaked key must be stopped whatever the state of the store
+            line = edit_of(raw, before, after, what, by=by)
+            if await audit.apply(self.redis, [line], replicas=self.replicas, urgent=what == "revoked"):
+                return before, after
         raise KeyStoreError(f"key {key_id} is being changed from elsewhere all the time; try again")
 
     async def read(self, key_id: str) -> tuple[bytes, ApiKey]:

@@ -50,7 +50,8 @@ class Actions:
 
     `keys_url` and `secret` (the pepper) open the key store at the first revocation: most instances see none. `purge`
     empties the caches; it raises StoreUnavailable if it could empty only those of the workers. `happened` is told of
-    what was done, unless the data folder or the audit trail tell of it.
+    what was done, unless the data folder or the audit trail tell of it. `replicas` must have a revocation before it is
+    reported done.
     """
 
     def __init__(
@@ -60,10 +61,12 @@ class Actions:
         data: Path,
         purge: Callable[[], Awaitable[Purged]],
         happened: Callable[[EventKind, str], None] = lambda _kind, _text: None,
+        replicas: int = 0,
     ) -> None:
         self._purge = purge
         self._happened = happened
         self._primary = Primary(keys_url)
+        self._replicas = replicas
         self._secret = secret
         self._data = data
         self._keys: KeyStore | None = None
@@ -137,7 +140,7 @@ class Actions:
     async def _opened(self) -> KeyStore:
         if self._keys is None:
             await self._primary.start()
-            self._keys = open_key_store(self._primary, self._secret, self._data)
+            self._keys = open_key_store(self._primary, self._secret, self._data, self._replicas)
             await self._keys.redis.start()
         return self._keys
 

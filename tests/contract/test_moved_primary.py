@@ -17,16 +17,16 @@ from tests.support.waiting import eventually
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PortServer, PortServer]]:
     folder = tmp_path_factory.mktemp("two")
-    servers = PortServer(folder / "one").start(), PortServer(folder / "other").start()
-    yield servers
-    for server in servers:
-        server.kill()
+    one, other = PortServer(folder / "one").start(), PortServer(folder / "other").start()
+    yield one, other
+    one.kill()
+    other.kill()
 
 
 @pytest.fixture
 def servers(two: tuple[PortServer, PortServer]) -> Iterator[tuple[PortServer, PortServer]]:
     """Both primaries, with their names in them."""
-    for server, name in zip(two, ("one", "other"), strict=True):
+    for server, name in ((two[0], "one"), (two[1], "other")):
         server.command("REPLICAOF", "NO", "ONE")
         server.command("CONFIG", "SET", "min-replicas-to-write", "0")
         server.command("SET", "name", name)
@@ -64,8 +64,8 @@ async def set_name(store: RedisStore) -> None:
     await store.call(lambda client: client.set("name", "changed"))
 
 
-async def name_at(store: RedisStore) -> bytes | None:
-    return await store.call(lambda client: client.get("name"))  # type: ignore[arg-type]  # bytes or None
+async def name_at(store: RedisStore) -> object:
+    return await store.call(lambda client: client.get("name"))
 
 
 async def test_a_replica_is_noticed_without_a_request(
@@ -88,7 +88,7 @@ async def test_a_refusal_of_a_replica_is_no_answer_of_the_store(
 ) -> None:
     """READONLY says at once that this is not the primary; another store on the URL connects again as well."""
     primary = Primary(servers[0].url)
-    store, other = (open_store(name, primary, timeout=5) for name in ("a store", "another"))
+    store, other = open_store("a store", primary, timeout=5), open_store("another", primary, timeout=5)
     await name_at(store)
     await name_at(other)
     connections = other._client
