@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from service.base.terms import Terms, parse_rate
-from service.keys import changes, form
+from service.keys import audit, changes, form
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.names import CONTROL, record_name
 from service.keys.record import ApiKey
