@@ -65,6 +65,8 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     can_verify: bool  # at least some partners' keys can be told good from bad
     can_answer: bool = True  # look-ups work, or caches answer (http/lookups.py)
     keys_problem: str | None  # what an operator must mend
+    keys_went_back: str | None = None  # what the key store lost of what this worker has seen
+    revoked_lost: tuple[str, ...] = ()  # ids of keys that it saw revoked, and that the key store has as not revoked
     usage_problem: str | None
     usage_waits: int  # counted requests that are not known to be in the key store
     push_refused: bool = False  # the key store does not push changes, by its rights or its version

@@ -13,7 +13,7 @@ import msgspec
 
 from service.base.messages import Endpoints, WorkerReport
 from service.base.tasks import end_task, keep_running
-from service.keys import audit
+from service.instance.trail_watch import TrailWatch
 from service.keys.listing import every_key
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
@@ -31,8 +31,6 @@ _LOOK_SECONDS = 5.0
 _COUNT_SECONDS = 600.0
 _RETRY_SECONDS = 30.0
 _PAUSE_FACTOR = 20.0
-# An id of the audit trail that precedes all others.
-_BEFORE_ALL = "0-0"
 
 
 class StoreChecks:
@@ -44,9 +42,6 @@ class StoreChecks:
     def __init__(
         self, endpoints: Endpoints, data: Path, happened: Callable[[EventKind, str], None] = lambda _kind, _text: None
     ) -> None:
-        self._happened = happened
-        self._changed = asyncio.Event()  # a key was changed since keys were counted
-        self._told: str | None = None  # the newest line of the audit trail that was told
         self.problems: tuple[str, ...] = ()
         self.keys = Keys()
         self._primaries = Primary(endpoints.keys_url), Primary(endpoints.cache_url)
@@ -55,6 +50,7 @@ class StoreChecks:
             for name, primary in zip(("key store", "cache"), self._primaries, strict=True)
         )
         self._key_store = KeyStore(self._keys, endpoints.pepper, data)
+        self.trail = TrailWatch(self._key_store, happened)
         self._known: dict[str, ServerFacts | None] = {}
         self._latency: dict[str, float | None] = {}  # seconds; None while a store is away
         self._silent: set[str] = set()
@@ -65,7 +61,7 @@ class StoreChecks:
         self._tasks = (
             keep_running("look at the stores", self._look),
             keep_running("count keys that end soon", self._count_keys),
-            keep_running("follow the audit trail", self._follow_trail),
+            keep_running("follow the audit trail", self.trail.look),
         )
 
     async def stop(self) -> None:
@@ -127,7 +123,7 @@ class StoreChecks:
     async def _count_keys(self) -> float:
         """Counts active keys that end soon, then waits for a change of a key, or ten minutes. Returns the seconds to
         pause: a large store must not be read all the time."""
-        self._changed.clear()
+        self.trail.changed.clear()
         began, now = time.perf_counter(), datetime.now(UTC)
         try:
             ends = [
@@ -142,20 +138,8 @@ class StoreChecks:
         self.keys = Keys(expire_within_7_days=within[0], expire_within_30_days=within[1])
         took = time.perf_counter() - began
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), _COUNT_SECONDS)
+            await asyncio.wait_for(self.trail.changed.wait(), _COUNT_SECONDS)
         return took * _PAUSE_FACTOR
-
-    async def _follow_trail(self) -> float:
-        """Tells of changes of keys, whoever makes them; returns the seconds until the next look."""
-        with suppress(StoreUnavailable):
-            if self._told is None:
-                self._told = await audit.last_id(self._keys) or _BEFORE_ALL
-            async for line in audit.oldest_first(self._keys, self._told):
-                self._told = line.id
-                self._changed.set()
-                if line.change is not None:
-                    self._happened("key", audit.said(line.change))
-        return _LOOK_SECONDS
 
     def _say_once(self, name: str, what: str) -> None:
         text = f"{name}: {what} could not be checked: the user lacks the right (INFO, CONFIG GET)"

@@ -74,6 +74,7 @@ class InstanceView:
             inbox=news.inbox,
             inbox_problem=self._watcher.problem,
             store_problems=self._checks.problems,
+            keys_went_back=self._checks.trail.problem,
             last_drop_age=news.last_drop_age(),
             drop_every=settings.drop_every,
             last_drop_at=news.delivered.timestamp() if news.delivered is not None else None,
@@ -125,6 +126,9 @@ class InstanceView:
         """Looks at everything; returns the seconds until the next time."""
         await self._read_folder()
         await self._look_who_switched()
+        for worker in self._workers.all:
+            if worker.report is not None:
+                self._checks.trail.revoke_again(worker.report.revoked_lost)
         self.observer.look(self.state(), self._workers.retired.snapshot())
         self.broadcast.publish()
         return _LOOK_SECONDS

@@ -172,6 +172,11 @@ async def last_id(store: RedisStore) -> str | None:
     return _line(page[0]).id if page else None
 
 
+async def has(store: RedisStore, line_id: str) -> bool:
+    """Whether the trail has this line."""
+    return bool(await _page(store, lambda client: client.xrange(AUDIT, line_id, line_id, count=1)))
+
+
 async def _page(store: RedisStore, command: Callable[[Redis], Awaitable[Any]]) -> list[Any]:
     try:
         page = await store.call(command)

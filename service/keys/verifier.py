@@ -22,6 +22,7 @@ from hashlib import blake2b
 from service.keys import form
 from service.keys.errors import ForeignStoreError
 from service.keys.fault import fault_of
+from service.keys.going_back import GoingBack
 from service.keys.names import key_id_of
 from service.keys.record import ApiKey, Control, DamagedRecordError
 from service.keys.store import KeyStore
@@ -73,7 +74,8 @@ class Verified:
 class KeyVerifier:
     """The verified keys of one worker, for as long as it lives.
 
-    `problem`: why no key can be judged although the store answers; None while keys can be.
+    `problem`: why no key can be judged although the store answers; None while keys can be. `going_back`: what the store
+    lost of what this worker has seen.
     """
 
     def __init__(
@@ -84,6 +86,9 @@ class KeyVerifier:
         longest_wait: float = LONGEST_WAIT_SECONDS,
     ) -> None:
         self.problem: str | None = None
+        self.going_back = GoingBack()
+        self._since: datetime | None = None  # when the store became ours, by its sentinel
+        self._decided = 0  # the newest look-up before an operator accepted the store
         self._is_ours = False
         self._damaged: set[str] = set()
         self._store = store
@@ -213,6 +218,9 @@ class KeyVerifier:
             return INVALID
         if changes != self._changes:  # this reply may be from before the change
             sent -= WAIT_AFTER_SECONDS
+        seen = self._by_id.get(key.key_id)
+        if seen is not None:
+            key = self._newest(seen, key)
         kept = self._verified.get(fingerprint)
         if kept is None or kept.asked < asked:
             self._keep(Verified(fingerprint, key, sent, asked))
@@ -244,6 +252,11 @@ class KeyVerifier:
     def _believe(self, control: Control | None) -> None:
         """Raises ForeignStoreError if the store with this sentinel is not ours."""
         self._store.check_control(control)
+        if control is not None and control.since != self._since:
+            if self._since is not None:
+                self._decided = self._asked
+                self.going_back.decided()
+            self._since = control.since
         if self.problem is not None:
             log.info("the key store is the one that holds our keys again")
         self.problem, self._is_ours = None, True
@@ -267,14 +280,21 @@ class KeyVerifier:
             return
         if asked < known.asked:
             return
+        if key is None and known.asked > self._decided:
+            self.going_back.vanished(known.key)
         if key is None or not hmac.compare_digest(key.digest, known.key.digest):
             self._forget(known)
             return
+        key = self._newest(known, key)
         if key != known.key:  # otherwise it stays the same object, and what is derived from it stays valid
             known.key = key
         known.asked = asked
         known.checked(sent if changes == self._changes else sent - WAIT_AFTER_SECONDS)
         self._confirmed(known.key, sent)
+
+    def _newest(self, seen: Verified, found: ApiKey) -> ApiKey:
+        """What holds of a key, which the store may have forgotten changes of."""
+        return self.going_back.newest(seen.key, found, decided=seen.asked <= self._decided)
 
     def _confirmed(self, key: ApiKey, sent: float) -> KeyVerdict:
         verdict = _judge(key)

@@ -10,7 +10,7 @@ from service.base.telemetry import COUNTERS, HISTOGRAMS, Snapshot
 from service.operators import gauges
 from service.operators.gauges import cumulative, gauge
 from service.operators.overview import EventKind
-from service.operators.state import InstanceState, readiness
+from service.operators.state import InstanceState, readiness, went_back
 from service.publishing.inbox_status import Status
 
 
@@ -88,6 +88,8 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
         "1 if the key store lost its keys, belongs to another pepper, has a damaged sentinel, or refuses to be read.",
         foreign,
     )
+    text = "1 if the key store lost changes of keys that were seen before, as after a failover."
+    yield gauge("forecast_key_store_went_back", text, bool(went_back(state)))
     stuck = any(report.usage_problem for report in reports)
     yield gauge("forecast_usage_stuck", "1 if usage cannot be stored although the key store answers.", stuck)
     text = "Requests whose usage is not yet known to be in the key store."

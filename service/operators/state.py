@@ -47,6 +47,7 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     inbox: InboxStatus = InboxStatus()  # of all watchers on the data folder
     inbox_problem: str | None = None  # what keeps this instance's watcher from working
     store_problems: tuple[str, ...] = ()  # how the two Redis are configured wrongly
+    keys_went_back: str | None = None  # that the key store lost changes, by its audit trail
     last_drop_age: float | None = None  # seconds since a drop was delivered; None before the first
     drop_every: float | None = None  # seconds from one drop to the next, at most; None: there is no rhythm
     last_drop_at: float | None = None  # Unix seconds
@@ -149,10 +150,17 @@ def _of_stores(state: InstanceState, reports: list[WorkerReport]) -> Iterator[Pr
         yield Problem(problem, problem)
     for text in sorted({report.keys_problem for report in reports if report.keys_problem}):
         yield Problem("foreign-keys", text)
+    for text in sorted(went_back(state)):
+        yield Problem("went-back", text)
     if any(report.push_refused for report in reports):
         yield Problem("push", "revocations are not pushed and take up to 5 s: the key store refuses CLIENT TRACKING")
     for text in sorted({report.usage_problem for report in reports if report.usage_problem}):
         yield Problem("usage", text)
+
+
+def went_back(state: InstanceState) -> set[str]:
+    """What the key store lost, as workers and the audit trail say it."""
+    return set(filter(None, (state.keys_went_back, *(report.keys_went_back for report in state.reports))))
 
 
 def _of_workers(state: InstanceState, reports: list[WorkerReport]) -> Iterator[Problem]:

@@ -128,6 +128,8 @@ class Worker:
             can_verify=app.verifier.serves_somebody,
             can_answer=app.lookups.can_answer,
             keys_problem=app.verifier.problem,
+            keys_went_back=app.verifier.going_back.problem,
+            revoked_lost=tuple(app.verifier.going_back.revoked),
             usage_problem=app.metering.problem,
             usage_waits=app.metering.counters.waits,
             near_bytes=app.near.used_bytes,

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.keys import audit
+from service.keys.durable import confirmed
 from service.keys.names import record_name
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore, open_client
@@ -110,7 +111,6 @@ async def test_a_change_whose_reply_was_lost_is_confirmed_anew(
     """Its second try travels on another connection, which wrote nothing: to wait there would wait for nothing."""
     keys = KeyStore(redis, PEPPER, tmp_path, replicas=1)
     await keys.issue("acme", "", None)
-    confirmed = audit.confirmed
     calls: list[object] = []
 
     async def twice(*words: object) -> object:

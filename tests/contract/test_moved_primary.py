@@ -24,7 +24,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PortServer, 
 
 
 @pytest.fixture
-def servers(two: tuple[PortServer, PortServer]) -> Iterator[tuple[PortServer, PortServer]]:
+def servers(two: tuple[PortServer, PortServer]) -> tuple[PortServer, PortServer]:
     """Both primaries, with their names in them."""
     for server, name in ((two[0], "one"), (two[1], "other")):
         server.command("REPLICAOF", "NO", "ONE")

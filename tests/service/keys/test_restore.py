@@ -12,6 +12,7 @@ from service.keys import audit, backup, changes, restore
 from service.keys.adopting import adopt
 from service.keys.audit import AUDIT, Line
 from service.keys.backup import Dump
+from service.keys.durable import confirmed
 from service.keys.errors import ForeignStoreError
 from service.keys.names import CONTROL, record_name
 from service.keys.record import ApiKey
@@ -97,7 +98,6 @@ async def test_an_interrupted_import_is_finished_by_the_next(
         await store.issue("acme", "", None)
     lines = await dumped(store)
     whole = await content(store)
-    run = audit.confirmed
     for allowed in range(4):
         await store.client.flushall()
         left = allowed
@@ -107,13 +107,13 @@ async def test_an_interrupted_import_is_finished_by_the_next(
             left -= 1
             if left < 0:
                 raise ConnectionError("gone")
-            return await run(*words)  # type: ignore[arg-type]
+            return await confirmed(*words)  # type: ignore[arg-type]
 
         monkeypatch.setattr(audit, "confirmed", failing)
         with pytest.raises(StoreUnavailable):
             await imported(store, lines)
         assert await store.client.get(CONTROL) is None
-        monkeypatch.setattr(audit, "confirmed", run)
+        monkeypatch.setattr(audit, "confirmed", confirmed)
         store.redis._breaker.success()
         await imported(store, lines)
         assert records(await content(store)) == records(whole)

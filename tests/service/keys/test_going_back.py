@@ -1,0 +1,142 @@
+"""A key store that went back: a worker goes by the newest record that it has seen, and says what is missing."""
+
+import msgspec
+import pytest
+
+from service.base.terms import Terms
+from service.keys import adopting, changes
+from service.keys.names import record_name
+from tests.support.verifying import Scene
+
+
+async def raw(scene: Scene) -> bytes:
+    [found] = await scene.store.raw([scene.key.key_id])
+    assert found is not None
+    return found
+
+
+async def goes_back_to(scene: Scene, record: bytes) -> None:
+    """What a failover does, of which nobody is told."""
+    await scene.store.client.set(record_name(scene.key.key_id), record)
+
+
+def other_areas(terms: Terms) -> Terms:
+    return msgspec.structs.replace(terms, areas=None if terms.areas else ("forecast",))
+
+
+async def checked_again(scene: Scene) -> str:
+    scene.clock.now += 5
+    return await scene.outcome()
+
+
+async def test_a_lost_revocation_revives_no_key(scene: Scene) -> None:
+    """Where it was seen; the second look-up tells, because the first may have been overtaken."""
+    await scene.verified()
+    before = await raw(scene)
+    await scene.revoke(push=False)
+    assert await checked_again(scene) == "revoked"
+    await goes_back_to(scene, before)
+    going_back = scene.verifier.going_back
+    assert (await checked_again(scene), going_back.problem) == ("revoked", None)
+    assert await checked_again(scene) == "revoked"
+    assert going_back.problem is not None
+    assert "changes of a key" in going_back.problem
+    assert going_back.revoked == {scene.key.key_id}
+
+
+async def test_it_is_no_alarm_any_more_when_the_store_has_it_again(scene: Scene) -> None:
+    """As when it was revoked again."""
+    await scene.verified()
+    before = await raw(scene)
+    await scene.revoke(push=False)
+    await checked_again(scene)
+    await goes_back_to(scene, before)
+    for _ in range(2):
+        await checked_again(scene)
+    await scene.store.revoke(scene.key.key_id)
+    assert await checked_again(scene) == "revoked"
+    assert (scene.verifier.going_back.problem, scene.verifier.going_back.revoked) == (None, set())
+
+
+async def test_a_revoked_key_stays_so_whatever_is_done_to_its_record_later(scene: Scene) -> None:
+    """A change after the loss has the number of the revocation, or a higher one."""
+    await scene.verified()
+    before = await raw(scene)
+    await scene.revoke(push=False)
+    await checked_again(scene)
+    await goes_back_to(scene, before)
+    for _ in range(3):
+        await changes.change_terms(scene.store, scene.key.key_id, other_areas)
+        assert await checked_again(scene) == "revoked"
+    assert scene.verifier.going_back.revoked == {scene.key.key_id}
+
+
+async def test_lost_terms_hold_where_they_were_seen_until_an_operator_decides(scene: Scene) -> None:
+    """Adopting the store, or an import, says that it is right as it is."""
+    await scene.verified()
+    before = await raw(scene)
+    await changes.change_terms(scene.store, scene.key.key_id, other_areas)
+    await checked_again(scene)
+    await goes_back_to(scene, before)
+    for _ in range(2):
+        assert await checked_again(scene) == "accepted"
+    assert terms_kept(scene) == ("forecast",)
+    assert scene.verifier.going_back.problem is not None
+    await adopting.adopt(scene.store)
+    assert await checked_again(scene) == "accepted"
+    assert terms_kept(scene) is None
+    assert scene.verifier.going_back.problem is None
+
+
+def terms_kept(scene: Scene) -> tuple[str, ...] | None:
+    known = scene.verifier.recall(scene.presented)
+    assert known is not None
+    return known.key.terms.areas
+
+
+async def test_a_revocation_outlives_that_decision(scene: Scene) -> None:
+    """No operator makes a revoked key good."""
+    await scene.verified()
+    before = await raw(scene)
+    await scene.revoke(push=False)
+    await checked_again(scene)
+    await goes_back_to(scene, before)
+    await adopting.adopt(scene.store)
+    for _ in range(2):
+        assert await checked_again(scene) == "revoked"
+    assert scene.verifier.going_back.revoked == {scene.key.key_id}
+
+
+async def test_a_key_that_vanished_is_an_alarm(scene: Scene) -> None:
+    """Keys are never deleted; what is not there is not good."""
+    await scene.verified()
+    record = await raw(scene)
+    await scene.store.client.delete(record_name(scene.key.key_id))
+    assert await checked_again(scene) == "invalid"
+    assert scene.verifier.going_back.problem is not None
+    await goes_back_to(scene, record)
+    scene.clock.now += 5
+    assert await scene.outcome() == "accepted"
+
+
+async def test_another_worker_believes_what_the_store_says(scene: Scene) -> None:
+    """Who has not seen the change cannot know of it."""
+    before = await raw(scene)
+    await scene.revoke(push=False)
+    await goes_back_to(scene, before)
+    assert await scene.outcome() == "accepted"
+    assert scene.verifier.going_back.problem is None
+
+
+async def test_an_agreement_that_is_old_makes_what_is_heard_old(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is cut off with an old primary asks it in vain: 60 s after the last agreement, nothing is known."""
+    agreed = scene.clock.now
+    monkeypatch.setattr(type(scene.store.redis), "agreed_at", property(lambda _: agreed))
+    await scene.verified()
+    scene.clock.now += 59.9
+    assert await scene.outcome() == "accepted"
+    scene.clock.now += 0.2
+    assert await scene.outcome() == "unknown"
+    assert scene.store.asked
+    agreed = scene.clock.now
+    assert await scene.outcome() == "accepted"
