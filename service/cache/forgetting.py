@@ -7,7 +7,8 @@ from redis.exceptions import RedisError
 
 from config.first_line import first_line
 from service.cache.key import EVERY_NAME, release_of
-from service.redis.client import open_blocking_client
+from service.redis.errors import StoreUnavailable
+from service.redis.sentinels import open_blocking
 
 # Names that one command looks at. Redis serves nobody else meanwhile: some 0.2 ms.
 _STEP = 500
@@ -30,13 +31,13 @@ def forget(url: str, releases: Collection[str], seconds: float) -> int:
     wanted = {release.encode() for release in releases}
     cursor = gone = 0
     try:
-        with open_blocking_client(url, _REPLY_SECONDS) as client:
+        with open_blocking(url, _REPLY_SECONDS) as client:
             while time.monotonic() < deadline:
                 cursor, names = client.scan(cursor, match=EVERY_NAME, count=_STEP)
                 theirs = [name for name in names if release_of(name) in wanted]
                 gone += client.unlink(*theirs) if theirs else 0
                 if not cursor:
                     return gone
-    except (RedisError, OSError) as error:
+    except (RedisError, StoreUnavailable, OSError) as error:
         raise ForgetError(f"the cache gave up {gone:,} answers, then: {first_line(error)}") from None
     raise ForgetError(f"it took longer than {seconds:g} s; {gone:,} answers are gone")

@@ -11,7 +11,8 @@ from service.base.batched import batched
 from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
 from service.cache.key import cache_key
-from service.redis.client import open_blocking_client
+from service.redis.errors import StoreUnavailable
+from service.redis.sentinels import open_blocking
 
 # Answers stored at once: few enough that Redis serves others in between.
 _BATCH = 200
@@ -39,17 +40,16 @@ def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callable[[in
         WarmError: if not all could be stored.
     """
     deadline = time.monotonic() + plan.seconds
-    client = open_blocking_client(url, _REPLY_SECONDS)
     stored = 0
     try:
-        with client:
+        with open_blocking(url, _REPLY_SECONDS) as client:
             for batch in batched(answers, _BATCH):
                 if time.monotonic() > deadline:
                     raise WarmError(f"warming took longer than {plan.seconds:g} s; {stored:,} answers are in the cache")
                 _store(client, plan, batch)
                 stored += len(batch)
                 progress(stored)
-    except (RedisError, OSError) as error:
+    except (RedisError, StoreUnavailable, OSError) as error:
         raise WarmError(f"the cache took {stored:,} answers, then: {error}") from None
     return stored
 

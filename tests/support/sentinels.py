@@ -150,14 +150,14 @@ class Trio:
 
     def wait_for_another(self, old: PortServer) -> None:
         """Until all Sentinels name another primary, which is one."""
-        wait_until(lambda: all(self._names(sentinel) != old.port for sentinel in self.sentinels), "another primary")
+        wait_until(lambda: all(self.names(sentinel) != old.port for sentinel in self.sentinels), "another primary")
         wait_until(lambda: self.primary().command("ROLE")[0] == b"master", "a primary that is one")
 
     def kill(self) -> None:
         for server in (*self.servers, *self.sentinels):
             server.kill()
 
-    def _names(self, sentinel: PortServer) -> int:
+    def names(self, sentinel: PortServer) -> int:
         return int(sentinel.command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.SERVICE)[1])
 
     def _is_whole(self) -> bool:
