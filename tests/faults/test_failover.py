@@ -155,21 +155,23 @@ def test_ten_killed_primaries(moving: Moving, short: Path, capsys: pytest.Captur
 def cut_off(moving: Moving, proxies: list[TcpProxy]) -> Iterator[PortServer]:
     """The instance and the old primary on one side; Sentinels and the replica, which they promote, on the other.
 
-    To the old primary, the others' user does not exist meanwhile. Yields the new primary.
+    The old primary turns their users away meanwhile. Yields the new primary.
     """
     old, own = moving.trio.primary(), moving.trio.sentinels[0]
     for proxy in proxies:
         proxy.cut = True
     own.stall()
-    old.command("ACL", "SETUSER", "others", "off")
-    old.command("CLIENT", "KILL", "USER", "others")
+    for user in ("others", "default"):
+        old.command("ACL", "SETUSER", user, "off")
+        old.command("CLIENT", "KILL", "USER", user)
     others = moving.trio.sentinels[1:]
     until(lambda: all(moving.trio.names(sentinel) != old.port for sentinel in others))
     new = next(server for server in moving.trio.servers if server is not old)
     until(lambda: new.command("ROLE")[0] == b"master")
     assert old.command("ROLE")[0] == b"master"
     yield new
-    old.command("ACL", "SETUSER", "others", "on")
+    for user in ("others", "default"):
+        old.command("ACL", "SETUSER", user, "on")
     own.go_on()
     for proxy in proxies:
         proxy.cut = False
@@ -182,7 +184,9 @@ def test_who_is_cut_off_with_the_old_primary_trusts_it_for_a_minute(
     """A key that is revoked on the other side passes for 60 s at most, then all get a 503; healed, all is right."""
     trio = moving.trio
     for server in trio.servers:
-        server.command("ACL", "SETUSER", "others", "on", ">word", "~*", "&*", "+@all")
+        for user in ("others", "ours"):
+            server.command("ACL", "SETUSER", user, "on", ">word", "~*", "&*", "+@all")
+        server.credentials = "ours:word@"
         server.command("CONFIG", "SET", "masteruser", "others", "masterauth", "word")
     for sentinel in trio.sentinels[1:]:
         sentinel.command("SENTINEL", "SET", Trio.SERVICE, "auth-user", "others", "auth-pass", "word")
@@ -190,7 +194,7 @@ def test_who_is_cut_off_with_the_old_primary_trusts_it_for_a_minute(
     trio.wait_whole()
     proxies = [TcpProxy(sentinel.node) for sentinel in trio.sentinels[1:]]
     nodes = ",".join(str(node) for node in (trio.sentinels[0].node, *(proxy.node for proxy in proxies)))
-    env = {**moving.env, "FORECAST_KEYS_URL": f"redis+sentinel://{nodes}/{Trio.SERVICE}/0"}
+    env = {**moving.env, "FORECAST_KEYS_URL": f"redis+sentinel://ours:word@{nodes}/{Trio.SERVICE}/0"}
     revoked, good = moving.issue(), moving.issue()
     with serving(env, short / "serve.log") as instance:
         with Asking(instance, revoked) as asking, Asking(instance, good) as asking_good:

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,12 @@ def free_port() -> int:
 
 
 def wait_until(what: Callable[[], object], describe: str) -> None:
-    """Waits for a state, with a generous end."""
+    """Waits for a state, with a generous end. Connections may be lost meanwhile: who is demoted closes them."""
     deadline = time.monotonic() + _LONG_SECONDS
-    while not what():
+    while True:
+        with suppress(RedisError):
+            if what():
+                return
         assert time.monotonic() < deadline, f"it never came to: {describe}"
         time.sleep(0.02)
 
@@ -39,7 +43,7 @@ class PortServer:
     def __init__(self, folder: Path, *options: str, sentinel: Sequence[str] = ()) -> None:
         self.port = free_port()
         self.node = Node(_HOST, self.port)
-        self.url = f"redis://{self.node}/0"
+        self.credentials = ""  # as in a URL, with the `@`
         self._folder = folder
         self._options = options
         self._sentinel = sentinel
@@ -59,6 +63,10 @@ class PortServer:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         wait_until(self.answers, f"a server on port {self.port}")
         return self
+
+    @property
+    def url(self) -> str:
+        return f"redis://{self.credentials}{self.node}/0"
 
     def command(self, *words: str | bytes | int) -> Any:
         with Redis.from_url(self.url, socket_timeout=5) as client:
