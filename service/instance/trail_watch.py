@@ -48,25 +48,29 @@ class TrailWatch:
     async def look(self) -> float:
         """Returns the seconds until the next look."""
         with suppress(StoreUnavailable, ForeignStoreError):
-            await self._look_who_decided()
-        with suppress(StoreUnavailable):
-            await self._follow()
+            await self._follow(decided=await self._was_decided())
         for key_id in list(self._again):
             await self._revoke(key_id)
         return _LOOK_SECONDS
 
-    async def _look_who_decided(self) -> None:
+    async def _was_decided(self) -> bool:
+        """Whether an operator has accepted the store as it is since the last look: what it lost, it may have lost."""
         control = await self._store.control()
-        if control is not None and control.since != self._since:
-            if self._since is not None:
-                self.problem = None
-            self._since = control.since
+        before, self._since = self._since, self._since if control is None else control.since
+        if before is None or before == self._since:
+            return False
+        self.problem = None
+        self._again.update(self._revoked)  # but for revocations
+        return True
 
-    async def _follow(self) -> None:
+    async def _follow(self, *, decided: bool) -> None:
         if self._told is None:
             self._told = await audit.last_id(self._store.redis) or _BEFORE_ALL
         elif self._told != _BEFORE_ALL and not await audit.has(self._store.redis, self._told):
-            await self._went_back()
+            if not decided:
+                self._tell_loss()
+            newest = await audit.last_id(self._store.redis) or _BEFORE_ALL
+            self._told = min(self._told, newest, key=audit.order_of)
         async for line in audit.oldest_first(self._store.redis, self._told):
             self._told = line.id
             self.changed.set()
@@ -76,7 +80,7 @@ class TrailWatch:
                 self._remember(line.change.key_id)
             self._happened("key", audit.said(line.change))
 
-    async def _went_back(self) -> None:
+    def _tell_loss(self) -> None:
         self.problem = (
             "the key store went back: the audit trail no longer has the newest change that was seen, as after a "
             f"failover; {MEND_LOSS}"
@@ -84,9 +88,6 @@ class TrailWatch:
         log.error("%s", self.problem)
         self._happened("store", "the key store lost changes that were seen")
         self._again.update(self._revoked)
-        newest = await audit.last_id(self._store.redis) or _BEFORE_ALL
-        if self._told is None or audit.order_of(newest) < audit.order_of(self._told):
-            self._told = newest
 
     def _remember(self, key_id: str) -> None:
         self._revoked[key_id] = None

@@ -110,7 +110,8 @@ class Primary:
         node = elected(listed, votes)
         self.agreed_at, self.problem = began, ""
         if node != self._node or self.url is None:
-            log.info("%s: the primary is %s", self._shown, node)
+            if self._node is not None:
+                log.warning("%s: the primary is %s now", self._shown, node)
             self._node, self.url = node, listed.server_url(node)
             self._tell()
 

@@ -53,3 +53,19 @@ async def test_stores_are_up_as_the_workers_say(short: Path, monkeypatch: pytest
     finally:
         await checks.stop()
         server.kill()
+
+
+async def test_a_store_that_comes_back_is_looked_at_again(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it was missed."""
+    monkeypatch.setattr(store_checks, "_LOOK_SECONDS", 0.01)
+    server = ValkeyProcess(short / "there", appendonly=True).start()
+    checks = StoreChecks(Endpoints(server.url, server.url, b"pepper of the tests"), short)
+    await checks.start()
+    try:
+        server.kill()
+        await eventually(lambda: checks._keys.is_away)
+        server.start()
+        await eventually(lambda: all(store.up and store.latency for store in checks.stores([])))
+    finally:
+        await checks.stop()
+        server.kill()

@@ -100,6 +100,20 @@ async def test_what_was_seen_revoked_is_revoked_again(store: HeldKeyStore, watch
     assert "seen revoked before the key store went back" in said[0].by
 
 
+async def test_a_loss_that_was_accepted_at_once_is_no_problem(store: HeldKeyStore, watch: TrailWatch) -> None:
+    """An import between two looks. But a revocation that was seen is made again, whatever the backup has."""
+    key = await issued(store)
+    before = await taken(store)
+    await store.revoke(key.key_id)
+    await watch.look()
+    await went_back(store, before)
+    await adopting.adopt(store)
+    await watch.look()
+    assert watch.problem is None
+    _, now = await store.read(key.key_id)
+    assert now.revoked_at is not None
+
+
 async def test_so_is_what_a_worker_saw_revoked(store: HeldKeyStore, watch: TrailWatch) -> None:
     """Whether or not the trail was read by then."""
     key = await issued(store)
