@@ -133,7 +133,9 @@ def _nodes(kind: Kind, listed: str) -> tuple[Node, ...]:
 
 def _service(path: str) -> tuple[str, int]:
     service, _, database = path.partition("/")
-    if not service or not (database or "0").isdecimal():
+    if not service:
+        raise ServerListError(f"needs the name of the service that the Sentinels know, behind them: {SENTINEL_FORM}")
+    if not (database or "0").isdecimal():
         raise ServerListError(_malformed("sentinel"))
     return unquote(service), int(database or "0")
 

@@ -62,7 +62,10 @@ class Primary:
     async def find(self) -> None:
         """Asks once, for whoever does not `start` it. Raises StoreUnavailable if there is no majority."""
         if self._listed is not None:
-            await self._ask(self._listed)
+            try:
+                await self._ask(self._listed)
+            except StoreUnavailable as error:
+                raise StoreUnavailable(f"{self._shown}: {error}") from None
 
     async def start(self) -> None:
         """Asks once, so that the first request finds a primary; then each second, if there are Sentinels to ask."""

@@ -45,8 +45,8 @@ def elected(listed: ServerList, votes: Iterable[Vote | None]) -> Node:
         raise UnknownServiceError(f"its Sentinels know no service `{listed.service}`")
     node, count = named.most_common(1)[0] if named else (None, 0)
     if node is None or 2 * count <= len(listed.nodes):
-        most = f"{count} name {node}" if node else "none answers"
-        raise StoreUnavailable(f"no majority of {len(listed.nodes)} Sentinels names a primary: {most}")
+        most = f"{node} has {count}" if node else "none answers"
+        raise StoreUnavailable(f"no majority of {len(listed.nodes)} Sentinels names a primary ({most})")
     return node
 
 

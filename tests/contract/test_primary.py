@@ -12,7 +12,6 @@ from config.server_lists import Node
 from service.redis import primary as primary_module
 from service.redis.errors import StoreUnavailable
 from service.redis.primary import Primary, open_store
-from service.redis.sentinels import UnknownServiceError
 from tests.support.sentinel_doubles import SentinelDouble
 from tests.support.sentinels import Trio
 from tests.support.waiting import eventually
@@ -168,7 +167,7 @@ async def test_a_command_asks_once_and_fails_with_the_reason(sentinels: Sentinel
     async with primary_module.found(sentinels.url) as found:
         assert found.url == f"redis://{await sentinels.named()}/0"
     sentinels.silence(2)
-    with pytest.raises(StoreUnavailable, match="no majority of 3 Sentinels names a primary: 1 name"):
+    with pytest.raises(StoreUnavailable, match=r"no majority of 3 Sentinels names a primary \(.*:[0-9]+ has 1\)"):
         async with primary_module.found(sentinels.url):
             pass
 
@@ -176,7 +175,7 @@ async def test_a_command_asks_once_and_fails_with_the_reason(sentinels: Sentinel
 async def test_a_service_that_nobody_knows_is_told() -> None:
     """It is most likely misspelt."""
     doubles = [await SentinelDouble(None).start() for _ in range(3)]
-    with pytest.raises(UnknownServiceError, match="know no service `keys`"):
+    with pytest.raises(StoreUnavailable, match="know no service `keys`"):
         async with primary_module.found(Doubles(doubles).url):
             pass
     for double in doubles:

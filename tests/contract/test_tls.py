@@ -14,7 +14,7 @@ from service.embedded.probe import check_answers_redis
 from service.redis.client import RedisStore, open_client
 from service.redis.errors import StoreUnavailable
 from service.redis.invalidation import InvalidationListener
-from service.redis.primary import Primary
+from service.redis.primary import Primary, found
 from tests.support.tls import Authority, TlsServer
 from tests.support.waiting import eventually
 
@@ -90,3 +90,24 @@ def test_a_certificate_file_that_is_not_there_is_named_at_the_start(name: str, t
     problem = check_answers_redis(f"rediss://127.0.0.1:1/0?{name}={tmp_path}/gone.pem")
     assert problem is not None
     assert f"{name} names a file that cannot be read: {tmp_path}/gone.pem" in problem
+
+
+async def test_sentinels_and_what_they_name_are_reached_by_it_too(server: TlsServer, short_folder: Path) -> None:
+    """`rediss+sentinel://`: one authority and one certificate for all of them."""
+    sentinel = TlsServer(short_folder / "tls-sentinel", program_of_redis(), server)
+    assert sentinel.speaks_tls
+    url = sentinel.url.replace("rediss://", "rediss+sentinel://").replace("/0?", "/keys/0?")
+    try:
+        assert check_answers_redis(url) is None
+        async with found(url) as primary:
+            assert primary.url is not None
+            assert await _ping(primary.url)
+        assert warm(url, PLAN, [("forecast", "36436", b"{}")], lambda _: None) == 1
+    finally:
+        sentinel.kill()
+
+
+def program_of_redis() -> str:
+    program = shutil.which("redis-server")
+    assert program is not None
+    return program

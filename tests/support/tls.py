@@ -39,12 +39,16 @@ _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-
 
 
 class TlsServer:
-    """`url` names the authority and a client's certificate; `speaks_tls` is False where the program cannot."""
+    """`url` names the authority and a client's certificate; `speaks_tls` is False where the program cannot.
 
-    def __init__(self, folder: Path, program: str) -> None:
-        authority = Authority(folder / "certificates")
-        certificate, key = authority.issue("server")
-        self.client = authority.issue("client")
+    With `watched`, it is a Sentinel that knows the server on this port as the primary of `keys`.
+    """
+
+    def __init__(self, folder: Path, program: str, watched: "TlsServer | None" = None) -> None:
+        authority = Authority(folder / "certificates") if watched is None else watched.issuer
+        self.issuer: Authority = authority
+        certificate, key = authority.issue("server" if watched is None else "sentinel")
+        self.client: tuple[Path, Path] = authority.issue("client") if watched is None else watched.client
         self.authority = authority.certificate
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -52,6 +56,11 @@ class TlsServer:
         options = ["--port", "0", "--tls-port", str(self.port), "--bind", "127.0.0.1", "--dir", str(folder)]
         options += ["--tls-cert-file", str(certificate), "--tls-key-file", str(key)]
         options += ["--tls-ca-cert-file", str(self.authority), "--tls-auth-clients", "yes", "--save", ""]
+        if watched is not None:
+            folder.mkdir(parents=True)
+            about = folder / "sentinel.conf"
+            about.write_text(f"sentinel monitor keys 127.0.0.1 {watched.port} 1\n")
+            options = [str(about), "--sentinel", "--tls-replication", "yes", *options[:-2]]
         self._process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)
         self.speaks_tls = self._started()
 
