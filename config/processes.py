@@ -1,11 +1,15 @@
-"""Makes a process of ours end with the one that started it, however that ends."""
+"""How a process of ours begins: it ends with the one that started it, however that ends, and collects seldom."""
 
 import ctypes
+import gc
 import os
 import signal
 import sys
 
 _PR_SET_PDEATHSIG = 1  # from linux/prctl.h
+# Imports make objects that stay, and requests leave little garbage: with the usual 700 objects, the collector would
+# mostly look at what is in use, for a sixth of the time that a start takes.
+_COLLECT_AFTER_OBJECTS = 10_000
 
 
 def die_with_parent(number: int = signal.SIGKILL) -> None:
@@ -23,3 +27,8 @@ def belong_to(parent: int) -> None:
     die_with_parent()
     if os.getppid() != parent:
         os._exit(1)
+
+
+def collect_seldom() -> None:
+    """Lets the garbage collector run less often. Call before anything large is imported."""
+    gc.set_threshold(_COLLECT_AFTER_OBJECTS)

@@ -1,10 +1,12 @@
 """The program `forecast`. ``python -m service`` is the same, for when the script is not on the PATH."""
 
+from config.processes import collect_seldom
 from service.base import interruption
 
 
 def run() -> None:
     interruption.arm()
+    collect_seldom()
     try:
         from service.cli import main  # here, because Ctrl-C may come while it is imported
 

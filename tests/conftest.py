@@ -13,6 +13,7 @@ import hypothesis
 import msgspec
 import pytest
 
+from config.processes import collect_seldom
 from config.settings import Settings
 from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, location, project, write_drop
 from tests.support.served import Served, served
@@ -22,6 +23,8 @@ from warehouse.drops.pipeline import read_drop
 from warehouse.publishing.publish import PublishOptions, dry_run, publish
 from warehouse.releases.catalog import Catalog
 from warehouse.sql import connections
+
+collect_seldom()
 
 # Hundreds of processes are started here: whatever this one was told, let them compile our modules once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

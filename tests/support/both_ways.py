@@ -16,7 +16,7 @@ from service.base.terms import Quota, Rate, Terms
 from service.edge.gate import Gate
 from service.keys import form
 from service.keys.store import KeyStore
-from service.worker import main as worker_module
+from service.worker import serving
 from tests.support.connection import Connection
 from tests.support.served import FORECAST, Served, served, with_keys
 
@@ -49,7 +49,7 @@ class Both:
         return self.running.app.hot.answered
 
     def config(self, gate: Gate) -> uvicorn.Config:
-        made = worker_module.server_config(gate, self.running.app._settings)
+        made = serving.server_config(gate, self.running.app._settings)
         made.load()
         return made
 

@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import BinaryIO
 
-from config.processes import belong_to
+from config.processes import belong_to, collect_seldom
 
 _MAX_FILE_BYTES = 16 << 30
 _MAX_OPEN_FILES = 1024
@@ -33,6 +33,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # sent to all processes, but meant for the parent
         signal.signal(number, signal.SIG_IGN)
     limit(memory)
+    collect_seldom()
     _serve(sys.stdin.buffer, sys.stdout.buffer)
 
 

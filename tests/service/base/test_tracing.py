@@ -140,7 +140,7 @@ def test_nothing_is_loaded_where_nothing_is_traced() -> None:
     """Neither by the command nor by a worker. The Redis client loads metrics of OpenTelemetry if they are installed."""
     code = """
 import sys
-import service.cli.main, service.instance.supervisor, service.worker.main
+import service.cli.main, service.instance.supervisor, service.worker.serving
 from config.settings import Settings
 from service.base.messages import Endpoints
 from service.worker.assembly import WorkerApp

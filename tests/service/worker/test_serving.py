@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from service.worker.main import settle
+from service.worker.serving import settle
 
 
 class Part:
@@ -49,7 +49,7 @@ def test_what_the_release_before_left_is_collected_when_the_next_was_opened() ->
 @pytest.mark.parametrize(("files", "served"), [(700, 200), (400, 100), (10_000, 5_000)])
 def test_connections_leave_files_for_others(files: int, served: int) -> None:
     """However many are set: without a file to open, a worker that is full could answer nobody."""
-    code = "from service.worker.main import allow_files; print(allow_files(5_000))"
+    code = "from service.worker.serving import allow_files; print(allow_files(5_000))"
     limit = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (min(files, 600), files))
     ran = subprocess.run([sys.executable, "-c", code], preexec_fn=limit, capture_output=True, check=True)
     assert int(ran.stdout) == served

@@ -1,0 +1,200 @@
+"""A worker: it serves, reports to the supervisor and obeys it, until it has drained. main.py is its program."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import resource
+import signal
+import socket
+from functools import partial
+
+import msgspec
+import uvicorn
+
+from config.settings import Settings
+from service.base import logs, messages
+from service.base.server import ListenerServer, plain_config
+from service.base.tasks import hold_until_done, keep_running
+from service.edge.connection.direct import DirectProtocol
+from service.edge.connection.single import SingleRequests
+from service.edge.gate import Gate
+from service.edge.requests.lines import json_line, text_line
+from service.worker.assembly import WorkerApp
+
+log = logging.getLogger("forecast.worker")
+
+# Open files besides connections: releases, Redis, logs, connections that are turned away, and some to spare.
+_OTHER_FILES = 500
+# For sending the last report, which holds what was counted.
+_LAST_WORDS_SECONDS = 1.0
+
+
+class Worker:
+    """The one worker of this process: serves, reports to the supervisor and obeys it, until it has drained."""
+
+    def __init__(self, orders: messages.Orders, listening: socket.socket, writer: asyncio.StreamWriter) -> None:
+        self._settings = orders.settings
+        self._takes_over = orders.takes_over
+        self._listening = listening
+        self._writer = writer
+        line_of = json_line if orders.log_json else text_line
+        self._app = WorkerApp(orders.settings, orders.endpoints, self._switched, line_of)
+        if orders.logged_share is not None:
+            self._app.watch.sample(orders.logged_share)
+        self._found: messages.FoundRequests | None = None
+        self._started = False
+        self._purges = 0
+        self._purging: set[asyncio.Task[None]] = set()
+        self._server = make_server(self._app, orders.settings)
+
+    async def run(self) -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._drain)
+        await self._app.start()
+        if self._takes_over:
+            await self._app.follower.opened.wait()
+        self._started = True
+        self._send_report()
+        try:
+            await self._server.serve(sockets=[self._listening])
+        finally:
+            self._send_report()
+            await self._app.stop()
+
+    async def obey(self, reader: asyncio.StreamReader) -> float:
+        """Obeys one order of the supervisor; returns the seconds until the next.
+
+        Ends the process when the supervisor is gone, whatever is under way.
+        """
+        line = await messages.read_line(reader)
+        if not line:
+            os._exit(1)
+        if line == messages.REPORT:
+            self._send_report()
+        elif line.startswith(messages.FIND):
+            request_id = line.removeprefix(messages.FIND).decode().strip()
+            self._found = messages.FoundRequests(request_id, self._app.watch.log.find(request_id))
+            self._send_report()
+        elif line.startswith(messages.SAMPLE):
+            self._app.watch.sample(float(line.removeprefix(messages.SAMPLE)))
+        elif line == messages.PURGE:
+            # in a task: a busy worker takes seconds for it, and must report meanwhile
+            hold_until_done(asyncio.create_task(self._purge(), name="purge"), self._purging)
+        return 0.0
+
+    async def _purge(self) -> None:
+        for _ in self._app.near.purge():
+            await asyncio.sleep(0)
+        self._purges += 1
+
+    def _switched(self, _: str) -> None:
+        settle()
+        self._send_report()
+
+    def _drain(self) -> None:
+        """From now on, answers close their connections; new ones are accepted until the supervisor lets nobody in."""
+        self._app.gate.draining = True
+        loop, lame_duck = asyncio.get_running_loop(), messages.LameDuck.within(self._settings.drain)
+
+        def accept_the_last() -> None:
+            # A timer of its own, so that a process that was stalled still accepts before it closes.
+            loop.call_later(lame_duck.accepting, setattr, self._server, "should_exit", True)
+
+        loop.call_later(lame_duck.inviting, accept_the_last)
+
+    def _send_report(self) -> None:
+        if not self._started:
+            self._writer.write(messages.STARTING)  # the first report tells the supervisor that this worker serves
+            return
+        app = self._app
+        release, hang = app.follower.current, app.follower.hang
+        manifest = release.manifest if release else None
+        report = messages.WorkerReport(
+            release=manifest.id if manifest else None,
+            release_problem=app.release_problem,
+            published_at=manifest.published_at.timestamp() if manifest else None,
+            illustrative=manifest.illustrative if manifest else False,
+            keys_up=app.keys_store.healthy,
+            cache_up=app.cache_store.healthy,
+            cache_refusal=app.cache_refusal,
+            push_connected=app.push_connected,
+            push_refused=app.push_refused,
+            can_verify=app.verifier.serves_somebody,
+            can_answer=app.lookups.can_answer,
+            keys_problem=app.verifier.problem,
+            keys_went_back=app.verifier.going_back.problem,
+            revoked_lost=tuple(app.verifier.going_back.revoked),
+            usage_problem=app.metering.problem,
+            usage_waits=app.metering.counters.waits,
+            near_bytes=app.near.used_bytes,
+            near_entries=app.near.entries,
+            purges=self._purges,
+            hung=str(hang) if hang else None,
+            hung_seconds=hang.seconds if hang else 0.0,
+            connections=len(self._server.server_state.connections),
+            connections_limit=self._settings.connections,
+            waiting=release.engine.under_way if release else 0,
+            sightings=app.watch.sightings.take(),
+            found=self._found,
+            telemetry=app.figures(),
+        )
+        self._found = None
+        self._writer.write(messages.encode_message(report))
+
+
+def settle() -> None:
+    """Exempts code and key sets from garbage collection. Call when a release has been opened.
+
+    A collection takes some 80 ms, in which nobody is answered. Here it runs once, for what the release before left.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
+def make_server(app: WorkerApp, settings: Settings) -> ListenerServer:
+    """The server of partners' connections."""
+    single = partial(SingleRequests, app.hot) if settings.direct_answers else None
+    return ListenerServer(server_config(app.gate, settings), single)
+
+
+def server_config(gate: Gate, settings: Settings) -> uvicorn.Config:
+    return plain_config(
+        gate,
+        DirectProtocol,
+        timeout_keep_alive=settings.keep_alive,
+        timeout_graceful_shutdown=max(1, round(settings.drain)),
+    )
+
+
+def allow_files(connections: int) -> int:
+    """Raises the limit of open files for `connections`; returns how many connections it allows.
+
+    Each connection is a file, and the usual limit is 1,024. Some files are kept free, so that releases can be opened.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if hard != resource.RLIM_INFINITY and wanted > hard:
+        connections = min(connections, max(hard - _OTHER_FILES, hard // 4))
+        log.warning("at most %d connections can be served: the limit of open files is %d", connections, hard)
+        wanted = hard
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return connections
+
+
+async def work(control_socket: socket.socket, listening: socket.socket) -> None:
+    """Serves on `listening` as the supervisor, at the other end of `control_socket`, orders; returns when drained."""
+    reader, writer = await asyncio.open_connection(sock=control_socket, limit=messages.LINE_LIMIT_BYTES)
+    orders = msgspec.json.decode(await reader.readline(), type=messages.Orders)
+    logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
+    allowed = allow_files(orders.settings.connections)
+    orders = msgspec.structs.replace(orders, settings=msgspec.structs.replace(orders.settings, connections=allowed))
+    worker = Worker(orders, listening, writer)
+    obeying = keep_running("obey the supervisor", lambda: worker.obey(reader))
+    await worker.run()
+    obeying.cancel()
+    writer.close()
+    with contextlib.suppress(OSError, TimeoutError):
+        await asyncio.wait_for(writer.wait_closed(), _LAST_WORDS_SECONDS)
