@@ -35,6 +35,9 @@ SHORT_DRAIN = 0.4
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 FORECAST = "/v1/population-housing-forecast"
 
+# On the path of every process of an instance: what that finds installed.
+_SHIPPED = Path(__file__).with_name("shipped")
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -43,7 +46,8 @@ def environment(data: Path, **settings: object) -> dict[str, str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("FORECAST_")}
     ours = {f"FORECAST_{name.upper()}": str(value) for name, value in settings.items()}
     base = {"FORECAST_DATA_DIR": str(data), "FORECAST_LOG_FORMAT": "json", "FORECAST_LIMITS": NO_DRIFT_LIMITS}
-    return {**clean, **base, **ours}
+    path = os.pathsep.join(filter(None, [str(_SHIPPED), clean.get("PYTHONPATH")]))
+    return {**clean, "PYTHONPATH": path, **base, **ours}
 
 
 def forecast(env: Mapping[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
