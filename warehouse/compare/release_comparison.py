@@ -29,7 +29,7 @@ from warehouse.schema.comparison import (
     StateChange,
 )
 from warehouse.schema.errors import CatalogError
-from warehouse.schema.tables import LOCATIONS, TABLES, first_open_year
+from warehouse.schema.tables import LOCATIONS, TABLES, Table, first_open_year
 from warehouse.sql import connections
 
 _MAX_MOVERS = 10
@@ -160,24 +160,25 @@ def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dic
         before, after = (table_file(folder, table.name) for folder in (old, new))
         if not table.has_ids or not before.exists() or not after.exists():
             continue
-        text = sql.statement(
-            "records_changed",
-            id=table.key[0],
-            columns=", ".join(table.column_names),
-            changes=", ".join(sql.statement("column_changes", column=name) for name in table.column_names),
-            old=_servable(table.name, old),
-            new=_servable(table.name, new),
-        )
-        ((count, gained, lost, changed, samples, columns),) = connection.execute(text).fetchall()
+        parts = {"id": table.key[0], "old": _servable(table.name, old), "new": _servable(table.name, new)}
+        text = sql.statement("records_changed", columns=", ".join(table.column_names), **parts)
+        ((count, gained, lost, changed, samples),) = connection.execute(text).fetchall()
         found[table.name] = RecordChanges(
             old_count=count,
             gained=gained,
             lost=lost,
             changed=changed,
-            columns={name: number for name, number in zip(table.column_names, columns, strict=True) if number},
+            columns=_columns_changed(connection, table, **parts) if changed else {},
             lost_samples=tuple(samples),
         )
     return found
+
+
+def _columns_changed(connection: duckdb.DuckDBPyConnection, table: Table, **parts: str) -> dict[str, int]:
+    """For each column in which any record was changed, how many were."""
+    counts = ", ".join(sql.statement("column_changes", column=name) for name in table.column_names)
+    (columns,) = connection.execute(sql.statement("columns_changed", changes=counts, **parts)).fetchall()
+    return {name: number for name, number in zip(table.column_names, columns, strict=True) if number}
 
 
 def _servable(name: str, folder: Path) -> str:

@@ -141,13 +141,16 @@ SELECT zip_code FROM paired_places WHERE fate = ? ORDER BY zip_code LIMIT ?
 SELECT count(*) FROM {rows}
 
 -- name: records_changed
--- Records by id: how many there were, and how many were added, removed and changed; some ids that were removed; and for
--- each column, how many were changed in it.
+-- Records by id: how many there were, and how many were added, removed and changed; some ids that were removed.
 SELECT count(o.id), count(*) FILTER (o.id IS NULL), count(*) FILTER (n.id IS NULL), count(*) FILTER (o.content <> n.content),
-       coalesce(min(o.id, 5) FILTER (n.id IS NULL), []), [{changes}]
-FROM (SELECT {id} AS id, hash({columns}) AS content, {columns} FROM {old}) o
-FULL JOIN (SELECT {id} AS id, hash({columns}) AS content, {columns} FROM {new}) n ON o.id = n.id
+       coalesce(min(o.id, 5) FILTER (n.id IS NULL), [])
+FROM (SELECT {id} AS id, hash({columns}) AS content FROM {old}) o
+FULL JOIN (SELECT {id} AS id, hash({columns}) AS content FROM {new}) n ON o.id = n.id
+
+-- name: columns_changed
+-- For each column, how many records were changed in it.
+SELECT {changes} FROM {old} o JOIN {new} n ON o.{id} = n.{id}
 
 -- name: column_changes
 -- How many records were changed in a column.
-count(*) FILTER (o.content <> n.content AND o.{column} IS DISTINCT FROM n.{column})
+count(*) FILTER (o.{column} IS DISTINCT FROM n.{column})
