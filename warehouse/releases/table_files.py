@@ -17,6 +17,6 @@ def content_of(connection: duckdb.DuckDBPyConnection, table: Table, path: Path) 
     """The number of rows of a table in a release, and a checksum that does not depend on their order."""
     # the length before each value keeps ('ab', 'c') and ('a', 'bc') apart
     values = (f"coalesce(length({name}::VARCHAR) || ':' || {name}::VARCHAR, '-')" for name in table.column_names)
-    text = sql.statement("checksum_table", row=" || ".join(values), file=sql.rows_of(path))
+    text = sql.statement("checksum_table", row=f"concat({', '.join(values)})", file=sql.rows_of(path))
     ((rows, content),) = connection.execute(text).fetchall()
     return int(rows), str(content)
