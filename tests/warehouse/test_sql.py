@@ -36,7 +36,7 @@ def test_placeholders_are_filled_and_other_braces_left() -> None:
 
 
 def test_what_is_filled_in_is_not_read_as_a_placeholder() -> None:
-    assert sql.statement("count_staged", staged="{columns}") == "SELECT count(*) FROM {columns}"
+    assert sql.statement("count_rows", rows="{columns}") == "SELECT count(*) FROM {columns}"
 
 
 def test_a_forgotten_placeholder_is_an_error() -> None:

@@ -15,6 +15,19 @@ from config.first_line import first_line
 _BATCH_ROWS = 8192
 
 
+def claimed_rows(path: Path) -> int | None:
+    """The rows that a file claims: the total in its footer or the sum of its row groups, whichever is larger.
+
+    None if its footer cannot be read. Nothing else is read.
+    """
+    try:
+        footer = pq.read_metadata(path)
+        groups = sum(footer.row_group(number).num_rows for number in range(footer.num_row_groups))
+        return int(max(footer.num_rows, groups))
+    except (OSError, pa.ArrowException, UnicodeDecodeError):
+        return None
+
+
 def find_damage(path: Path, columns: Collection[str]) -> str | None:
     """What is wrong inside the file, or None. Checks only the pages of `columns`."""
     try:

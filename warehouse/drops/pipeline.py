@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 
 from warehouse import sql
+from warehouse.drops import parquet_integrity
 from warehouse.drops.collection import Drop, DropFile, collect
 from warehouse.drops.disk_budget import DiskBudget, disk_budget_for
 from warehouse.drops.messages import BaseRelease, ReadRequest, ReadResult
@@ -71,7 +72,7 @@ def _read(
     progress: ProgressCallback,
 ) -> ReadResult:
     seen = {file.label: _fingerprint(file) for file in drop.files}
-    excess = _too_many_rows(connection, drop, RuleLimits(request.limits)["too-many-rows"])
+    excess = _too_many_rows(drop, RuleLimits(request.limits)["too-many-rows"])
     if excess is not None:
         return ReadResult(findings=(*drop.findings, excess))
     recognised = recognise(connection, drop)
@@ -110,16 +111,10 @@ def _read(
     )
 
 
-def _too_many_rows(connection: duckdb.DuckDBPyConnection, drop: Drop, limit: float) -> Finding | None:
+def _too_many_rows(drop: Drop, limit: float) -> Finding | None:
     """Adds up the rows that files claim before any is read, because a small file can hold a billion equal rows."""
-    claims: dict[str, int] = {}
-    for file in drop.files:
-        try:
-            text = sql.statement("claimed_rows", file=f"'{sql.quoted(sql.pattern(file.path))}'")
-            ((rows,),) = connection.execute(text).fetchall()
-        except duckdb.Error:
-            continue  # recognition makes the finding
-        claims[file.label] = int(rows)
+    found = {file.label: parquet_integrity.claimed_rows(file.path) for file in drop.files}
+    claims = {label: rows for label, rows in found.items() if rows is not None}  # of others, there will be a finding
     total = sum(claims.values())
     if total <= limit:
         return None

@@ -32,6 +32,9 @@ _FAMILIES = {
     **dict.fromkeys(("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NS"), "date"),
 }
 
+# Types of which every value is a BIGINT.
+_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+
 # (kind of the column, family of the type in the file) -> macro in staging.sql. Other combinations cannot be converted.
 _CONVERSIONS: dict[tuple[ColumnKind, str], str] = {
     ("zip", "text"): "digits_of_text",
@@ -116,11 +119,21 @@ def _insert(connection: duckdb.DuckDBPyConnection, extract: Extract) -> None:
 
 def _rows(extract: Extract) -> str:
     """The SELECT of the rows of a file."""
-    columns = [(column, source_of(extract, column.name)) for column in extract.table.columns]
+    values, unreadable = [], []
+    for column in extract.table.columns:
+        expression, held = source_of(extract, column.name)
+        values.append(f"{converted(column.kind, expression, held)} AS {column.name}")
+        if _always_fits(column.kind, held):
+            unreadable.append("NULL")
+            continue
+        own = f"_own_{column.name}"
+        values.append(f"{expression} AS {own}")
+        unreadable.append(f"CASE WHEN {column.name} IS NULL THEN {text_present(own, held)} END")
     return sql.statement(
         "extract_rows",
-        values=", ".join(converted(column.kind, *source) for column, source in columns),
-        unreadable=", ".join(_unreadable(column.kind, *source) for column, source in columns),
+        names=", ".join(extract.table.column_names),
+        values=", ".join(values),
+        unreadable=", ".join(unreadable),
         **_numbering(extract),
     )
 
@@ -156,6 +169,8 @@ def _wide_rows(extract: Extract) -> str | None:
 
 def _unreadable(kind: ColumnKind, expression: str, held: str) -> str:
     """SQL for the text of a value that cannot be converted; NULL if it can, or if there is none."""
+    if _always_fits(kind, held):
+        return "NULL"
     return f"CASE WHEN {converted(kind, expression, held)} IS NULL THEN {text_present(expression, held)} END"
 
 
@@ -185,8 +200,15 @@ def _family(held: str) -> str:
 
 def converted(kind: ColumnKind, expression: str, held: str) -> str:
     """SQL for an expression of type `held` as our type, or NULL. Needs the macros that `stage` makes."""
+    if _always_fits(kind, held):
+        return f"{expression}::BIGINT"
     macro = _CONVERSIONS.get((kind, _family(held)))
     return f"{macro}({expression})" if macro else f"NULL::{_SQL_TYPES[kind]}"
+
+
+def _always_fits(kind: ColumnKind, held: str) -> bool:
+    """Whether every value of a DuckDB type can be converted, so that none is unreadable."""
+    return kind == "integer" and held in _WHOLE
 
 
 def _present(expression: str, held: str) -> str:
@@ -196,7 +218,8 @@ def _present(expression: str, held: str) -> str:
 
 def text_present(expression: str, held: str) -> str:
     """SQL for the beginning of a value as text; NULL if there is no value."""
-    return f"CASE WHEN {_present(expression, held)} THEN left({expression}::VARCHAR, 60) END"
+    text = f"left({expression}::VARCHAR, 60)"  # of NULL, NULL
+    return f"CASE WHEN {_present(expression, held)} THEN {text} END" if _family(held) == "text" else text
 
 
 def _definition(table: Table) -> str:

@@ -50,10 +50,11 @@ def validate(
     allowed = limits or RuleLimits()
     broken = {finding.table for finding in earlier if finding.severity == "error"}
     for table in tables:
-        if not _rows(connection, table):
+        rows, checks = _with_offenders(connection, table, list(_checks(table, locations)))
+        if not rows:
             findings += [] if table.name in broken else [_empty(table)]
             continue
-        for check in _with_offenders(connection, table, _checks(table, locations)):
+        for check in checks:
             room = allowed[check.rule.name] if check.rule.limit is not None else 0
             found = [one for one in _apply(connection, check, shown) if one.count > room]
             findings += found
@@ -149,16 +150,18 @@ def _cause(column: Column) -> str:
     return f"CASE {' '.join(cases)} END"
 
 
-def _with_offenders(connection: duckdb.DuckDBPyConnection, table: Table, checks: Iterable[_Check]) -> Iterator[_Check]:
-    """The checks that can find something. One statement asks all rules that can tell whether any row is at fault."""
-    checks = list(checks)
+def _with_offenders(
+    connection: duckdb.DuckDBPyConnection, table: Table, checks: Sequence[_Check]
+) -> tuple[int, list[_Check]]:
+    """The number of rows, and the checks that can find something.
+
+    One statement asks all rules that can tell whether any row is at fault.
+    """
     asked = [check.parts["occurs"] for check in checks if "occurs" in check.parts]
     text = sql.statement("any_offends", staged=staged_name(table), predicates=", ".join(asked))
-    (answers,) = connection.execute(text).fetchall()
+    ((rows, *answers),) = connection.execute(text).fetchall()
     occurs = iter(answers)
-    for check in checks:
-        if "occurs" not in check.parts or next(occurs):
-            yield check
+    return int(rows), [check for check in checks if "occurs" not in check.parts or next(occurs)]
 
 
 def _parts(table: Table, column: Column | None, locations: str) -> dict[str, str]:
@@ -254,11 +257,6 @@ def _identity(table: Table, column: str) -> str:
     """SQL for the rest of a row's key, which identifies it beside the value of `column`."""
     parts = [f"{key}::VARCHAR" for key in table.key if key != column]
     return f"concat_ws(' ', {', '.join(parts)})" if parts else "NULL"
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, table: Table) -> int:
-    row = connection.execute(sql.statement("count_staged", staged=staged_name(table))).fetchone()
-    return int(row[0]) if row else 0
 
 
 def _empty(table: Table) -> Finding:

@@ -1,6 +1,6 @@
 -- name: any_offends
--- For each rule, whether any row is at fault.
-SELECT {predicates} FROM {staged}
+-- The number of rows, and for each rule, whether any of them is at fault.
+SELECT count(*), {predicates} FROM {staged}
 
 -- name: faults_where
 -- The rows for which a predicate holds: file, row number, the rest of the key, the value, its column in the file if that
@@ -135,10 +135,6 @@ SELECT min(_file), NULL, count(*), []::VARCHAR[] FROM {staged}
 concat_ws(', ', CASE WHEN completion_date < start_date THEN start_date || ' to ' || completion_date END,
           CASE WHEN total_units >= 0 AND affordable_units > total_units
                THEN affordable_units || ' of ' || total_units || ' units affordable' END)
-
--- name: count_staged
--- The number of rows of a staged table.
-SELECT count(*) FROM {staged}
 
 -- name: distinct_cities
 -- Every city of every state, as spelled in the locations.

@@ -1,11 +1,3 @@
--- name: claimed_rows
--- The number of rows that a file claims: the total in its footer or the sum of its row groups, whichever is larger.
--- Reads only the footer.
-SELECT greatest(whole, parts) FROM
-    (SELECT sum(num_rows) AS whole FROM parquet_file_metadata({file})),
-    (SELECT coalesce(sum(rows), 0) AS parts FROM (
-        SELECT max(row_group_num_rows) AS rows FROM parquet_metadata({file}) GROUP BY row_group_id))
-
 -- name: conversions
 -- Macros that convert an exported value to our type, or to NULL if it does not fit.
 -- Text is trimmed, including no-break spaces; empty text is NULL. A fraction is never rounded. NaN and infinity are not
@@ -77,9 +69,10 @@ INSERT INTO {staged}
 {rows}
 
 -- name: extract_rows
--- The rows of one file as they are staged.
-SELECT {values}, {unreadable}, NULL AS _source, $file AS _file, {row} AS _row
-FROM read_parquet($path, hive_partitioning = false, binary_as_string = true, file_row_number = {numbered})
+-- The rows of one file as they are staged. Inside, each value is converted once, beside the file's own.
+SELECT {names}, {unreadable}, NULL AS _source, $file AS _file, _row
+FROM (SELECT {values}, {row} AS _row
+      FROM read_parquet($path, hive_partitioning = false, binary_as_string = true, file_row_number = {numbered}))
 
 -- name: wide_rows
 -- The rows of one wide file, for each year column those of {years}. ZIP codes are converted once, and not for each year.
