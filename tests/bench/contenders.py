@@ -193,7 +193,8 @@ def start_tiers(stage: Stage, tiers: Sequence[Tier] = TIERS) -> list[Contender]:
     for tier in tiers:
         cache, forget = _cache_for(stage, tier.name, tier.group)
         instance = stage.serve(
-            tier.name, settings={"near_cache_bytes": tier.near, "cache_url": cache.url, "keep_alive": 3600}
+            tier.name,
+            settings={"near_cache_bytes": tier.near, "cache_url": cache.url, "keep_alive": 3600, "connections": 12_000},
         )
         endpoint = Endpoint(instance.partners, stage.key if tier.limits else stage.issue())
         started.append(Contender(name=tier.name, group=tier.group, endpoint=endpoint, ours=True, forget=forget))

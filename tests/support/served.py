@@ -17,8 +17,8 @@ from service.base.messages import Endpoints
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore, open_client
-from service.worker import serving
 from service.worker.assembly import WorkerApp
+from service.worker.serving import make_server
 from tests.support.waiting import eventually
 from tests.support.wire import Answer, Wire
 
@@ -100,18 +100,18 @@ async def _issue(store: KeyStore) -> tuple[str, ApiKey]:
 
 async def _serve(settings: Settings, stop: asyncio.Event, ready: Callable[[Served], None]) -> None:
     app = WorkerApp(settings, Endpoints(settings.keys_url, settings.cache_url, PEPPER), lambda _: None)
-    server = serving.make_server(app, settings)
+    server = make_server(app, settings)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(128)
         listening.setblocking(False)
         key, _ = await with_keys(settings.keys_url, settings.data_path, _issue)
         await app.start()
-        served_task = asyncio.create_task(server.serve(sockets=[listening]))
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
         ready(Served(app, listening.getsockname()[1], key, asyncio.get_running_loop()))
         await stop.wait()
         server.should_exit = True
-        await served_task
+        await serving
         await app.stop()
 
 
