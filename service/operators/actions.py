@@ -139,8 +139,8 @@ class Actions:
 
     async def _opened(self) -> KeyStore:
         if self._keys is None:
-            await self._primary.start()
             self._keys = open_key_store(self._primary, self._secret, self._data, self._replicas)
+            await self._primary.start()
             await self._keys.redis.start()
         return self._keys
 

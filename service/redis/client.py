@@ -213,8 +213,8 @@ class RedisStore:
         was_open = self._breaker.is_open
         if isinstance(error, _DemotedError):
             self._demoted(error)
-        else:
-            self._breaker.failure()
+            return StoreUnavailable(f"{self.name}: {error}")
+        self._breaker.failure()
         if self._breaker.is_open and not was_open:
             log.warning("%s (%s) is away: %s", self.name, self._where, first_line(error))
         return StoreUnavailable(f"{self.name}: {first_line(error)}")
@@ -265,9 +265,21 @@ class RedisStore:
         """Probes while the store is away; while it is not, finds out now and then whether it is still the primary."""
         self._looks += 1
         await self._leave()
-        if self._breaker.is_open or not self.healthy or not self._looks % _LOOKS_BETWEEN_ROLES:
+        if self._breaker.is_open or not self.healthy:
             await self._ping()
+        elif self._client is not None and not self._looks % _LOOKS_BETWEEN_ROLES:
+            await self._ask_role(self._client)
         return PROBE_SECONDS
+
+    async def _ask_role(self, client: Redis) -> None:
+        """Finds out whether a healthy server is still the primary. What else goes wrong, requests find out."""
+        try:
+            await _find_primary(client)
+        except _DemotedError as error:
+            if client is self._client:
+                self._demoted(error)
+        except Exception as error:  # as in `_attempt`
+            log.debug("%s: its role is unknown: %s", self.name, error)
 
 
 async def _find_primary(client: Redis) -> None:

@@ -44,6 +44,8 @@ class Primary:
 
     def __init__(self, url: str) -> None:
         self._listed = server_list(url)
+        if self._listed is not None and self._listed.kind == "cluster":
+            raise ValueError("a cluster has many primaries")
         self.given = url
         self._shown = mask_url(url)
         self.url: str | None = url if self._listed is None else None

@@ -1,5 +1,6 @@
 """Real Valkeys with replicas and Sentinels, on ports of their own, that a test can stop, stall and start again."""
 
+import random
 import signal
 import socket
 import subprocess
@@ -17,13 +18,16 @@ from service.embedded.runtime import server_program
 
 _LONG_SECONDS = 60.0
 _HOST = "127.0.0.1"
+_PORTS = (10_000, 32_000)
 
 
 def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind((_HOST, 0))
-        port: int = bound.getsockname()[1]
-        return port
+    """Not one of those that the system gives to connections: it may be used again after a server was killed."""
+    while True:
+        port = random.randrange(*_PORTS)
+        with socket.socket() as bound, suppress(OSError):
+            bound.bind((_HOST, port))
+            return port
 
 
 def wait_until(what: Callable[[], object], describe: str) -> None:

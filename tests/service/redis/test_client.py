@@ -73,6 +73,15 @@ async def _fails(store: RedisStore) -> tuple[float, bool]:
     return time.perf_counter() - began, bool(asked)
 
 
+async def test_a_role_that_cannot_be_asked_for_is_no_failure(store: RedisStore, server: ValkeyProcess) -> None:
+    """Nobody needs the server at the moment; whoever does finds out, and is counted."""
+    server.stall()
+    looks = store._looks
+    await eventually(lambda: store._looks >= looks + 5)
+    assert store.healthy
+    server.go_on()
+
+
 async def _opens_within(store: RedisStore, budget: float) -> None:
     """The breaker opens after so many calls that cost the budget; the next one asks nobody."""
     spent = [await _fails(store) for _ in range(FAILURES_TO_OPEN)]
