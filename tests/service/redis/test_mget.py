@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis.asyncio.connection import AbstractConnection
 
-from service.redis import mget
+from service.redis import pipelined
 from service.redis.client import open_client
 from service.redis.mget import MgetConnection, MgetError, Values, open_mget
 from tests.support.mget import Asked, Wire, reply_to_mget
@@ -138,7 +138,7 @@ async def test_a_refusal_is_of_one_command_alone(cut: int) -> None:
 @pytest.mark.parametrize("begun", [b"-ERR ", b"*", b"*1\r\n$", b"*1\r\n$1000000000\r\n"])
 async def test_a_reply_that_does_not_end_is_not_gathered(begun: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would fill the memory until the timeout."""
-    monkeypatch.setattr(mget, "_MOST_REPLY_BYTES", 5_000)
+    monkeypatch.setattr(pipelined, "_MOST_REPLY_BYTES", 5_000)
     asked = Asked(Wire())
     asked.ask(1)
     asked.wire.arrive(begun)
