@@ -60,6 +60,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     illustrative: bool
     keys_up: bool
     cache_up: bool
+    cache_away: tuple[str, ...] = ()  # what of a cluster cannot be asked: nodes, and slots without one
     cache_refusal: str | None = None  # why the shared cache takes no answers
     push_connected: bool  # the key store pushes changes now
     can_verify: bool  # at least some partners' keys can be told good from bad

@@ -2,16 +2,16 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
-from redis.asyncio import Redis
 
 from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
-from service.cache.key import EVERY_NAME, FORMAT_VERSION, TRIAL_NAME, CacheKey
-from service.redis.client import RedisStore
+from service.cache.key import EVERY_NAME, FORMAT_VERSION, CacheKey, is_trial
+from service.redis.client import checked
+from service.redis.name_store import NameCommand, NameStore, named_command
 from service.redis.scan import scan
 
 # Names that one command looks at. Redis serves nobody else meanwhile: some 0.2 ms.
@@ -35,14 +35,14 @@ class ReleaseEntries(msgspec.Struct):
 
 
 class ServerMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """The memory of the server, with all that is on it."""
+    """The memory of the server, with all that is on it; of a cluster's primaries together."""
 
     used: int
     limit: int | None  # None: unlimited
     policy: str
     evicted: int  # since it started
     expired: int  # likewise
-    uptime: float  # seconds
+    uptime: float  # seconds; of the one that started last
     names: int  # in all databases
 
 
@@ -54,17 +54,16 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     server: ServerMemory
 
 
-async def survey(store: RedisStore, seconds: float, tell: Callable[[int], None]) -> Contents:
+async def survey(store: NameStore, seconds: float, tell: Callable[[int], None]) -> Contents:
     """Counts the entries for at most about `seconds`, in steps between which Redis serves others.
 
     Raises:
         StoreUnavailable: if the cache does not answer, or refuses.
     """
-    server = _memory(await store.call(lambda client: client.info()))
+    servers = [_memory(await server.call(lambda client: client.info())) for server in store.servers]
     found: defaultdict[str | None, ReleaseEntries] = defaultdict(lambda: ReleaseEntries(None))
     end, seen, complete = time.monotonic() + seconds, 0, True
-    async for names in scan(store, EVERY_NAME, _STEP):
-        names = [name for name in names if name != TRIAL_NAME.encode()]
+    async for names in _every_name(store):
         for name in names:
             found[_release_of(name)].entries += 1
         for name, size in zip(names[:_MEASURED], await _sizes(store, names[:_MEASURED]), strict=True):
@@ -80,8 +79,14 @@ async def survey(store: RedisStore, seconds: float, tell: Callable[[int], None])
     return Contents(
         releases=tuple(msgspec.structs.replace(entries, release=release) for release, entries in releases),
         complete=complete,
-        server=server,
+        server=_together(servers),
     )
+
+
+async def _every_name(store: NameStore) -> AsyncIterator[list[bytes]]:
+    for server in store.servers:
+        async for names in scan(server, EVERY_NAME, _STEP):
+            yield [name for name in names if not is_trial(name)]
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,22 +99,12 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     counted: bool  # the look counted as a use of the entry, because the server cannot look without
 
 
-async def look_at(store: RedisStore, key: CacheKey) -> Held:
+async def look_at(store: NameStore, key: CacheKey) -> Held:
     """Raises StoreUnavailable."""
-
-    async def ask(client: Redis) -> list[Any]:
-        # one connection for all: it is the connection that does not touch what it reads
-        async with client.pipeline(transaction=False) as pipeline:
-            pipeline.execute_command("CLIENT", "NO-TOUCH", "ON")
-            pipeline.mget(key.name)
-            pipeline.pttl(key.name)
-            pipeline.execute_command("CLIENT", "NO-TOUCH", "OFF")
-            return await pipeline.execute(raise_on_error=False)
-
-    untouched, values, left, _ = await store.call(ask)
-    if isinstance(values, Exception):
-        raise store.failed(values, answered=True)
-    value = values[0]
+    # one connection for all: it is the connection that does not touch what it reads
+    words = (("CLIENT", "NO-TOUCH", "ON"), ("MGET", key.name), ("PTTL", key.name), ("CLIENT", "NO-TOUCH", "OFF"))
+    untouched, values, left, _ = await store.pipelined([NameCommand(key.name, each) for each in words])
+    value = checked(store.name, values)[0]
     entry = None if value is None else envelope.decode(value, key.digest)
     return Held(
         entry=entry,
@@ -120,14 +115,11 @@ async def look_at(store: RedisStore, key: CacheKey) -> Held:
     )
 
 
-async def _sizes(store: RedisStore, names: list[bytes]) -> list[int | None]:
-    async def ask(client: Redis) -> list[int | None]:
-        async with client.pipeline(transaction=False) as pipeline:
-            for name in names:
-                pipeline.memory_usage(name)
-            return await pipeline.execute()
-
-    return await store.call(ask) if names else []
+async def _sizes(store: NameStore, names: list[bytes]) -> list[int | None]:
+    if not names:
+        return []
+    commands = [named_command("MEMORY", name, "USAGE") for name in names]
+    return [checked(store.name, size) for size in await store.pipelined(commands)]
 
 
 def _release_of(name: bytes) -> str | None:
@@ -144,4 +136,17 @@ def _memory(said: dict[str, Any]) -> ServerMemory:
         expired=int(said.get("expired_keys", 0)),
         uptime=float(said.get("uptime_in_seconds", 0)),
         names=sum(int(each["keys"]) for name, each in said.items() if name.startswith("db") and isinstance(each, dict)),
+    )
+
+
+def _together(servers: Sequence[ServerMemory]) -> ServerMemory:
+    limits = [server.limit for server in servers]
+    return ServerMemory(
+        used=sum(server.used for server in servers),
+        limit=None if None in limits else sum(limit for limit in limits if limit is not None),
+        policy=", ".join(dict.fromkeys(server.policy for server in servers)),
+        evicted=sum(server.evicted for server in servers),
+        expired=sum(server.expired for server in servers),
+        uptime=min((server.uptime for server in servers), default=0.0),
+        names=sum(server.names for server in servers),
     )

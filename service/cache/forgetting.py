@@ -1,14 +1,15 @@
 """Removes the entries of releases that nobody needs warm any more, so that they take no memory until their TTL ends."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
+from redis import Redis
 from redis.exceptions import RedisError
 
 from config.first_line import first_line
 from service.cache.key import EVERY_NAME, release_of
+from service.redis.blocking import open_blocking_store
 from service.redis.errors import StoreUnavailable
-from service.redis.sentinels import open_blocking
 
 # Names that one command looks at. Redis serves nobody else meanwhile: some 0.2 ms.
 _STEP = 500
@@ -29,15 +30,31 @@ def forget(url: str, releases: Collection[str], seconds: float) -> int:
     """
     deadline = time.monotonic() + seconds
     wanted = {release.encode() for release in releases}
-    cursor = gone = 0
+    gone = 0
+    away: Exception | None = None
     try:
-        with open_blocking(url, _REPLY_SECONDS) as client:
-            while time.monotonic() < deadline:
-                cursor, names = client.scan(cursor, match=EVERY_NAME, count=_STEP)
-                theirs = [name for name in names if release_of(name) in wanted]
-                gone += client.unlink(*theirs) if theirs else 0
-                if not cursor:
-                    return gone
+        with open_blocking_store(url, _REPLY_SECONDS) as store:
+            for server in store.servers:
+                try:
+                    for names in _names(server):
+                        if time.monotonic() >= deadline:
+                            raise ForgetError(f"it took longer than {seconds:g} s; {gone:,} answers are gone")
+                        theirs = [name for name in names if release_of(name) in wanted]
+                        gone += store.unlink(theirs) if theirs else 0
+                except (RedisError, OSError) as error:
+                    away = error  # other nodes of a cluster may be there
     except (RedisError, StoreUnavailable, OSError) as error:
-        raise ForgetError(f"the cache gave up {gone:,} answers, then: {first_line(error)}") from None
-    raise ForgetError(f"it took longer than {seconds:g} s; {gone:,} answers are gone")
+        away = error
+    if away is not None:
+        raise ForgetError(f"the cache gave up {gone:,} answers, then: {first_line(away)}")
+    return gone
+
+
+def _names(server: Redis) -> Iterator[list[bytes]]:
+    """Step by step, between which Redis serves others."""
+    cursor = 0
+    while True:
+        cursor, names = server.scan(cursor, match=EVERY_NAME, count=_STEP)
+        yield [name for name in names if isinstance(name, bytes)]
+        if not cursor:
+            return

@@ -8,7 +8,7 @@ import msgspec
 FORMAT_VERSION = 2
 # A pattern of Redis: every entry, of any format.
 EVERY_NAME = "c:*"
-# An empty entry, to try whether the server stores any.
+# An empty entry, to try whether the server stores any; in a cluster, names of each server begin so.
 TRIAL_NAME = "c:trial"
 
 
@@ -29,3 +29,8 @@ def release_of(name: bytes) -> bytes | None:
     """The release in the name of an entry, of any format; None if it names none."""
     parts = name.split(b":")
     return parts[2] if len(parts) == 4 else None
+
+
+def is_trial(name: bytes) -> bool:
+    """Whether nobody asked for what has this name."""
+    return name.startswith(TRIAL_NAME.encode())

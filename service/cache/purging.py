@@ -1,8 +1,8 @@
 """Empties the shared cache on an operator's order. The key store stays as it is, even on the same Redis."""
 
-from service.cache.key import EVERY_NAME, TRIAL_NAME
-from service.redis.client import RedisStore
-from service.redis.primary import found, open_store
+from service.cache.key import EVERY_NAME, is_trial
+from service.redis.errors import StoreUnavailable
+from service.redis.opening import opened
 from service.redis.scan import scan
 
 _TIMEOUT_SECONDS = 1.0
@@ -14,19 +14,17 @@ async def purge_shared(url: str) -> int:
     """Deletes the entries of all releases. Returns how many there were. Entries that are stored meanwhile may stay.
 
     Raises:
-        StoreUnavailable: if the cache does not answer. Some entries may be gone.
+        StoreUnavailable: if the cache does not answer. Some entries may be gone; of a cluster, those of other nodes.
     """
-    async with found(url) as primary:
-        return await _purge(open_store("shared cache", primary, timeout=_TIMEOUT_SECONDS))
-
-
-async def _purge(store: RedisStore) -> int:
-    gone = 0
-    try:
-        async for found in scan(store, EVERY_NAME, _STEP):
-            names = [name for name in found if name != TRIAL_NAME.encode()]
-            if names:
-                gone += await store.call(lambda client, these=names: client.unlink(*these))  # type: ignore[misc]
-        return gone
-    finally:
-        await store.stop()
+    gone, away = 0, None
+    async with opened("shared cache", url, _TIMEOUT_SECONDS) as store:
+        for server in store.servers:
+            try:
+                async for found in scan(server, EVERY_NAME, _STEP):
+                    names = [name for name in found if not is_trial(name)]
+                    gone += await store.unlink(names) if names else 0
+            except StoreUnavailable as error:
+                away = error
+    if away is not None:
+        raise away
+    return gone

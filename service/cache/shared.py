@@ -11,10 +11,9 @@ import msgspec
 from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
 from service.cache.key import TRIAL_NAME, CacheKey
-from service.redis.batch import BatchedGet
 from service.redis.batched_set import BatchedSet
-from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
+from service.redis.opening import CacheStore, open_get
 
 log = logging.getLogger("forecast.cache")
 
@@ -34,14 +33,14 @@ TellLookup = Callable[[SharedLookup], None]
 
 
 class SharedCache:
-    """Entries in the Redis behind `store`. One per worker, which stops it.
+    """Entries in the Redis, or the cluster, behind `store`. One per worker, which stops it.
 
     `ttl`, in seconds, only collects garbage: entries never become wrong.
     """
 
-    def __init__(self, store: RedisStore, ttl: int) -> None:
+    def __init__(self, store: CacheStore, ttl: int) -> None:
         self._store = store
-        self._batched = BatchedGet(store)
+        self._batched = open_get(store)
         self._stores = BatchedSet(store, ttl)
 
     @property
@@ -51,7 +50,7 @@ class SharedCache:
 
     @property
     def refusal(self) -> str | None:
-        """Why the server stores no entries. None while it does, or is away."""
+        """Why a server stores no entries. None while all do, or are away."""
         return None if self._store.is_away else self._stores.refusal
 
     @property
@@ -61,7 +60,7 @@ class SharedCache:
 
     async def try_to_store(self) -> float:
         """Updates `refusal`, even if no requests come. Returns the seconds until the next try."""
-        await self._stores.try_one(TRIAL_NAME)
+        await self._stores.try_servers(TRIAL_NAME)
         return TRY_SECONDS
 
     async def get(self, key: CacheKey) -> SharedLookup:

@@ -4,15 +4,15 @@ import time
 from collections.abc import Callable, Iterable
 
 import msgspec
-from redis import Redis
 from redis.exceptions import RedisError
 
 from service.base.batched import batched
 from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
 from service.cache.key import cache_key
+from service.redis.blocking import BlockingStore, open_blocking_store
 from service.redis.errors import StoreUnavailable
-from service.redis.sentinels import open_blocking
+from service.redis.name_store import NameCommand
 
 # Answers stored at once: few enough that Redis serves others in between.
 _BATCH = 200
@@ -37,29 +37,40 @@ def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callable[[in
     """Stores the answers. Returns how many. `progress` is told how many are stored so far.
 
     Raises:
-        WarmError: if not all could be stored.
+        WarmError: if not all could be stored; of a cluster, those of other nodes than the one that is away are.
     """
     deadline = time.monotonic() + plan.seconds
-    stored = 0
+    stored = given = 0
+    away: StoreUnavailable | None = None
     try:
-        with open_blocking(url, _REPLY_SECONDS) as client:
+        with open_blocking_store(url, _REPLY_SECONDS) as store:
             for batch in batched(answers, _BATCH):
                 if time.monotonic() > deadline:
                     raise WarmError(f"warming took longer than {plan.seconds:g} s; {stored:,} answers are in the cache")
-                _store(client, plan, batch)
-                stored += len(batch)
+                lost = _store(store, plan, batch)
+                away = lost[0] if lost else away
+                given += len(batch)
+                stored += len(batch) - len(lost)
                 progress(stored)
     except (RedisError, StoreUnavailable, OSError) as error:
         raise WarmError(f"the cache took {stored:,} answers, then: {error}") from None
+    if away is not None:
+        raise WarmError(f"the cache took {stored:,} of {given:,} answers; a node is away: {away}")
     return stored
 
 
-def _store(client: Redis, plan: Plan, batch: list[Answer]) -> None:
-    """Raises the first error of Redis as the server words it: the client would add the whole command."""
-    with client.pipeline(transaction=False) as pipeline:
-        for area, query, body in batch:
-            key = cache_key(plan.release, area, query)
-            pipeline.set(key.name, envelope.encode_entry(CacheEntry.of(body), key.digest), ex=plan.ttl)
-        for reply in pipeline.execute(raise_on_error=False):
-            if isinstance(reply, Exception):
-                raise reply
+def _store(store: BlockingStore, plan: Plan, batch: list[Answer]) -> list[StoreUnavailable]:
+    """Why some were not stored. Raises the first other error of Redis as the server words it: the client would add the
+    whole command."""
+    commands = []
+    for area, query, body in batch:
+        key = cache_key(plan.release, area, query)
+        entry = envelope.encode_entry(CacheEntry.of(body), key.digest)
+        commands.append(NameCommand(key.name, ("SET", key.name, entry, "EX", plan.ttl)))
+    lost = []
+    for reply in store.pipelined(commands):
+        if isinstance(reply, StoreUnavailable):
+            lost.append(reply)
+        elif isinstance(reply, Exception):
+            raise reply
+    return lost

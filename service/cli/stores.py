@@ -13,7 +13,8 @@ from service.keys.opening import open_key_store
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
-from service.redis.primary import found, open_store
+from service.redis.opening import CacheStore, opened
+from service.redis.primary import found
 
 T = TypeVar("T")
 
@@ -44,11 +45,12 @@ def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begi
         return interruption.run(run())
 
 
-def with_cache(settings: Settings, work: Callable[[RedisStore], Awaitable[T]]) -> T:
+def with_cache(settings: Settings, work: Callable[[CacheStore], Awaitable[T]]) -> T:
     """Runs `work` on the shared cache that the settings name.
 
     Raises:
-        StoreUnavailable: if it is embedded and does not answer. It is not started: it would be empty.
+        StoreUnavailable: if it is embedded and does not answer (it is not started: it would be empty), or if no node
+            of a cluster does.
     """
     url = running_url(settings, "cache")
     if url is None:
@@ -60,11 +62,7 @@ def with_cache(settings: Settings, work: Callable[[RedisStore], Awaitable[T]]) -
         raise SettingsError(f"FORECAST_CACHE_URL: {problem}")
 
     async def run() -> T:
-        async with found(url) as primary:
-            store = open_store("shared cache", primary, timeout=_CACHE_SECONDS)
-            try:
-                return await work(store)
-            finally:
-                await store.stop()
+        async with opened("shared cache", url, _CACHE_SECONDS) as store:
+            return await work(store)
 
     return interruption.run(run())

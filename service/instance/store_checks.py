@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,9 +17,11 @@ from service.instance.trail_watch import TrailWatch
 from service.keys.listing import every_key
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
-from service.operators.overview import EventKind, Keys, Store
+from service.operators.overview import EventKind, Keys, Store, StoreNode
 from service.redis.client import RedisStore
+from service.redis.cluster.store import ClusterNode, ClusterStore
 from service.redis.errors import StoreUnavailable
+from service.redis.opening import CacheStore, cache_place, open_cache
 from service.redis.primary import Primary, open_store
 from service.redis.server import ServerFacts, ask_server, wrong_for_cache, wrong_for_keys
 
@@ -44,11 +46,10 @@ class StoreChecks:
     ) -> None:
         self.problems: tuple[str, ...] = ()
         self.keys = Keys()
-        self._primaries = Primary(endpoints.keys_url), Primary(endpoints.cache_url)
-        self._keys, self._cache = (
-            open_store(name, primary, timeout=_TIMEOUT_SECONDS)
-            for name, primary in zip(("key store", "cache"), self._primaries, strict=True)
-        )
+        keys_at, cache_at = Primary(endpoints.keys_url), cache_place(endpoints.cache_url)
+        self._places = keys_at, cache_at
+        self._keys = open_store("key store", keys_at, timeout=_TIMEOUT_SECONDS)
+        self._cache = open_cache("cache", cache_at, timeout=_TIMEOUT_SECONDS)
         self._key_store = KeyStore(self._keys, endpoints.pepper, data)
         self.trail = TrailWatch(self._key_store, happened)
         self._known: dict[str, ServerFacts | None] = {}
@@ -56,7 +57,7 @@ class StoreChecks:
         self._silent: set[str] = set()
 
     async def start(self) -> None:
-        await asyncio.gather(*(primary.start() for primary in self._primaries))
+        await asyncio.gather(*(primary.start() for primary in self._places))
         await asyncio.gather(self._keys.start(), self._cache.start())
         self._tasks = (
             keep_running("look at the stores", self._look),
@@ -67,35 +68,55 @@ class StoreChecks:
     async def stop(self) -> None:
         for task in self._tasks:
             await end_task(task)
-        for part in (self._keys, self._cache, *self._primaries):
+        for part in (self._keys, self._cache, *self._places):
             await part.stop()
 
     def stores(self, reports: Sequence[WorkerReport]) -> tuple[Store, ...]:
         """What was seen last; whether they are up, as the workers say: they notice first."""
         keys = self._shown(self._keys, "keys", [report.keys_up for report in reports])
         cache = self._shown(self._cache, "cache", [report.cache_up for report in reports])
+        away = {node for report in reports for node in report.cache_away}
+        if isinstance(self._cache, ClusterStore):
+            cache = msgspec.structs.replace(cache, nodes=tuple(self._node(node, away) for node in self._cache.nodes))
         return msgspec.structs.replace(keys, pushed=sum(report.push_connected for report in reports)), cache
 
-    def _shown(self, store: RedisStore, name: Literal["keys", "cache"], reached: list[bool]) -> Store:
-        facts, latency = self._known.get(store.name), self._latency.get(store.name)
-        up = all(reached) if reached else latency is not None
+    def _shown(self, store: CacheStore, name: Literal["keys", "cache"], reached: list[bool]) -> Store:
+        """Of a cluster: all nodes together, and the slowest of them."""
+        facts = [found for found in (self._known.get(server.name) for server in store.servers) if found is not None]
+        latencies = [self._latency.get(server.name) for server in store.servers]
+        slowest = None if None in latencies or not latencies else max(filter(None, latencies), default=0.0)
+        up = all(reached) if reached else slowest is not None
+        limits = [found.maxmemory for found in facts]
         return Store(
             name=name,
             up=up,
+            memory=sum(found.used for found in facts) if facts else None,
+            memory_limit=sum(limits) if limits and all(limits) else None,
+            evicted=sum(found.evicted for found in facts) if facts else None,
+            latency=slowest if up else None,
+        )
+
+    def _node(self, node: ClusterNode, away: Collection[str]) -> StoreNode:
+        facts, latency = self._known.get(node.store.name), self._latency.get(node.store.name)
+        name = str(node.address)
+        return StoreNode(
+            node=name,
+            up=latency is not None and name not in away,
             memory=facts.used if facts is not None else None,
             memory_limit=facts.maxmemory or None if facts is not None else None,
             evicted=facts.evicted if facts is not None else None,
-            latency=latency if up else None,
+            latency=latency,
         )
 
     async def _look(self) -> float:
-        keys, cache = await self._asked(self._keys), await self._asked(self._cache)
-        shared = keys is not None and cache is not None and keys.run_id == cache.run_id
-        problems: list[str] = []
-        if keys is not None:
-            problems += wrong_for_keys(keys, shared=shared)
-        if cache is not None:
-            problems += wrong_for_cache(cache, shared=shared)
+        keys = await self._asked(self._keys)
+        caches = await asyncio.gather(*(self._asked(server) for server in self._cache.servers))
+        shared = keys is not None and any(cache is not None and cache.run_id == keys.run_id for cache in caches)
+        problems = wrong_for_keys(keys, shared=shared) if keys is not None else []
+        for server, cache in zip(self._cache.servers, caches, strict=False):
+            if cache is not None:
+                at = server.name if isinstance(self._cache, ClusterStore) else ""
+                problems += wrong_for_cache(cache, shared=shared, at=at)
         for problem in problems:
             if problem not in self.problems:
                 log.warning("%s", problem)

@@ -87,6 +87,25 @@ def stores(state: InstanceState) -> Iterator[Metric]:
         if store.latency is not None:
             latency.add_metric((store.name,), store.latency)
     yield from (memory, limit, latency, evicted)
+    yield from _nodes(state)
+
+
+def _nodes(state: InstanceState) -> Iterator[Metric]:
+    """Of a cluster; absent where there is none."""
+    nodes = [node for store in state.stores for node in store.nodes]
+    for kind, name, text, values in (
+        (GaugeMetricFamily, "up", "1 if every worker reaches the node.", [node.up for node in nodes]),
+        (GaugeMetricFamily, "memory_bytes", "Memory that the node uses.", [node.memory for node in nodes]),
+        (GaugeMetricFamily, "memory_limit_bytes", "Its maxmemory.", [node.memory_limit for node in nodes]),
+        (GaugeMetricFamily, "latency_seconds", "Time of the last look at it.", [node.latency for node in nodes]),
+        (CounterMetricFamily, "evicted_keys", "Keys evicted since it started.", [node.evicted for node in nodes]),
+    ):
+        metric = kind(f"forecast_cache_node_{name}", text, labels=("node",))
+        for node, value in zip(nodes, values, strict=True):
+            if value is not None:
+                metric.add_metric((node.node,), value)
+        if nodes:
+            yield metric
 
 
 def folder(state: InstanceState) -> Iterator[Metric]:

@@ -107,8 +107,19 @@ class Rankings(msgspec.Struct, frozen=True, kw_only=True):
     refused: tuple[Ranked, ...] = ()  # addresses or key ids that got 401
 
 
+class StoreNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One primary of a cluster."""
+
+    node: str  # host and port
+    up: bool
+    memory: int | None = None
+    memory_limit: int | None = None  # None: unlimited, or unknown
+    evicted: int | None = None  # since it started
+    latency: float | None = None  # of the last look
+
+
 class Store(msgspec.Struct, frozen=True, kw_only=True):
-    """One Redis."""
+    """One Redis; of a cluster, what all nodes have together, and the time of the slowest."""
 
     name: Literal["keys", "cache"]
     up: bool
@@ -117,6 +128,7 @@ class Store(msgspec.Struct, frozen=True, kw_only=True):
     evicted: int | None = None  # since it started
     latency: float | None = None  # of the last look
     pushed: int | None = None  # of the key store: workers to which revocations are pushed
+    nodes: tuple[StoreNode, ...] = ()  # of a cluster
 
 
 class Warehouse(msgspec.Struct, frozen=True, kw_only=True):

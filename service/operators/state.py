@@ -11,6 +11,9 @@ from service.base.messages import WorkerReport
 from service.operators.overview import Keys, Store
 from service.publishing.inbox_status import Status as InboxStatus
 
+# Nodes of a cluster in one sentence.
+_SHOWN_NODES = 5
+
 # of an instance; unavailable: a balancer should send nothing
 Status = Literal["ready", "degraded", "unavailable"]
 
@@ -142,7 +145,12 @@ def _of_stores(state: InstanceState, reports: list[WorkerReport]) -> Iterator[Pr
             "keys",
             "the key store is away: each worker accepts keys that it verified in the last 60 s; others get a 503",
         )
-    if not all(report.cache_up for report in reports):
+    away = sorted({node for report in reports for node in report.cache_away})
+    if away:
+        more = f" and {len(away) - _SHOWN_NODES} more" if len(away) > _SHOWN_NODES else ""
+        which = f"{', '.join(away[:_SHOWN_NODES])}{more}"
+        yield Problem("cache", f"a part of the shared cache is away ({which}): the warehouse answers instead of it")
+    elif not all(report.cache_up for report in reports):
         yield Problem("cache", "the shared cache is away: the warehouse answers instead")
     for refusal in sorted({report.cache_refusal for report in reports if report.cache_refusal}):
         yield Problem("cache-refuses", f"the shared cache: {refusal}")

@@ -20,8 +20,9 @@ from service.base.batched import batched
 from service.base.masking import masked
 from service.base.seen import LoggedRequest
 from service.base.tasks import keep_running
-from service.redis.client import RedisStore
+from service.redis.client import ask_one
 from service.redis.errors import StoreUnavailable
+from service.redis.name_store import NameCommand, NameStore
 from service.redis.refusals import told
 from service.redis.script import Script, ScriptCall
 
@@ -62,7 +63,7 @@ class LastErrors:
     """Those that one worker answers with, and those that all workers stored. `store` is its own: a slow flush must not
     make the cache believe that its server is away. Its owner stops it after the last request."""
 
-    def __init__(self, store: RedisStore) -> None:
+    def __init__(self, store: NameStore) -> None:
         self.dropped = 0  # errors that were not stored
         self._store = store
         self._waiting: dict[str, deque[Make]] = {}
@@ -114,7 +115,7 @@ class LastErrors:
             StoreUnavailable: if the store is away, slow, or answers something else.
         """
         name = _name(key_id)
-        stored: Any = await self._store.call(lambda client: client.lrange(name, 0, MOST_KEPT - 1))
+        stored = await ask_one(self._store, NameCommand(name, ("LRANGE", name, 0, MOST_KEPT - 1)))
         if not isinstance(stored, list):
             raise StoreUnavailable(f"{self._store.name}: errors of a key are {type(stored).__name__}, not a list")
         found = [error for error in (_decoded(key_id, entry) for entry in stored) if error is not None]
@@ -135,7 +136,7 @@ class LastErrors:
             for key_id, errors in keys
         ]
         try:
-            replies = await self._store.call(lambda client: _SCRIPT.run(client, calls))
+            replies = await _SCRIPT.run_by_name(self._store, calls)
         except StoreUnavailable as error:
             log.debug("errors of keys are not kept: %s", error)
             self._drop(keys)
@@ -143,7 +144,7 @@ class LastErrors:
         refused = None
         for one, reply in zip(keys, replies, strict=True):
             if isinstance(reply, Exception):
-                refused = told(reply)
+                refused = refused if isinstance(reply, StoreUnavailable) else told(reply)
                 self._drop([one])
         if refused is not None and refused != self._refusal:
             log.warning("errors of keys are not kept: %s: %s", self._store.name, refused)

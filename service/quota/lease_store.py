@@ -14,8 +14,8 @@ from service.base.batched import batched
 from service.base.tasks import hold_until_done
 from service.base.terms import Rate
 from service.quota.gcra import pace_of
-from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
+from service.redis.name_store import NameStore
 from service.redis.script import Script
 
 SCRIPT = Script("service.quota", "lease.lua")
@@ -48,7 +48,7 @@ def lease_name(key_id: str) -> str:
 class LeaseStore:
     """Leases for one worker, as long as it lives. Commands run in tasks of their own, so no caller cancels one."""
 
-    def __init__(self, store: RedisStore) -> None:
+    def __init__(self, store: NameStore) -> None:
         self._store = store
         self._waiting: list[_Call] = []
         self._turn = OncePerTurn(self._send)
@@ -74,7 +74,7 @@ class LeaseStore:
 
     async def _run(self, calls: list[_Call]) -> None:
         try:
-            replies = await self._store.call(lambda client: SCRIPT.run(client, [call.words for call in calls]))
+            replies = await SCRIPT.run_by_name(self._store, [call.words for call in calls])
         except BaseException as error:  # nobody may be left waiting, whatever went wrong
             for call in calls:
                 if not call.lease.done():

@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from itertools import zip_longest
 
 import msgspec
-from redis.asyncio import Redis
 
-from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
+from service.redis.name_store import NameCommand, NameStore
 from service.redis.refusals import server_refusal, told
 
 log = logging.getLogger("forecast.redis")
@@ -39,16 +38,25 @@ class BatchedSet:
     One command is under way at a time.
     """
 
-    def __init__(self, store: RedisStore, ttl: int) -> None:
+    def __init__(self, store: NameStore, ttl: int) -> None:
         # values that were not stored, by reason: `full`, `read_only`, `other`, `away`, `slow`
         self.failed: Counter[str] = Counter()
-        # why the server refused the last value; None if it took it
-        self.refusal: str | None = None
+        self._refusals: dict[str, str] = {}  # by server, if it refused the last value
         self._store = store
         self._ttl = ttl
         self._waiting: deque[_Value] = deque()
         self._waiting_bytes = 0
         self._sending: asyncio.Task[None] | None = None
+
+    @property
+    def refusal(self) -> str | None:
+        """Why a server refused the last value; None if all take them."""
+        servers = [server.name for server in self._store.servers]
+        found = [(name, self._refusals[name]) for name in servers if name in self._refusals]
+        if not found:
+            return None
+        name, why = found[0]
+        return why if len(servers) == 1 else f"{name}: {why}"
 
     def set(self, name: str, data: bytes) -> asyncio.Future[bool]:
         """Tells later whether the value was stored; nobody needs to wait for it."""
@@ -85,10 +93,10 @@ class BatchedSet:
         self._waiting_bytes -= size
         return taken
 
-    async def try_one(self, name: str) -> None:
-        """Finds out whether the server takes values, by storing an empty one that is not counted."""
+    async def try_servers(self, name: str) -> None:
+        """Finds out whether each server takes values, by storing an empty one that is not counted."""
         try:
-            await self._store_all([(name, b"")])
+            await self._store_all([(one, b"") for one in self._store.one_for_each_server(name)])
         except StoreUnavailable as error:
             log.debug("not tried: %s", error)
 
@@ -96,38 +104,53 @@ class BatchedSet:
         replies: list[object] = []
         try:
             replies = await self._store_all([(value.name, value.data) for value in values])
-            self.failed.update(server_refusal(reply) for reply in replies if isinstance(reply, Exception))
+            self.failed.update(_why(reply) for reply in replies if isinstance(reply, Exception))
         except StoreUnavailable as error:
             log.debug("%d values not stored: %s", len(values), error)
-            self.failed[error.why if isinstance(error, StoreRefused) else "away"] += len(values)
+            self.failed[_why(error)] += len(values)
         finally:
             _tell(values, replies)
 
     async def _store_all(self, pairs: list[tuple[str, bytes]]) -> list[object]:
         """The reply to each: True, or the error with which it was refused. Raises StoreUnavailable."""
-
-        async def store(client: Redis) -> list[object]:
-            async with client.pipeline(transaction=False) as pipeline:
-                for name, data in pairs:
-                    pipeline.execute_command("SET", name, data, "EX", self._ttl)
-                return await pipeline.execute(raise_on_error=False)
-
+        commands = [NameCommand(name, ("SET", name, data, "EX", self._ttl)) for name, data in pairs]
+        replies: list[object] = []
         try:
-            replies = await self._store.call(store)
+            replies = await self._store.pipelined(commands)
         except StoreRefused as error:
-            self._note(str(error))
+            replies = [error] * len(pairs)
             raise
-        self._store.heard(replies)
-        refused = next((reply for reply in replies if isinstance(reply, Exception)), None)
-        self._note(None if refused is None else told(refused))
+        finally:
+            self._note([name for name, _ in pairs], replies)
         return replies
 
-    def _note(self, refusal: str | None) -> None:
-        if refusal is not None and self.refusal is None:
-            log.warning("%s takes nothing: %s", self._store.name, refusal)
-        elif refusal is None and self.refusal is not None:
-            log.info("%s takes what is to be stored again", self._store.name)
-        self.refusal = refusal
+    def _note(self, names: list[str], replies: list[object]) -> None:
+        """Notes which servers refused anything. One that is away refuses nothing."""
+        refused: dict[str, str] = {}
+        takes: set[str] = set()
+        for name, reply in zip(names, replies, strict=False):
+            server = self._store.server_of(name)
+            if isinstance(reply, StoreRefused):
+                refused[server] = str(reply)
+            elif isinstance(reply, StoreUnavailable):
+                continue
+            elif isinstance(reply, Exception):
+                refused[server] = told(reply)
+            else:
+                takes.add(server)
+        for server in refused.keys() - self._refusals.keys():
+            log.warning("%s takes nothing: %s", server, refused[server])
+        for server in takes & self._refusals.keys() - refused.keys():
+            log.info("%s takes what is to be stored again", server)
+            del self._refusals[server]
+        self._refusals |= refused
+
+
+def _why(error: Exception) -> str:
+    """As a label of metrics."""
+    if isinstance(error, StoreUnavailable):
+        return error.why if isinstance(error, StoreRefused) else "away"
+    return server_refusal(error)
 
 
 def _tell(values: Iterable[_Value], replies: Iterable[object]) -> None:

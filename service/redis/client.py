@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from redis import Redis as BlockingRedis
@@ -26,6 +26,7 @@ from service.base.tasks import end_task, keep_running
 from service.redis.breaker import CircuitBreaker
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.kind import kind_of
+from service.redis.name_store import NameCommand, NameStore
 from service.redis.refusals import says_not_primary, server_refusal, told
 
 log = logging.getLogger("forecast.redis")
@@ -189,6 +190,38 @@ class RedisStore:
         """Whether the circuit is open, so that no call is made."""
         return self._breaker.is_open
 
+    @property
+    def parts_away(self) -> tuple[str, ...]:
+        """Of a cluster, what cannot be asked. One server has no parts."""
+        return ()
+
+    @property
+    def servers(self) -> "Sequence[RedisStore]":
+        return (self,)
+
+    def server_of(self, name: str) -> str:  # noqa: ARG002 - as in a cluster
+        return self.name
+
+    def one_for_each_server(self, name: str) -> Sequence[str]:
+        return (name,)
+
+    async def pipelined(self, commands: Sequence[NameCommand]) -> list[Any]:
+        """The reply to each command, or the error that it was answered with. Raises StoreUnavailable."""
+
+        async def run(client: Redis) -> list[Any]:
+            async with client.pipeline(transaction=False) as pipeline:
+                for command in commands:
+                    pipeline.execute_command(*command.words)
+                return await pipeline.execute(raise_on_error=False)
+
+        replies = await self.call(run)
+        self.heard(replies)
+        return replies
+
+    async def unlink(self, names: Sequence[bytes]) -> int:
+        """Removes `names`. Returns how many there were. Raises StoreUnavailable."""
+        return await self.call(lambda client: client.unlink(*names))
+
     async def connection(self, made: Callable[[Redis], Awaitable[T]]) -> T:
         """What `made` makes of the client. The caller talks to Redis itself, and reports to `succeeded`, `failed`."""
         if self._client is None:
@@ -291,3 +324,17 @@ async def _find_primary(client: Redis) -> None:
         return
     if kind is not None and kind.role == "replica":
         raise _DemotedError("it is a replica")
+
+
+async def ask_one(store: NameStore, command: NameCommand) -> Any:
+    """The reply to one command. Raises StoreUnavailable, also if it is answered with an error."""
+    return checked(store.name, (await store.pipelined([command]))[0])
+
+
+def checked(name: str, reply: Any) -> Any:
+    """One of the replies that the store called `name` gave to a pipeline. Raises StoreUnavailable if it is an error."""
+    if isinstance(reply, Exception) and not isinstance(reply, StoreUnavailable):
+        raise StoreRefused(f"{name}: {told(reply)}", server_refusal(reply))
+    if isinstance(reply, StoreUnavailable):
+        raise reply
+    return reply

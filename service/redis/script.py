@@ -8,7 +8,9 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
+from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
+from service.redis.name_store import NameCommand, NameStore
 
 # Number of keys, keys, arguments.
 ScriptCall = Sequence[str | int]
@@ -36,6 +38,20 @@ class Script:
                 replies[at] = reply
         return replies
 
+    async def run_by_name(self, store: NameStore, calls: Sequence[ScriptCall]) -> list[Any]:
+        """The same on a store that may be a cluster, for a user that may EVAL: each call has one key."""
+        if isinstance(store, RedisStore):
+            replies = await store.call(lambda client: self.run(client, calls))
+            store.heard(replies)
+            return replies
+        replies = await store.pipelined(_named("EVALSHA", self._sha, calls))
+        unknown = [at for at, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+        if unknown:  # each node learns it by itself
+            again = await store.pipelined(_named("EVAL", self.text, [calls[at] for at in unknown]))
+            for at, reply in zip(unknown, again, strict=True):
+                replies[at] = reply
+        return replies
+
     async def evaluate(self, client: Redis, calls: Sequence[ScriptCall]) -> list[Any]:
         """The same for a user that may EVAL alone, which sends the script with every call."""
         return await self._pipelined(client, "EVAL", self.text, calls)
@@ -54,3 +70,7 @@ class Script:
         if len(replies) != len(calls):
             raise StoreUnavailable(f"{self._file}: {len(calls)} calls sent, {len(replies)} answered")
         return replies
+
+
+def _named(command: str, script: str, calls: Sequence[ScriptCall]) -> list[NameCommand]:
+    return [NameCommand(str(call[1]), (command, script, *call)) for call in calls]

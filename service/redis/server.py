@@ -99,9 +99,11 @@ def wrong_for_keys(server: ServerFacts, *, shared: bool = False) -> list[str]:
     return [f"the key store: {one}" for one in wrong]
 
 
-def wrong_for_cache(server: ServerFacts, *, shared: bool = False) -> list[str]:
-    """Why a cache on `server` will stop taking answers; `shared`: the key store is on the same server."""
+def wrong_for_cache(server: ServerFacts, *, shared: bool = False, at: str = "") -> list[str]:
+    """Why a cache on `server` will stop taking answers; `shared`: the key store is on the same server. `at` names a
+    node of a cluster."""
     if not server.refuses_when_full:
         return []
     policy = "volatile-lfu" if shared else "allkeys-lfu"
-    return [f"the shared cache: when it is full it takes no answers (maxmemory-policy is noeviction): set {policy}"]
+    full = "when it is full it takes no answers (maxmemory-policy is noeviction)"
+    return [f"the shared {at or 'cache'}: {full}: set {policy}"]

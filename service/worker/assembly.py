@@ -65,6 +65,7 @@ from service.keys.names import KEY_RECORD_PREFIX
 from service.keys.store import KeyStore
 from service.keys.verifier import KeyVerifier
 from service.redis.invalidation import InvalidationListener
+from service.redis.opening import cache_place, open_cache
 from service.redis.primary import Primary, open_store
 from service.worker.metering import Metering
 from warehouse.areas.paging import Cursors
@@ -106,15 +107,15 @@ class WorkerApp:
             settings.slow_request,
             tracer=self._tracer,
         )
-        self._keys_primary, self._cache_primary = Primary(endpoints.keys_url), Primary(endpoints.cache_url)
-        self.keys_store = open_store("key store", self._keys_primary, timeout=settings.keys_timeout, retries=1)
-        self.cache_store = open_store("cache", self._cache_primary, timeout=settings.cache_timeout)
+        self._keys_at, self._cache_at = Primary(endpoints.keys_url), cache_place(endpoints.cache_url)
+        self.keys_store = open_store("key store", self._keys_at, timeout=settings.keys_timeout, retries=1)
+        self.cache_store = open_cache("cache", self._cache_at, timeout=settings.cache_timeout)
         keys = KeyStore(self.keys_store, endpoints.pepper, settings.data_path)
         self.verifier = KeyVerifier(keys, endpoints.pepper)
         self._listener = InvalidationListener(
-            self._keys_primary, KEY_RECORD_PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
+            self._keys_at, KEY_RECORD_PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
         )
-        self.metering = Metering(settings, self._keys_primary, self._cache_primary, self.cache_store)
+        self.metering = Metering(settings, self._keys_at, self._cache_at, self.cache_store)
         self._policy = CachePolicy(settings.max_age)
         self.near = NearCache(
             near_cache_bytes(settings), settings.near_cache_ttl, HeadMaker(self._policy, "near").all_of
@@ -166,7 +167,7 @@ class WorkerApp:
 
     async def start(self) -> None:
         self._lines.start()
-        await asyncio.gather(self._keys_primary.start(), self._cache_primary.start())
+        await asyncio.gather(self._keys_at.start(), self._cache_at.start())
         await self.keys_store.start()
         await self.cache_store.start()
         await self.metering.start()
@@ -190,7 +191,7 @@ class WorkerApp:
         self._downloads.stop()
         await self.keys_store.stop()
         await self.cache_store.stop()
-        await asyncio.gather(self._keys_primary.stop(), self._cache_primary.stop())
+        await asyncio.gather(self._keys_at.stop(), self._cache_at.stop())
         self.watch.log.tell_folded(at_once=True)
         self._lines.stop(_LAST_LINES_SECONDS)
         if self._tracer is not None:

@@ -17,7 +17,8 @@ from service.quota.report import UsageReport
 from service.quota.spool import Spool
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import UsageStore
-from service.redis.client import RedisStore
+from service.redis.name_store import NameStore
+from service.redis.opening import CachePlace, open_cache
 from service.redis.primary import Primary, open_store
 from warehouse.files.file_access import FileAccess
 from warehouse.releases.instances import live_instances
@@ -39,7 +40,7 @@ class Metering:
     `cache` keeps the buckets of rates, and its Redis the last errors; usage goes to that of the keys.
     """
 
-    def __init__(self, settings: Settings, keys_at: Primary, cache_at: Primary, cache: RedisStore) -> None:
+    def __init__(self, settings: Settings, keys_at: Primary, cache_at: CachePlace, cache: NameStore) -> None:
         self._data: Path = settings.data_path
         self._own_workers = worker_count(settings)
         self._workers = self._own_workers
@@ -47,7 +48,7 @@ class Metering:
         self._counting: asyncio.Task[None] | None = None
         self._files = FileAccess(_FILE_THREADS)
         self.counters = UsageCounters()
-        self.errors = LastErrors(open_store("store of errors", cache_at, timeout=_ERRORS_TIMEOUT_SECONDS))
+        self.errors = LastErrors(open_cache("store of errors", cache_at, timeout=_ERRORS_TIMEOUT_SECONDS))
         self.store = UsageStore(self._redis)
         self.report = UsageReport(self._redis)
         self.quotas = QuotaGuard(self.counters, self.store, lambda: self._workers)

@@ -117,6 +117,7 @@ class Worker:
             illustrative=manifest.illustrative if manifest else False,
             keys_up=app.keys_store.healthy,
             cache_up=app.cache_store.healthy,
+            cache_away=app.cache_store.parts_away,
             cache_refusal=app.cache_refusal,
             push_connected=app.push_connected,
             push_refused=app.push_refused,

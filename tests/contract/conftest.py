@@ -1,7 +1,8 @@
 """The servers that one suite of behaviours runs over: a double without a server, a Valkey, and Debian's Redis."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from redis.asyncio import Redis
 
 from service.embedded.runtime import server_program
 from service.redis.client import RedisStore, open_client
+from service.redis.opening import CacheStore, cache_place, open_cache
+from tests.support.cluster import Cluster
+from tests.support.cluster_double import ClusterDouble
 from tests.support.redis_double import DoubledStore
 from tests.support.valkey import ValkeyProcess
 
@@ -81,6 +85,69 @@ def _any_process(request: pytest.FixtureRequest, short_folder: Path) -> Iterator
     server = ValkeyProcess(folder, appendonly=True, program=program(request.param)).start()
     yield server
     server.kill()
+
+
+@pytest.fixture(scope="session")
+def cluster(short_folder: Path) -> Iterator[Cluster]:
+    """A cluster that nobody may hurt."""
+    made = Cluster(short_folder / "contract-cluster")
+    try:
+        yield made.start()
+    finally:
+        made.kill()
+
+
+@pytest.fixture(scope="session")
+def singles(short_folder: Path) -> Iterator[Callable[[str], Backend]]:
+    """Starts a server of this name, or gives the one that was started."""
+    started: dict[str, ValkeyProcess] = {}
+
+    def start(name: str) -> Backend:
+        if name not in started:
+            started[name] = ValkeyProcess(short_folder / f"single-{name}", program=program(name)).start()
+        return Backend(started[name], FakeServer())
+
+    yield start
+    for server in started.values():
+        server.kill()
+
+
+@asynccontextmanager
+async def _opened(kind: str, request: pytest.FixtureRequest) -> AsyncIterator[CacheStore]:
+    if kind == "double":
+        yield DoubledStore(FakeAsyncRedis(server=FakeServer()), "a store")
+        return
+    async with AsyncExitStack() as ends:
+        if kind == "cluster":
+            cluster: Cluster = request.getfixturevalue("cluster")
+            cluster.empty()
+            url = cluster.url
+        elif kind == "cluster of doubles":
+            double = await ClusterDouble().start()
+            ends.push_async_callback(double.stop)
+            url = double.url
+        else:
+            server: Backend = request.getfixturevalue("singles")(kind)
+            server.command("FLUSHALL")
+            url = server.url
+        store = open_cache("a store", cache_place(url), timeout=30)
+        await store.start()
+        ends.push_async_callback(store.stop)
+        yield store
+
+
+@pytest.fixture(params=["cluster of doubles", "cluster"])
+async def clustered(request: pytest.FixtureRequest) -> AsyncIterator[CacheStore]:
+    """A cluster, emptied."""
+    async with _opened(request.param, request) as store:
+        yield store
+
+
+@pytest.fixture(params=["double", "valkey", DEBIAN, "cluster of doubles", "cluster"])
+async def anywhere(request: pytest.FixtureRequest) -> AsyncIterator[CacheStore]:
+    """One server, or a cluster, emptied."""
+    async with _opened(request.param, request) as store:
+        yield store
 
 
 @pytest.fixture

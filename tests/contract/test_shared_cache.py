@@ -1,14 +1,17 @@
-"""SharedCache over every server: what was put is got, until it is evicted, and nothing else ever is."""
+"""SharedCache over every server and cluster: what was put is got, until it is evicted, and nothing else ever is."""
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from service.cache.entry import CacheEntry, encode_entry
 from service.cache.key import CacheKey, cache_key
 from service.cache.shared import SharedCache
-from service.redis.client import RedisStore
+from service.redis.client import ask_one
+from service.redis.name_store import NameCommand
+from service.redis.opening import CacheStore
 from tests.contract.conftest import Backend
 
 TTL = 600
@@ -17,15 +20,14 @@ SMALL, LARGE = CacheEntry.of(b'{"total_results":0}'), CacheEntry.of(bytes(range(
 
 
 @pytest.fixture
-async def redis(backend: Backend) -> AsyncIterator[RedisStore]:
-    store = backend.store()
-    yield store
-    await store.stop()
+async def cache(anywhere: CacheStore) -> AsyncIterator[SharedCache]:
+    made = SharedCache(anywhere, TTL)
+    yield made
+    await made.stop()
 
 
-@pytest.fixture
-def cache(redis: RedisStore) -> SharedCache:
-    return SharedCache(redis, TTL)
+async def told(store: CacheStore, command: str, *words: str | bytes) -> Any:
+    return await ask_one(store, NameCommand(KEY.name, (command, KEY.name, *words)))
 
 
 @pytest.mark.parametrize("entry", [SMALL, LARGE, CacheEntry.of(b"")], ids=["small", "large", "empty"])
@@ -37,16 +39,16 @@ async def test_what_was_put_is_got(cache: SharedCache, entry: CacheEntry) -> Non
     assert (found.outcome, found.entry) == ("hit", entry)
 
 
-async def test_an_entry_is_garbage_after_its_time(redis: RedisStore, cache: SharedCache) -> None:
+async def test_an_entry_is_garbage_after_its_time(anywhere: CacheStore, cache: SharedCache) -> None:
     """Every entry has a time to live: on a shared server only those may be evicted."""
     await cache.put(KEY, SMALL)
-    assert 0 < await redis.call(lambda client: client.ttl(KEY.name)) <= TTL
+    assert 0 < await told(anywhere, "TTL") <= TTL
 
 
-async def test_an_entry_of_another_question_is_never_served(redis: RedisStore, cache: SharedCache) -> None:
+async def test_an_entry_of_another_question_is_never_served(anywhere: CacheStore, cache: SharedCache) -> None:
     """However it came to lie there."""
     other = cache_key("r1", "forecast", "zip:00501")
-    await redis.call(lambda client: client.set(KEY.name, encode_entry(SMALL, other.digest)))
+    await told(anywhere, "SET", encode_entry(SMALL, other.digest))
     found = await cache.get(KEY)
     assert (found.outcome, found.entry) == ("damaged", None)
 
@@ -57,9 +59,9 @@ async def test_two_releases_share_nothing(cache: SharedCache) -> None:
     assert (await cache.get(cache_key("r2", "forecast", "zip:36436"))).outcome == "miss"
 
 
-async def test_a_value_of_another_type_is_a_miss(redis: RedisStore, cache: SharedCache) -> None:
+async def test_a_value_of_another_type_is_a_miss(anywhere: CacheStore, cache: SharedCache) -> None:
     """And is replaced."""
-    await redis.call(lambda client: client.lpush(KEY.name, "x"))
+    await told(anywhere, "LPUSH", "x")
     assert (await cache.get(KEY)).outcome == "miss"
     assert await cache.put(KEY, SMALL)
     assert (await cache.get(KEY)).entry == SMALL

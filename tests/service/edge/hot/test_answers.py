@@ -656,7 +656,7 @@ def test_nothing_is_looked_for_on_behalf_of_a_key_that_would_not_be_let_pass(
 @of_shared
 def test_while_the_shared_cache_is_away_nobody_is_held_for_it(both: Both, looked_for: list[str]) -> None:
     """The ordinary way, which can do without, asks once more anyway."""
-    store = both.running.app.cache_store
+    (store,) = both.running.app.cache_store.servers
 
     async def run() -> bool:
         for _ in range(FAILURES_TO_OPEN):

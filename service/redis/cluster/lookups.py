@@ -1,0 +1,49 @@
+"""Look-ups by name in a cluster, each within its budget, whatever the nodes do."""
+
+import asyncio
+from collections import deque
+from time import monotonic
+
+from service.redis.cluster.gets import Lookup, TellValue
+from service.redis.cluster.store import ClusterStore
+from service.redis.errors import StoreUnavailable
+
+
+class ClusterGet:
+    """Looks up values by name for the shared cache of one worker, which owns it and stops it with the worker.
+
+    What BatchedGet is for one server. A look-up that is not answered within the store's timeout, waiting and
+    redirections included, is told so; its reply is dropped when it comes.
+    """
+
+    def __init__(self, store: ClusterStore) -> None:
+        self._store = store
+        self._asked: deque[Lookup] = deque()  # in the order of their deadlines, those that were told included
+        self._alarm: asyncio.TimerHandle | None = None
+        self._stopped = False
+
+    def ask(self, name: str, found: TellValue) -> None:
+        """`found` is called once, in a later turn. It must not raise; if it does, that is logged."""
+        lookup = Lookup(name, found, monotonic() + self._store.timeout)
+        if self._stopped:
+            asyncio.get_running_loop().call_soon(lookup.tell, StoreUnavailable(f"{self._store.name}: stopped"))
+            return
+        self._asked.append(lookup)
+        if self._alarm is None:
+            self._alarm = asyncio.get_running_loop().call_later(self._store.timeout, self._look)
+        self._store.ask(lookup)
+
+    async def stop(self) -> None:
+        """Tells everybody who waits, and whoever comes later, that the store is unavailable."""
+        self._stopped = True
+        if self._alarm is not None:
+            self._alarm.cancel()
+        while self._asked:
+            self._asked.popleft().tell(StoreUnavailable(f"{self._store.name}: stopped"))
+
+    def _look(self) -> None:
+        """One alarm serves all: it tells those whose time is up."""
+        asked, now = self._asked, monotonic()
+        while asked and (asked[0].found is None or asked[0].deadline <= now):
+            asked.popleft().tell(StoreUnavailable(f"{self._store.name}: no answer in time"))
+        self._alarm = asyncio.get_running_loop().call_later(asked[0].deadline - now, self._look) if asked else None

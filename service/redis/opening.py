@@ -1,0 +1,82 @@
+"""Opens the cache's store: one server, wherever its primary is, or a cluster."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from config.server_lists import ServerList, server_list
+from service.redis.batch import BatchedGet, TellValue
+from service.redis.client import RedisStore
+from service.redis.cluster.lookups import ClusterGet
+from service.redis.cluster.store import ClusterStore
+from service.redis.errors import StoreUnavailable
+from service.redis.primary import Primary, found, open_store
+
+CacheStore = RedisStore | ClusterStore
+
+
+class ClusterPlace:
+    """A cluster, for all stores on it in one process; each finds the nodes by itself."""
+
+    def __init__(self, listed: ServerList) -> None:
+        self.listed = listed
+
+    async def start(self) -> None:
+        """As a Primary does it."""
+
+    async def stop(self) -> None:
+        """Likewise."""
+
+
+CachePlace = Primary | ClusterPlace
+
+
+class Get(Protocol):
+    """Looks up values by name: a BatchedGet, or a ClusterGet."""
+
+    def ask(self, name: str, found: TellValue) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+def cache_place(url: str) -> CachePlace:
+    """Where a valid `url` leads. Whoever asks for it starts and stops it."""
+    listed = server_list(url)
+    return ClusterPlace(listed) if listed is not None and listed.kind == "cluster" else Primary(url)
+
+
+def open_cache(name: str, place: CachePlace, *, timeout: float) -> CacheStore:
+    """A store at `place`, not connected yet. `timeout`, in seconds, is for each command."""
+    if isinstance(place, ClusterPlace):
+        return ClusterStore(name, place.listed, timeout)
+    return open_store(name, place, timeout=timeout)
+
+
+def open_get(store: CacheStore) -> Get:
+    return ClusterGet(store) if isinstance(store, ClusterStore) else BatchedGet(store)
+
+
+@asynccontextmanager
+async def opened(name: str, url: str, seconds: float) -> AsyncIterator[CacheStore]:
+    """The store at a valid `url`, for one piece of work, each command of which takes at most about `seconds`.
+
+    Raises:
+        StoreUnavailable: if no majority of Sentinels names a primary, or no node of a cluster says which there are.
+    """
+    place = cache_place(url)
+    if isinstance(place, Primary):
+        async with found(url) as primary:
+            store = open_store(name, primary, timeout=seconds)
+            try:
+                yield store
+            finally:
+                await store.stop()
+        return
+    cluster = ClusterStore(name, place.listed, seconds)
+    try:
+        await cluster.start()
+        if not cluster.servers:
+            raise StoreUnavailable(f"{name}: no node says who has which slot")
+        yield cluster
+    finally:
+        await cluster.stop()

@@ -1,0 +1,271 @@
+"""Look-ups in a cluster of doubles: each is told once, in time, and the truth, whatever the nodes do."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from time import monotonic
+
+import pytest
+
+from service.redis.breaker import FAILURES_TO_OPEN
+from service.redis.cluster.lookups import ClusterGet
+from service.redis.cluster.slots import slot_of
+from service.redis.cluster.store import ClusterStore
+from service.redis.errors import StoreRefused, StoreUnavailable
+from tests.service.redis.cluster.conftest import BUDGET
+from tests.support.cluster_double import ClusterDouble, NodeDouble
+from tests.support.waiting import eventually
+
+Value = bytes | StoreUnavailable | None
+NAME = "c:name"
+
+
+class Asker:
+    """Asks, and keeps everything that each look-up was told: once, or it is a defect."""
+
+    def __init__(self, get: ClusterGet) -> None:
+        self.get = get
+
+    async def one(self, name: str) -> Value:
+        return (await self.many([name]))[0]
+
+    async def many(self, names: list[str]) -> list[Value]:
+        told: list[list[Value]] = [[] for _ in names]
+        for name, mine in zip(names, told, strict=True):
+            self.get.ask(name, mine.append)
+            assert not mine, "told before ask() returned"
+        await eventually(lambda: all(told))
+        await asyncio.sleep(0)
+        assert all(len(mine) == 1 for mine in told), "told twice"
+        return [mine[0] for mine in told]
+
+
+@pytest.fixture
+async def asker(store: ClusterStore) -> AsyncIterator[Asker]:
+    get = ClusterGet(store)
+    yield Asker(get)
+    await get.stop()
+
+
+@pytest.fixture
+async def hurried(cluster: ClusterDouble) -> AsyncIterator[Asker]:
+    """With the budget of an instance."""
+    store = ClusterStore("cache", cluster.listed, 0.05)
+    await store.start()
+    get = ClusterGet(store)
+    yield Asker(get)
+    await get.stop()
+    await store.stop()
+
+
+def fill(cluster: ClusterDouble, names: list[str]) -> None:
+    for name in names:
+        cluster.owner(name).data.set(name, name)
+
+
+def gets(node: NodeDouble) -> int:
+    return b"".join(node.reads).count(b"\r\nGET\r\n")
+
+
+async def test_each_name_is_found_at_its_node(cluster: ClusterDouble, asker: Asker) -> None:
+    """Those of one turn travel together, one write to each node, and nobody gets another's value."""
+    names = [f"c:{number}" for number in range(40)]
+    fill(cluster, names[:30])
+    await asker.many(names)  # the connections are open from now on
+    for node in cluster.nodes:
+        node.reads.clear()
+    assert await asker.many(names) == [*(name.encode() for name in names[:30]), *[None] * 10]
+    assert [len(node.reads) for node in cluster.nodes] == [1, 1, 1]
+    assert sum(map(gets, cluster.nodes)) == 40
+
+
+async def test_a_value_of_another_type_is_none(cluster: ClusterDouble, asker: Asker) -> None:
+    """As MGET says of it."""
+    cluster.owner(NAME).data.lpush(NAME, "x")
+    assert await asker.one(NAME) is None
+
+
+async def test_a_slot_that_moved_is_followed_once(cluster: ClusterDouble, asker: Asker) -> None:
+    """The next look-up goes to its new node at once, before any new map is known."""
+    old, new = cluster.owner(NAME), cluster.other(NAME)
+    await asker.one(NAME)
+    cluster.known = cluster.slots()
+    cluster.move([slot_of(NAME)], new)
+    new.data.set(NAME, "moved")
+    before = gets(old)
+    assert await asker.one(NAME) == b"moved"
+    assert gets(old) == before + 1
+    assert await asker.one(NAME) == b"moved"
+    assert gets(old) == before + 1
+
+
+async def test_a_slot_that_is_moving_is_asked_for_where_it_goes(cluster: ClusterDouble, asker: Asker) -> None:
+    """What is still there is found there; what has gone is asked for in one write with ASKING, on one connection."""
+    old, new = cluster.owner(NAME), cluster.other(NAME)
+    old.data.set(NAME, "old")
+    cluster.begin_moving(NAME, new)
+    assert await asker.one(NAME) == b"old"
+    old.data.delete(NAME)
+    new.data.set(NAME, "new")
+    assert await asker.one(NAME) == b"new"
+    new.reads.clear()
+    assert await asker.one(NAME) == b"new"
+    assert new.reads == [b"*1\r\n$6\r\nASKING\r\n*2\r\n$3\r\nGET\r\n$6\r\nc:name\r\n"]
+    assert await asker.one(NAME) == b"new"
+
+
+async def test_a_node_that_nobody_knew_is_found_by_a_redirection(cluster: ClusterDouble, asker: Asker) -> None:
+    """One that has just joined, and to which its first slot is on the way, is in no map."""
+    newcomer = NodeDouble(cluster)
+    await newcomer.start()
+    cluster.begin_moving(NAME, newcomer)
+    newcomer.data.set(NAME, "there")
+    assert await asker.one(NAME) == b"there"
+    await newcomer.stop()
+
+
+async def test_look_ups_that_are_sent_round_in_circles_come_to_an_end(cluster: ClusterDouble, asker: Asker) -> None:
+    """Long before their time is up. The circuits stay closed: the nodes answer."""
+    first, second, _ = cluster.nodes
+    first.says = lambda words: f"MOVED 1 {second.node}" if words[0] == "GET" else None
+    second.says = lambda words: f"ASK 1 {first.node}" if words[0] == "GET" else None
+    began = monotonic()
+    told = await asker.many(cluster.names_of(first, 5) + cluster.names_of(second, 5))
+    assert all(isinstance(value, StoreRefused) for value in told)
+    assert monotonic() - began < 5
+    assert gets(first) + gets(second) <= 10 * 5
+
+
+@pytest.mark.parametrize(
+    "error",
+    ["CLUSTERDOWN The cluster is down", "LOADING Redis is loading", "TRYAGAIN x", "NOPERM no", "MOVED", "MOVED 1 ?:1"],
+)
+async def test_every_other_error_is_told_to_the_one_it_is_for(cluster: ClusterDouble, asker: Asker, error: str) -> None:
+    """Those before and after it have their values, and no circuit opens."""
+    node = cluster.nodes[0]
+    before, wrong, after = cluster.names_of(node, 3)
+    fill(cluster, [before, wrong, after])
+    node.says = lambda words: error if words == ["GET", wrong] else None
+    for _ in range(FAILURES_TO_OPEN + 1):
+        told = await asker.many([before, wrong, after])
+        assert told[::2] == [before.encode(), after.encode()]
+        assert isinstance(told[1], StoreRefused)
+    assert not asker.get._store.is_away
+
+
+async def test_a_node_that_is_silent_costs_its_slots_their_budget_and_others_nothing(
+    cluster: ClusterDouble, hurried: Asker
+) -> None:
+    """Then its circuit is open, and nobody waits for it. When it answers again, it is asked again."""
+    silent, *others = cluster.nodes
+    mine, theirs = cluster.names_of(silent, 3), [cluster.names_of(node, 1)[0] for node in others]
+    fill(cluster, [*mine, *theirs])
+    await eventually(lambda: _all_found(hurried, [*mine, *theirs]))
+    silent.goes.clear()
+    node_store = hurried.get._store._nodes[silent.node].store
+    while not node_store.is_away:
+        told = await hurried.many([*mine, *theirs])
+        assert all(isinstance(value, StoreUnavailable) for value in told[:3])
+    await eventually(lambda: _all_found(hurried, theirs))
+    asked = gets(silent)
+    assert all(isinstance(value, StoreUnavailable) for value in await hurried.many(mine))
+    assert gets(silent) == asked
+    silent.goes.set()
+    await eventually(lambda: _all_found(hurried, mine))
+
+
+async def _all_found(asker: Asker, names: list[str]) -> bool:
+    """On a busy machine a look-up with a small budget may find nothing."""
+    return await asker.many(names) == [name.encode() for name in names]
+
+
+async def test_a_reply_that_comes_too_late_is_nobody_else_s(
+    cluster: ClusterDouble, store: ClusterStore, asker: Asker
+) -> None:
+    """Its look-up was told long ago; those behind it on the connection get their own, and no circuit opens."""
+    node = cluster.nodes[0]
+    late, *others = cluster.names_of(node, 5)
+    fill(cluster, [late, *others])
+    assert await asker.one(late) == late.encode()
+    store.timeout = 0.02  # of look-ups alone: the connection waits longer
+    node.goes.clear()
+    assert "in time" in str(await asker.one(late))
+    store.timeout = BUDGET
+    pending = asyncio.ensure_future(asker.many(others))
+    await asyncio.sleep(0)
+    node.goes.set()
+    assert await pending == [name.encode() for name in others]
+    assert store.healthy
+
+
+async def test_a_connection_that_ends_in_mid_reply_is_one_failure(
+    cluster: ClusterDouble, store: ClusterStore, asker: Asker
+) -> None:
+    """However many look-ups it had. The next one opens another, and finds."""
+    node = cluster.nodes[0]
+    names = cluster.names_of(node, 50)
+    fill(cluster, names)
+    await asker.many(names)
+    node.goes.clear()
+    pending = asyncio.ensure_future(asker.many(names))
+    await eventually(lambda: gets(node) == 100)
+    node.hang_up()
+    assert all(isinstance(value, StoreUnavailable) for value in await pending)
+    node.goes.set()
+    assert not store._nodes[node.node].store.is_away
+    assert await asker.many(names) == [name.encode() for name in names]
+
+
+async def test_a_node_that_was_replaced_on_its_address_is_used_again(
+    cluster: ClusterDouble, store: ClusterStore, asker: Asker
+) -> None:
+    """Its idle connection ended, which is no failure; others did not notice."""
+    node = cluster.nodes[0]
+    (name,) = cluster.names_of(node, 1)
+    fill(cluster, [name])
+    assert await asker.one(name) == name.encode()
+    await node.stop()
+    await node.start()
+    await eventually(lambda: _all_found(asker, [name]))
+    assert store.healthy
+
+
+async def test_a_slot_that_no_node_has_is_told_at_once(cluster: ClusterDouble, asker: Asker) -> None:
+    """And looked for."""
+    store = asker.get._store
+    cluster.known = [each for each in cluster.slots() if each[0] != 0]
+    store._old.set()
+    await eventually(lambda: bool(store.parts_away))
+    (name,) = cluster.names_of(cluster.nodes[0], 1)
+    fill(cluster, [name])
+    assert "no node has the slot" in str(await asker.one(name))
+    assert (store.healthy, store.is_away) == (False, False)
+    cluster.known = None
+    await eventually(lambda: _all_found(asker, [name]))
+    assert store.healthy
+
+
+async def test_whoever_breaks_when_told_breaks_nobody_else(
+    cluster: ClusterDouble, asker: Asker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged."""
+
+    def broken(_: Value) -> None:
+        raise RuntimeError("a defect")
+
+    name = cluster.names_of(cluster.nodes[0], 1)[0]
+    asker.get.ask(name, broken)
+    assert await asker.one(name) is None
+    assert "a defect" in caplog.text
+
+
+async def test_stopping_tells_everybody(cluster: ClusterDouble, store: ClusterStore) -> None:
+    """Those who wait, and whoever comes later."""
+    get = ClusterGet(store)
+    cluster.nodes[0].goes.clear()
+    (name,) = cluster.names_of(cluster.nodes[0], 1)
+    told: list[Value] = []
+    get.ask(name, told.append)
+    await get.stop()
+    get.ask(name, told.append)
+    await eventually(lambda: len(told) == 2)
+    assert all("stopped" in str(value) for value in told)

@@ -1,0 +1,119 @@
+"""A real cluster of Valkeys on this machine: primaries, each with a replica, that a test can kill and move slots of."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from service.base.batched import batched
+from service.redis.cluster.slots import SLOTS
+from tests.support.sentinels import PortServer, free_port
+from tests.support.waiting import until
+
+_PRIMARIES = 3
+# Slots on their way at once.
+_AT_ONCE = 25
+# After this silence a node counts as gone, and its replica takes over.
+_NODE_TIMEOUT_MILLISECONDS = 1000
+
+
+class ClusterServer(PortServer):
+    """One node. What it holds is in memory alone."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.bus = free_port()
+        enabled = ("--cluster-enabled", "yes", "--cluster-port", str(self.bus))
+        tolerant = ("--cluster-require-full-coverage", "no", "--cluster-allow-reads-when-down", "yes")
+        timeout = ("--cluster-node-timeout", str(_NODE_TIMEOUT_MILLISECONDS))
+        super().__init__(folder, *enabled, *tolerant, *timeout, "--repl-diskless-sync-delay", "0", *options)
+
+    @property
+    def id(self) -> str:
+        return str(self.command("CLUSTER", "MYID").decode())
+
+    def knows(self, nodes: int) -> bool:
+        return f"cluster_known_nodes:{nodes}\r\n" in self.command("CLUSTER", "INFO").decode()
+
+    def replicates(self, primary: str) -> None:
+        """Follows the node with this id, as soon as it has heard of it."""
+
+        def told() -> bool:
+            try:
+                return bool(self.command("CLUSTER", "REPLICATE", primary))
+            except RedisError:
+                return False
+
+        until(told)
+
+    def is_fine(self) -> bool:
+        """It takes part in the cluster, and is a primary, or has what its primary has."""
+        link = self.command("INFO", "replication")
+        in_step = link["role"] == "master" or link["master_link_status"] == "up"
+        return in_step and "cluster_state:ok" in self.command("CLUSTER", "INFO").decode()
+
+
+class Cluster:
+    """Three primaries with a third of the slots each, and a replica of each."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.nodes = [ClusterServer(folder / str(number), *options) for number in range(2 * _PRIMARIES)]
+        self.primaries, self.replicas = self.nodes[:_PRIMARIES], self.nodes[_PRIMARIES:]  # as they began
+
+    @property
+    def url(self) -> str:
+        return self.url_of("")
+
+    def url_of(self, credentials: str) -> str:
+        return f"redis+cluster://{credentials}{','.join(str(one.node) for one in self.primaries)}"
+
+    def start(self) -> "Cluster":
+        for one in self.nodes:
+            one.start()
+        for number, one in enumerate(self.primaries):
+            one.command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+            one.command("CLUSTER", "ADDSLOTSRANGE", _edge(number), _edge(number + 1) - 1)
+        for one in self.nodes:
+            for other in self.nodes:
+                if other is not one:
+                    one.command("CLUSTER", "MEET", other.node.host, other.node.port, other.bus)
+        until(lambda: all(one.knows(len(self.nodes)) for one in self.nodes))
+        for primary, replica in zip(self.primaries, self.replicas, strict=True):
+            replica.replicates(primary.id)
+        until(lambda: all(one.is_fine() for one in self.nodes))
+        return self
+
+    def empty(self) -> None:
+        for one in self.nodes:
+            if one.command("INFO", "replication")["role"] == "master":
+                one.command("FLUSHALL")
+
+    def kill(self) -> None:
+        for one in self.nodes:
+            one.kill()
+
+
+def move(slots: Sequence[int], source: ClusterServer, target: ClusterServer, others: Sequence[ClusterServer]) -> None:
+    """Moves slots with what they hold, some at a time, as the cluster's own tools do it. `others` are told as well."""
+    with ExitStack() as opened:
+        old, new, *rest = (opened.enter_context(Redis.from_url(one.url)) for one in (source, target, *others))
+        for some in batched(slots, _AT_ONCE):
+            _tell(new, [(slot, "IMPORTING", source.id) for slot in some])
+            _tell(old, [(slot, "MIGRATING", target.id) for slot in some])
+            for slot in some:
+                while names := old.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
+                    old.execute_command("MIGRATE", target.node.host, target.node.port, "", 0, 5000, "KEYS", *names)
+            for one in (new, old, *rest):
+                _tell(one, [(slot, "NODE", target.id) for slot in some])
+
+
+def _tell(client: Redis, changes: Iterable[tuple[int, str, str]]) -> None:
+    with client.pipeline(transaction=False) as pipeline:
+        for change in changes:
+            pipeline.execute_command("CLUSTER", "SETSLOT", *change)  # type: ignore[no-untyped-call]
+        pipeline.execute()
+
+
+def _edge(number: int) -> int:
+    return SLOTS * number // _PRIMARIES
