@@ -27,7 +27,7 @@ from service.redis.cluster.slots import slot_of
 from service.redis.cluster.store import ClusterStore
 from service.redis.opening import CacheStore, cache_place, open_cache, opened
 from service.redis.scan import scan
-from tests.support.cluster import Cluster, ClusterServer, move
+from tests.support.cluster import Cluster
 from tests.support.documented import rights
 from tests.support.last_errors import failed, keep, kept
 from tests.support.waiting import eventually
@@ -102,10 +102,10 @@ async def test_commands_work_on_all_nodes(emptied: Cluster) -> None:
 
 async def test_commands_find_what_is_moving(emptied: Cluster) -> None:
     """Half of a slot is here and half there; and a map is old as soon as it is read."""
-    here, there, _ = emptied.primaries
     tagged = [f"c:2:r1:{{t}}{number}" for number in range(4)]
     (slot,) = {slot_of(name) for name in tagged}
-    here, there = (here, there) if _has(here, slot) else (there, here) if _has(there, slot) else (_, here)
+    here = emptied.owner(slot)
+    there = next(one for one in emptied.primaries if one is not here)
     async with opened("shared cache", emptied.url, 30) as store:
         for name in tagged:
             here.command("SET", name, "x")
@@ -113,16 +113,9 @@ async def test_commands_find_what_is_moving(emptied: Cluster) -> None:
         here.command("CLUSTER", "SETSLOT", slot, "MIGRATING", there.id)
         here.command("MIGRATE", there.node.host, there.node.port, "", 0, 5000, "KEYS", *tagged[:2])
         assert await store.unlink([name.encode() for name in tagged[1:3]]) == 2
-        move([slot], here, there, [one for one in emptied.primaries if one not in (here, there)])
+        emptied.move([slot], here, there)
         assert await store.unlink([name.encode() for name in tagged]) == 2
-    move([slot], there, here, [one for one in emptied.primaries if one not in (here, there)])
-
-
-def _has(node: ClusterServer, slot: int) -> bool:
-    return any(
-        first <= slot <= last and primary[1] == node.port
-        for first, last, primary, *_ in node.command("CLUSTER", "SLOTS")
-    )
+    emptied.move([slot], there, here)
 
 
 async def test_operators_see_each_node(emptied: Cluster, short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,9 +158,10 @@ async def test_the_documented_rights_are_enough(guarded: Cluster) -> None:
     """For look-ups, also of slots that moved or are moving, filling, rates, errors and all commands."""
     url = guarded.url_of(f"forecast-cache:{PASSWORD}@")
     assert check_answers_redis(url) is None
-    here, there, third = guarded.primaries
-    key = next(key for key in KEYS if slot_of(key.name) < 5000)
-    slot, entry = slot_of(key.name), CacheEntry.of(b"{}")
+    key, entry = KEYS[0], CacheEntry.of(b"{}")
+    slot = slot_of(key.name)
+    here = guarded.owner(slot)
+    there = next(one for one in guarded.primaries if one is not here)
     store = open_cache("a store", cache_place(url), timeout=30)
     await store.start()
     cache = SharedCache(store, 60)
@@ -176,7 +170,7 @@ async def test_the_documented_rights_are_enough(guarded: Cluster) -> None:
     here.command("CLUSTER", "SETSLOT", slot, "MIGRATING", there.id)
     here.command("MIGRATE", there.node.host, there.node.port, "", 0, 5000, "KEYS", key.name)
     assert (await cache.get(key)).entry == entry
-    move([slot], here, there, [third])
+    guarded.move([slot], here, there)
     assert (await cache.get(key)).entry == entry
     assert (await look_at(store, key)).entry == entry
     assert (await LeaseStore(store).lease("a", parse_rate("100/s"), 1)).granted == 1
@@ -187,7 +181,7 @@ async def test_the_documented_rights_are_enough(guarded: Cluster) -> None:
     assert {one.release for one in (await survey(store, 60, silent)).releases} == {"r2", "r3"}
     assert await asyncio.to_thread(forget, url, ["r3"], 60) == 450
     assert await purge_shared(url) == 1
-    move([slot], there, here, [third])
+    guarded.move([slot], there, here)
     await cache.stop()
     await store.stop()
     with Redis.from_url(here.url.replace("redis://", f"redis://forecast-cache:{PASSWORD}@")) as client:

@@ -33,6 +33,15 @@ class ClusterServer(PortServer):
     def id(self) -> str:
         return str(self.command("CLUSTER", "MYID").decode())
 
+    @property
+    def is_primary(self) -> bool:
+        return bool(self.command("INFO", "replication")["role"] == "master")
+
+    def sees(self, slot: int) -> int | None:
+        """The port of whoever has `slot`, as this node says."""
+        ranges = self.command("CLUSTER", "SLOTS")
+        return next((primary[1] for first, last, primary, *_ in ranges if first <= slot <= last), None)
+
     def knows(self, nodes: int) -> bool:
         return f"cluster_known_nodes:{nodes}\r\n" in self.command("CLUSTER", "INFO").decode()
 
@@ -86,26 +95,43 @@ class Cluster:
 
     def empty(self) -> None:
         for one in self.nodes:
-            if one.command("INFO", "replication")["role"] == "master":
+            if one.is_primary:
                 one.command("FLUSHALL")
+
+    def owner(self, slot: int) -> ClusterServer:
+        """Who has `slot`, as all nodes that live agree."""
+
+        def found() -> ClusterServer | None:
+            said = {one.sees(slot) for one in self.nodes if one.runs}
+            return next((one for one in self.nodes if said == {one.port} and one.is_primary), None)
+
+        until(lambda: found() is not None)
+        owner = found()
+        assert owner is not None
+        return owner
+
+    def move(self, slots: Sequence[int], source: ClusterServer, target: ClusterServer) -> None:
+        """Moves slots with what they hold, some at a time, as the cluster's own tools do it."""
+        rest = [one for one in self.nodes if one.runs and one.is_primary and one not in (source, target)]
+        with ExitStack() as opened:
+            old, new, *others = (opened.enter_context(Redis.from_url(one.url)) for one in (source, target, *rest))
+            for some in batched(slots, _AT_ONCE):
+                _tell(new, [(slot, "IMPORTING", source.id) for slot in some])
+                _tell(old, [(slot, "MIGRATING", target.id) for slot in some])
+                for slot in some:
+                    _migrate(slot, old, target)
+                for client in (new, old, *others):
+                    _tell(client, [(slot, "NODE", target.id) for slot in some])
 
     def kill(self) -> None:
         for one in self.nodes:
             one.kill()
 
 
-def move(slots: Sequence[int], source: ClusterServer, target: ClusterServer, others: Sequence[ClusterServer]) -> None:
-    """Moves slots with what they hold, some at a time, as the cluster's own tools do it. `others` are told as well."""
-    with ExitStack() as opened:
-        old, new, *rest = (opened.enter_context(Redis.from_url(one.url)) for one in (source, target, *others))
-        for some in batched(slots, _AT_ONCE):
-            _tell(new, [(slot, "IMPORTING", source.id) for slot in some])
-            _tell(old, [(slot, "MIGRATING", target.id) for slot in some])
-            for slot in some:
-                while names := old.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
-                    old.execute_command("MIGRATE", target.node.host, target.node.port, "", 0, 5000, "KEYS", *names)
-            for one in (new, old, *rest):
-                _tell(one, [(slot, "NODE", target.id) for slot in some])
+def _migrate(slot: int, source: Redis, target: ClusterServer) -> None:
+    while names := source.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):  # type: ignore[no-untyped-call]
+        words = ("MIGRATE", target.node.host, target.node.port, "", 0, 5000, "KEYS", *names)
+        source.execute_command(*words)  # type: ignore[no-untyped-call]
 
 
 def _tell(client: Redis, changes: Iterable[tuple[int, str, str]]) -> None:
