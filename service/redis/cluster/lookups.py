@@ -5,6 +5,7 @@ from collections import deque
 from time import monotonic
 
 from service.redis.cluster.gets import Lookup, TellValue
+from service.redis.cluster.slots import slot_of
 from service.redis.cluster.store import ClusterStore
 from service.redis.errors import StoreUnavailable
 
@@ -18,20 +19,26 @@ class ClusterGet:
 
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
+        self._owners = store.owners
         self._asked: deque[Lookup] = deque()  # in the order of their deadlines, those that were told included
         self._alarm: asyncio.TimerHandle | None = None
         self._stopped = False
 
     def ask(self, name: str, found: TellValue) -> None:
         """`found` is called once, in a later turn. It must not raise; if it does, that is logged."""
+        asked = self._asked
+        while asked and asked[0].found is None:  # so that the alarm finds few
+            asked.popleft()
         lookup = Lookup(name, found, monotonic() + self._store.timeout)
-        if self._stopped:
-            asyncio.get_running_loop().call_soon(lookup.tell, StoreUnavailable(f"{self._store.name}: stopped"))
+        node = self._owners[slot_of(name)]
+        if node is None or self._stopped:
+            why = "stopped" if self._stopped else self._store.without_node()
+            asyncio.get_running_loop().call_soon(lookup.tell, StoreUnavailable(f"{self._store.name}: {why}"))
             return
-        self._asked.append(lookup)
+        asked.append(lookup)
         if self._alarm is None:
             self._alarm = asyncio.get_running_loop().call_later(self._store.timeout, self._look)
-        self._store.ask(lookup)
+        node.gets.ask(lookup)
 
     async def stop(self) -> None:
         """Tells everybody who waits, and whoever comes later, that the store is unavailable."""

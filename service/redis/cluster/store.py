@@ -60,7 +60,7 @@ class ClusterStore:
         self.timeout = timeout
         self._listed = listed
         self._nodes: dict[Node, ClusterNode] = {}
-        self._owners: list[ClusterNode | None] = [None] * SLOTS
+        self.owners: list[ClusterNode | None] = [None] * SLOTS  # of each slot, kept up to date
         self._primaries: list[ClusterNode] = []
         self._replicas: frozenset[Node] = frozenset()
         self._uncovered = SLOTS
@@ -114,7 +114,7 @@ class ClusterStore:
         await asyncio.gather(*(node.stop() for node in self._nodes.values()))
 
     def server_of(self, name: str) -> str:
-        node = self._owners[slot_of(name)]
+        node = self.owners[slot_of(name)]
         return self.name if node is None else node.store.name
 
     def one_for_each_server(self, name: str) -> Sequence[str]:
@@ -123,22 +123,18 @@ class ClusterStore:
             if len(found) == len(self._primaries):
                 break
             tagged = f"{name}:{{{number}}}"
-            owner = self._owners[slot_of(tagged)]
+            owner = self.owners[slot_of(tagged)]
             if owner is not None:
                 found.setdefault(owner.address, tagged)
         return list(found.values())
 
-    def ask(self, lookup: Lookup) -> None:
-        """Passes a look-up to the node that has its name; it is told in a later turn."""
-        node = self._owners[slot_of(lookup.name)]
-        if node is not None:
-            node.gets.ask(lookup)
-            return
+    def without_node(self) -> str:
+        """A slot that was asked for has no node. Returns that in words."""
         self._old.set()
-        asyncio.get_running_loop().call_soon(lookup.tell, StoreUnavailable(f"{self.name}: no node has the slot"))
+        return "no node has the slot"
 
     async def pipelined(self, commands: Sequence[NameCommand]) -> list[Any]:
-        routing = Routing(commands, self._owners.__getitem__, self._sent_to)
+        routing = Routing(commands, self.owners.__getitem__, self._sent_to)
         end = monotonic() + self.timeout
         more = True
         while more and monotonic() < end:
@@ -182,7 +178,7 @@ class ClusterStore:
         if node is not None:
             node.used = monotonic()
             if not there.asking:
-                self._owners[slot] = node
+                self.owners[slot] = node
                 self._old.set()
         return node
 
@@ -222,10 +218,10 @@ class ClusterStore:
 
     async def _use(self, found: SlotMap) -> None:
         owners = {address: self._node(address) for address in found.primaries}
-        self._owners = [None if address is None else owners[address] for address in found.owners]
+        self.owners[:] = [None if address is None else owners[address] for address in found.owners]
         self._primaries = [node for node in owners.values() if node is not None]
         self._replicas = found.replicas
-        self._uncovered = self._owners.count(None)
+        self._uncovered = self.owners.count(None)
         if self._starting:
             await asyncio.wait(self._starting)
         self._known.set()
