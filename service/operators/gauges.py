@@ -91,7 +91,7 @@ def stores(state: InstanceState) -> Iterator[Metric]:
 
 
 def _nodes(state: InstanceState) -> Iterator[Metric]:
-    """Of a cluster; absent where there is none."""
+    """Of a cluster; no samples where there is none."""
     nodes = [node for store in state.stores for node in store.nodes]
     for kind, name, text, values in (
         (GaugeMetricFamily, "up", "1 if every worker reaches the node.", [node.up for node in nodes]),
@@ -104,8 +104,7 @@ def _nodes(state: InstanceState) -> Iterator[Metric]:
         for node, value in zip(nodes, values, strict=True):
             if value is not None:
                 metric.add_metric((node.node,), value)
-        if nodes:
-            yield metric
+        yield metric
 
 
 def folder(state: InstanceState) -> Iterator[Metric]:

@@ -12,11 +12,11 @@ from service.base.messages import Endpoints
 from service.base.terms import parse_rate
 from service.cache.contents import look_at, survey
 from service.cache.entry import CacheEntry
-from service.cache.forgetting import forget
+from service.cache.forgetting import ForgetError, forget
 from service.cache.key import EVERY_NAME, cache_key, is_trial
 from service.cache.purging import purge_shared
 from service.cache.shared import SharedCache
-from service.cache.warm import Answer, Plan, warm
+from service.cache.warm import Answer, Plan, WarmError, warm
 from service.embedded.probe import check_answers_redis
 from service.instance import store_checks
 from service.instance.store_checks import StoreChecks
@@ -25,9 +25,11 @@ from service.quota.last_errors import LastErrors
 from service.quota.lease_store import LeaseStore
 from service.redis.cluster.slots import slot_of
 from service.redis.cluster.store import ClusterStore
+from service.redis.errors import StoreUnavailable
 from service.redis.opening import CacheStore, cache_place, open_cache, opened
 from service.redis.scan import scan
 from tests.support.cluster import Cluster
+from tests.support.cluster_double import ClusterDouble
 from tests.support.documented import rights
 from tests.support.last_errors import failed, keep, kept
 from tests.support.waiting import eventually
@@ -136,6 +138,35 @@ async def test_operators_see_each_node(emptied: Cluster, short: Path, monkeypatc
     finally:
         full.command("CONFIG", "SET", "maxmemory", "0")
         await checks.stop()
+
+
+async def test_commands_do_what_they_can_where_a_node_is_away() -> None:
+    """Those of other nodes are warmed, forgotten and purged; the node that is away is named."""
+    double = await ClusterDouble().start()
+    gone = double.nodes[1]
+    theirs = [key for key in KEYS if double.owner(key.name) is gone]
+    plan = Plan(release="r2", ttl=60, seconds=60)
+    try:
+        url = double.url
+        await gone.stop()
+        with pytest.raises(WarmError, match=rf"took {450 - len(theirs)} of 450 answers; a node is away: {gone.node}"):
+            await asyncio.to_thread(warm, url, plan, ANSWERS, silent)
+        assert sum(node.data.dbsize() for node in double.nodes) == 450 - len(theirs)
+        with pytest.raises(ForgetError, match=rf"gave up {450 - len(theirs)} answers, then: .*{gone.node.port}"):
+            await asyncio.to_thread(forget, url, ["r2"], 60)
+        with pytest.raises(WarmError):
+            await asyncio.to_thread(warm, url, plan, ANSWERS, silent)
+        with pytest.raises(StoreUnavailable, match=str(gone.node.port)):
+            await purge_shared(url)
+        assert not any(node.data.dbsize() for node in double.nodes)
+    finally:
+        await double.stop()
+    with pytest.raises(WarmError, match="who has which slot"):
+        await asyncio.to_thread(warm, url, plan, ANSWERS, silent)
+    with pytest.raises(ForgetError, match="who has which slot"):
+        await asyncio.to_thread(forget, url, ["r2"], 60)
+    with pytest.raises(StoreUnavailable, match="who has which slot"):
+        await purge_shared(url)
 
 
 def _nobody() -> StoreNode:

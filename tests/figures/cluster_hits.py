@@ -1,8 +1,8 @@
 """What a hit in the shared cache costs where that is a cluster, beside one server.
 
-``python -m tests.figures.cluster_hits``: two instances with one worker each and no near cache. In turns, wrk asks them for
-ZIP codes at random that all are in the cache. A line for each round: answers a second, and microseconds of the worker's
-processor for each, in its own code and in the kernel's.
+``python -m tests.figures.cluster_hits``: two instances with one worker each and no near cache, which wrk asks in turns.
+It asks for ZIP codes at random that all are in the cache. A line for each round: answers a second, and microseconds of
+the worker's processor for each, in its own code and in the kernel's.
 """
 
 import os

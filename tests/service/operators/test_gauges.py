@@ -5,7 +5,7 @@ import msgspec
 from service.base.telemetry import REQUEST_SECONDS, Snapshot, Telemetry
 from service.operators.gauges import EVENT_KINDS
 from service.operators.metrics import render_metrics
-from service.operators.overview import Keys, Store
+from service.operators.overview import Keys, Store, StoreNode
 from service.operators.state import InstanceState
 from tests.service.operators.test_metrics import samples
 from tests.service.operators.test_state import WELL, but, instance
@@ -27,6 +27,23 @@ def test_the_two_stores_have_their_figures() -> None:
     assert found["forecast_store_evicted_keys_total", "keys"] == 0
     assert found["forecast_store_latency_seconds", "keys"] == 0.001
     assert ("forecast_store_latency_seconds", "cache") not in found
+
+
+def test_each_node_of_a_cluster_has_its_figures() -> None:
+    """Beside those of the cache as a whole; without a cluster there are none."""
+    nodes = (
+        StoreNode(node="h1:6379", up=True, memory=10, memory_limit=100, evicted=2, latency=0.001),
+        StoreNode(node="h2:6379", up=False),
+    )
+    cache = Store(name="cache", up=False, memory=10, nodes=nodes)
+    found = gauges(msgspec.structs.replace(instance(WELL), stores=(cache,)))
+    assert (found["forecast_cache_node_up", "h1:6379"], found["forecast_cache_node_up", "h2:6379"]) == (1, 0)
+    assert found["forecast_cache_node_memory_bytes", "h1:6379"] == 10
+    assert found["forecast_cache_node_memory_limit_bytes", "h1:6379"] == 100
+    assert found["forecast_cache_node_evicted_keys_total", "h1:6379"] == 2
+    assert found["forecast_cache_node_latency_seconds", "h1:6379"] == 0.001
+    assert ("forecast_cache_node_latency_seconds", "h2:6379") not in found
+    assert not [name for name, _ in gauges(instance(WELL)) if name.startswith("forecast_cache_node")]
 
 
 def test_room_is_told_beside_its_limit() -> None:
