@@ -13,12 +13,13 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from service.base.tasks import keep_running
+from service.quota.batch import NO_BATCH, Batch
 from service.quota.names import DAY_SECONDS
 from service.quota.quotas import QuotaGuard
 from service.quota.spool import Spool
 from service.quota.take_over import TakeOver
-from service.quota.usage import Batch, UsageCounters
-from service.quota.usage_store import Refused, UsageStore
+from service.quota.usage import UsageCounters
+from service.quota.usage_store import Gap, Refused, UsageStore
 from service.redis.errors import StoreUnavailable
 from warehouse.files.file_access import FileAccess
 from warehouse.schema.errors import FilesHang
@@ -33,6 +34,8 @@ STOP_SECONDS = 2.0
 # A flush that takes this long may be about to fail.
 SPOOL_AFTER_SECONDS = 0.25
 _RETRY_SECONDS = 0.1
+# How often keys are looked for of which nothing was stored lately.
+_ASK_SECONDS = 5.0
 # A write that takes longer is left to its thread, and usage waits in memory.
 _FILE_SECONDS = 1.0
 # The last one is what keeps counts from being lost.
@@ -57,6 +60,8 @@ class UsageFlusher:
         self._quotas = quotas
         self._clock = clock
         self._refused: dict[str, str] = {}
+        self._doubtful = False  # the store may have lost what it confirmed
+        self._asked_at = 0.0
         self._unstored_since: float | None = None
         self._spooled: dict[str, tuple[Batch, ...]] = {}
         self._cannot_spool = False
@@ -87,7 +92,8 @@ class UsageFlusher:
         await self._quotas.settle()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
-        while self._counters.waiting() and loop.time() < deadline:
+        self._doubtful = True  # the last time to ask
+        while (self._counters.waiting() or self._doubtful) and loop.time() < deadline:
             if not await self.flush():
                 await asyncio.sleep(_RETRY_SECONDS)
             elif self._counters.waiting() <= self._refused.keys():
@@ -98,25 +104,60 @@ class UsageFlusher:
         """Tries once to store everything that waits; returns whether the store could be asked."""
         if self._unstored_since is None:
             self._unstored_since = asyncio.get_running_loop().time()
-        asked = self._quotas.asking()
-        today = int(self._clock() // DAY_SECONDS)
         refused_before = set(self._refused)
         try:
             pairs = self._counters.to_send()
-            async for (key_id, batch), reply in self._store.add_all(self._counters.worker_id, pairs, today):
-                if isinstance(reply, Refused):
-                    self._refused[key_id] = reply.reason
-                else:
-                    self._refused.pop(key_id, None)
-                    self._quotas.stored(key_id, batch, reply, asked)
+            pairs += [(key_id, NO_BATCH) for key_id in self._to_ask() if not self._counters.was_sent(key_id)]
+            while pairs:
+                pairs = await self._send(pairs)
         except StoreUnavailable as error:
             log.debug("usage waits: %s", error)
+            self._doubtful = True
             return False
         finally:
             if self._refused.keys() - refused_before:
                 log.error("%s", self.problem)
+        self._doubtful = False
         self._unstored_since = None
         return True
+
+    async def _send(self, pairs: list[tuple[str, Batch]]) -> list[tuple[str, Batch]]:
+        """Sends these; returns what comes next of keys of which the store lost something. Raises StoreUnavailable."""
+        asked = self._quotas.asking()
+        today = int(self._clock() // DAY_SECONDS)
+        counters, lost = self._counters, False
+        again: list[tuple[str, Batch]] = []
+        async for (key_id, batch), reply in self._store.add_all(counters.worker_id, pairs, today, counters.kept):
+            if isinstance(reply, Gap):
+                if self._quotas.store_lacks(key_id, reply, asked):
+                    again.append((key_id, counters.to_send_of(key_id)))
+                    lost = True
+                    continue
+                reply = Refused("it lacks a batch that was never stored")
+            if isinstance(reply, Refused):
+                self._refused[key_id] = reply.reason
+                continue
+            self._refused.pop(key_id, None)
+            self._quotas.stored(key_id, batch, reply, asked)
+            if batch is NO_BATCH:
+                counters.kept.proven(key_id)
+            elif counters.was_sent(key_id):
+                again.append((key_id, counters.to_send_of(key_id)))
+        if lost and not self._doubtful:  # perhaps of other keys as well
+            self._doubtful = True
+            known = {key_id for key_id, _ in (*pairs, *again)}
+            again += [(key_id, NO_BATCH) for key_id in counters.kept.held() if key_id not in known]
+        return again
+
+    def _to_ask(self) -> list[str]:
+        """Keys of which nothing may be there to send, but what was stored lately is to be looked for."""
+        if self._doubtful:
+            return self._counters.kept.held()
+        now = asyncio.get_running_loop().time()
+        if now - self._asked_at < _ASK_SECONDS:
+            return []
+        self._asked_at = now
+        return self._counters.kept.to_ask()
 
     async def spool(self) -> None:
         """Writes what has waited long to disk, and removes it when all of it is stored."""
@@ -148,7 +189,7 @@ class UsageFlusher:
             self._counters.spool_written()
 
     async def _spool_rest(self) -> None:
-        rest = self._counters.surrender()
+        rest = self._counters.surrender(kept=self._doubtful)
         try:
             if rest:
                 path = await self._files.run(

@@ -6,6 +6,7 @@
                           the key's owner: no bill or backup has it, and it alone expires (HOURS_KEPT_DAYS)
 ``i:{<key id>}:2026-11``  hash of those that were imported: ``<generation>:20:forecast:answered`` (restore.py)
 ``s:{<key id>}``          hash: worker id -> last batch and its time
+``s:store``               hash: which store this is (usage.lua)
 ``u:generation``          the generation of the store itself
 """
 
@@ -18,6 +19,7 @@ COUNTS_PREFIX = "u:"
 SEQUENCES_PREFIX = "s:"
 IMPORTED_PREFIX = "i:"
 GENERATION = "u:generation"
+STORE = "s:store"
 DAY_SECONDS = 86_400
 HOUR_SECONDS = 3_600
 HOURS_IN_A_DAY = 24

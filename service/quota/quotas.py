@@ -19,10 +19,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from service.base.terms import Quota, QuotaPeriod, period_of
+from service.quota.batch import NO_BATCH, Batch
 from service.quota.known import Known, QuotaState
 from service.quota.names import DAY_SECONDS
-from service.quota.usage import NO_BATCH, Batch, UsageCounters
-from service.quota.usage_store import Refused, Totals, UsageStore
+from service.quota.usage import UsageCounters
+from service.quota.usage_store import Gap, Refused, Totals, UsageStore
 from service.redis.errors import StoreUnavailable
 
 log = logging.getLogger("forecast.quota")
@@ -133,6 +134,22 @@ class QuotaGuard:
             self._tell(key_id, known, known.quota, batch)
         known.good(self._clock(), self._share(key_id, known))
 
+    def store_lacks(self, key_id: str, gap: Gap, asked: int) -> bool:
+        """The store lost batches that it had confirmed: they wait again. Returns whether there were any.
+
+        One step, so that nothing is missing or counted twice.
+        """
+        older_lost = self._counters.take_back(key_id, gap.last)
+        if older_lost is None:
+            return False
+        known = self._known.get(key_id)
+        if known is not None and asked >= known.asked:
+            known.learn(gap.totals, asked)
+        log.warning("the key store lost usage of %s that it had confirmed: it is sent again", key_id)
+        if older_lost:
+            log.error("usage of %s is lost: the key store lost more than what was stored lately", key_id)
+        return True
+
     async def settle(self) -> None:
         """Waits for the calls under way."""
         while self._priming:
@@ -186,10 +203,14 @@ class QuotaGuard:
         today = int(self._clock() // DAY_SECONDS)
         try:
             batch = self._counters.to_send_of(key_id)
-            [reply] = await self._store.add(self._counters.worker_id, [(key_id, batch)], today)
-            if isinstance(reply, Refused):  # a store that takes nothing may still say what it has
-                batch, reply = NO_BATCH, await self._store.totals(key_id, today)
+            counters = self._counters
+            [reply] = await self._store.add(counters.worker_id, [(key_id, batch)], today, counters.kept)
             self._remembered(key_id)
+            if isinstance(reply, Gap):
+                self.store_lacks(key_id, reply, asked)
+                batch, reply = NO_BATCH, reply.totals
+            elif isinstance(reply, Refused):  # a store that takes nothing may still say what it has
+                batch, reply = NO_BATCH, await self._store.totals(key_id, today)
             self.stored(key_id, batch, reply, asked)
         except StoreUnavailable as error:
             log.debug("quota of %s is taken as it was: %s", key_id, error)

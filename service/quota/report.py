@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from service.base.batched import batched
+from service.quota.batch import BILLABLE, OUTCOMES
 from service.quota.names import (
     COUNTS_PREFIX,
     HOURS_IN_A_DAY,
@@ -22,7 +23,6 @@ from service.quota.names import (
     parse_counts_name,
     parse_field,
 )
-from service.quota.usage import BILLABLE, OUTCOMES
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 from service.redis.scan import scan

@@ -17,6 +17,7 @@ from redis.exceptions import ResponseError
 
 from service.base.batched import batched
 from service.quota.backup import UsageRecord, foreseen_generation, generation_of
+from service.quota.batch import BILLABLE
 from service.quota.names import (
     GENERATION,
     MONTH_TOTAL,
@@ -27,7 +28,6 @@ from service.quota.names import (
     total_of,
 )
 from service.quota.report import DamagedUsage
-from service.quota.usage import BILLABLE
 from service.quota.usage_store import SEQUENCE_SECONDS
 from service.redis.client import WRONG_TYPE, RedisStore, raise_errors
 from service.redis.script import Script

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from service.quota.usage import Batch
+from service.quota.batch import Batch
 from service.quota.usage_store import SEQUENCE_SECONDS
 from warehouse.files.atomic import clear_aside, exclusive, write_atomically
 from warehouse.files.reading import read_struct

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from service.base.tasks import keep_running
+from service.quota.kept import KeptBatches
 from service.quota.names import DAY_SECONDS
 from service.quota.spool import Spool, Spooled
-from service.quota.usage_store import Refused, UsageStore
+from service.quota.usage_store import Gap, Refused, UsageStore
 from service.redis.errors import StoreUnavailable
 from warehouse.files.file_access import FileAccess
 from warehouse.schema.errors import FilesHang
@@ -102,16 +103,22 @@ class TakeOver:
         """Whether it came to the end of the file, and why something was refused."""
         reason = None
         left = {key_id: list(batches) for key_id, batches in spooled.keys.items() if batches}
+        stored = KeptBatches()
         while left:
             # a key's second batch only when its first is in: in the other order the first would pass for a repetition
             firsts = [(key_id, batches[0]) for key_id, batches in left.items()]
             today = int(self._clock() // DAY_SECONDS)
-            async for (key_id, _), reply in self._store.add_all(spooled.worker_id, firsts, today):
+            async for (key_id, batch), reply in self._store.add_all(spooled.worker_id, firsts, today, stored):
                 if self._stopping.is_set():
                     return False, None  # our own counts come first
+                if isinstance(reply, Gap):  # a failover meanwhile
+                    left[key_id][:0] = stored.lost(key_id, reply.last).batches
+                    continue
                 del left[key_id][0]
                 if isinstance(reply, Refused):
                     reason = reply.reason
+                else:
+                    stored.add(key_id, batch)
                 if isinstance(reply, Refused) or not left[key_id]:
                     del left[key_id]
         return True, reason

@@ -2,7 +2,8 @@
 --
 -- KEYS[1]    flush sequences of the key: hash, worker id -> "<number of its last batch>:<when, seconds since 1970>"
 -- KEYS[2]    counts of the month that totals are asked for: hash, field -> count
--- KEYS[3..]  counts of the other months in the batch, and of its hours: hashes, field -> count
+-- KEYS[3]    which store this is: hash, "id" -> who stored something first, and when: one that was emptied gets another
+-- KEYS[4..]  counts of the other months in the batch, and of its hours: hashes, field -> count
 -- ARGV[1]    worker id
 -- ARGV[2]    number of the batch, rising from 1 for each worker; 0 if there is none and only totals are asked for
 -- ARGV[3]    seconds after which the sequence of a worker that sent nothing more is forgotten
@@ -11,13 +12,18 @@
 -- ARGV[6]    the batch, a line for each count: place in KEYS, field, how much to add; with spaces between
 -- ARGV[7]    the same by hour
 -- ARGV[8]    seconds after the last count until a record of hours is forgotten
+-- ARGV[9]    number of the worker's batch before this one, or of its last one if there is none; 0 if it names none
+-- ARGV[10]   id of the store that has that one; in another store it is not looked for
 --
--- Replies {1 if the batch was added now and 0 if it had been before, total of the day, total of the month}.
+-- Replies {outcome, total of the day, total of the month, number of the worker's last batch here, id of the store}, where
+-- outcome is 1 if the batch was added now, 0 if it had been before or there is none, and 2 if the store lacks the batch
+-- before it: then nothing is added. A replica that became the primary lacks what it had not received.
 -- An error changes nothing: everything is read and checked before the first write. Only the hours are not: no bill is
 -- made of them, and nothing that is wrong with them may keep a bill from being right.
 
 -- The clock is the server's, one for all workers.
-local now = tonumber(redis.call('TIME')[1])
+local time = redis.call('TIME')
+local now = tonumber(time[1])
 
 -- Fifteen digits are exact in Lua's numbers.
 local function whole(text, where)
@@ -53,12 +59,14 @@ local function forget_old()
     end
 end
 
+local id = redis.call('HGET', KEYS[3], 'id')
 local number = tonumber(ARGV[2])
 local last, damage = seen(ARGV[1])
 if damage then
     return damage
 end
 local adds = number > (last or 0)
+local lacks = id == ARGV[10] and tonumber(ARGV[9]) > (last or 0)
 
 local batch = {}
 for place, field, amount in string.gmatch(ARGV[6], '(%d+) (%S+) (%d+)') do
@@ -77,12 +85,16 @@ for place = 4, 5 do
     end
     totals[place] = total
 end
-if not adds then
-    return {0, totals[4], totals[5]}
+if lacks or not adds then
+    return {lacks and 2 or 0, totals[4], totals[5], last or 0, id or ''}
 end
 
 if not last then
     forget_old()
+end
+if not id then
+    id = ARGV[1] .. ':' .. now .. '.' .. time[2]
+    redis.call('HSET', KEYS[3], 'id', id)
 end
 redis.call('HSET', KEYS[1], ARGV[1], string.format('%d:%d', number, now))
 for _, cell in ipairs(batch) do
@@ -107,4 +119,4 @@ for place, field, amount in string.gmatch(ARGV[7], '(%d+) (%S+) (%d+)') do
         end
     end
 end
-return {1, totals[4], totals[5]}
+return {1, totals[4], totals[5], number, id}

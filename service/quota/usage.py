@@ -5,43 +5,12 @@ A count belongs to a key, an area, an outcome and the UTC hour in which the requ
 
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Collection
-from typing import Literal
 
-import msgspec
-
-from service.base.terms import Positive
+from service.quota.batch import BILLABLE, NO_BATCH, Batch, Cell, Counts, UsageOutcome
+from service.quota.kept import KeptBatches
 from service.quota.names import HOUR_SECONDS, HOURS_IN_A_DAY
-
-UsageOutcome = Literal["answered", "answered_empty", "not_modified", "not_found", "rejected", "limited"]
-
-# A 200 without figures has an outcome of its own, and is billed like any 200 (contract 16).
-BILLABLE: tuple[UsageOutcome, ...] = ("answered", "answered_empty", "not_modified")
-OUTCOMES: tuple[UsageOutcome, ...] = (*BILLABLE, "not_found", "rejected", "limited")
-
-Cell = tuple[int, str, UsageOutcome]  # hour, area, outcome
-# day or hour, area, outcome, how often
-Counts = tuple[tuple[int, str, UsageOutcome, Positive], ...]
-
-
-class Batch(msgspec.Struct, frozen=True, array_like=True):
-    """What is stored at once for one key. `cells` are by day, `hours` the same counts by hour.
-
-    `number` rises from batch to batch of one worker, and always means the same contents: the store applies it once.
-    What an older version spooled has no hours.
-    """
-
-    number: int
-    cells: Counts
-    hours: Counts = ()
-
-    def billable(self, first: int, end: int) -> int:
-        """How much of it is billable, from the day `first` to before the day `end`."""
-        return sum(n for day, _, outcome, n in self.cells if outcome in BILLABLE and first <= day < end)
-
-
-# Numbers begin at 1; this one asks for totals and changes nothing.
-NO_BATCH = Batch(0, ())
 
 
 def outcome_of(status: int, outcome: str) -> UsageOutcome | None:
@@ -85,13 +54,15 @@ class UsageCounters:
 
     Memory grows with keys, hours, areas and outcomes, not with requests, however long the store is away. A key has at
     most one batch that was sent and not confirmed, and behind it one that was spooled and not sent; later counts wait
-    for the next.
+    for the next. Batches that the store confirmed and lost come before these, and are sent again in their order.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.worker_id = secrets.token_hex(8)
+        self.kept = KeptBatches()
         self._clock = clock
         self._numbered = 0
+        self._behind: dict[str, deque[Batch]] = {}  # what follows the batch in `_sent`; all were sent before
         self._open: dict[str, dict[Cell, Tally]] = {}
         self._spooled: dict[str, Batch] = {}
         self._sent: dict[str, Batch] = {}
@@ -103,7 +74,12 @@ class UsageCounters:
     @property
     def waits(self) -> int:
         """How many counted requests are not known to be in the store."""
-        numbered = sum(n for held in (self._sent, self._spooled) for batch in held.values() for *_, n in batch.cells)
+        batches = [
+            *self._sent.values(),
+            *self._spooled.values(),
+            *(batch for some in self._behind.values() for batch in some),
+        ]
+        numbered = sum(n for batch in batches for *_, n in batch.cells)
         return numbered + sum(tally.n for cells in self._open.values() for tally in cells.values())
 
     def count(self, key_id: str, area: str, outcome: UsageOutcome, number: int = 1) -> Tally:
@@ -139,21 +115,42 @@ class UsageCounters:
             self._sent[key_id] = sent
         return sent
 
+    def was_sent(self, key_id: str) -> bool:
+        """Whether a batch of the key was sent before, and waits for its confirmation."""
+        return key_id in self._sent
+
     def confirm(self, key_id: str, number: int) -> bool:
         """Notes that the batch is in the store; returns whether that is news."""
         sent = self._sent.get(key_id)
         if sent is None or sent.number != number:
             return False
-        del self._sent[key_id]
-        days = self._billable.get(key_id, {})
-        for day, _, outcome, n in sent.cells:
-            if outcome in BILLABLE:
-                days[day] -= n
-                if not days[day]:
-                    del days[day]
-        if not days:
-            self._billable.pop(key_id, None)
+        behind = self._behind.get(key_id)
+        if behind:
+            self._sent[key_id] = behind.popleft()
+        else:
+            del self._sent[key_id]
+        if not behind:
+            self._behind.pop(key_id, None)
+        self.kept.add(key_id, sent)
+        self._note_billable(key_id, sent, -1)
         return True
+
+    def take_back(self, key_id: str, last: int) -> bool | None:
+        """Notes that the store lost what it had confirmed after the batch numbered `last`: these batches wait again.
+
+        Returns whether older ones are lost for good; None if there was nothing to take back.
+        """
+        lost = self.kept.lost(key_id, last)
+        if not lost.batches:
+            return None
+        for batch in lost.batches:
+            self._note_billable(key_id, batch, 1)
+        sent = self._sent.get(key_id)
+        queue = deque([*lost.batches, *([sent] if sent is not None else ()), *self._behind.get(key_id, ())])
+        self._sent[key_id] = queue.popleft()
+        if queue:
+            self._behind[key_id] = queue
+        return lost.older
 
     def waiting(self) -> set[str]:
         """The keys with counts that are not known to be in the store."""
@@ -189,7 +186,11 @@ class UsageCounters:
         self._spooling = True
         self._last_spooled = self._numbered
         return {
-            key_id: tuple(held[key_id] for held in (self._sent, self._spooled) if key_id in held)
+            key_id: (
+                *([self._sent[key_id]] if key_id in self._sent else ()),
+                *self._behind.get(key_id, ()),
+                *([self._spooled[key_id]] if key_id in self._spooled else ()),
+            )
             for key_id in {**self._sent, **self._spooled}
         }
 
@@ -201,12 +202,27 @@ class UsageCounters:
         """Whether anything spooled is not known to be in the store."""
         return bool(self._spooled) or any(batch.number <= self._last_spooled for batch in self._sent.values())
 
-    def surrender(self) -> dict[str, tuple[Batch, ...]]:
-        """Hands over everything that is not known to be in the store, by key and in order; nothing is left here."""
+    def surrender(self, *, kept: bool = False) -> dict[str, tuple[Batch, ...]]:
+        """Hands over everything that is not known to be in the store, by key and in order; nothing is left here.
+
+        With `kept`, also what the store confirmed lately, which it may have lost.
+        """
         batches = self.to_spool()
         self.spool_written()
-        self._spooled, self._sent, self._billable = {}, {}, {}
+        self._spooled, self._sent, self._behind, self._billable = {}, {}, {}, {}
+        for key_id, confirmed in self.kept.all() if kept else ():
+            batches[key_id] = (*confirmed, *batches.get(key_id, ()))
         return batches
+
+    def _note_billable(self, key_id: str, batch: Batch, sign: int) -> None:
+        days = self._billable.setdefault(key_id, {})
+        for day, _, outcome, n in batch.cells:
+            if outcome in BILLABLE:
+                days[day] = days.get(day, 0) + sign * n
+                if not days[day]:
+                    del days[day]
+        if not days:
+            del self._billable[key_id]
 
     def _close(self, key_id: str) -> dict[Cell, int]:
         """Closes the tallies of the key; returns what they counted."""

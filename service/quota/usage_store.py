@@ -7,11 +7,14 @@ import msgspec
 from redis.exceptions import ResponseError
 
 from service.base.batched import batched
+from service.quota.batch import BILLABLE, NO_BATCH, Batch
+from service.quota.kept import KeptBatches
 from service.quota.names import (
     DAY_SECONDS,
     HOURS_IN_A_DAY,
     HOURS_KEPT_DAYS,
     MONTH_TOTAL,
+    STORE,
     counts_name,
     date_of,
     day_total,
@@ -21,7 +24,6 @@ from service.quota.names import (
     month_of,
     sequences_name,
 )
-from service.quota.usage import BILLABLE, NO_BATCH, Batch
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 from service.redis.script import Script
@@ -43,10 +45,20 @@ class Totals(msgspec.Struct, frozen=True):
     of_month: int
 
 
+class Gap(msgspec.Struct, frozen=True):
+    """The store lost what it had confirmed, and added nothing. `last` numbers the worker's newest batch that it has."""
+
+    last: int
+    totals: Totals
+
+
 class Refused(msgspec.Struct, frozen=True):
     """The store answered, but refused a batch and changed nothing. `reason` is for operators."""
 
     reason: str
+
+
+Reply = Totals | Gap | Refused
 
 
 class UsageStore:
@@ -55,25 +67,37 @@ class UsageStore:
     def __init__(self, store: RedisStore) -> None:
         self._store = store
 
-    async def add(self, worker_id: str, batches: Sequence[tuple[str, Batch]], today: int) -> list[Totals | Refused]:
+    async def add(
+        self,
+        worker_id: str,
+        batches: Sequence[tuple[str, Batch]],
+        today: int,
+        kept: KeptBatches | None = None,
+    ) -> list[Reply]:
         """Adds each (key id, batch) that was not added before; returns the totals of `today` and its month, in order.
 
-        At most MOST_AT_ONCE batches, one for each key: they are independent of each other.
+        At most MOST_AT_ONCE batches, one for each key: they are independent of each other. In a Gap nothing was
+        added, because the store lost a batch of this worker that is `kept`.
 
         Raises:
             StoreUnavailable: it is unknown which were added. Sending the very same batches again is safe.
         """
-        calls = [_arguments(worker_id, key_id, batch, today) for key_id, batch in batches]
+        kept = kept or KeptBatches()
+        calls = [_arguments(worker_id, key_id, batch, today, kept) for key_id, batch in batches]
         replies = await self._store.call(lambda client: _SCRIPT.run(client, calls))
         self._store.heard(replies)
-        return [_checked(reply, today) for reply in replies]
+        return [_checked(reply, today, kept) for reply in replies]
 
     async def add_all(
-        self, worker_id: str, batches: Sequence[tuple[str, Batch]], today: int
-    ) -> AsyncIterator[tuple[tuple[str, Batch], Totals | Refused]]:
+        self,
+        worker_id: str,
+        batches: Sequence[tuple[str, Batch]],
+        today: int,
+        kept: KeptBatches | None = None,
+    ) -> AsyncIterator[tuple[tuple[str, Batch], Reply]]:
         """`add` for any number of batches, in parts; yields each with its reply. Raises StoreUnavailable on the way."""
         for some in batched(batches, MOST_AT_ONCE):
-            for pair, reply in zip(some, await self.add(worker_id, some, today), strict=True):
+            for pair, reply in zip(some, await self.add(worker_id, some, today, kept), strict=True):
                 yield pair, reply
 
     async def totals(self, key_id: str, today: int) -> Totals:
@@ -81,13 +105,13 @@ class UsageStore:
         [reply] = await self.add("", [(key_id, NO_BATCH)], today)
         if isinstance(reply, Refused):
             raise StoreUnavailable(f"usage of {key_id}: {reply.reason}")
-        return reply
+        return reply.totals if isinstance(reply, Gap) else reply
 
 
-def _arguments(worker_id: str, key_id: str, batch: Batch, today: int) -> list[str | int]:
+def _arguments(worker_id: str, key_id: str, batch: Batch, today: int, kept: KeptBatches) -> list[str | int]:
     """What follows the script's name."""
     date = date_of(today)
-    names = [sequences_name(key_id), counts_name(key_id, month_of(date))]
+    names = [sequences_name(key_id), counts_name(key_id, month_of(date)), STORE]
     lines: list[str] = []
     for (name, field), amount in _sums(key_id, batch).items():
         if name not in names:
@@ -102,7 +126,8 @@ def _arguments(worker_id: str, key_id: str, batch: Batch, today: int) -> list[st
     # each as one text: for the client, arguments are what costs time
     texts = ("\n".join(lines), "\n".join(hours))
     asked = (worker_id, batch.number, SEQUENCE_SECONDS, day_total(date), MONTH_TOTAL)
-    return [len(names), *names, *asked, *texts, HOURS_KEPT_DAYS * DAY_SECONDS]
+    before = (kept.newest(key_id), kept.store)
+    return [len(names), *names, *asked, *texts, HOURS_KEPT_DAYS * DAY_SECONDS, *before]
 
 
 def _sums(key_id: str, batch: Batch) -> dict[tuple[str, str], int]:
@@ -117,10 +142,12 @@ def _sums(key_id: str, batch: Batch) -> dict[tuple[str, str], int]:
     return sums
 
 
-def _checked(reply: Any, today: int) -> Totals | Refused:
+def _checked(reply: Any, today: int, kept: KeptBatches) -> Reply:
     match reply:
-        case [0 | 1, int(of_day), int(of_month)] if of_day >= 0 and of_month >= 0:
-            return Totals(today, of_day, of_month)
+        case [0 | 1 | 2, int(of_day), int(of_month), int(last), bytes(store)] if min(of_day, of_month, last) >= 0:
+            kept.told_by(store.decode("ascii", "replace"))
+            totals = Totals(today, of_day, of_month)
+            return Gap(last, totals) if reply[0] == 2 else totals
         case ResponseError():
             return Refused(str(reply))
         case _:

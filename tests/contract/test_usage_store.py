@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from service.base.terms import Quota
+from service.quota.batch import NO_BATCH, Batch, UsageOutcome
+from service.quota.kept import KeptBatches
 from service.quota.names import DAY_SECONDS, HOURS_KEPT_DAYS, date_of
 from service.quota.report import UsageReport
-from service.quota.usage import NO_BATCH, Batch, UsageOutcome
-from service.quota.usage_store import SEQUENCE_SECONDS, Refused, Totals, UsageStore
+from service.quota.usage_store import SEQUENCE_SECONDS, Gap, Refused, Totals, UsageStore
 from service.redis.client import RedisStore, open_client
 from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
@@ -216,10 +217,58 @@ async def test_the_script_comes_back_after_it_was_forgotten(redis: RedisStore, u
     assert await usage.add("w", batches, DAY) == [Totals(DAY, 3, 3), Totals(DAY, 2, 2), Totals(DAY, 2, 2)]
 
 
+# --- what the store loses ----------------------------------------------------------------------------------------
+
+
+async def store_up_to(usage: UsageStore, number: int) -> KeptBatches:
+    """Batches of the worker `w` that the store has confirmed."""
+    kept = KeptBatches()
+    for each in range(1, number + 1):
+        await usage.add("w", [("a", batch(each))], DAY, kept)
+        kept.add("a", batch(each))
+    return kept
+
+
+async def lose(redis: RedisStore, last: int) -> None:
+    """As on a replica that had no more when it became the primary."""
+    await redis.call(lambda client: client.hset("s:{a}", "w", f"{last}:{int(time.time())}"))
+    await redis.call(lambda client: client.hset(RECORD, "20:*:billable", str(last)))
+    await redis.call(lambda client: client.hset(RECORD, "*:*:billable", str(last)))
+
+
+async def test_a_store_that_lacks_the_batch_before_adds_nothing(redis: RedisStore, usage: UsageStore) -> None:
+    """It says which one is its last; so it does if nothing is to be added."""
+    kept = await store_up_to(usage, 3)
+    await lose(redis, 1)
+    gap = Gap(1, Totals(DAY, 1, 1))
+    assert await usage.add("w", [("a", batch(4))], DAY, kept) == [gap]
+    assert await usage.add("w", [("a", NO_BATCH)], DAY, kept) == [gap]
+    assert [each.number for each in kept.lost("a", gap.last).batches] == [2, 3]
+    for number in (2, 3, 4):
+        assert await usage.add("w", [("a", batch(number))], DAY, kept) == [Totals(DAY, number, number)]
+
+
+async def test_a_store_that_lacks_nothing_takes_the_next_batch(usage: UsageStore) -> None:
+    """And one that comes again."""
+    kept = await store_up_to(usage, 2)
+    assert await usage.add("w", [("a", batch(7))], DAY, kept) == [Totals(DAY, 3, 3)]
+    assert await usage.add("w", [("a", batch(7))], DAY, kept) == [Totals(DAY, 3, 3)]
+
+
+async def test_nothing_is_sent_again_to_a_store_that_was_emptied(redis: RedisStore, usage: UsageStore) -> None:
+    """An import may bring it back. Whether somebody read the store before makes no difference."""
+    kept = await store_up_to(usage, 2)
+    await redis.call(lambda client: client.flushall())
+    assert await usage.totals("a", DAY) == Totals(DAY, 0, 0)
+    assert await usage.add("other", [("a", batch(1))], DAY) == [Totals(DAY, 1, 1)]
+    assert await usage.add("w", [("a", batch(3))], DAY, kept) == [Totals(DAY, 2, 2)]
+    assert kept.held() == []
+
+
 async def test_nothing_that_bills_are_made_of_expires(redis: RedisStore, usage: UsageStore) -> None:
     await usage.add("w", [("a", batch(1))], DAY)
     names = await redis.call(lambda client: client.keys("*"))
-    assert sorted(names) == [b"s:{a}", b"u:{a}:2026-11"]
+    assert sorted(names) == [b"s:store", b"s:{a}", b"u:{a}:2026-11"]
     for name in names:
         assert await redis.call(lambda client, one=name: client.ttl(one)) == -1  # type: ignore[misc]
 

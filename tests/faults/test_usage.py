@@ -15,11 +15,12 @@ import pytest
 from redis import Redis as BlockingRedis
 
 from service.http.own_usage.recent import BURST_RECORDS, RECORDS_A_SECOND
+from service.quota.batch import OUTCOMES
 from service.quota.flusher import UsageFlusher
 from service.quota.quotas import QuotaGuard
 from service.quota.report import UsageReport
 from service.quota.spool import FOLDER, Spool
-from service.quota.usage import OUTCOMES, UsageCounters
+from service.quota.usage import UsageCounters
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore, open_client
 from tests.faults.conftest import Site

@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from service.embedded.runtime import server_program
@@ -12,14 +13,17 @@ _START_SECONDS = 60.0
 
 
 class ValkeyProcess:
-    """`appendonly` keeps its data over restarts."""
+    """`appendonly` keeps its data over restarts; `options` are further ones of the command line."""
 
-    def __init__(self, folder: Path, *, appendonly: bool = False, program: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, appendonly: bool = False, program: str | None = None, options: Sequence[str] = ()
+    ) -> None:
         self.socket = folder / "s"
         self.url = f"unix://{self.socket}"
         self._folder = folder
         self._appendonly = "yes" if appendonly else "no"
         self._program = program or server_program()
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> "ValkeyProcess":
@@ -27,7 +31,7 @@ class ValkeyProcess:
         self.socket.unlink(missing_ok=True)
         options = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self._folder), "--save", ""]
         options += ["--appendonly", self._appendonly, "--appendfsync", "always"]
-        self._process = subprocess.Popen([self._program, *options], stdout=subprocess.DEVNULL)
+        self._process = subprocess.Popen([self._program, *options, *self._options], stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + _START_SECONDS
         while not self.answers():
             assert time.monotonic() < deadline, "the server did not start"

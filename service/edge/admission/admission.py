@@ -18,6 +18,7 @@ from service.http.head import RequestHead
 from service.http.ratelimit import limit_headers, limit_lines, quota_exhausted_headers, rate_limited_headers
 from service.http.reply import Header
 from service.keys.record import ApiKey
+from service.quota.batch import UsageOutcome
 from service.quota.decision import Decision
 from service.quota.gcra import pace_of
 from service.quota.holding import Holding
@@ -25,7 +26,7 @@ from service.quota.known import Known, QuotaState
 from service.quota.names import HOUR_SECONDS
 from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
-from service.quota.usage import Tally, UsageCounters, UsageOutcome, outcome_of
+from service.quota.usage import Tally, UsageCounters, outcome_of
 
 _REPEATED = "zip_code"  # the parameter that a request which counts as several has several of
 _NOT_ENTITLED = "The API key does not include the area {area}. Ask for it to be added; GET /v1/ says what it includes."

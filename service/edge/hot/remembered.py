@@ -8,7 +8,8 @@ from service.edge.hot.wire import lines_of
 from service.http.reply import Kept, KeptError
 from service.keys.record import ApiKey
 from service.keys.verifier import Verified
-from service.quota.usage import UsageOutcome, outcome_of
+from service.quota.batch import UsageOutcome
+from service.quota.usage import outcome_of
 
 
 class Caller:

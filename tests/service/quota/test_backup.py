@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.quota.backup import UsageDump, UsageRecord
+from service.quota.batch import BILLABLE, OUTCOMES, UsageOutcome
 from service.quota.names import DAY_SECONDS, counts_name
 from service.quota.restore import RestoredUsage, restore_usage
-from service.quota.usage import BILLABLE, OUTCOMES, UsageOutcome
 from service.redis.errors import StoreUnavailable
 from tests.support.usage import NOON, UsageWorker, count, double, noon, stored
 

@@ -1,18 +1,18 @@
-"""Whatever becomes of flushes, stops and take-overs, in whatever order: totals are what was counted."""
+"""Whatever becomes of flushes, stops, take-overs and the store, in whatever order: totals are what was counted."""
 
 import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from service.quota.names import DAY_SECONDS, date_of
+from service.quota.batch import BILLABLE, OUTCOMES, Batch, UsageOutcome
+from service.quota.names import DAY_SECONDS, date_of, sequences_name
 from service.quota.report import UsageRow
-from service.quota.usage import BILLABLE, OUTCOMES, UsageOutcome
 from tests.support.usage import Fate, UsageWorker, double, noon
 
 FATES: tuple[Fate, ...] = ("ok", "reply lost", "not run")
@@ -28,6 +28,8 @@ spool = st.tuples(st.just("spool"), workers, st.booleans())
 kill = st.tuples(st.just("kill"), workers)
 take_over = st.tuples(st.just("take over"), workers, fates)
 midnight = st.tuples(st.just("midnight"))
+ends = st.one_of(kill, stop)
+failover = st.tuples(st.sampled_from(["replicate", "replicate", "promote"]))
 
 Step = (
     tuple[Literal["count"], int, str, UsageOutcome]
@@ -35,15 +37,17 @@ Step = (
     | tuple[Literal["prime"], int, str, list[Fate]]
     | tuple[Literal["stop", "spool"], int, bool]
     | tuple[Literal["kill"], int]
-    | tuple[Literal["midnight"]]
+    | tuple[Literal["midnight", "replicate", "promote"]]
 )
 Totals = Counter[tuple[str, str, UsageOutcome]]
 
 
 class History:
-    """Two workers on one server and data folder; whoever ends is followed by another.
+    """Two workers on one server and data folder; whoever ends is followed by another. A replica, which got everything
+    until it was last brought up to date, may take the server's place.
 
-    `counted` is the truth. Of it, `doubtful` was neither confirmed nor spooled when its worker was killed.
+    `counted` is the truth. Of it, `doubtful` was neither confirmed nor spooled when its worker was killed; or it had
+    been stored for a worker that has ended, and the replica did not have it.
     """
 
     def __init__(self, data: Path) -> None:
@@ -53,6 +57,15 @@ class History:
         self.workers = [self.new_worker(), self.new_worker()]
         self.counted: Totals = Counter()
         self.doubtful: Totals = Counter()
+        self.replica: dict[Any, dict[Any, Any]] = {}
+        self.ended: list[tuple[str, str, Batch]] = []  # worker id, key id, and what it had numbered
+
+    async def begin(self) -> None:
+        """What the first worker of all stored has reached the replica."""
+        first = self.new_worker()
+        first.counters.count("first", "forecast", "answered")
+        await first.flusher.stop()
+        await self.replicate()
 
     def new_worker(self) -> UsageWorker:
         return UsageWorker(self.client, self.data, self.clock)
@@ -75,27 +88,50 @@ class History:
                 await self.workers[at].flusher._write(None)
             case ("spool", at, _):
                 await self.workers[at].flusher.spool()
-            case ("kill", at):
-                self.kill(self.workers[at])
+            case (("kill" | "stop"), at, *away):
+                await self.end(self.workers[at], away)
                 self.workers[at] = self.new_worker()
-            case ("stop", at, away):
-                self.workers[at].redis.away = away
-                await self.workers[at].flusher.stop(seconds=0 if away else 2)
-                self.workers[at] = self.new_worker()
+            case (("replicate" | "promote") as what,):
+                await (self.replicate() if what == "replicate" else self.promote())
             case ("midnight",):
                 self.clock.now += 86_400
                 self.clock.now -= self.clock.now % 86_400
+
+    async def end(self, worker: UsageWorker, away: list[bool]) -> None:
+        """Stops the worker, with the store `away` or not; kills it if that is not said."""
+        self.ended += _numbered(worker)
+        if not away:
+            self.kill(worker)
+            return
+        [worker.redis.away] = away
+        await worker.flusher.stop(seconds=0 if worker.redis.away else 2)
 
     def kill(self, worker: UsageWorker) -> None:
         """Nothing is done any more, and the kernel lets its lock go."""
         counters = worker.counters
         on_disk = {batch.number for batches in worker.flusher._spooled.values() for batch in batches}
-        batches = [*counters._sent.items(), *counters._spooled.items()]
+        behind = [(key, batch) for key, batches in counters._behind.items() for batch in batches]
+        batches = [*counters._sent.items(), *behind, *counters._spooled.items()]
         cells = [(key, cell) for key, batch in batches if batch.number not in on_disk for cell in batch.hours]
         cells += [(key, (*cell, tally.n)) for key, open_ in counters._open.items() for cell, tally in open_.items()]
+        self.doubt(cells)
+        worker.flusher._spool._own.close()
+
+    async def replicate(self) -> None:
+        self.replica = {name: await self.client.hgetall(name) for name in await self.client.keys("[us]:*")}
+
+    async def promote(self) -> None:
+        await self.client.flushall()
+        for name, fields in self.replica.items():
+            await self.client.hset(name, mapping=fields)
+        for worker_id, key_id, batch in self.ended:
+            last = self.replica.get(sequences_name(key_id).encode(), {}).get(worker_id.encode(), b"0:0")
+            if batch.number > int(last.partition(b":")[0]):
+                self.doubt((key_id, cell) for cell in batch.hours)
+
+    def doubt(self, cells: Iterable[tuple[str, tuple[int, str, UsageOutcome, int]]]) -> None:
         for key_id, (hour, _, outcome, n) in cells:
             self.doubtful[key_id, str(date_of(hour // 24)), outcome] += n
-        worker.flusher._spool._own.close()
 
     @property
     def day(self) -> str:
@@ -113,6 +149,15 @@ class History:
         return [(await self.workers[0].store.totals(key_id, today)).of_month for key_id in KEYS]
 
 
+def _numbered(worker: UsageWorker) -> list[tuple[str, str, Batch]]:
+    """What a worker that is about to end has numbered, stored or not; of what it has not, its last flush would be."""
+    counters = worker.counters
+    counters.to_send()
+    found = [*counters.kept.all(), *((key_id, [batch]) for key_id, batch in counters._sent.items())]
+    found += [(key_id, list(batches)) for key_id, batches in counters._behind.items()]
+    return [(counters.worker_id, key_id, batch) for key_id, batches in found for batch in batches]
+
+
 def _totals(rows: Sequence[UsageRow]) -> Totals:
     found: Totals = Counter()
     for row in rows:
@@ -122,6 +167,7 @@ def _totals(rows: Sequence[UsageRow]) -> Totals:
 
 async def play(steps: list[Step], data: Path) -> None:
     history = History(data)
+    await history.begin()
     for step in steps:
         await history.take(step)
     for worker in history.workers:
@@ -144,9 +190,11 @@ async def play(steps: list[Step], data: Path) -> None:
     await history.client.aclose()
 
 
+@example([("count", 0, "a", "answered"), ("flush", 0, []), ("promote",)])
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.one_of(count, count, flush, flush, prime, spool, kill, stop, take_over, midnight), max_size=40))
+@given(st.lists(st.one_of(count, count, flush, flush, prime, spool, ends, take_over, midnight, failover), max_size=40))
 def test_nothing_is_lost_and_nothing_counts_twice(steps: list[Step]) -> None:
-    """Over two workers, lost replies, flushes that never ran, kills, stops with the store away, and days that end."""
+    """Over two workers, lost replies, flushes that never ran, failovers, kills, stops with the store away, and days
+    that end."""
     with tempfile.TemporaryDirectory() as data:
         asyncio.run(play(steps, Path(data)))

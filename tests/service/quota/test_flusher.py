@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from redis.asyncio.client import Pipeline
 
+from service.base.terms import Quota
 from service.quota import flusher, usage_store
+from service.quota.kept import KEPT_SECONDS, KeptBatches
 from service.quota.names import counts_name, sequences_name
+from tests.support.key_store import Clock
 from tests.support.usage import Fate, UsageWorker, count, spool_files, stored
 from tests.support.waiting import eventually
 
@@ -175,3 +178,82 @@ async def test_midnight_between_two_flushes_divides_counts_by_day(usage: UsageWo
     await usage.flusher.flush()
     assert [(str(row.date), row.answered) for row in await usage.rows("a")] == [("2026-11-30", 1), ("2026-12-01", 1)]
     assert (await usage.store.totals("a", int(usage.clock.now // 86_400))).of_month == 1
+
+
+async def has_lost(worker: UsageWorker, key_id: str = "a") -> None:
+    """The store is as a replica that had only the first batch of `key_id` when it became the primary."""
+    await worker.client.hset(sequences_name(key_id), worker.counters.worker_id, "1:1795176000")
+    fields = ("20:forecast:answered", "20:*:billable", "*:*:billable")
+    await worker.client.hset(counts_name(key_id, "2026-11"), mapping=dict.fromkeys(fields, 1))
+
+
+async def stored_one_by_one(worker: UsageWorker, number: int) -> None:
+    for _ in range(number):
+        count(worker)
+        await worker.flusher.flush()
+
+
+async def test_what_the_store_lost_is_stored_in_the_next_flush(
+    usage: UsageWorker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a key in use; the log says so."""
+    await stored_one_by_one(usage, 5)
+    await has_lost(usage)
+    await stored_one_by_one(usage, 1)
+    assert await stored(usage) == 6
+    assert usage.counters.waiting() == set()
+    assert "lost usage of a that it had confirmed" in caplog.text
+
+
+async def test_what_the_store_lost_of_an_idle_key_is_stored_before_it_is_forgotten(
+    usage: UsageWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flusher, "_ASK_SECONDS", 0)
+    clock = Clock()
+    usage.counters.kept = KeptBatches(clock)
+    await stored_one_by_one(usage, 3)
+    await has_lost(usage)
+    clock.now += KEPT_SECONDS
+    await usage.flusher.flush()
+    assert await stored(usage) == 3
+    clock.now += KEPT_SECONDS
+    await usage.flusher.flush()
+    assert usage.counters.kept.held() == []
+
+
+async def test_after_an_outage_all_keys_are_looked_for(usage: UsageWorker) -> None:
+    """Another server may answer now; so it is when a worker stops, and when one key has lost something."""
+    await stored_one_by_one(usage, 3)
+    count(usage, "b")
+    usage.redis.fates.append("not run")
+    assert not await usage.flusher.flush()
+    await has_lost(usage)
+    assert await usage.flusher.flush()
+    assert (await stored(usage), await stored(usage, "b")) == (3, 1)
+    await has_lost(usage)
+    await usage.flusher.stop()
+    assert await stored(usage) == 3
+
+
+async def test_a_quota_counts_what_the_store_lost(usage: UsageWorker) -> None:
+    """Until it is stored again, it is known here."""
+    quota = Quota(10, "month")
+    await usage.quotas.prime("a")
+    await stored_one_by_one(usage, 5)
+    await has_lost(usage)
+    count(usage)
+    usage.redis.fates.extend(["ok", "not run"])
+    assert not await usage.flusher.flush()
+    assert (await usage.quotas.standing("a", quota)).remaining == 4
+
+
+async def test_what_was_stored_lately_is_spooled_if_the_store_is_away_at_the_end(
+    usage: UsageWorker, other: UsageWorker
+) -> None:
+    """A replica may take its place; whoever finds the file stores only what is missing."""
+    await stored_one_by_one(usage, 3)
+    usage.redis.away = True
+    await usage.flusher.stop(seconds=0)
+    await has_lost(usage)
+    await other.flusher.take_over.once()
+    assert await stored(usage) == 3

@@ -7,8 +7,8 @@ import pytest
 
 from service.base.terms import Quota, parse_quota
 from service.quota import quotas
+from service.quota.batch import NO_BATCH
 from service.quota.known import QuotaState
-from service.quota.usage import NO_BATCH
 from service.quota.usage_store import Totals
 from tests.support.usage import NOON, UsageWorker, stored
 from tests.support.waiting import eventually

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from service.quota.batch import Batch
 from service.quota.spool import FOLDER, OLDEST, Spool, Spooled
-from service.quota.usage import Batch
 from tests.support.usage import spool_files
 
 KEYS: dict[str, tuple[Batch, ...]] = {

@@ -2,7 +2,8 @@
 
 import pytest
 
-from service.quota.usage import OUTCOMES, UsageCounters, UsageOutcome, outcome_of
+from service.quota.batch import OUTCOMES, UsageOutcome
+from service.quota.usage import UsageCounters, outcome_of
 from tests.support.key_store import Clock
 from tests.support.usage import NOON, noon
 

@@ -15,8 +15,8 @@ from rich.console import Console
 from service.cli.usage import command
 from service.embedded.owner import EmbeddedServers
 from service.keys import form
+from service.quota.batch import Batch
 from service.quota.names import day_of
-from service.quota.usage import Batch
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore, open_client
 from tests.service.conftest import Cli

@@ -1,0 +1,106 @@
+"""Batches that the store confirmed, kept for a while: a replica that becomes the primary may lack the newest."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from service.quota.batch import Batch
+
+# What the store lost is sent again if it was confirmed within this time.
+KEPT_SECONDS = 60.0
+# Some 200 bytes each. With more, less than KEPT_SECONDS is kept of keys that are always in use.
+MOST_KEPT = 100_000
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Batch)
+
+
+class Lost(NamedTuple):
+    """What the store lacks of one key. `older`: also something that is kept no longer."""
+
+    batches: list[Batch]
+    older: bool
+
+
+class _Kept(NamedTuple):
+    number: int
+    before: int  # number of the batch before it, 0 if none was kept
+    confirmed_at: float
+    batch: bytes  # encoded: a tenth of the memory, and nothing for the garbage collector to look at
+
+
+class KeptBatches:
+    """The batches of one worker, each until the store is known to have it still after KEPT_SECONDS: it says so when it
+    takes a later one, or is asked (`to_ask`). `store` is the id of the store that has them; empty before its first
+    answer. `clock`, in seconds, never goes back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.store = ""
+        self._clock = clock
+        self._of: dict[str, deque[_Kept]] = {}
+        self._number = 0
+
+    def told_by(self, store: str) -> None:
+        """Notes which store has answered. One that was emptied is another: nothing is sent to it again, because an
+        import may bring it back."""
+        if store != self.store:
+            self.store, self._number = store, 0
+            self._of.clear()
+
+    def newest(self, key_id: str) -> int:
+        """The number of the key's newest batch; 0 if none is kept."""
+        kept = self._of.get(key_id)
+        return kept[-1].number if kept else 0
+
+    def add(self, key_id: str, batch: Batch) -> None:
+        """The store has confirmed the batch, and with it those before."""
+        kept = self._of.setdefault(key_id, deque())
+        if kept and self._number >= MOST_KEPT:
+            self._drop(kept)
+        kept.append(_Kept(batch.number, kept[-1].number if kept else 0, self._clock(), _ENCODER.encode(batch)))
+        self._number += 1
+        self.proven(key_id)
+
+    def proven(self, key_id: str) -> None:
+        """The store has all batches of the key now: those of more than KEPT_SECONDS ago are kept no longer."""
+        kept = self._of.get(key_id)
+        oldest = self._clock() - KEPT_SECONDS
+        while kept and kept[0].confirmed_at <= oldest:
+            self._drop(kept)
+        if not kept:
+            self._of.pop(key_id, None)
+
+    def lost(self, key_id: str, last: int) -> Lost:
+        """Takes out the batches that a store lacks whose last one is `last`, in order."""
+        kept = self._of.get(key_id, deque())
+        first, batches = 0, []
+        while kept and kept[-1].number > last:
+            entry = kept.pop()
+            first = entry.before
+            batches.append(_DECODER.decode(entry.batch))
+        self._number -= len(batches)
+        if not kept:
+            self._of.pop(key_id, None)
+        return Lost(batches[::-1], older=first > last)
+
+    def to_ask(self) -> list[str]:
+        """The keys that the store must be asked about, because nothing was stored of them for KEPT_SECONDS."""
+        oldest = self._clock() - KEPT_SECONDS
+        return [key_id for key_id, kept in self._of.items() if kept[-1].confirmed_at <= oldest]
+
+    def held(self) -> list[str]:
+        """The keys with batches that are kept."""
+        return list(self._of)
+
+    def all(self) -> Iterator[tuple[str, list[Batch]]]:
+        """By key and in order."""
+        for key_id, kept in self._of.items():
+            yield key_id, [_DECODER.decode(entry.batch) for entry in kept]
+
+    def _drop(self, kept: deque[_Kept]) -> None:
+        kept.popleft()
+        self._number -= 1
