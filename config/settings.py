@@ -69,6 +69,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     listen_port: Annotated[int, Meta(ge=0, le=65535, description="Port of the partners' listener.")] = 8000
     operator_host: Annotated[str, Meta(description="Address of the operators' listener.")] = "127.0.0.1"
     operator_port: Annotated[int, Meta(ge=0, le=65535, description="Port of the operators' listener.")] = 8001
+    advertise_url: Annotated[
+        Annotated[str, _PUBLIC_URL] | None,
+        Meta(
+            description="The operators' listener as other machines reach it, like http://10.0.0.7:8001; unset: its "
+            "own address."
+        ),
+    ] = None
     operator_allowed_hosts: Annotated[
         tuple[Annotated[str, _HOST], ...],
         Meta(

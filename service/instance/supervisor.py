@@ -67,7 +67,8 @@ class Supervisor:
         self._records = FileAccess(_FILE_THREADS)
         self._locks = FileAccess()
         self._watcher = WatcherProcess(settings, log_json=log_json)
-        self._view = InstanceView(settings, self._workers, self._watcher, self._hang)
+        self._id = secrets.token_hex(4)
+        self._view = InstanceView(self._id, settings, self._workers, self._watcher, self._hang)
         self.last_resort = LastResort()
 
     async def run(self) -> None:
@@ -113,7 +114,7 @@ class Supervisor:
 
     def _open_instance(self) -> InstanceFile:
         try:
-            return InstanceFile(self._settings.data_path, secrets.token_hex(8))
+            return InstanceFile(self._settings.data_path, self._id)
         except OSError as error:
             raise StartError(f"cannot write the data folder {self._settings.data_dir}: {error.strerror}") from None
 
@@ -190,10 +191,10 @@ class Supervisor:
 
     async def _write_record(self) -> None:
         record = InstanceRecord(
-            instance=str(os.getpid()),
+            instance=self._id,
             pid=os.getpid(),
             host=socket.gethostname(),
-            operator_url=url_of(self._operators),
+            operator_url=self._settings.advertise_url or url_of(self._operators),
             releases=tuple(worker.report.release for worker in self._workers.all if worker.report is not None),
             cache=address(self._settings.cache_url),
         )

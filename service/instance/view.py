@@ -35,10 +35,15 @@ class InstanceView:
     """The view of one instance, which its supervisor owns. `hang` tells how its own access to the data folder hangs."""
 
     def __init__(
-        self, settings: Settings, workers: Workers, watcher: WatcherProcess, hang: Callable[[], str | None]
+        self,
+        instance: str,
+        settings: Settings,
+        workers: Workers,
+        watcher: WatcherProcess,
+        hang: Callable[[], str | None],
     ) -> None:
         self.draining = False
-        self.observer = Observer(str(settings.data_path.absolute()))
+        self.observer = Observer(instance, str(settings.data_path.absolute()))
         self.events = self.observer.events
         self.broadcast = Broadcast(self.overview)
         self._settings = settings

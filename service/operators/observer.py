@@ -49,12 +49,14 @@ class Observer:
 
     def __init__(
         self,
+        instance: str,
         data_folder: str,
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         self.board = RankingBoard(ticks)
         self.events = EventBoard(clock)
+        self._instance_id = instance
         self._data_folder = data_folder
         self._clock = clock
         self._ticks = ticks
@@ -171,6 +173,7 @@ class Observer:
 
     def _instance(self, state: InstanceState) -> Instance:
         return Instance(
+            id=self._instance_id,
             host=socket.gethostname(),
             pid=os.getpid(),
             version=installed_version(),

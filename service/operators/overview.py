@@ -31,6 +31,7 @@ class Verdict(msgspec.Struct, frozen=True):
 class Instance(msgspec.Struct, frozen=True, kw_only=True):
     """Which instance this is."""
 
+    id: str  # random, new at each start
     host: str
     pid: int
     version: str

@@ -203,7 +203,7 @@ class InboxDrops:
         self._status.waiting(max(0, self._status.now.waiting - 1))
         self._telling.tell_event(outcome_event(claim.name, folder, outcome))
         for record in published.behind:
-            log.warning("instance %d on %s does not serve the release yet", record.pid, record.host)
+            log.warning("%s does not serve the release yet", record.name)
         if place != "published":
             self.not_published += 1
             self._held.look(self._status)

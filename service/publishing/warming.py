@@ -121,7 +121,7 @@ def _slow(instances: list[InstanceRecord]) -> str:
 
 def _caches(instances: Iterable[InstanceRecord]) -> tuple[str, ...]:
     """Which cache each instance uses."""
-    said = (f"instance {one.pid} on {one.host}: {one.cache or 'unknown'}" for one in instances)
+    said = (f"{one.name}: {one.cache or 'unknown'}" for one in instances)
     return tuple(printable(line) for line in said)[:_SHOWN]
 
 

@@ -62,6 +62,7 @@ def well(now: float | None = None, **changed: Any) -> Overview:
         at=now,
         verdict=Verdict("ok", "All is well.", now - 8040),
         instance=Instance(
+            id="3f9c20d1",
             host="forecast-1",
             pid=4711,
             version="0.1.0",

@@ -55,7 +55,7 @@ class Watched:
     def __init__(self, state: Callable[[], InstanceState], clock: Callable[[], float] = time.time) -> None:
         self.telemetry = Telemetry()
         self.telemetry.count(REQUESTS, "forecast", "200", "answered")
-        self.observer = Observer("/data", clock)
+        self.observer = Observer("3f9c20d1", "/data", clock)
         self.events = self.observer.events
         self.broadcast = Broadcast(self.overview)
         self.logged: list[LoggedRequest] = []

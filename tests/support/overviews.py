@@ -68,6 +68,7 @@ def overview(**over: Any) -> Overview:
         at=NOW,
         verdict=Verdict("ok", "All is well.", NOW - 7200),
         instance=Instance(
+            id="3f9c20d1",
             host="web-1",
             pid=4711,
             version="0.1.0",

@@ -18,12 +18,17 @@ from warehouse.schema.progress import ProgressCallback
 class InstanceRecord(msgspec.Struct, frozen=True):
     """The state of one instance. The instance rewrites it when it changes; publishers and commands read it."""
 
-    instance: str
+    instance: str  # a random id: process ids are the same in many containers
     pid: int
     host: str
-    operator_url: str
+    operator_url: str  # as others reach it
     releases: tuple[str | None, ...]  # by worker; None while a worker has none
     cache: str | None = None  # address of the shared cache, without credentials; None if an earlier version wrote it
+
+    @property
+    def name(self) -> str:
+        """For a person: "instance 3f9c20d1 on web-1"."""
+        return f"instance {self.instance} on {self.host}"
 
     def serves(self, release: str) -> bool:
         """Whether all of its workers serve `release`."""

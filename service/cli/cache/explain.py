@@ -139,4 +139,4 @@ def _headers(found: Explanation) -> Iterator[tuple[str, str]]:
 def _behind(release: str, instances: list[InstanceRecord]) -> list[str]:
     """Where an instance would answer from another release than this says."""
     behind = [one for one in instances if one.releases and not one.serves(release)]
-    return [f"instance {one.pid} on {one.host} does not serve {release} yet" for one in behind]
+    return [f"{one.name} does not serve {release} yet" for one in behind]

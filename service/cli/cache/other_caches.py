@@ -14,10 +14,7 @@ from warehouse.releases.instances import InstanceRecord
 def other_caches(settings: Settings, instances: list[InstanceRecord]) -> list[str]:
     """A sentence for each of the `instances` that uses another cache than this command."""
     others = with_another_cache(address(settings.cache_url), instances)
-    return [
-        f"instance {one.pid} on {one.host} uses another cache, {one.cache}: set FORECAST_CACHE_URL as it has it"
-        for one in others
-    ]
+    return [f"{one.name} uses another cache, {one.cache}: set FORECAST_CACHE_URL as it has it" for one in others]
 
 
 def warn(sentences: Iterable[str]) -> None:

@@ -226,7 +226,7 @@ def _current(catalog: Catalog) -> str | None:
 def warn_behind(behind: list[InstanceRecord]) -> None:
     for record in behind:
         stderr().print(
-            f"[yellow]warning[/] instance {record.pid} on {escape(record.host)} does not serve it yet, after "
+            f"[yellow]warning[/] {escape(record.name)} does not serve it yet, after "
             f"{SERVED_WITHIN_SECONDS:g} s; see {escape(record.operator_url)}/health/ready"
         )
 

@@ -47,7 +47,7 @@ url_option = click.option(
 class Asked(msgspec.Struct, Generic[T], frozen=True):
     """One instance, and its answer or why there is none."""
 
-    name: str  # for a person: "instance 4711 on web-1"
+    name: str  # for a person: "instance 3f9c20d1 on web-1"
     url: str
     answer: T | None
     error: AskError | None = None
@@ -104,7 +104,7 @@ def tell_unasked(asked: Iterable[Asked[Any]]) -> None:
 
 def _target(record: InstanceRecord) -> Target:
     away = record.host != socket.gethostname() and _is_loopback(urlsplit(record.operator_url).hostname or "")
-    return Target(f"instance {record.pid} on {record.host}", record.operator_url, record.host if away else None)
+    return Target(record.name, record.operator_url, record.host if away else None)
 
 
 def _is_loopback(host: str) -> bool:

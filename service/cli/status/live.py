@@ -119,7 +119,9 @@ def _cells(one: Ranked) -> tuple[str, str]:
 
 
 def _footer(watch: Watch) -> Text:
-    text = Text(f"{watch.seen.instance.pid} on {visible(watch.seen.instance.host)}; " if watch.seen else "", "dim")
+    text = Text(
+        f"{visible(watch.seen.instance.id)} on {visible(watch.seen.instance.host)}; " if watch.seen else "", "dim"
+    )
     if len(watch.asked) > 1:
         text.append(f"Tab: the next of {len(watch.asked)} instances; ")
     return text.append("q or Ctrl-C ends")

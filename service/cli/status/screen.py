@@ -68,7 +68,7 @@ def traffic(spans: Mapping[str, Traffic]) -> Table:
 
 def identity(seen: Overview) -> Iterator[tuple[str, RenderableType]]:
     one = seen.instance
-    name = f"{one.pid} on {visible(one.host)}, version {visible(one.version)}"
+    name = f"{visible(one.id)} on {visible(one.host)}, version {visible(one.version)}"
     replaced = f", {many(one.restarts, 'worker')} replaced" if one.restarts else ""
     yield (
         "instance",

@@ -86,8 +86,8 @@ def _reasons(asked: Iterable[AskedOverview]) -> Iterator[Text]:
 def _releases(asked: Iterable[AskedOverview]) -> Iterator[Text]:
     """The release of all, or of each if they differ."""
     seen = [one.answer for one in asked if one.answer is not None]
-    current = {answer.instance.pid: visible(answer.releases[0].id) if answer.releases else "none" for answer in seen}
+    current = {answer.instance.id: visible(answer.releases[0].id) if answer.releases else "none" for answer in seen}
     if len(set(current.values())) > 1:
-        yield Text(f"Releases differ: {', '.join(f'{pid} has {name}' for pid, name in current.items())}.", "yellow")
+        yield Text(f"Releases differ: {', '.join(f'{one} has {name}' for one, name in current.items())}.", "yellow")
     else:
         yield from (Text(f"Release {name}.") for name in set(current.values()))

@@ -25,8 +25,8 @@ from service.cli.words import clock, latency, percent, rate
 from service.reports.wording import visible
 
 _EVERY_SECONDS = 1.0
-_COLUMNS = "{:8}  {:>7}  {:11}  {:>9}  {:>7}  {:>8}  {:>8}  {:>8}  {}"
-_HEADING = _COLUMNS.format("UTC", "pid", "verdict", "requests", "5xx", "hit rate", "p50", "p99", "release")
+_COLUMNS = "{:8}  {:8}  {:11}  {:>9}  {:>7}  {:>8}  {:>8}  {:>8}  {}"
+_HEADING = _COLUMNS.format("UTC", "instance", "verdict", "requests", "5xx", "hit rate", "p50", "p99", "release")
 
 
 @click.command()
@@ -99,7 +99,7 @@ def _line(one: AskedOverview) -> str:
     now = seen.latest
     return _COLUMNS.format(
         clock(seen.at),
-        seen.instance.pid,
+        visible(seen.instance.id),
         seen.verdict.level,
         rate(now.ok + now.refused + now.failed),
         rate(now.failed),

@@ -182,6 +182,7 @@ export function showRest({ at, warehouse, inbox, keys, instance }) {
   const free = instance.disk_free;
   fillTerms(byId("machine"), [
     ["Host", instance.host],
+    ["Instance", instance.id],
     ["Process", String(instance.pid)],
     ["Version", instance.version],
     ["Running for", age(at - instance.started_at)],

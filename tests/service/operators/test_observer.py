@@ -19,7 +19,7 @@ class Watching:
         self.now = 10_000.0
         self.set_by = 0.0  # how far the machine's clock was set forward, or back
         self.telemetry = Telemetry()
-        self.observer = Observer("/data", lambda: self.now + self.set_by, lambda: self.now)
+        self.observer = Observer("3f9c20d1", "/data", lambda: self.now + self.set_by, lambda: self.now)
 
     def seconds(self, state: InstanceState, number: int = 1) -> Overview:
         for _ in range(number):

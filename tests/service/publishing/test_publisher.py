@@ -213,7 +213,7 @@ def test_another_cache_than_the_instances_use_is_a_warning_that_names_both(
     assert (found.severity, found.count) == ("warning", 1)
     assert found.message.startswith(f"unix://{cache.socket}?db=0 was warmed, but not every running instance uses")
     assert "the first requests to 1 running instance are slower" in found.message
-    assert found.samples == (f"instance 4711 on {socket.gethostname()}: redis://cache.example.org:6379/0",)
+    assert found.samples == (f"instance a on {socket.gethostname()}: redis://cache.example.org:6379/0",)
     assert "FORECAST_CACHE_URL" in (found.remedy or "")
     release = release_of(outcome)
     assert found in Catalog(ours.data_path).findings(release).findings

@@ -50,8 +50,8 @@ def test_a_pipe_gets_a_line_for_each_look(cli: Cli, start: Start, quick: None) -
     done = cli("top", "--count", "3")
     assert (done.code, done.err) == (0, "")
     heading, *lines = done.out.splitlines()
-    assert heading.split() == ["UTC", "pid", "verdict", "requests", "5xx", "hit", "rate", "p50", "p99", "release"]
-    expected = ["14:13:20", "4711", "ok", "771/s", "0/s", "98.97%", "0.2", "ms", "1.1", "ms", RELEASE]
+    assert heading.split() == ["UTC", "instance", "verdict", "requests", "5xx", "hit", "rate", "p50", "p99", "release"]
+    expected = ["14:13:20", "3f9c20d1", "ok", "771/s", "0/s", "98.97%", "0.2", "ms", "1.1", "ms", RELEASE]
     assert [line.split() for line in lines] == [expected] * 3
 
 
