@@ -24,7 +24,7 @@ from service.keys.errors import ForeignStoreError
 from service.keys.fault import fault_of
 from service.keys.going_back import GoingBack
 from service.keys.names import key_id_of
-from service.keys.record import ApiKey, Control, DamagedRecordError
+from service.keys.record import ApiKey, Control, DamagedRecordError, KeyStatus
 from service.keys.store import KeyStore
 from service.keys.verdict import INVALID, Accepted, KeyVerdict, Rejected, Unknown
 from service.redis.errors import StoreRefused, StoreUnavailable
@@ -84,6 +84,7 @@ class KeyVerifier:
         pepper: bytes,
         clock: Callable[[], float] = time.monotonic,
         longest_wait: float = LONGEST_WAIT_SECONDS,
+        time_of_day: Callable[[], float] = time.time,
     ) -> None:
         self.problem: str | None = None
         self.going_back = GoingBack()
@@ -95,6 +96,7 @@ class KeyVerifier:
         self._pepper = pepper
         self._clock = clock
         self._longest_wait = longest_wait
+        self._time_of_day = time_of_day
         # presented keys are kept as fingerprints that are worthless outside this process
         self._salt = os.urandom(32)
         self._verified: dict[bytes, Verified] = {}
@@ -125,7 +127,7 @@ class KeyVerifier:
         age = self._clock() - known.checked_at
         if age >= RECHECK_AFTER_SECONDS:
             self._start_recheck(known)
-        return _judge(known.key) if age < WAIT_AFTER_SECONDS else None
+        return self._judge(known.key) if age < WAIT_AFTER_SECONDS else None
 
     async def _check_known(self, known: Verified) -> KeyVerdict:
         verdict = self._judge_known(known)
@@ -147,7 +149,7 @@ class KeyVerifier:
             return None
         if age >= RECHECK_AFTER_SECONDS:
             self._start_recheck(known)
-        return known.key if isinstance(_judge(known.key), Accepted) else None
+        return known.key if isinstance(self._judge(known.key), Accepted) else None
 
     def invalidate(self, name: str | None) -> None:
         """The record `name` changed: asks again at once. None: any may have, and each is asked for when next used."""
@@ -297,7 +299,7 @@ class KeyVerifier:
         return self.going_back.newest(seen.key, found, decided=seen.asked <= self._decided)
 
     def _confirmed(self, key: ApiKey, sent: float) -> KeyVerdict:
-        verdict = _judge(key)
+        verdict = self._judge(key)
         if isinstance(verdict, Accepted):
             self._last_confirmed = sent
         return verdict
@@ -307,7 +309,7 @@ class KeyVerifier:
             return INVALID
         if self._clock() - known.checked_at >= UNKNOWN_AFTER_SECONDS:
             return Unknown("the key store cannot be asked")
-        return _judge(known.key)
+        return self._judge(known.key)
 
     def _keep(self, known: Verified) -> None:
         while len(self._verified) >= _MOST_VERIFIED:
@@ -338,9 +340,10 @@ class KeyVerifier:
         if self._by_id.get(known.key.key_id) is known:
             del self._by_id[known.key.key_id]
 
-
-def _judge(key: ApiKey) -> KeyVerdict:
-    status = key.status(datetime.now(UTC)) if key.expires_at is not None or key.revoked_at is not None else "active"
-    if status == "active":
-        return Accepted(key)
-    return Rejected(status, key.key_id, key.revoked_at if status == "revoked" else key.expires_at)
+    def _judge(self, key: ApiKey) -> KeyVerdict:
+        status: KeyStatus = "active"
+        if key.expires_at is not None or key.revoked_at is not None:
+            status = key.status(datetime.fromtimestamp(self._time_of_day(), UTC))
+        if status == "active":
+            return Accepted(key)
+        return Rejected(status, key.key_id, key.revoked_at if status == "revoked" else key.expires_at)
