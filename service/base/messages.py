@@ -16,6 +16,8 @@ from service.base.telemetry import Snapshot
 # so large a share of requests.
 REPORT, PURGE = b"report\n", b"purge\n"
 FIND, SAMPLE = b"find ", b"sample "
+# And what follows is a `Shared`.
+SHARED = b"shared "
 # A worker's answer while it does not serve yet.
 STARTING = b"starting\n"
 # A snapshot with every combination of labels is far smaller.
@@ -31,6 +33,14 @@ class Endpoints(msgspec.Struct, frozen=True):
     pepper: bytes
 
 
+class Shared(msgspec.Struct, frozen=True):
+    """What all instances have in common, as far as this one knows. `clock`: what makes the key store's time of day of
+    monotonic seconds; None while that is not known."""
+
+    workers: int
+    clock: float | None = None
+
+
 class Orders(msgspec.Struct, frozen=True):
     """The first line to a worker. It is no argument of the process because it holds secrets.
 
@@ -41,6 +51,7 @@ class Orders(msgspec.Struct, frozen=True):
     endpoints: Endpoints
     log_json: bool
     takes_over: bool = False
+    shared: Shared | None = None
     logged_share: float | None = None  # of requests, as operators asked for; None: as the settings say
 
 

@@ -15,7 +15,7 @@ from config.settings import Settings
 from config.sizing import worker_count
 from config.urls import address
 from service.base import tracing
-from service.base.messages import Endpoints, Orders
+from service.base.messages import Endpoints, Orders, Shared
 from service.base.signals import stop_signals
 from service.base.sockets import StartError, bind, url_of
 from service.base.tasks import end_task, keep_running
@@ -23,6 +23,8 @@ from service.embedded import owner
 from service.embedded.owner import EmbeddedServers
 from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import EmbeddedError
+from service.instance.peers import Peers
+from service.instance.registry import Peer
 from service.instance.stopping import LastResort
 from service.instance.view import InstanceView
 from service.instance.watcher_process import WatcherProcess
@@ -30,8 +32,9 @@ from service.instance.workers import Workers
 from service.keys import pepper
 from service.operators.actions import Actions
 from service.operators.listener import OperatorsListener
+from service.redis.primary import Primary, open_store
 from warehouse.files.file_access import FileAccess, returned_within
-from warehouse.releases.instances import InstanceFile, InstanceRecord
+from warehouse.releases.instances import InstanceFile, InstanceRecord, live_instances
 from warehouse.schema.errors import CatalogError, FilesHang
 
 log = logging.getLogger("forecast.supervisor")
@@ -42,6 +45,9 @@ _TEND_SECONDS = 0.25
 _OPERATORS_SECONDS = 1.0
 # Threads for accesses to the data folder that may never return: nobody replaces a supervisor.
 _FILE_THREADS = 4
+# Nobody waits for what instances tell each other.
+_PEERS_SECONDS = 1.0
+_COUNT_SECONDS = 5.0
 # For removing the instance's record at the end. It may also stay: its lock ends with this process.
 _CLOSE_SECONDS = 1.0
 
@@ -65,6 +71,8 @@ class Supervisor:
         self._written: InstanceRecord | None = None
         self._unwritten: str | None = None
         self._records = FileAccess(_FILE_THREADS)
+        self._counting = FileAccess(_FILE_THREADS)
+        self._beside: dict[str, int] = {}  # workers of the other instances on the data folder, by instance
         self._locks = FileAccess()
         self._watcher = WatcherProcess(settings, log_json=log_json)
         self._id = secrets.token_hex(4)
@@ -127,10 +135,14 @@ class Supervisor:
         replicas = self._settings.keys_replicas
         changes = Actions(endpoints.keys_url, endpoints.pepper, folder, view.purge, view.events.add, replicas)
         self._listener = OperatorsListener(self._settings, self._operators, changes)
-        await self._view.start(endpoints)
+        self._peers = self._make_peers(endpoints.keys_url)
+        await self._view.start(endpoints, self._peers)
         self._listener.start(self._view)
+        await self._peers.start()
         self._workers.start(self._orders, self._partners)
+        self._share()
         tending = (
+            keep_running("count workers", self._count_workers),
             keep_running("tend", self._tend),
             keep_running("keep the instance record", self._keep_record),
         )
@@ -139,9 +151,19 @@ class Supervisor:
         await self._stopping.wait()
         drained = loop.time() + self._settings.drain
         await asyncio.gather(self._watcher.stop(), self._workers.stop(self._settings.drain))
-        await asyncio.gather(*(end_task(task) for task in tending))
+        await asyncio.gather(*(end_task(task) for task in tending), self._peers.stop())
         left = 0.0 if self._stops_at_once else max(_OPERATORS_SECONDS, drained - loop.time())
         await asyncio.gather(self._listener.stop(left), self._view.stop(), return_exceptions=True)
+
+    def _make_peers(self, keys_url: str) -> Peers:
+        primary = Primary(keys_url)
+        store = open_store("key store", primary, timeout=_PEERS_SECONDS)
+        me = Peer(self._id, socket.gethostname(), self._operators_url, self._workers.wanted)
+        return Peers(store, me, self._workers.purge, self._share, self._view.events.add, primary)
+
+    @property
+    def _operators_url(self) -> str:
+        return self._settings.advertise_url or url_of(self._operators)
 
     def _told_to_stop(self, number: int) -> None:
         if not self._view.draining:
@@ -194,7 +216,7 @@ class Supervisor:
             instance=self._id,
             pid=os.getpid(),
             host=socket.gethostname(),
-            operator_url=self._settings.advertise_url or url_of(self._operators),
+            operator_url=self._operators_url,
             releases=tuple(worker.report.release for worker in self._workers.all if worker.report is not None),
             cache=address(self._settings.cache_url),
         )
@@ -208,6 +230,20 @@ class Supervisor:
                 self._unwritten = str(error)
                 return
             self._written, self._unwritten = record, None
+
+    async def _count_workers(self) -> float:
+        """Counts the workers of instances on the data folder; those on the key store tell of themselves."""
+        with contextlib.suppress(OSError, FilesHang):
+            folder = self._settings.data_path
+            records = await self._counting.run("counting instances", live_instances, folder, wait=_COUNT_SECONDS)
+            self._beside = {one.instance: len(one.releases) for one in records if one.instance != self._id}
+            self._share()
+        return _COUNT_SECONDS
+
+    def _share(self) -> None:
+        """Tells the workers how many there are altogether, and what time it is."""
+        others = self._beside | {peer.instance: peer.workers for peer in self._peers.others}
+        self._workers.share(Shared(self._workers.wanted + sum(others.values()), self._peers.clock.base))
 
     def _hang(self) -> str | None:
         hang = self._records.hang or self._locks.hang

@@ -74,7 +74,7 @@ class TrailWatch:
         async for line in audit.oldest_first(self._store.redis, self._told):
             self._told = line.id
             self.changed.set()
-            if line.change is None:
+            if line.change is None or line.change.what == audit.PURGED:  # which caches tell themselves
                 continue
             if line.change.what == "revoked" and line.change.key_id is not None:
                 self._remember(line.change.key_id)

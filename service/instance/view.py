@@ -11,6 +11,7 @@ from service.base.seen import LoggedRequest
 from service.base.tasks import end_task, keep_running
 from service.base.telemetry import TASK_FAILURES, Snapshot, Telemetry
 from service.cache.purging import purge_shared
+from service.instance.peers import Peers
 from service.instance.store_checks import StoreChecks
 from service.instance.watcher_process import WatcherProcess
 from service.instance.worker_process import WorkerProcess
@@ -56,7 +57,8 @@ class InstanceView:
         self._served: str | None = None  # the release that all workers served last
         self._switched_by: str | None = None  # who made it current
 
-    async def start(self, endpoints: Endpoints) -> None:
+    async def start(self, endpoints: Endpoints, peers: Peers) -> None:
+        self._peers = peers
         self._cache_url = endpoints.cache_url
         self._checks = StoreChecks(endpoints, self._settings.data_path, self.events.add)
         await self._checks.start()
@@ -90,6 +92,8 @@ class InstanceView:
             disk_size=news.disk_size,
             stores=self._checks.stores(reports),
             keys=self._checks.keys,
+            all_workers=self._workers.everywhere,
+            clock_ahead=self._peers.clock.ahead,
             lookup_queue=settings.lookup_queue,
         )
 
@@ -120,12 +124,19 @@ class InstanceView:
         self._workers.sample(share)
 
     async def purge(self) -> Purged:
-        """Empties the shared cache, then the near ones, which it would fill again. Raises StoreUnavailable."""
+        """Empties the shared cache, then the near ones, which it would fill again, of all instances on the key store.
+
+        Raises:
+            StoreUnavailable: if either store does not answer. The near caches of this instance are empty all the same,
+                and those of the others, if the key store answers.
+        """
         near = sum(worker.report.near_entries for worker in self._workers.all if worker.report is not None)
         try:
-            return Purged(near, await purge_shared(self._cache_url))
+            shared = await purge_shared(self._cache_url)
         finally:
-            await asyncio.gather(*(worker.purge() for worker in self._workers.all))
+            await self._workers.purge()
+            reached = await self._peers.order_purge()
+        return Purged(near, shared, reached.done, reached.behind)
 
     async def _look(self) -> float:
         """Looks at everything; returns the seconds until the next time."""

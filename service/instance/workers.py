@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from service.base import messages
-from service.base.messages import Orders
+from service.base.messages import Orders, Shared
 from service.base.seen import Sighting
 from service.base.tasks import end_task, hold_until_done, keep_running
 from service.base.telemetry import Telemetry
@@ -47,6 +47,7 @@ class Workers:
         self.restarts = 0  # workers that were replaced
         self.retired = Telemetry()  # figures of workers that ended
         self.on_sightings: Callable[[list[Sighting]], None] = lambda _: None
+        self._shared = Shared(wanted)
         self._on_report = on_report
         self._stopping = asyncio.Event()
         self._replacing = asyncio.Lock()
@@ -86,6 +87,23 @@ class Workers:
         for worker in self.all:
             worker.tell(b"%b%r\n" % (messages.SAMPLE, share))
 
+    def share(self, shared: Shared) -> None:
+        """From now on, this is what all instances have in common."""
+        if shared == self._shared:
+            return
+        self._shared = shared
+        for worker in self.all:
+            worker.tell(b"%b%b\n" % (messages.SHARED, msgspec.json.encode(shared)))
+
+    @property
+    def everywhere(self) -> int:
+        """How many workers there are in all instances that are known."""
+        return self._shared.workers
+
+    async def purge(self) -> None:
+        """Empties the near caches; waits for that, but not for long."""
+        await asyncio.gather(*(worker.purge() for worker in self.all))
+
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         hold_until_done(asyncio.create_task(work, name=name), self._tasks)
 
@@ -121,7 +139,8 @@ class Workers:
 
     def _started(self, orders: Orders) -> WorkerProcess | None:
         try:
-            worker = WorkerProcess.start(orders, self._listening, self._on_report)
+            told = msgspec.structs.replace(orders, shared=self._shared)
+            worker = WorkerProcess.start(told, self._listening, self._on_report)
             worker.on_sightings = self.on_sightings
         except OSError as error:
             log.error("cannot start a worker: %s; trying again", error)

@@ -22,6 +22,7 @@ from service.redis.script import Script
 
 AUDIT = "a:audit"
 LINE = "line"
+PURGED = "purged"
 _PAGE = 1000  # lines
 # The script's reply: done, but the trail is damaged.
 _WITHOUT_LINES = 2
@@ -39,9 +40,9 @@ T = TypeVar("T")
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a line of the trail says: somebody changed a key, or the store."""
 
-    what: str  # issued, rotated, extended, changed, revoked, imported, adopted
+    what: str  # issued, rotated, extended, changed, revoked, imported, adopted; purged: the caches
     by: str
-    key_id: str | None = None  # None: the change is about the store
+    key_id: str | None = None  # None: the change is about the store, or the caches
     partner: str | None = None
     before: State | None = None
     after: State | None = None
@@ -77,6 +78,15 @@ class Edit(NamedTuple):
     before: bytes | None
     after: bytes
     change: Change
+
+
+async def note(store: RedisStore, change: Change) -> None:
+    """Writes a line about something that changes no record. Raises StoreUnavailable."""
+    try:
+        await store.call(lambda client: client.xadd(AUDIT, {LINE: msgspec.json.encode(change)}))
+    except StoreRefused as error:
+        raise _advised(error) from None
+    _say(change)
 
 
 async def apply(
@@ -225,6 +235,8 @@ def _line(entry: Any) -> Line:
 
 def said(change: Change) -> str:
     """`change` in a few words."""
+    if change.what == PURGED:
+        return f"the caches were purged by {change.by}"
     about = f"key {change.key_id}" if change.key_id else "the key store"
     return f"{about} was {change.what} by {change.by}"
 

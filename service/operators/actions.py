@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from service.http.errors import ApiError
 from service.keys import form
+from service.keys.audit import PURGED, Change, note, said
 from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
 from service.keys.opening import open_key_store
 from service.keys.record import KeyView
@@ -43,6 +44,8 @@ class Purged(msgspec.Struct, frozen=True):
 
     near: int  # in the near caches of this instance's workers
     shared: int  # in the shared cache
+    reached: tuple[str, ...] = ()  # ids of the other instances that have emptied their near caches as well
+    behind: tuple[str, ...] = ()  # of those that have not said so yet
 
 
 class Actions:
@@ -123,19 +126,29 @@ class Actions:
         return done
 
     async def purge(self, remote: str) -> Purged:
-        """Empties the near caches of this instance and the shared cache. `remote` is the caller's address.
+        """Empties the shared cache and all near ones on this key store. `remote` is the caller's address.
 
         Raises:
-            ApiError: if the shared cache does not answer.
+            ApiError: if the shared cache, or the key store, does not answer.
         """
+        await self._note_purge(Change(what=PURGED, by=_who(remote)))
         try:
             done = await self._purge()
         except StoreUnavailable as error:
-            self._happened("purge", f"the near caches were purged by {_who(remote)}; the shared cache did not answer")
+            self._happened("purge", f"the near caches were purged by {_who(remote)}; a store did not answer: {error}")
             raise ApiError("unavailable", f"{error}. The near caches of this instance are empty; try again") from None
         self._happened("purge", f"the caches were purged by {_who(remote)}: {done.near} near, {done.shared} shared")
+        if done.behind:
+            log.error("instances that have not said that their near caches are empty: %s", ", ".join(done.behind))
         log.info("caches were purged by %s: %d near, %d shared", _who(remote), done.near, done.shared)
         return done
+
+    async def _note_purge(self, change: Change) -> None:
+        """Writes it to the audit trail, which must not keep anybody from it."""
+        try:
+            await note((await self._opened()).redis, change)
+        except StoreUnavailable as error:
+            log.error("%s (not in the audit trail: %s)", said(change), error)
 
     async def _opened(self) -> KeyStore:
         if self._keys is None:

@@ -65,6 +65,8 @@ def workers(state: InstanceState) -> Iterator[Metric]:
     reports = state.reports
     text = "Open connections of partners."
     yield gauge("forecast_connections", text, sum(report.connections for report in reports))
+    text = "Workers of all known instances, over which rates and quotas hold."
+    yield gauge("forecast_all_workers", text, state.all_workers)
     text = "Connections that the workers serve at most."
     yield gauge("forecast_connections_limit", text, sum(report.connections_limit for report in reports))
     text = "Look-ups that wait for the warehouse, or run."
@@ -105,6 +107,15 @@ def _nodes(state: InstanceState) -> Iterator[Metric]:
             if value is not None:
                 metric.add_metric((node.node,), value)
         yield metric
+
+
+def clock(state: InstanceState) -> Iterator[Metric]:
+    """Absent while it cannot be told."""
+    text = "By how much this machine's clock is ahead of the key store's."
+    metric = GaugeMetricFamily("forecast_clock_ahead_seconds", text)
+    if state.clock_ahead is not None:
+        metric.add_metric((), state.clock_ahead)
+    yield metric
 
 
 def folder(state: InstanceState) -> Iterator[Metric]:

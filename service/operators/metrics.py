@@ -39,6 +39,7 @@ def render_metrics(state: InstanceState, sums: Snapshot, events: Mapping[EventKi
                 *_gauges(state),
                 *gauges.workers(state),
                 *gauges.stores(state),
+                *gauges.clock(state),
                 *gauges.folder(state),
                 *gauges.keys(state),
                 *gauges.events(events),

@@ -18,6 +18,10 @@ _SHOWN_NODES = 5
 Status = Literal["ready", "degraded", "unavailable"]
 
 
+# A clock that is further from the key store's is to be set.
+CLOCK_SECONDS = 5.0
+
+
 class WorkerState(msgspec.Struct, frozen=True):
     """One worker at the moment of an `InstanceState`."""
 
@@ -61,6 +65,8 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     disk_size: int | None = None
     stores: tuple[Store, ...] = ()  # as of the last look at each
     keys: Keys = Keys()
+    all_workers: int = 0  # of all instances that are known
+    clock_ahead: float | None = None  # seconds by which this machine's clock is ahead of the key store's, if known
     lookup_queue: int = 0  # look-ups that may wait in one worker
 
     @property
@@ -117,6 +123,7 @@ def problems_of(state: InstanceState) -> tuple[Status, list[Problem]]:
     problems = [
         *_of_workers(state, state.reports),
         *_of_stores(state, state.reports),
+        *_of_clock(state),
         *_of_drops(state),
     ]
     return "degraded" if problems else "ready", problems
@@ -186,6 +193,14 @@ def _of_workers(state: InstanceState, reports: list[WorkerReport]) -> Iterator[P
         yield Problem("connections", f"{many} (FORECAST_CONNECTIONS): requests on more get a 503")
     if len(reports) < state.wanted_workers:
         yield Problem("workers", f"{len(reports)} of {state.wanted_workers} workers serve")
+
+
+def _of_clock(state: InstanceState) -> Iterator[Problem]:
+    ahead = state.clock_ahead
+    if ahead is not None and abs(ahead) > CLOCK_SECONDS:
+        which = "ahead of" if ahead > 0 else "behind"
+        text = f"this machine's clock is {in_words(round(abs(ahead)))} {which} the key store's"
+        yield Problem("clock", f"{text}: days and expiry go by that one")
 
 
 def _of_drops(state: InstanceState) -> Iterator[Problem]:

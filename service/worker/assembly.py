@@ -12,8 +12,9 @@ from litestar.handlers import ASGIRouteHandler
 from config.settings import Settings
 from config.sizing import lookup_memory, near_cache_bytes
 from service.base import tasks, tracing
-from service.base.messages import Endpoints
+from service.base.messages import Endpoints, Shared
 from service.base.seen import LoggedRequest
+from service.base.store_clock import StoreClock
 from service.base.tasks import end_task, keep_running
 from service.base.telemetry import (
     ANSWERS,
@@ -98,7 +99,9 @@ class WorkerApp:
         endpoints: Endpoints,
         on_release: Callable[[str], None],
         line_of: Callable[[LoggedRequest], bytes] = text_line,
+        shared: Shared | None = None,
     ) -> None:
+        self._clock = StoreClock()
         self.telemetry = Telemetry()
         self._lines = LineWriter(line_of)
         self._tracer = _tracer(settings.traces)
@@ -111,17 +114,19 @@ class WorkerApp:
         self.keys_store = open_store("key store", self._keys_at, timeout=settings.keys_timeout, retries=1)
         self.cache_store = open_cache("cache", self._cache_at, timeout=settings.cache_timeout)
         keys = KeyStore(self.keys_store, endpoints.pepper, settings.data_path)
-        self.verifier = KeyVerifier(keys, endpoints.pepper)
+        self.verifier = KeyVerifier(keys, endpoints.pepper, time_of_day=self._clock)
         self._listener = InvalidationListener(
             self._keys_at, KEY_RECORD_PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
         )
-        self.metering = Metering(settings, self._keys_at, self._cache_at, self.cache_store)
+        self.metering = Metering(settings, self._keys_at, self._cache_at, self.cache_store, self._clock)
         self._policy = CachePolicy(settings.max_age)
         self.near = NearCache(
             near_cache_bytes(settings), settings.near_cache_ttl, HeadMaker(self._policy, "near").all_of
         )
         metered = _AREA_NAMES | {BULK}
-        self._admission = Admission(metered, self.metering.limiter, self.metering.quotas, self.metering.counters)
+        self._admission = Admission(
+            metered, self.metering.limiter, self.metering.quotas, self.metering.counters, self._clock
+        )
         self._shared = SharedCache(self.cache_store, settings.cache_ttl)
         self._cache = ReadThrough(self.near, self._shared, _lookups_observed(self.telemetry))
         shared_heads = HeadMaker(self._policy, "shared")
@@ -146,8 +151,14 @@ class WorkerApp:
             keep_previous=settings.previous_release_on_failure,
         )
         self._downloads = Downloads()
+        if shared is not None:
+            self.share(shared)
         self._cursors = Cursors(pepper.cursor_secret(endpoints.pepper))
         self.gate = self._build_gate(settings)
+
+    def share(self, shared: Shared) -> None:
+        """Takes what all instances have in common, from now on."""
+        self.metering.workers, self._clock.base = shared.workers, shared.clock
 
     @property
     def release_problem(self) -> str | None:
@@ -242,7 +253,7 @@ class WorkerApp:
             *(route for area in AREAS for route in routes_of(area, answers)),
             index.route(),
             Description(self.follower, answers, self._policy, about).route(),
-            *own_usage.usage_routes(metering.report, metering.store, metering.errors).values(),
+            *own_usage.usage_routes(metering.report, metering.store, metering.errors, self._clock).values(),
             *releases.release_routes(self.follower, settings.data_path, self._policy, self._cursors, self._downloads),
             *documentation.values(),
         ]
@@ -250,7 +261,7 @@ class WorkerApp:
             self._policy,
             self._cursors,
             about,
-            own_usage.usage_routes(metering.report, metering.store, None),
+            own_usage.usage_routes(metering.report, metering.store, None, self._clock),
         )
         checks = Checks(
             {**{endpoint.path: area.name for area in AREAS for endpoint in area.endpoints}, **_OTHER_PATHS},

@@ -40,7 +40,7 @@ class Worker:
         self._listening = listening
         self._writer = writer
         line_of = json_line if orders.log_json else text_line
-        self._app = WorkerApp(orders.settings, orders.endpoints, self._switched, line_of)
+        self._app = WorkerApp(orders.settings, orders.endpoints, self._switched, line_of, orders.shared)
         if orders.logged_share is not None:
             self._app.watch.sample(orders.logged_share)
         self._found: messages.FoundRequests | None = None
@@ -78,6 +78,8 @@ class Worker:
             self._send_report()
         elif line.startswith(messages.SAMPLE):
             self._app.watch.sample(float(line.removeprefix(messages.SAMPLE)))
+        elif line.startswith(messages.SHARED):
+            self._app.share(msgspec.json.decode(line.removeprefix(messages.SHARED), type=messages.Shared))
         elif line == messages.PURGE:
             # in a task: a busy worker takes seconds for it, and must report meanwhile
             hold_until_done(asyncio.create_task(self._purge(), name="purge"), self._purging)

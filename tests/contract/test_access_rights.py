@@ -21,6 +21,7 @@ from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import server_program
 from service.http.errors import ApiError
 from service.instance import store_checks
+from service.instance.registry import Peer, Registry, peers_in
 from service.instance.store_checks import StoreChecks
 from service.keys import audit, backup, changes
 from service.keys.adopting import adopt
@@ -131,6 +132,17 @@ async def test_usage_is_exported_and_imported_with_them(server: ValkeyProcess, o
                 client.execute_command(*command.split())
 
 
+async def test_instances_find_each_other_with_them(opened: Opened) -> None:
+    """And commands find them, which are no instances."""
+    me = Peer("a", "web-1", "http://web-1:8001", 2)
+    registry = Registry(opened("forecast-worker"))
+    assert (await registry.beat(me, "mark")).peers == (me,)
+    assert await peers_in(opened("forecast-keys")) == await peers_in(opened("forecast-worker")) == [me]
+    await registry.leave("a")
+    with pytest.raises(StoreUnavailable):
+        await Registry(opened("forecast-keys")).beat(me)
+
+
 async def test_a_worker_verifies_keys_and_is_told_of_changes(
     server: ValkeyProcess, opened: Opened, tmp_path: Path
 ) -> None:
@@ -216,8 +228,11 @@ async def test_a_worker_s_user_can_revoke_where_the_listener_may(
             for line in rights("write-token"):
                 client.execute_command(*line)
         assert (await changes.revoke(key.key_id, "127.0.0.1")).status == "revoked"
+        await changes.purge("127.0.0.1")
     finally:
         await changes.stop()
+    trail = audit.newest_first(opened("forecast-keys"))
+    assert [line.change.what async for line in trail if line.change][:2] == ["purged", "revoked"]
     with BlockingRedis.from_url(url(server, "forecast-worker")) as client:
         for command in ("DEL k:{a}", "XTRIM a:audit MAXLEN 0", "SET a:audit x", "XRANGE a:audit - +", "FLUSHALL"):
             with pytest.raises(NoPermissionError):

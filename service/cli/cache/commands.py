@@ -5,7 +5,8 @@ import click
 from service.cli.cache.explain import explain_query
 from service.cli.cache.stats import stats
 from service.cli.cache.warm import warm_cache
-from service.cli.instances.chosen import ask_all, targets_or_fail, tell_unasked, url_option
+from service.cli.instances.chosen import ask_one, targets_or_fail, tell_unasked, url_option
+from service.cli.instances.client import OperatorsClient
 from service.cli.output import json_option, load_settings, print_json, reports_errors, stdout
 from service.operators.actions import Purged
 
@@ -41,8 +42,9 @@ for _command in (warm_cache, stats, explain_query):
 def purge(url: str | None, as_json: bool) -> None:
     """Empty the shared cache and the near caches.
 
-    Frees memory, and removes entries that you do not trust. Publishing needs no purge. Asks the instances on the data
-    folder, each of which empties its own near caches; the token is FORECAST_OPERATOR_WRITE_TOKEN.
+    Frees memory, and removes entries that you do not trust. Publishing needs no purge. Asks an instance, which tells
+    all others on its key store; those that have not heard of it are asked, too. The token is
+    FORECAST_OPERATOR_WRITE_TOKEN. It is in the audit trail (`forecast keys log`).
 
     Exit codes: 0 done, 1 failed or declined, 2 wrong usage.
 
@@ -52,12 +54,27 @@ def purge(url: str | None, as_json: bool) -> None:
       forecast cache purge --yes --json
     """
     settings = load_settings().settings
-    found = targets_or_fail(settings, url, as_json=as_json)
-    asked = ask_all(settings, found, lambda client: client.post("/caches/purge", {}, Purged, _PURGE_SECONDS))
+    asked, reached = [], set[str]()
+    for target in targets_or_fail(settings, url, as_json=as_json):
+        if target.instance not in reached:  # else another one has told it
+            asked.append(ask_one(settings, target, _order))
+            answer = asked[-1].answer
+            reached |= set(answer.reached) if answer is not None else set()
     if as_json:
         done = [{"url": one.url, "purged": one.answer, "error": one.error and str(one.error)} for one in asked]
         print_json({"instances": done})
     for one in asked if not as_json else ():
         if one.answer is not None:
-            stdout().print(f"{one.name}: {one.answer.near:,} near and {one.answer.shared:,} shared answers are gone.")
+            stdout().print(_said(one.name, one.answer))
     tell_unasked(asked)
+
+
+def _order(client: OperatorsClient) -> Purged:
+    return client.post("/caches/purge", {}, Purged, _PURGE_SECONDS)
+
+
+def _said(name: str, done: Purged) -> str:
+    said = f"{name}: {done.near:,} near and {done.shared:,} shared answers are gone."
+    if done.reached:
+        said += f" Near caches of {', '.join(done.reached)} are empty, too."
+    return said

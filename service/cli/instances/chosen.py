@@ -1,22 +1,31 @@
-"""Which instances a command asks: those that run on the data folder, or the one that `--url` names."""
+"""Which instances a command asks: those on the data folder and on the key store, or the one that `--url` names."""
 
 import ipaddress
 import socket
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 import click
 import msgspec
+from rich.markup import escape
 
 from config.settings import Settings
+from config.urls import EMBEDDED
+from service.base import interruption
 from service.cli.instances.client import AskError, OperatorsClient
-from service.cli.output import FAILED, fail, shown
+from service.cli.output import FAILED, fail, shown, stderr
+from service.redis.errors import StoreUnavailable
 from warehouse.releases.instances import InstanceRecord, live_instances
 
+if TYPE_CHECKING:
+    from service.instance.registry import Peer
+
 _MOST_AT_ONCE = 16
+_SAY_WHERE = "set FORECAST_ADVERTISE_URL there, run this there, or use --url"
+_STORE_SECONDS = 1.0
 NONE_RUNS = "no instance runs on {}"
 
 T = TypeVar("T")
@@ -40,7 +49,9 @@ class InstanceUrl(click.ParamType[str]):
 
 
 url_option = click.option(
-    "--url", type=InstanceUrl(), help="Ask the operators' listener at URL. Default: all instances on the data folder."
+    "--url",
+    type=InstanceUrl(),
+    help="Ask the operators' listener at URL. Default: all on the data folder or the key store.",
 )
 
 
@@ -58,14 +69,18 @@ class Target(msgspec.Struct, frozen=True):
 
     name: str
     url: str
+    instance: str | None = None  # its id; None for that of --url
     elsewhere: str | None = None  # the host on whose loopback it listens, if that is not this one
 
 
 def targets(settings: Settings, url: str | None) -> list[Target]:
-    """The instance at `url`, else those that run on the data folder; perhaps none."""
+    """The instance at `url`, else those that run on the data folder or share the key store; perhaps none."""
     if url is not None:
         return [Target(url, url)]
-    return [_target(record) for record in live_instances(settings.data_path)]
+    found = {record.instance: _target(record) for record in live_instances(settings.data_path)}
+    for peer in _on_key_store(settings):
+        found.setdefault(peer.instance, _target(peer))
+    return list(found.values())
 
 
 def targets_or_fail(settings: Settings, url: str | None, *, as_json: bool) -> list[Target]:
@@ -85,7 +100,7 @@ def ask_all(settings: Settings, found: Sequence[Target], ask: Ask[T]) -> list[As
 
 def ask_one(settings: Settings, target: Target, ask: Ask[T]) -> Asked[T]:
     if target.elsewhere is not None:
-        told = f"it listens on {target.url} of {target.elsewhere} alone: run this there, or use --url"
+        told = f"it listens on {target.url} of {target.elsewhere} alone: {_SAY_WHERE}"
         return Asked(target.name, target.url, None, AskError(told))
     try:
         return Asked(target.name, target.url, ask(OperatorsClient(target.url, settings)))
@@ -102,9 +117,32 @@ def tell_unasked(asked: Iterable[Asked[Any]]) -> None:
         sys.exit(FAILED)
 
 
-def _target(record: InstanceRecord) -> Target:
-    away = record.host != socket.gethostname() and _is_loopback(urlsplit(record.operator_url).hostname or "")
-    return Target(record.name, record.operator_url, record.host if away else None)
+def _on_key_store(settings: Settings) -> "list[Peer]":
+    """None while the store is away, or embedded: then all instances on it share the data folder."""
+    if settings.keys_url == EMBEDDED:
+        return []
+
+    from service.instance.registry import peers_in  # these take a tenth of a second
+    from service.redis.primary import found, open_store
+
+    async def ask() -> "list[Peer]":
+        async with found(settings.keys_url) as primary:
+            store = open_store("key store", primary, timeout=_STORE_SECONDS)
+            try:
+                return await peers_in(store)
+            finally:
+                await store.stop()
+
+    try:
+        return interruption.run(ask())
+    except StoreUnavailable as error:
+        stderr().print(f"[yellow]warning[/] instances without this data folder are not known: {escape(str(error))}")
+        return []
+
+
+def _target(one: "InstanceRecord | Peer") -> Target:
+    away = one.host != socket.gethostname() and _is_loopback(urlsplit(one.operator_url).hostname or "")
+    return Target(one.name, one.operator_url, one.instance, one.host if away else None)
 
 
 def _is_loopback(host: str) -> bool:

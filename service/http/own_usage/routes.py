@@ -1,6 +1,7 @@
 """The routes of a key's own usage and errors."""
 
 import time
+from collections.abc import Callable
 
 from litestar.handlers import HTTPRouteHandler
 
@@ -15,11 +16,14 @@ USAGE = "usage"
 PATHS = dict.fromkeys((days.PATH, hours.PATH, errors.PATH), USAGE)
 
 
-def usage_routes(report: UsageReport, store: UsageStore, last_errors: LastErrors | None) -> dict[str, HTTPRouteHandler]:
-    """By path. Without `last_errors`, those of test keys: nothing is kept of their errors."""
+def usage_routes(
+    report: UsageReport, store: UsageStore, last_errors: LastErrors | None, clock: Callable[[], float] = time.time
+) -> dict[str, HTTPRouteHandler]:
+    """By path. Without `last_errors`, those of test keys: nothing is kept of their errors. `clock` says which day it
+    is, in seconds since 1970."""
     read = errors.RecentErrors(last_errors.of_key, time.monotonic).of_key if last_errors else errors.errors_for_tests
     return {
-        days.PATH: days.usage_route(report, store, caller),
-        hours.PATH: hours.usage_hours_route(report, caller),
+        days.PATH: days.usage_route(report, store, caller, clock),
+        hours.PATH: hours.usage_hours_route(report, caller, clock),
         errors.PATH: errors.errors_route(read, caller),
     }

@@ -306,4 +306,4 @@ async def test_others_are_answered_while_a_rollback_waits(
 
 
 async def test_a_purge_says_how_many_answers_there_were(app: OperatorsApp) -> None:
-    assert (await post(app, PURGE)).json() == {"near": 3, "shared": 4}
+    assert (await post(app, PURGE)).json() == {"near": 3, "shared": 4, "reached": [], "behind": []}

@@ -37,6 +37,21 @@ def but(**changes: object) -> WorkerReport:
     return msgspec.structs.replace(WELL, **changes)
 
 
+@pytest.mark.parametrize(
+    ("ahead", "reasons"),
+    [
+        (None, ()),
+        (5.0, ()),
+        (-5.0, ()),
+        (3600.0, ("this machine's clock is 1 hour ahead of the key store's: days and expiry go by that one",)),
+        (-7.2, ("this machine's clock is 7 seconds behind the key store's: days and expiry go by that one",)),
+    ],
+)
+def test_a_clock_that_differs_from_the_key_store_s_degrades(ahead: float | None, reasons: tuple[str, ...]) -> None:
+    state = msgspec.structs.replace(instance(WELL), clock_ahead=ahead)
+    assert readiness(state) == Readiness("degraded" if reasons else "ready", reasons, ("r1",))
+
+
 def test_an_instance_that_lacks_nothing_is_ready() -> None:
     """With the releases that it serves."""
     assert readiness(instance(WELL, but(release="r2"))) == Readiness("ready", (), ("r1", "r2"))

@@ -161,6 +161,15 @@ def test_a_purge_asks_every_instance(cli: Cli, start: Start) -> None:
         ]
 
 
+def test_an_instance_that_another_one_has_told_to_purge_is_not_asked(cli: Cli, start: Start) -> None:
+    first, second = start(pid=4711), start(pid=4811)
+    first.answer("/caches/purge", Purged(3, 4, reached=("4811",)))
+    done = cli("cache", "purge", "--yes", operator_write_token=TOKEN)
+    assert done.code == 0, done.err
+    assert "Near caches of 4811 are empty, too." in done.out
+    assert (len(first.asked), second.asked) == (1, [])
+
+
 def test_a_purge_is_confirmed(cli: Cli, start: Start) -> None:
     listener = start()
     assert cli("cache", "purge", typed="n\n", operator_write_token=TOKEN).code == 1
@@ -173,7 +182,10 @@ def test_a_purge_that_an_instance_refuses_fails(cli: Cli, start: Start) -> None:
     start(pid=4811).refuse(403, "not_permitted")
     done = cli("cache", "purge", "--yes", "--json", operator_write_token=TOKEN)
     assert done.code == 1
-    assert [one["purged"] for one in done.json["instances"]] == [{"near": 3, "shared": 4}, None]
+    assert [one["purged"] for one in done.json["instances"]] == [
+        {"near": 3, "shared": 4, "reached": [], "behind": []},
+        None,
+    ]
     assert f"instance 4811 on {HERE}: " in done.err
 
 

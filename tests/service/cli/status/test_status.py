@@ -131,7 +131,7 @@ def test_an_instance_on_the_loopback_of_another_host_is_not_asked(cli: Cli, star
     listener = start(overview(), host=f"not-{HERE}")
     done = cli("status")
     assert done.code == 1
-    assert f"of not-{HERE} alone: run this there" in done.error()
+    assert f"of not-{HERE} alone: set FORECAST_ADVERTISE_URL there" in done.error()
     assert listener.asked == []
 
 

@@ -1,0 +1,152 @@
+"""What an instance and the others on its key store tell each other, once a second (registry.py): who lives, with how
+many workers; that all caches are to be purged. The answer also tells the store's time, which is that of all instances.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from service.base.store_clock import StoreClock
+from service.base.tasks import end_task, keep_running
+from service.instance.registry import Heard, Peer, Registry, new_mark
+from service.operators.overview import EventKind
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
+from service.redis.primary import Primary
+
+log = logging.getLogger("forecast.supervisor")
+
+BEAT_SECONDS = 1.0
+# So often a record may be missing before its instance counts as ended: a failover loses records, and each instance
+# writes its own again.
+_MISSING_BEATS = 5
+# A purge reaches all near caches within two seconds. Who orders it waits a little longer for their word.
+_REACH_SECONDS = 3.0
+_ASK_AGAIN_SECONDS = 0.2
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """What became of an order to purge: ids of the other instances that did, and of those that have not said so."""
+
+    done: tuple[str, ...]
+    behind: tuple[str, ...]
+
+
+class Peers:
+    """The supervisor's view of the instances on the key store, from its start to its end.
+
+    `purge` empties the near caches of this instance. `changed` is called when workers were counted, or the clock was
+    set, anew; `happened` is told of purges that others ordered. `primary` is where `store` is, if that may move. While
+    the store is away, what was known last stays.
+    """
+
+    def __init__(
+        self,
+        store: RedisStore,
+        me: Peer,
+        purge: Callable[[], Awaitable[object]],
+        changed: Callable[[], None],
+        happened: Callable[[EventKind, str], None] = lambda _kind, _text: None,
+        primary: Primary | None = None,
+    ) -> None:
+        self.clock = StoreClock()
+        self._store = store
+        self._primary = primary
+        self._registry = Registry(store)
+        self._me = me
+        self._purge = purge
+        self._changed = changed
+        self._happened = happened
+        self._known: dict[str, Peer] = {}
+        self._missing: dict[str, int] = {}
+        self._purged: str | None = None  # the last mark that was seen; None before the first answer
+        self._fresh = False  # nothing was cached before the first answer
+        self._soon = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def others(self) -> list[Peer]:
+        return list(self._known.values())
+
+    async def start(self) -> None:
+        """Beats once, before the workers start; then each second."""
+        if self._primary is not None:
+            await self._primary.start()
+        await self._store.start()
+        self._fresh = True
+        await self._beat()
+        self._fresh = False
+        self._task = keep_running("tell other instances", self._beat_in_time)
+
+    async def stop(self) -> None:
+        await end_task(self._task)
+        with contextlib.suppress(StoreUnavailable):
+            await self._registry.leave(self._me.instance)
+        await self._store.stop()
+        if self._primary is not None:
+            await self._primary.stop()
+
+    async def order_purge(self) -> Reached:
+        """Makes all other instances purge their near caches; waits for them, but not for long. This one has done so.
+
+        Raises:
+            StoreUnavailable: if the others could not be told.
+        """
+        mark = new_mark()
+        self._purged, self._me = mark, msgspec.structs.replace(self._me, purged=mark)
+        self._take(await self._registry.beat(self._me, mark))
+        deadline = time.monotonic() + _REACH_SECONDS
+        while True:
+            behind = [peer for peer in self.others if peer.purged != mark]
+            if not behind or time.monotonic() > deadline:
+                done = [peer.instance for peer in self.others if peer.purged == mark]
+                return Reached(tuple(done), tuple(peer.instance for peer in behind))
+            await asyncio.sleep(_ASK_AGAIN_SECONDS)
+            self._take(await self._registry.beat(self._me))
+
+    async def _beat_in_time(self) -> float:
+        began = time.monotonic()
+        await self._beat()
+        self._soon.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._soon.wait(), began + BEAT_SECONDS - time.monotonic())
+        return 0.0
+
+    async def _beat(self) -> None:
+        sent = time.monotonic()
+        try:
+            heard = await self._registry.beat(self._me)
+        except StoreUnavailable as error:
+            log.debug("other instances hear nothing: %s", error)
+            return
+        if self.clock.heard(heard.at, sent, time.monotonic()):
+            self._changed()
+        self._take(heard)
+        if heard.purged != self._purged:
+            await self._obey(heard.purged)
+
+    async def _obey(self, mark: str) -> None:
+        self._purged = mark
+        if mark and not self._fresh:
+            await self._purge()
+            self._happened("purge", "the near caches were purged, as another instance ordered")
+        self._me = msgspec.structs.replace(self._me, purged=mark)
+        self._soon.set()  # who ordered it waits to hear of it
+
+    def _take(self, heard: Heard) -> None:
+        before = sum(peer.workers for peer in self._known.values())
+        now = {peer.instance: peer for peer in heard.peers if peer.instance != self._me.instance}
+        for instance in self._known.keys() - now.keys():
+            self._missing[instance] = self._missing.get(instance, 0) + 1
+            if self._missing[instance] >= _MISSING_BEATS:
+                del self._known[instance]
+        for instance in now:
+            self._missing.pop(instance, None)
+        self._known |= now
+        self._missing = {instance: missed for instance, missed in self._missing.items() if instance in self._known}
+        if sum(peer.workers for peer in self._known.values()) != before:
+            self._changed()

@@ -1,0 +1,102 @@
+"""The instances that share a key store, wherever their data folders are: a record of each, renewed while it lives."""
+
+import re
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from service.redis.client import RedisStore
+from service.redis.errors import StoreUnavailable
+from service.redis.script import Script
+
+INSTANCES = "n:instances"
+# An instance that was killed is listed, and counted, for so long.
+DEAD_AFTER_SECONDS = 10
+_RENEW_SECONDS = 3
+_PURGED = b"purged"
+_VALUE = re.compile(rb"(\d+):(.*)", re.DOTALL)
+_SCRIPT = Script("service.instance", "beat.lua", loads=True)
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """What an instance tells of itself."""
+
+    instance: str
+    host: str
+    operator_url: str
+    workers: int
+    purged: str = ""  # mark of the last purge that it has carried out
+
+    @property
+    def name(self) -> str:
+        """As that of a record in the data folder (InstanceRecord)."""
+        return f"instance {self.instance} on {self.host}"
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """What one beat told. `at` is the store's clock, in seconds since 1970."""
+
+    at: float
+    purged: str  # mark of the last purge that somebody ordered; empty if there was none
+    peers: tuple[Peer, ...]
+
+
+class Registry:
+    """The records in one key store."""
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+
+    async def beat(self, peer: Peer, purge: str = "") -> Heard:
+        """Renews the record of an instance. With `purge`, a mark, it orders all others to purge.
+
+        Raises:
+            StoreUnavailable: if the store does not answer, or not with that.
+        """
+        return await self._run(peer.instance, msgspec.json.encode(peer).decode(), purge)
+
+    async def leave(self, instance: str) -> None:
+        """Removes the record of an instance that ends. Raises StoreUnavailable."""
+        await self._run(instance, "", "")
+
+    async def _run(self, instance: str, record: str, purge: str) -> Heard:
+        call = (1, INSTANCES, instance, record, DEAD_AFTER_SECONDS, _RENEW_SECONDS, purge)
+        [reply] = await self._store.call(lambda client: _SCRIPT.run(client, [call]))
+        if isinstance(reply, Exception):
+            raise StoreUnavailable(f"{self._store.name}: {reply}")
+        return _heard(reply)
+
+
+async def peers_in(store: RedisStore) -> list[Peer]:
+    """The live instances, for a command that is none. Raises StoreUnavailable."""
+    found: Any = await store.call(lambda client: client.hgetall(INSTANCES))
+    seconds, _ = await store.call(lambda client: client.time())
+    matches = (_VALUE.fullmatch(value) for field, value in found.items() if field != _PURGED)
+    live = (match[2] for match in matches if match and abs(int(seconds) - int(match[1])) <= DEAD_AFTER_SECONDS)
+    return sorted(_peers(list(live)), key=lambda peer: (peer.host, peer.instance))
+
+
+def _heard(reply: Any) -> Heard:
+    match reply:
+        case [bytes(seconds), bytes(micros), bytes(purged), *records]:
+            return Heard(int(seconds) + int(micros) / 1_000_000, purged.decode("ascii", "replace"), _peers(records))
+        case _:
+            raise StoreUnavailable(f"the instances were asked for, and answered is {str(reply)[:100]}")
+
+
+def _peers(records: Sequence[bytes]) -> tuple[Peer, ...]:
+    """Those of the records that this version understands."""
+    found = []
+    for record in records:
+        try:
+            found.append(msgspec.json.decode(record, type=Peer))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+    return tuple(found)
+
+
+def new_mark() -> str:
+    """A mark for a purge."""
+    return f"{time.time_ns():x}"
