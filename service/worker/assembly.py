@@ -118,7 +118,9 @@ class WorkerApp:
         self._listener = InvalidationListener(
             self._keys_at, KEY_RECORD_PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
         )
-        self.metering = Metering(settings, self._keys_at, self._cache_at, self.cache_store, self._clock)
+        self.metering = Metering(
+            settings, self._keys_at, self._cache_at, self.cache_store, self._clock, endpoints.pepper
+        )
         self._policy = CachePolicy(settings.max_age)
         self.near = NearCache(
             near_cache_bytes(settings), settings.near_cache_ttl, HeadMaker(self._policy, "near").all_of

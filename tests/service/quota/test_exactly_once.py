@@ -101,6 +101,9 @@ class History:
         """Stops the worker, with the store `away` or not; kills it if that is not said."""
         self.ended += _numbered(worker)
         if not away:
+            for key_id, batches in worker.counters.kept.all():
+                last = await self.client.hget(sequences_name(key_id), worker.counters.worker_id) or b"0:0"
+                self.doubt_after(last, key_id, batches)
             self.kill(worker)
             return
         [worker.redis.away] = away
@@ -126,6 +129,11 @@ class History:
             await self.client.hset(name, mapping=fields)
         for worker_id, key_id, batch in self.ended:
             last = self.replica.get(sequences_name(key_id).encode(), {}).get(worker_id.encode(), b"0:0")
+            self.doubt_after(last, key_id, [batch])
+
+    def doubt_after(self, last: Any, key_id: str, batches: Iterable[Batch]) -> None:
+        """What the store lacks whose last batch is that one: nobody will send it again."""
+        for batch in batches:
             if batch.number > int(last.partition(b":")[0]):
                 self.doubt((key_id, cell) for cell in batch.hours)
 
