@@ -1,0 +1,107 @@
+"""How exactly a rate and a quota hold over twelve workers: three instances that share both Redis and no folder.
+
+``python -m tests.figures.many_workers [SECONDS [OFFERED]]`` (20 s and 2,000/s by default): first a key of 500/s with a
+burst of 100, asked evenly over all workers, then one with a quota of 3,000 a day. Told of the rate: the busiest and the
+emptiest window of a second after the burst was spent, in percent of the rate; of the quota: how many were answered
+beyond it. Times are those of arrival here, so that a pause of this process makes a window look busier or emptier.
+"""
+
+import contextlib
+import shutil
+import sys
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Iterator
+from typing import NamedTuple
+
+import uvloop
+
+from service.base.terms import Quota, Rate, Terms
+from tests.figures.common import Connection, Site, request, say, site, spread, wait_for_workers
+from tests.figures.rates import SETTLED_SECONDS, Drive, tell
+from tests.support.instance import Instance, serving
+from tests.support.waiting import until
+
+INSTANCES, WORKERS_EACH, CONNECTIONS_EACH = 3, 4, 8
+RATE = Rate(500, 1, 100)
+QUOTA = Quota(3000, "day")
+
+
+class Figures(NamedTuple):
+    """`most` and `least` are the accepted requests of any second, in percent of the rate; `over` those beyond the
+    quota."""
+
+    most: float
+    least: float
+    over: int
+
+
+@contextlib.contextmanager
+def apart(ground: Site) -> Iterator[list[Instance]]:
+    """The instances, each on a data folder of its own, when they know of each other."""
+    pepper = (ground.folder / "data" / "pepper").read_text().strip()
+    with contextlib.ExitStack() as stack:
+        made = []
+        for number in range(INSTANCES):
+            folder = ground.folder / f"data-{number}"
+            shutil.copytree(ground.folder / "data", folder)
+            env = ground.env | {"FORECAST_DATA_DIR": str(folder), "FORECAST_KEYS_PEPPER": pepper}
+            made.append(stack.enter_context(serving(env, ground.folder / f"serve-{number}.log", WORKERS_EACH)))
+        until(lambda: all(one.metric("forecast_all_workers") == INSTANCES * WORKERS_EACH for one in made))
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def connected(instances: list[Instance]) -> AsyncIterator[list[Connection]]:
+    """In turn, so that every worker is asked as often."""
+    groups: list[list[Connection]] = []
+    for one in instances:
+        groups += (await spread(one.partners, wait_for_workers(one, WORKERS_EACH), CONNECTIONS_EACH)).values()
+    connections = [connection for group in zip(*groups, strict=True) for connection in group]
+    yield connections
+    for connection in connections:
+        connection.close()
+
+
+async def measure(ground: Site, instances: list[Instance], offered: float, seconds: float) -> Figures:
+    async with ground.store() as store:
+        free, _ = await store.issue("acme", "", None)
+        limited, _ = await store.issue("acme", "", None, Terms(rate=RATE))
+        bounded, _ = await store.issue("acme", "", None, Terms(quota=QUOTA))
+    async with connected(instances) as connections:
+        for connection in connections:
+            assert await connection.ask(request(free)) == 200
+        drive = Drive(connections, request(limited))
+        await drive.run(offered, seconds)
+        assert drive.statuses.keys() <= {200, 304, 429}, drive.statuses
+        tell(RATE, drive)
+        most, least = windows(drive)
+        say(f"  any second, {SETTLED_SECONDS} s after the start: {least:.1f} to {most:.1f} % of the rate")
+        drive = Drive(connections, request(bounded))
+        await drive.run(offered, QUOTA.requests / offered + 3)
+        assert drive.statuses.keys() <= {200, 304, 429}, drive.statuses
+        over = len(drive.accepted) - QUOTA.requests
+        say(f"{QUOTA}: {len(drive.accepted):,} answered at {offered:,.0f}/s, {over} beyond it")
+    return Figures(most, least, over)
+
+
+def windows(drive: Drive) -> tuple[float, float]:
+    """The most and the fewest accepted requests in any window of a second, in percent of the rate."""
+    settled = [at for at in sorted(drive.accepted) if SETTLED_SECONDS < at - drive.began <= drive.ended - drive.began]
+    counts = [bisect_left(settled, at + 1) - number for number, at in enumerate(settled) if at + 1 <= drive.ended]
+    return max(counts) / RATE.per_second * 100, min(counts) / RATE.per_second * 100
+
+
+def run(seconds: float = 20, offered: float = 2000) -> Figures:
+    with site() as ground:
+
+        async def prepare() -> None:  # the pepper is made with the first key
+            async with ground.store() as store:
+                await store.issue("acme", "", None)
+
+        uvloop.run(prepare())
+        with apart(ground) as instances:
+            return uvloop.run(measure(ground, instances, offered, seconds))
+
+
+if __name__ == "__main__":
+    run(*map(float, sys.argv[1:3]))
