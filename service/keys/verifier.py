@@ -51,10 +51,11 @@ class Verified:
     """A key that one worker verified, kept by its KeyVerifier until it turns out wrong or room is needed.
 
     `asked` numbers the look-up that `key` is from: an older one that ends later changes nothing. `forgotten`: it is no
-    longer kept up to date. Before `good_before` (monotonic seconds), the key is simply good.
+    longer kept up to date. Before `good_before` (monotonic seconds), the key is simply good. It `ends` then, in seconds
+    since 1970: never, or it is over if it was revoked.
     """
 
-    __slots__ = ("asked", "checked_at", "fingerprint", "forgotten", "good_before", "key", "recheck")
+    __slots__ = ("asked", "checked_at", "ends", "fingerprint", "forgotten", "good_before", "key", "recheck")
 
     def __init__(self, fingerprint: bytes, key: ApiKey, checked_at: float, asked: int) -> None:
         self.fingerprint = fingerprint
@@ -68,7 +69,14 @@ class Verified:
         """The key was looked up then, and is as it is here."""
         lasts = self.key.expires_at is None and self.key.revoked_at is None and not self.forgotten
         self.checked_at = at
+        self.ends = _end_of(self.key)
         self.good_before = at + RECHECK_AFTER_SECONDS if lasts else float("-inf")
+
+
+def _end_of(key: ApiKey) -> float:
+    if key.revoked_at is not None:
+        return float("-inf")
+    return float("inf") if key.expires_at is None else key.expires_at.timestamp()
 
 
 class KeyVerifier:
@@ -149,7 +157,7 @@ class KeyVerifier:
             return None
         if age >= RECHECK_AFTER_SECONDS:
             self._start_recheck(known)
-        return known.key if isinstance(self._judge(known.key), Accepted) else None
+        return known.key if self._time_of_day() < known.ends else None
 
     def invalidate(self, name: str | None) -> None:
         """The record `name` changed: asks again at once. None: any may have, and each is asked for when next used."""
