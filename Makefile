@@ -57,7 +57,7 @@ clean: ## remove everything that make created, including the demo's data
 	@rm -rf $(VENV) .bench .bench.json .bench-shapes.json .forecast .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(INSTALLED): pyproject.toml constraints.txt config/setup.sh
-	@sh config/setup.sh $(VENV) embedded,demo,traces,dev
+	@sh config/setup.sh $(VENV) embedded,demo,traces,releases,dev
 
 $(RUNNABLE): pyproject.toml constraints.txt config/setup.sh
 	@sh config/setup.sh $(VENV) embedded,demo

@@ -15,7 +15,7 @@ from warehouse.places.keyset import KeySet
 from warehouse.publishing.barren_aliases import barren_aliases
 from warehouse.publishing.bulk import ReleaseBefore, write_bulk
 from warehouse.releases.bulk_files import FORMATS, AreaContents, changes_file, flat_file
-from warehouse.releases.catalog import BUILDER_VERSION, FINDINGS, FileInfo, Manifest, Origin, TableInfo
+from warehouse.releases.catalog import BUILDER_VERSION, FINDINGS, RELEASE_FORMAT, FileInfo, Manifest, Origin, TableInfo
 from warehouse.schema.findings import SEVERITIES, Acceptance, ValidationReport, make_report
 
 
@@ -80,6 +80,7 @@ def build_release(
         origin=origin,
         previous=before.id if before is not None else None,
         contents=held,
+        format=RELEASE_FORMAT,
     )
     return manifest, report
 

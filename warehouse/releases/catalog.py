@@ -29,7 +29,7 @@ from warehouse.files.atomic import (
 from warehouse.files.full_disk import with_remedy
 from warehouse.files.reading import read_struct
 from warehouse.releases.bulk_files import AreaContents
-from warehouse.schema.errors import BusyError, CatalogError, NoReleaseError, NoSuchReleaseError
+from warehouse.schema.errors import BusyError, CatalogError, NeedsNewerError, NoReleaseError, NoSuchReleaseError
 from warehouse.schema.findings import Acceptance, ValidationReport
 
 FINDINGS = "findings.json"
@@ -41,6 +41,9 @@ _RELEASE = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+")
 
 # Part of the digest in every release id. Raise it when the files built from the same tables change.
 BUILDER_VERSION = 4
+
+# What a version must know to serve a release. Raise it when a version before could not serve what is built now.
+RELEASE_FORMAT = 1
 
 
 class TableInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,11 +92,18 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin | None = None  # None if an earlier version published the release
     previous: str | None = None  # the release that was current when this one was built
     contents: dict[str, AreaContents] = {}  # by area; empty if an earlier version published the release
+    format: int = 1  # the `RELEASE_FORMAT` that it needs
 
     @property
     def delivered(self) -> datetime:
         """When its drop came: of two releases, the one that was delivered later is newer."""
         return (self.origin and self.origin.delivered) or self.published_at
+
+
+class NeededFormat(msgspec.Struct, frozen=True):
+    """What every version can read of a manifest."""
+
+    format: int = 1
 
 
 class Pointer(msgspec.Struct, frozen=True):
@@ -133,12 +143,14 @@ class Catalog:
 
         Raises:
             NoSuchReleaseError: if no release has this id.
+            NeedsNewerError: if this version cannot read the release.
             CatalogError: if its manifest is damaged.
         """
         path = self.folder(release) / _MANIFEST
         if not release or "/" in release or "\0" in release or release.startswith("."):
             raise NoSuchReleaseError(f"{release!r} is not a release id; `forecast extracts list` shows the releases")
         try:
+            check_format(release, read_struct(path, NeededFormat).format)
             manifest = read_struct(path, Manifest)
         except FileNotFoundError:
             raise NoSuchReleaseError(
@@ -279,3 +291,11 @@ class Catalog:
         for entry in self.staging.iterdir():
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
         clear_aside(self.pointer_file)
+
+
+def check_format(release: str, needed: int) -> None:
+    """Raises NeedsNewerError if this version cannot read a release that needs a format."""
+    if needed > RELEASE_FORMAT:
+        raise NeedsNewerError(
+            f"release {release} needs format {needed}, and this version reads up to {RELEASE_FORMAT}: upgrade it"
+        )

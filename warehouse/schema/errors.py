@@ -3,9 +3,13 @@
 WarehouseError
 ├── DropError
 ├── CatalogError
+│   ├── NeedsNewerError
 │   ├── NoReleaseError
-│   └── NoSuchReleaseError
+│   ├── NoSuchReleaseError
+│   └── StoreError
 ├── BusyError
+│   └── LostRaceError
+├── ConflictError
 ├── FilesHang
 ├── InboxError
 └── LookupFailure
@@ -35,8 +39,24 @@ class NoSuchReleaseError(CatalogError):
     """No release has this id."""
 
 
+class NeedsNewerError(CatalogError):
+    """The release is of a format that only a newer version of the service reads."""
+
+
+class StoreError(CatalogError):
+    """The store of releases does not answer in time, refuses, or holds what nobody can read."""
+
+
 class BusyError(WarehouseError):
     """Another publisher holds the data folder, or another watcher the inbox."""
+
+
+class LostRaceError(BusyError):
+    """Somebody else changed the store of releases first."""
+
+
+class ConflictError(WarehouseError):
+    """An object is another version than the one that was to be replaced."""
 
 
 class InboxError(WarehouseError):

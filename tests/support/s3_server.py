@@ -1,0 +1,71 @@
+"""An S3 on this machine: moto, which checks a condition and writes without a lock, behind one.
+
+``python -m tests.support.s3_server`` prints its port, and serves until it is killed.
+"""
+
+import contextlib
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+REGION = "us-east-1"
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+
+
+@dataclass(frozen=True)
+class S3Server:
+    port: int
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {"endpoint": self.endpoint, "region": REGION, "allow_http": "true"}
+
+    def make_bucket(self, name: str) -> str:
+        """The URL of a new bucket."""
+        request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
+        with urllib.request.urlopen(request):
+            return f"s3://{name}"
+
+
+@contextlib.contextmanager
+def s3_server() -> Iterator[S3Server]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.s3_server"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert process.stdout is not None
+    try:
+        yield S3Server(int(process.stdout.readline()))
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def main() -> None:
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import make_server
+
+    moto: Callable[..., Iterable[bytes]] = DomainDispatcherApplication(create_backend_app)
+    changing = threading.Lock()
+
+    def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] in ("GET", "HEAD"):
+            return iter(moto(environ, start))
+        with changing:
+            return list(moto(environ, start))
+
+    server = make_server("127.0.0.1", 0, serve, threaded=True)
+    print(server.port, flush=True)  # noqa: T201 - it listens already
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

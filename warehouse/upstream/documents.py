@@ -1,0 +1,92 @@
+"""What is in the store of releases: the names of its objects, and what its documents say.
+
+blobs/<digest>              one file of releases, by its SHA-256; never changed
+releases/<id>.json          a release: its manifest, and the digest of each of its files; never changed
+current.json                which releases there are, which one is current, which one is announced
+instances/<id>.json         the beat of one instance
+clock                       written to learn the store's time
+"""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from warehouse.releases.catalog import Manifest
+from warehouse.releases.instances import InstanceRecord
+
+POINTER = "current.json"
+RELEASES = "releases"
+BLOBS = "blobs"
+BEATS = "instances"
+CLOCK = "clock"
+
+# Releases and files come from whoever may write to the bucket: nothing leads out of the folder they are fetched to.
+ReleaseId = Annotated[str, Meta(pattern=r"^\d{8}T\d{6}Z-[0-9a-f]+\Z", max_length=100)]
+FilePath = Annotated[
+    str, Meta(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*\Z", max_length=200)
+]
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+
+
+class FileOfRelease(msgspec.Struct, frozen=True):
+    """One file of a release; its blob has the name of its digest."""
+
+    digest: Digest
+    bytes: Annotated[int, Meta(ge=0)]
+
+
+class StoredRelease(msgspec.Struct, frozen=True, kw_only=True):
+    """A release in the store. Written once, after all of its blobs."""
+
+    format: int  # the `RELEASE_FORMAT` that it needs
+    manifest: Manifest
+    files: dict[FilePath, FileOfRelease]  # by path in the release's folder; all but the manifest
+
+
+class Announcement(msgspec.Struct, frozen=True, kw_only=True):
+    """The release that its publisher wants to make current: instances make it ready."""
+
+    release: ReleaseId
+    by: str | None
+    warm_by: tuple[str, ...] = ()  # ids of the instances that warm their cache with it
+
+
+class StoredPointer(msgspec.Struct, frozen=True, kw_only=True):
+    """What is current. Replaced by compare-and-swap alone; whoever replaces it raises the serial by one.
+
+    So no two versions are alike: an ETag that is a digest of the content cannot come again.
+    """
+
+    serial: int
+    release: ReleaseId | None  # None until the first one is current
+    previous: ReleaseId | None = None  # what a rollback returns to
+    switched_at: datetime | None = None
+    by: str | None = None  # who made it current
+    releases: tuple[ReleaseId, ...] = ()  # those that there are, newest first; what is not named here is a left-over
+    next: Announcement | None = None
+    writer: str = ""  # random: tells who wrote a version whose answer was lost
+
+
+class Beat(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of one instance, as its mirror writes it. The store's clock says how old it is."""
+
+    instance: InstanceRecord
+    serial: int  # of the pointer that it has seen
+    ready: tuple[str, ...]  # releases that are complete in its data folder
+    formats: int  # the highest format of a release that it reads
+    warmed: dict[str, tuple[str, ...]] = {}  # by announced release: what went wrong; empty if all went well
+    problem: str | None = None
+
+
+def release_name(release: str) -> str:
+    return f"{RELEASES}/{release}.json"
+
+
+def blob_name(digest: str) -> str:
+    return f"{BLOBS}/{digest}"
+
+
+def beat_name(instance: str) -> str:
+    return f"{BEATS}/{instance}.json"

@@ -1,0 +1,232 @@
+"""Objects in a bucket: read, created once, replaced by compare-and-swap, listed, deleted. The only user of obstore.
+
+The service needs what S3, Google Cloud Storage and Azure Blob Storage promise: a PUT is atomic, a read sees it at once,
+and a PUT may have a condition (RFC 9110: `If-None-Match: *`, `If-Match`).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from warehouse.schema.errors import ConflictError, StoreError
+from warehouse.schema.printable import printable
+
+# Of one request that reads or writes a document.
+_DOCUMENT_SECONDS = 5
+_CONNECT_SECONDS = 2
+# Without a byte of a file that is read; until a file that was sent is acknowledged.
+_STALLED_SECONDS = 10
+_SENT_SECONDS = 120
+_RETRIES = 1
+_LONGEST_REASON = 300
+
+# How each kind of store calls the option `endpoint`.
+_ENDPOINTS = {"s3": "endpoint", "gs": "base_url", "az": "endpoint"}
+
+
+class Version(msgspec.Struct, frozen=True):
+    """Which version of an object was read, as its store names it."""
+
+    etag: str | None
+    generation: str | None = None
+
+
+class StoredObject(msgspec.Struct, frozen=True):
+    """A small object as it was read."""
+
+    data: bytes
+    version: Version
+
+
+class ListedObject(msgspec.Struct, frozen=True):
+    """An object as a listing shows it."""
+
+    name: str
+    bytes: int
+    modified: datetime  # by the store's clock
+
+
+class Unchanged(msgspec.Struct, frozen=True):
+    """The object still has the version that the caller knows."""
+
+
+class Objects:
+    """The objects below one prefix of a bucket. Calls block; they may be made from several threads.
+
+    All methods raise StoreError if the store does not answer in time, refuses, or lacks the bucket.
+    """
+
+    def __init__(self, documents: Any, downloads: Any = None, uploads: Any = None) -> None:
+        """The arguments are stores of obstore on the same place, with budgets of their own."""
+        import obstore  # an optional extra: imported by whoever has a store
+
+        self._obstore = obstore
+        self._documents = documents
+        self._downloads = downloads or documents
+        self._uploads = uploads or documents
+
+    def get(self, name: str, known: Version | None = None) -> StoredObject | Unchanged | None:
+        """A small object; None if there is none, Unchanged if it still is the version `known`."""
+        options = {} if known is None or known.etag is None else {"if_none_match": known.etag}
+        with _told(name):
+            try:
+                found = self._obstore.get(self._documents, name, options=options)  # type: ignore[arg-type]
+                return StoredObject(bytes(found.bytes()), _version(found.meta))
+            except FileNotFoundError:
+                return None
+            except self._obstore.exceptions.NotModifiedError:
+                return Unchanged()
+
+    def stream(self, name: str) -> Iterator[bytes]:
+        """The bytes of an object of any size, in blocks. Raises FileNotFoundError if there is none."""
+        with _told(name):
+            for block in self._obstore.get(self._downloads, name).stream(min_chunk_size=1 << 20):
+                yield bytes(block)
+
+    def create(self, name: str, content: bytes | Path) -> bool:
+        """Creates an object, whole or not at all. False if there is one of this name: it stays as it is."""
+        with _told(name):
+            try:
+                self._put(name, content, "create")
+            except self._obstore.exceptions.AlreadyExistsError:
+                return False
+            return True
+
+    def put(self, name: str, content: bytes | Path) -> None:
+        """Creates or replaces an object."""
+        with _told(name):
+            self._put(name, content, "overwrite")
+
+    def replace(self, name: str, data: bytes, known: Version | None) -> Version:
+        """Replaces the version `known` of an object; with None, creates it. Returns the new version.
+
+        Raises:
+            ConflictError: if the object is another version by now, or somebody created it.
+        """
+        with _told(name):
+            try:
+                return _version(self._put(name, data, "create" if known is None else _condition(known)))
+            except (
+                self._obstore.exceptions.AlreadyExistsError,
+                self._obstore.exceptions.PreconditionError,
+            ) as error:
+                raise ConflictError(f"{name} was changed by somebody else") from error
+
+    def modified(self, name: str) -> datetime | None:
+        """When an object was written, by the store's clock; None if there is none."""
+        with _told(name):
+            try:
+                return self._obstore.head(self._documents, name)["last_modified"]
+            except FileNotFoundError:
+                return None
+
+    def list(self, folder: str) -> Iterator[ListedObject]:
+        """The objects in a folder and below, in no order."""
+        with _told(f"{folder}/"):
+            for page in self._obstore.list(self._documents, folder):
+                for one in page:
+                    yield ListedObject(one["path"], one["size"], one["last_modified"])
+
+    def delete(self, name: str) -> None:
+        """Deletes an object, if there is one."""
+        with _told(name), suppress(FileNotFoundError):
+            self._obstore.delete(self._documents, name)
+
+    def _put(self, name: str, content: bytes | Path, mode: Any) -> Any:
+        store = self._uploads if isinstance(content, Path) else self._documents
+        try:
+            return self._obstore.put(store, name, content, mode=mode, use_multipart=False)
+        except FileNotFoundError as error:  # an object needs no folder, but a bucket
+            raise StoreError(f"the store of releases: {name}: there is no such bucket: {_reason(error)}") from None
+
+
+class FolderObjects(Objects):
+    """The same in a folder, for trying out and for tests: a lock takes the place of the conditional PUT."""
+
+    def __init__(self, folder: Path) -> None:
+        from obstore.store import LocalStore  # an optional extra
+
+        super().__init__(LocalStore(folder, mkdir=True))
+        self._lock = folder / ".lock"
+
+    def replace(self, name: str, data: bytes, known: Version | None) -> Version:
+        with self._lock.open("w") as lock:
+            flock(lock, LOCK_EX)
+            found = self.get(name)
+            before = found.version if isinstance(found, StoredObject) else None
+            if before != known:
+                raise ConflictError(f"{name} was changed by somebody else")
+            with _told(name):
+                return _version(self._put(name, data, "overwrite"))
+
+
+def open_objects(url: str, options: Mapping[str, str] | None = None) -> Objects:
+    """The objects at a URL: s3://, gs:// or az:// with bucket and prefix, or file:// with a folder.
+
+    Credentials are found as the tools of each cloud find them: in its variables, its files, or the machine's role.
+
+    Raises:
+        StoreError: if the extra `releases` is missing, or an option is wrong.
+    """
+    try:
+        from obstore.store import from_url
+    except ImportError:
+        raise StoreError(
+            "the extra `releases` is missing: pip install 'population-housing-forecast[releases]'"
+        ) from None
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        return FolderObjects(Path(parts.path))
+    given = dict(options or {})
+    allow_http = given.pop("allow_http", "false").lower() in ("true", "1", "yes")
+    named = {_ENDPOINTS[parts.scheme] if name == "endpoint" else name: value for name, value in given.items()}
+
+    def store(**seconds: int) -> Any:
+        limits = {name: f"{value}s" for name, value in seconds.items()}
+        client: Any = {"allow_http": allow_http, "connect_timeout": f"{_CONNECT_SECONDS}s", **limits}
+        retries: Any = {"max_retries": _RETRIES}
+        return from_url(url, config=named, client_options=client, retry_config=retries)  # type: ignore[call-overload]
+
+    with _told(url):
+        return Objects(
+            store(timeout=_DOCUMENT_SECONDS),
+            store(timeout=3600, read_timeout=_STALLED_SECONDS),
+            store(timeout=_SENT_SECONDS),
+        )
+
+
+def _version(meta: Any) -> Version:
+    return Version(meta["e_tag"], meta["version"])
+
+
+def _condition(known: Version) -> dict[str, str]:
+    named = {"e_tag": known.etag, "version": known.generation}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """What obstore raises, but for what its caller expects, becomes a StoreError of one line."""
+    from obstore.exceptions import AlreadyExistsError, BaseError, NotModifiedError, PreconditionError
+
+    try:
+        yield
+    except (AlreadyExistsError, NotModifiedError, PreconditionError, FileNotFoundError):
+        raise
+    except (BaseError, OSError, ValueError, RuntimeError) as error:
+        raise StoreError(f"the store of releases: {name}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error, without queries of URLs, which may carry a signature, and without the store's XML."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    code = re.search(r"<Code>([A-Za-z]+)</Code>", str(error))
+    line = re.sub(r"\?\S*", "", line).partition(": <")[0]
+    return printable(line[:_LONGEST_REASON]) + (f" ({code[1]})" if code else "")
