@@ -11,10 +11,12 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from config.durations import parse_duration
+from config.releases_url import option_problem, releases_url_problem
 from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError, describe, is_secret, is_url, names, type_of
 from config.urls import EMBEDDED, keys_problem, url_problem
 
@@ -25,6 +27,7 @@ _CONFIG = f"{ENVIRONMENT_PREFIX}CONFIG"
 _FILE = "_file"
 _FOLDERS = ("data_dir", "inbox")
 _SEPARATORS = {"attribution": "|", "operator_allowed_hosts": ",", "inbox_tables": ",", "inbox_hold": ","}
+_PAIRS = ("limits", "severities", "releases_options")
 _SHARES = ("access_log", "traces")
 DURATIONS = (
     "cache_ttl",
@@ -184,7 +187,7 @@ def _convert(name: str, value: object, source: str) -> object:
             raise SettingsError(f"{source}: is empty; remove it to use the default of {name}")
         if name in _SEPARATORS:
             value = [part.strip() for part in value.split(_SEPARATORS[name]) if part.strip()]
-        elif name in ("limits", "severities"):
+        elif name in _PAIRS:
             value = _pairs(value, source)
         else:
             value = _number(name, value, source)
@@ -199,8 +202,9 @@ def _convert(name: str, value: object, source: str) -> object:
         problem_of_url = url_problem(url) or (keys_problem(url) if name == "keys_url" else None)
         if problem_of_url is not None:
             raise SettingsError(f"{source}: {problem_of_url}")
-    if name == "inbox_on_refusal":
-        _check_command(str(converted), source)
+    problem_of_value = _problem_of(name, converted)
+    if problem_of_value is not None:
+        raise SettingsError(f"{source}: {problem_of_value}")
     return _absolute(str(converted), source) if name in _FOLDERS else converted
 
 
@@ -226,11 +230,21 @@ def _check_tokens(settings: Settings, sources: Mapping[str, str]) -> None:
         raise SettingsError(f"{names} are the same token; make one for each")
 
 
-def _check_command(command: str, source: str) -> None:
+def _problem_of(name: str, value: Any) -> str | None:
+    """What is wrong with a value of the right type, where its type does not say it all."""
+    if name == "releases_url" and value is not None:
+        return releases_url_problem(value)
+    if name == "releases_options":
+        return option_problem(value)
+    return _command_problem(value) if name == "inbox_on_refusal" else None
+
+
+def _command_problem(command: str) -> str | None:
     try:
         shlex.split(command)
     except ValueError as error:
-        raise SettingsError(f"{source}: is not a command: {error}") from None
+        return f"is not a command: {error}"
+    return None
 
 
 def _pairs(text: str, source: str) -> dict[str, str]:

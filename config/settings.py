@@ -61,6 +61,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Meta(description="Secret that key digests are made with; unset: one in the data folder.", extra=_SECRET),
     ] = None
+    releases_url: Annotated[
+        str | None,
+        Meta(
+            description="Store of releases: s3://, gs:// or az:// with bucket and prefix; unset: the data folder alone."
+        ),
+    ] = None
+    releases_options: Annotated[
+        dict[str, str],
+        Meta(description="Options of the store of releases, like `endpoint=https://s3.example.com, region=eu`."),
+    ] = {}
     embedded_allowed: Annotated[
         bool, Meta(description="Whether `embedded` is accepted; the container image says false.")
     ] = True

@@ -58,7 +58,16 @@ _KINDS = {
     "total_results": ForecastBody,
 }
 # Defaults that depend on the machine, or are said in words.
-_IN_WORDS = ("data_dir", "inbox_tables", "inbox_hold", "limits", "severities", "attribution", "operator_allowed_hosts")
+_IN_WORDS = (
+    "data_dir",
+    "releases_options",
+    "inbox_tables",
+    "inbox_hold",
+    "limits",
+    "severities",
+    "attribution",
+    "operator_allowed_hosts",
+)
 
 
 @by_page

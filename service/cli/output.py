@@ -70,6 +70,19 @@ def tell_data_folder(settings: Settings) -> None:
     stderr().print(f"[dim]data folder {escape(shown(str(settings.data_path.absolute())))}[/dim]", soft_wrap=True)
 
 
+def releases_member(settings: Settings) -> dict[str, str]:
+    """The JSON member of commands that act on releases: where those are."""
+    return data_folder_member(settings) if settings.releases_url is None else {"store": settings.releases_url}
+
+
+def tell_releases(settings: Settings) -> None:
+    """The same for a person."""
+    if settings.releases_url is None:
+        tell_data_folder(settings)
+    else:
+        stderr().print(f"[dim]store of releases {escape(shown(settings.releases_url))}[/dim]", soft_wrap=True)
+
+
 def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
     """Turns errors that a person can act on into one line and an exit code. Other errors are bugs and pass through."""
 

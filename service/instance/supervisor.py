@@ -23,19 +23,23 @@ from service.embedded import owner
 from service.embedded.owner import EmbeddedServers
 from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import EmbeddedError
+from service.instance.kept_process import KeptProcess
+from service.instance.orders import MirrorOrders, WatchOrders
 from service.instance.peers import Peers
 from service.instance.registry import Peer
 from service.instance.stopping import LastResort
 from service.instance.view import InstanceView
-from service.instance.watcher_process import WatcherProcess
 from service.instance.workers import Workers
 from service.keys import pepper
 from service.operators.actions import Actions
 from service.operators.listener import OperatorsListener
+from service.publishing import upstream
+from service.publishing.rollback import rolling_back
 from service.redis.primary import Primary, open_store
 from warehouse.files.file_access import FileAccess, returned_within
+from warehouse.releases.catalog import RELEASE_FORMAT
 from warehouse.releases.instances import InstanceFile, InstanceRecord, live_instances
-from warehouse.schema.errors import CatalogError, FilesHang
+from warehouse.schema.errors import CatalogError, FilesHang, StoreError
 
 log = logging.getLogger("forecast.supervisor")
 
@@ -74,9 +78,10 @@ class Supervisor:
         self._counting = FileAccess(_FILE_THREADS)
         self._beside: dict[str, int] = {}  # workers of the other instances on the data folder, by instance
         self._locks = FileAccess()
-        self._watcher = WatcherProcess(settings, log_json=log_json)
+        self._watcher = KeptProcess("inbox's watcher", "service.instance.watcher_main")
+        self._mirror = KeptProcess("mirror of the store of releases", "service.instance.mirror_main")
         self._id = secrets.token_hex(4)
-        self._view = InstanceView(self._id, settings, self._workers, self._watcher, self._hang)
+        self._view = InstanceView(self._id, settings, self._workers, self._watcher, self._mirror, self._hang)
         self.last_resort = LastResort()
 
     async def run(self) -> None:
@@ -91,6 +96,8 @@ class Supervisor:
         problem = tracing.missing() if settings.traces > 0 else None
         if problem is not None:
             raise StartError(f"FORECAST_TRACES: {problem}")
+        if settings.releases_url is not None:
+            self._check_releases_url()
         async with contextlib.AsyncExitStack() as stack:
             self._partners = stack.enter_context(bind(settings.listen_host, settings.listen_port, "listen_port"))
             self._operators = stack.enter_context(bind(settings.operator_host, settings.operator_port, "operator_port"))
@@ -100,6 +107,13 @@ class Supervisor:
             self._instance = self._open_instance()
             stack.callback(returned_within, _CLOSE_SECONDS, self._instance.close)
             await self._serve()
+
+    def _check_releases_url(self) -> None:
+        """What no store is needed for: whether it is away is told by `state`, because an instance serves on without."""
+        try:
+            upstream.open_store(self._settings)
+        except StoreError as error:
+            raise StartError(f"FORECAST_RELEASES_URL: {error}") from None
 
     def _start_embedded(self) -> EmbeddedServers:
         servers = EmbeddedServers(self._settings.data_path, owner.wanted(self._settings))
@@ -132,8 +146,10 @@ class Supervisor:
             loop.add_signal_handler(number, self._told_to_stop, number)
         endpoints = self._orders.endpoints
         view, folder = self._view, self._settings.data_path
-        replicas = self._settings.keys_replicas
-        changes = Actions(endpoints.keys_url, endpoints.pepper, folder, view.purge, view.events.add, replicas)
+        replicas, roll_back = self._settings.keys_replicas, rolling_back(self._settings)
+        changes = Actions(
+            endpoints.keys_url, endpoints.pepper, folder, view.purge, view.events.add, replicas, roll_back
+        )
         self._listener = OperatorsListener(self._settings, self._operators, changes)
         self._peers = self._make_peers(endpoints.keys_url)
         await self._view.start(endpoints, self._peers)
@@ -147,10 +163,14 @@ class Supervisor:
             keep_running("keep the instance record", self._keep_record),
         )
         if self._settings.inbox is not None:
-            self._watcher.start()
+            self._watcher.start(WatchOrders(settings=self._settings, log_json=self._log_json))
+        if self._settings.releases_url is not None:
+            self._mirror.start(
+                MirrorOrders(settings=self._settings, log_json=self._log_json, instance=self._instance.name)
+            )
         await self._stopping.wait()
         drained = loop.time() + self._settings.drain
-        await asyncio.gather(self._watcher.stop(), self._workers.stop(self._settings.drain))
+        await asyncio.gather(self._watcher.stop(), self._mirror.stop(), self._workers.stop(self._settings.drain))
         await asyncio.gather(*(end_task(task) for task in tending), self._peers.stop())
         left = 0.0 if self._stops_at_once else max(_OPERATORS_SECONDS, drained - loop.time())
         await asyncio.gather(self._listener.stop(left), self._view.stop(), return_exceptions=True)
@@ -178,6 +198,7 @@ class Supervisor:
         self._stops_at_once = True
         self.last_resort.start()
         self._watcher.signal(signal.SIGKILL)
+        self._mirror.signal(signal.SIGKILL)
         self._workers.kill()
         self._listener.stop_at_once()
         self._servers.kill()
@@ -218,6 +239,7 @@ class Supervisor:
             host=socket.gethostname(),
             operator_url=self._operators_url,
             releases=tuple(worker.report.release for worker in self._workers.all if worker.report is not None),
+            formats=RELEASE_FORMAT,
             cache=address(self._settings.cache_url),
         )
         if record != self._written:

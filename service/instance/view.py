@@ -11,9 +11,9 @@ from service.base.seen import LoggedRequest
 from service.base.tasks import end_task, keep_running
 from service.base.telemetry import TASK_FAILURES, Snapshot, Telemetry
 from service.cache.purging import purge_shared
+from service.instance.kept_process import KeptProcess
 from service.instance.peers import Peers
 from service.instance.store_checks import StoreChecks
-from service.instance.watcher_process import WatcherProcess
 from service.instance.worker_process import WorkerProcess
 from service.instance.workers import Workers
 from service.operators.actions import Purged
@@ -40,7 +40,8 @@ class InstanceView:
         instance: str,
         settings: Settings,
         workers: Workers,
-        watcher: WatcherProcess,
+        watcher: KeptProcess,
+        mirror: KeptProcess,
         hang: Callable[[], str | None],
     ) -> None:
         self.draining = False
@@ -50,6 +51,7 @@ class InstanceView:
         self._settings = settings
         self._workers = workers
         self._watcher = watcher
+        self._mirror = mirror
         self._hang = hang
         self._files = FileAccess(_FILE_THREADS)
         self._reading = asyncio.Lock()
@@ -80,6 +82,7 @@ class InstanceView:
             files_hang=self._hang() or (str(self._files.hang) if self._files.hang is not None else None),
             inbox=news.inbox,
             inbox_problem=self._watcher.problem,
+            mirror_problem=self._mirror.problem,
             store_problems=self._checks.problems,
             keys_went_back=self._checks.trail.problem,
             last_drop_age=news.last_drop_age(),

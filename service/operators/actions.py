@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from service.keys.opening import open_key_store
 from service.keys.record import KeyView
 from service.keys.store import KeyStore
 from service.operators.overview import EventKind
-from service.publishing.rollback import RolledBack, roll_back_and_wait
+from service.publishing.rollback import RollBack, RolledBack, roll_back_and_wait
 from service.redis.errors import StoreUnavailable
 from service.redis.primary import Primary
 from warehouse.files.file_access import FileAccess
@@ -65,13 +66,16 @@ class Actions:
         purge: Callable[[], Awaitable[Purged]],
         happened: Callable[[EventKind, str], None] = lambda _kind, _text: None,
         replicas: int = 0,
+        roll_back: RollBack | None = None,
     ) -> None:
+        """`roll_back` is how releases are rolled back; None: in the data folder."""
         self._purge = purge
         self._happened = happened
         self._primary = Primary(keys_url)
         self._replicas = replicas
         self._secret = secret
         self._data = data
+        self._roll_back = roll_back or partial(roll_back_and_wait, data)
         self._keys: KeyStore | None = None
 
     async def stop(self) -> None:
@@ -108,8 +112,7 @@ class Actions:
             # in a thread: it reads whole files and waits for all instances, this one included
             done = await FileAccess().run(
                 f"rolling back in {self._data}",
-                roll_back_and_wait,
-                self._data,
+                self._roll_back,
                 release,
                 _who(remote),
                 wait=_ROLL_BACK_SECONDS,

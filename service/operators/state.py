@@ -53,6 +53,7 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     files_hang: str | None = None  # the supervisor's own access to the data folder that hangs
     inbox: InboxStatus = InboxStatus()  # of all watchers on the data folder
     inbox_problem: str | None = None  # what keeps this instance's watcher from working
+    mirror_problem: str | None = None  # what keeps the data folder from being what the store of releases says
     store_problems: tuple[str, ...] = ()  # how the two Redis are configured wrongly
     keys_went_back: str | None = None  # that the key store lost changes, by its audit trail
     last_drop_age: float | None = None  # seconds since a drop was delivered; None before the first
@@ -135,7 +136,8 @@ def _blocking(state: InstanceState, reports: list[WorkerReport]) -> str | None:
     if not reports:
         return ", ".join(_unresponsive(state)) or "starting"
     if not any(report.release for report in reports):
-        problem = next(filter(None, (report.release_problem or report.hung for report in reports)), None)
+        said = (*(report.release_problem or report.hung for report in reports), state.mirror_problem)
+        problem = next(filter(None, said), None)
         return f"no release: {problem}" if problem else "no release has been published yet"
     if not any(report.can_answer for report in reports):
         problem = next((report.release_problem for report in reports if report.release_problem), "they fail")
@@ -204,6 +206,8 @@ def _of_clock(state: InstanceState) -> Iterator[Problem]:
 
 
 def _of_drops(state: InstanceState) -> Iterator[Problem]:
+    if state.mirror_problem is not None:
+        yield Problem("releases", f"releases are not mirrored: {state.mirror_problem}")
     if state.inbox_problem is not None:
         yield Problem("inbox", f"drops are not published: {state.inbox_problem}")
     if state.inbox.held:

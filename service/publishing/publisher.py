@@ -17,10 +17,11 @@ from service.base.whoami import whoami
 from service.embedded import owner
 from service.embedded.runtime import EmbeddedError
 from service.publishing.rollback import SERVED_WITHIN_SECONDS
+from service.publishing.upstream import Upstream
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
 from warehouse.releases.catalog import Catalog, Manifest, Origin
 from warehouse.releases.deliveries import note_delivery
-from warehouse.releases.instances import InstanceRecord, wait_until_served
+from warehouse.releases.instances import InstanceRecord, check_readers, wait_until_served
 from warehouse.releases.retire import in_use, retire_all_but
 from warehouse.rules.acceptance import parse_acceptance
 from warehouse.schema.errors import WarehouseError
@@ -83,9 +84,22 @@ def inbox_options_of(settings: Settings, origin: Origin | None = None) -> Publis
 
 
 def publish_and_wait(
-    settings: Settings, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback
+    settings: Settings,
+    paths: Sequence[str],
+    options: PublishOptions,
+    progress: ProgressCallback,
+    *,
+    leave_behind: bool = False,
 ) -> Published:
-    """Publishes, waits for the live instances, and retires surplus releases, in the cache too. Raises as `publish`."""
+    """Publishes, waits for the live instances, and retires surplus releases, in the cache too.
+
+    Where a store of releases is set, all of that happens there. `leave_behind`: although an instance cannot read it.
+    Raises as `publish`, and StoreError.
+    """
+    if settings.releases_url is not None:
+        outcome, behind, retired = Upstream(settings).publish(paths, options, progress, leave_behind=leave_behind)
+        return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))
+    check_readers(settings.data_path, leave_behind=leave_behind)
     catalog = Catalog(settings.data_path)
 
     def warmed(folder: Path, manifest: Manifest, tell: ProgressCallback) -> list[Finding]:
@@ -99,15 +113,15 @@ def publish_and_wait(
         return Published(outcome=outcome)
     with suppress(OSError):  # the drop is live all the same, and its release has the time
         note_delivery(settings.data_path, outcome.manifest.id)
-    behind = wait_until_served(settings.data_path, outcome.manifest.id, SERVED_WITHIN_SECONDS, progress)
-    retired: list[str] = []
+    late = wait_until_served(settings.data_path, outcome.manifest.id, SERVED_WITHIN_SECONDS, progress)
+    gone: list[str] = []
     if outcome.result == "published":
         try:
-            retired = retire_all_but(catalog, settings.keep_releases)
+            gone = retire_all_but(catalog, settings.keep_releases)
         except WarehouseError:
-            retired = []  # another publisher is at work, and retires as well
-        forget_unused(settings, catalog, retired)
-    return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))
+            gone = []  # another publisher is at work, and retires as well
+        forget_unused(settings, catalog, gone)
+    return Published(outcome=outcome, behind=tuple(late), retired=tuple(gone))
 
 
 def forget_unused(settings: Settings, catalog: Catalog, retired: Sequence[str]) -> None:

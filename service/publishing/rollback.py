@@ -1,12 +1,19 @@
 """Rolling back as the command line and the operators' listener do it: switch, then wait for the instances."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from config.settings import Settings
+from service.publishing.upstream import Upstream
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.instances import InstanceRecord, wait_until_served
 from warehouse.releases.rollback import roll_back
+
+# What rolls back to a release (None: the one before the current) on behalf of somebody.
+RollBack = Callable[[str | None, str], "RolledBack"]
 
 SERVED_WITHIN_SECONDS = 2.0
 
@@ -29,3 +36,15 @@ def roll_back_and_wait(data: Path, release: str | None, by: str) -> RolledBack:
     """
     manifest = roll_back(Catalog(data), release, by)
     return RolledBack(manifest.id, tuple(wait_until_served(data, manifest.id, SERVED_WITHIN_SECONDS)))
+
+
+def rolling_back(settings: Settings) -> RollBack:
+    """How these settings roll back: in the store of releases, or in the data folder alone."""
+    if settings.releases_url is None:
+        return partial(roll_back_and_wait, settings.data_path)
+    return partial(_roll_back_in_store, settings)
+
+
+def _roll_back_in_store(settings: Settings, release: str | None, by: str) -> RolledBack:
+    manifest, behind = Upstream(settings).roll_back(release, by)
+    return RolledBack(manifest.id, tuple(behind))

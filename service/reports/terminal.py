@@ -103,12 +103,14 @@ def print_failures(console: Console, files: Sequence[FailureFile]) -> None:
     console.print()
 
 
-def print_releases(console: Console, data: Path, releases: Sequence[Manifest], pointer: Pointer | None) -> None:
+def print_releases(
+    console: Console, place: tuple[str, str], releases: Sequence[Manifest], pointer: Pointer | None
+) -> None:
     """Prints which release is current, then one line for each, newest first, then who published them."""
     current, previous = (pointer.release, pointer.previous) if pointer else (None, None)
     many = f"{len(releases)} release{'s' if len(releases) > 1 else ''}"
     console.print(f"{many}; " + (f"current is [bold]{current}[/bold]" if current else "none is current"))
-    console.print(f"[dim]data folder {escape(visible(str(data.absolute())))}[/dim]\n", soft_wrap=True)
+    console.print(f"[dim]{place[0]} {escape(visible(place[1]))}[/dim]\n", soft_wrap=True)
     wide = console.width >= NARROW
     sizes = ("ZIP codes", "cities") if wide else ("ZIP codes",)
     moment = ("published (UTC)",) if wide else ()  # the id says it too
@@ -130,8 +132,8 @@ def print_releases(console: Console, data: Path, releases: Sequence[Manifest], p
         console.print(origins)
 
 
-def print_manifest(console: Console, data: Path, manifest: Manifest, pointer: Pointer | None) -> None:
-    """`pointer` is there if the release is the current one."""
+def print_manifest(console: Console, place: tuple[str, str], manifest: Manifest, pointer: Pointer | None) -> None:
+    """`place` is where the release is; `pointer` is there if the release is the current one."""
     state = "  [green]current[/green]" if pointer else ""
     made_up = "  [yellow]illustrative figures[/yellow]" if manifest.illustrative else ""
     console.print(f"[bold]{manifest.id}[/bold]{state}{made_up}")
@@ -142,7 +144,7 @@ def print_manifest(console: Console, data: Path, manifest: Manifest, pointer: Po
     if pointer is not None and pointer.by is not None:
         since = f"{pointer.switched_at:%Y-%m-%d %H:%M:%S} UTC by {pointer.by}"
         facts.add_row("current since", Text(visible(since), overflow="fold"))
-    facts.add_row("data folder", Text(visible(str(data.absolute())), overflow="fold"))
+    facts.add_row(place[0], Text(visible(place[1]), overflow="fold"))
     facts.add_row("holds", wording.contents(manifest))
     facts.add_row("areas", ", ".join(manifest.areas))
     if manifest.acceptance is not None:

@@ -104,3 +104,9 @@ def common(made: Made) -> Iterator[Site]:
 def instance(published: Site, short: Path) -> Iterator[Instance]:
     with serving(published.env, short / "serve.log") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def published_data(made: Made) -> Path:
+    """A data folder with a release, for those who only read it."""
+    return made.whole / "data"

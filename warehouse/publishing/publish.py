@@ -38,6 +38,9 @@ from warehouse.schema.tables import TABLES, first_open_year, table_named
 WarmCallback = Callable[[Path, Manifest, ProgressCallback], Sequence[Finding]]
 
 
+# folder and manifest of the built release, which it makes current; the findings it returns are told, and not kept
+MakeCurrent = Callable[[Path, Manifest], Sequence[Finding]]
+
 # "held": refused, but a person may approve it; "passed": a dry run without errors
 Result = Literal["published", "already_current", "refused", "held", "passed"]
 
@@ -88,11 +91,13 @@ def publish(
     progress: ProgressCallback = lambda _: None,
     *,
     warm: WarmCallback | None = None,
+    make_current: MakeCurrent | None = None,
     reader: DropReader = read_in_subprocess,
 ) -> PublishOutcome:
     """Publishes the drop at `paths`, or refuses it and leaves everything unchanged.
 
     `warm` is called with the next release before it becomes current. The findings it returns are added to the report.
+    `make_current` is how it becomes current where that is not the catalog's to say.
 
     Raises:
         DropError: if the paths bring no Parquet file.
@@ -103,7 +108,7 @@ def publish(
     check_paths(paths)
     with catalog.publishing() as staged:
         publication = _Publication(catalog, staged, options, progress, reader)
-        return msgspec.structs.replace(publication.run(paths, warm), failures=tuple(publication.failures))
+        return msgspec.structs.replace(publication.run(paths, warm, make_current), failures=tuple(publication.failures))
 
 
 def dry_run(
@@ -138,7 +143,9 @@ class _Publication:
         self._reader = reader
         self.failures: list[FailureFile] = []
 
-    def run(self, paths: Sequence[str], warm: WarmCallback | None) -> PublishOutcome:
+    def run(
+        self, paths: Sequence[str], warm: WarmCallback | None, make_current: MakeCurrent | None = None
+    ) -> PublishOutcome:
         outcome, contents = self.examine(paths)
         if outcome.result != "passed":
             return outcome
@@ -166,6 +173,9 @@ class _Publication:
             summary = make_report([*told, *summary.findings], summary.comparison)
             manifest = build.rewrite_report(self._staged, manifest, summary)
         self._catalog.adopt(self._staged, manifest)
+        if make_current is not None:
+            told = make_current(self._catalog.folder(manifest.id), manifest)
+            summary = make_report([*told, *summary.findings], summary.comparison)
         self._progress("switching")
         self._catalog.switch(manifest.id, self._options.origin.by if self._options.origin else None)
         return msgspec.structs.replace(outcome, result="published", report=summary, manifest=manifest)

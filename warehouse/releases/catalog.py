@@ -262,6 +262,10 @@ class Catalog:
         replace_from_spare(self.pointer_file, msgspec.json.encode(pointer))
         return pointer
 
+    def follow(self, pointer: Pointer) -> None:
+        """Makes current what `pointer` says: that of the store of releases. The caller holds the publish lock."""
+        replace_from_spare(self.pointer_file, msgspec.json.encode(pointer))
+
     def verify(self, manifest: Manifest) -> None:
         """Raises CatalogError if a serving file of the release is missing or damaged."""
         for name, info in manifest.files.items():

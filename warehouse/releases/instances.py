@@ -12,6 +12,8 @@ import msgspec
 
 from warehouse.files.atomic import clear_aside, drop_spare, open_lock, replace_from_spare
 from warehouse.files.reading import read_struct
+from warehouse.releases.catalog import RELEASE_FORMAT
+from warehouse.schema.errors import CatalogError
 from warehouse.schema.progress import ProgressCallback
 
 
@@ -24,6 +26,7 @@ class InstanceRecord(msgspec.Struct, frozen=True):
     operator_url: str  # as others reach it
     releases: tuple[str | None, ...]  # by worker; None while a worker has none
     cache: str | None = None  # address of the shared cache, without credentials; None if an earlier version wrote it
+    formats: int = 1  # the highest format of a release that it reads
 
     @property
     def name(self) -> str:
@@ -41,6 +44,7 @@ class InstanceFile:
     def __init__(self, data: Path, instance: str) -> None:
         folder = data / "instances"
         folder.mkdir(parents=True, exist_ok=True)
+        self.name = instance  # random
         self.record = folder / f"{instance}.json"
         self._lock = folder / f"{instance}.lock"
         self._descriptor = _locked(self._lock)
@@ -68,6 +72,22 @@ def live_instances(data: Path) -> list[InstanceRecord]:
         except (OSError, ValueError):
             continue  # it has not written its first record yet, or is exiting
     return records
+
+
+def check_readers(data: Path, *, leave_behind: bool) -> None:
+    """Raises CatalogError if a live instance cannot read what is built now, unless it is to be left behind."""
+    old = [record for record in live_instances(data) if record.formats < RELEASE_FORMAT]
+    if old and not leave_behind:
+        named = ", ".join(f"instance {record.pid} on {record.host}" for record in old)
+        raise CatalogError(unreadable(RELEASE_FORMAT, named))
+
+
+def unreadable(needed: int, named: str) -> str:
+    """That the instances `named` cannot read a release, and what to do about it."""
+    return (
+        f"the release needs format {needed}, which {named} cannot read: upgrade them first, or publish with "
+        "--leave-behind: they serve on what they have"
+    )
 
 
 def wait_until_served(

@@ -1,9 +1,9 @@
 """Removes old releases, but never the current one, the one before it, or one that a live instance serves."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from warehouse.releases.catalog import Catalog
+from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.instances import live_instances
 from warehouse.schema.errors import CatalogError
 from warehouse.schema.tables import HOUSING, POPULATION
@@ -36,7 +36,7 @@ def retire(catalog: Catalog, releases: Sequence[str]) -> list[str]:
                 raise CatalogError(
                     f"{release} is in use: it is current, the one to roll back to, or served by an instance"
                 )
-        return _remove(catalog, releases)
+        return remove(catalog, releases)
 
 
 def retire_all_but(catalog: Catalog, keep: int) -> list[str]:
@@ -49,21 +49,26 @@ def retire_all_but(catalog: Catalog, keep: int) -> list[str]:
         BusyError: if a publisher is at work.
     """
     with catalog.changing():
-        kept = in_use(catalog) | set(_last_figures(catalog, keep))
-        surplus = catalog.names()[keep:]
-        return _remove(catalog, [release for release in surplus if release not in kept])
+        return remove(catalog, surplus(catalog.names(), catalog.all(), keep, in_use(catalog)))
 
 
-def _last_figures(catalog: Catalog, versions: int) -> list[str]:
+def surplus(names: Sequence[str], manifests: Iterable[Manifest], keep: int, used: set[str]) -> list[str]:
+    """Which of the releases `names` go where `keep` stay, and those that are `used`; both lists newest first."""
+    kept = used | set(_last_figures(manifests, keep))
+    return [release for release in names[keep:] if release not in kept]
+
+
+def _last_figures(manifests: Iterable[Manifest], versions: int) -> list[str]:
     """The newest release of each of the last `versions` of the figures."""
     newest: dict[tuple[str, ...], str] = {}
-    for manifest in catalog.all():
+    for manifest in manifests:
         tables = (manifest.tables.get(table.name) for table in (POPULATION, HOUSING))
         newest.setdefault(tuple(info.checksum if info else "" for info in tables), manifest.id)
     return list(newest.values())[:versions]
 
 
-def _remove(catalog: Catalog, releases: Sequence[str]) -> list[str]:
+def remove(catalog: Catalog, releases: Sequence[str]) -> list[str]:
+    """Removes releases; returns their ids. The caller holds the publish lock, and knows that nobody uses them."""
     for release in releases:
         # renamed first, so that a half-removed release never has its old name
         grave = catalog.staging / f"retired-{release}"

@@ -111,6 +111,12 @@ DRIFT_RULES: tuple[Rule, ...] = (
         remedy="check the cache: FORECAST_CACHE_URL",
     ),
     Rule(
+        name="not-ready",
+        severity="warning",
+        about="With a store of releases: an instance that has not fetched a release in time serves the one before it.",
+        remedy="look at /health/ready of these instances",
+    ),
+    Rule(
         name="warmed-elsewhere",
         severity="warning",
         about="If the warmed cache is not the one that running instances use, their first requests are slower.",

@@ -75,9 +75,9 @@ class Beat(msgspec.Struct, frozen=True, kw_only=True):
     instance: InstanceRecord
     serial: int  # of the pointer that it has seen
     ready: tuple[str, ...]  # releases that are complete in its data folder
-    formats: int  # the highest format of a release that it reads
     warmed: dict[str, tuple[str, ...]] = {}  # by announced release: what went wrong; empty if all went well
     problem: str | None = None
+    folder: str = ""  # its data folder
 
 
 def release_name(release: str) -> str:

@@ -32,6 +32,7 @@ from warehouse.upstream.documents import (
     blob_name,
     release_name,
 )
+from warehouse.upstream.files import described
 from warehouse.upstream.objects import Objects, Unchanged, Version
 
 # An instance writes a beat every `BEAT_SECONDS`, and is dead without one for so long.
@@ -39,7 +40,6 @@ BEAT_SECONDS = 10.0
 _DEAD_AFTER = timedelta(seconds=60)
 # A blob that no release names may be on its way out (`sweeping`), so a publisher trusts young ones only.
 _TRUSTED_FOR = timedelta(hours=12)
-_BLOCK = 1 << 20
 _NO_POINTER = StoredPointer(serial=0, release=None)
 
 T = TypeVar("T")
@@ -129,7 +129,7 @@ class ReleasesStore:
         `named` are digests that releases of the pointer name: those are there.
         """
         paths = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / "manifest.json")
-        files = {str(path.relative_to(folder)): FileOfRelease(_digest(path), path.stat().st_size) for path in paths}
+        files = {str(path.relative_to(folder)): described(path) for path in paths}
         there = self._trusted(named)
         for at, (name, file) in enumerate(files.items(), start=1):
             progress(f"uploading {at} of {len(files)} files")
@@ -216,14 +216,6 @@ class ReleasesStore:
 def all_releases(store: ReleasesStore) -> set[str]:
     """The ids of all releases in the store, left-overs included."""
     return {Path(one.name).stem for one in store.objects.list(RELEASES)}
-
-
-def _digest(path: Path) -> str:
-    digest = sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _lost_to(pointer: StoredPointer) -> str:

@@ -26,16 +26,17 @@ from service.cli.extracts.rules import rules, statuses
 from service.cli.extracts.watch import watch
 from service.cli.output import (
     FAILED,
-    data_folder_member,
     json_option,
     load_settings,
     print_json,
+    releases_member,
     reports_errors,
     shown,
     stderr,
-    tell_data_folder,
+    tell_releases,
 )
 from service.publishing.publisher import options_of, origin_of, publish_and_wait
+from service.publishing.upstream import reading
 from service.reports import terminal
 from warehouse.drops.collection import is_inside
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, dry_run
@@ -100,6 +101,12 @@ failures_option = click.option(
 @click.option("--reason", default="", help="Why they are acceptable; kept in the release's manifest.")
 @strict_option
 @failures_option
+@click.option(
+    "--leave-behind",
+    is_flag=True,
+    help="Publish although a running instance is of an earlier version and cannot read the release: it serves on what "
+    "it has.",
+)
 @json_option
 @reports_errors
 def publish_drop(
@@ -109,6 +116,7 @@ def publish_drop(
     reason: str,
     strict: bool,
     failures: Path | None,
+    leave_behind: bool,
     as_json: bool,
 ) -> None:
     """Validate a drop and make it the current release.
@@ -116,8 +124,9 @@ def publish_drop(
     PATHS are folders, files or glob patterns. A table that the drop does not bring stays as it is in the current
     release. With any error, nothing changes and all findings are listed.
 
-    Prints the release's id. Returns when every running instance on the data folder serves the release, or names those
-    that do not. Old releases beyond FORECAST_KEEP_RELEASES are removed.
+    Prints the release's id. Returns when every running instance on the data folder, or on the store of releases
+    (FORECAST_RELEASES_URL), serves the release, or names those that do not. Old releases beyond
+    FORECAST_KEEP_RELEASES are removed.
 
     Exit codes: 0 published or already current, 1 refused or failed, 2 wrong usage, 3 another publisher was first, 130
     interrupted.
@@ -131,14 +140,14 @@ def publish_drop(
     settings = load_settings().settings
     options = _options(settings, paths, withdrawn, accepted, reason, strict=strict)
     options = msgspec.structs.replace(options, failures=_failures_folder(failures, paths))
-    with explains_interruption(Catalog(settings.data_path)), terminal.progress(stderr()) as tell:
-        published = publish_and_wait(settings, paths, options, tell)
+    with explains_interruption(settings), terminal.progress(stderr()) as tell:
+        published = publish_and_wait(settings, paths, options, tell, leave_behind=leave_behind)
     if as_json:
-        print_json(outcome_as_json(published.outcome, failures) | aftermath(published) | data_folder_member(settings))
+        print_json(outcome_as_json(published.outcome, failures) | aftermath(published) | releases_member(settings))
     else:
         print_published(published, failures)
-        tell_data_folder(settings)
-    warn_behind(list(published.behind))
+        tell_releases(settings)
+    warn_behind(settings, list(published.behind))
     _end(published.outcome, as_json=as_json)
 
 
@@ -206,18 +215,18 @@ def check_drop(
     options = msgspec.structs.replace(
         options, failures=_failures_folder(failures, paths), compared=not alone, partial=partial
     )
-    with terminal.progress(stderr()) as tell:
-        outcome = dry_run(Catalog(settings.data_path), paths, options, tell)
+    with terminal.progress(stderr()) as tell, _compared_with(settings, alone=alone) as catalog:
+        outcome = dry_run(catalog, paths, options, tell)
     if html is not None:
         terminal.write_html(html, outcome, " ".join(paths))
     if as_json:
-        print_json(outcome_as_json(outcome, failures) | ({} if alone else data_folder_member(settings)))
+        print_json(outcome_as_json(outcome, failures) | ({} if alone else releases_member(settings)))
     else:
         print_outcome(outcome, failures)
         if alone:
             stderr().print("[dim]not compared with a release (--no-release)[/dim]")
         else:
-            tell_data_folder(settings)
+            tell_releases(settings)
     _end(outcome, as_json=as_json)
 
 
@@ -235,6 +244,16 @@ def _options(
     origin = origin_of(paths, "command")
     with _wrong_usage():
         return options_of(settings, withdrawn, accepted, reason.strip(), origin, strict=strict)
+
+
+@contextmanager
+def _compared_with(settings: Settings, *, alone: bool) -> Iterator[Catalog]:
+    """The releases that a check compares with."""
+    if alone:
+        yield Catalog(settings.data_path)
+        return
+    with reading(settings, to_compare=True) as reader:
+        yield reader.catalog
 
 
 @contextmanager

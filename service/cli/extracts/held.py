@@ -30,7 +30,7 @@ from service.publishing.inbox_held import HeldDrop, current_release, held_drops
 from service.publishing.watching import report_text
 from service.reports import terminal
 from service.reports.wording import visible
-from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.releases.catalog import Manifest
 
 inbox_option = click.option(
     "--inbox", "folder", metavar="FOLDER", help="The inbox, if it is not the one in FORECAST_INBOX."
@@ -91,7 +91,7 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None, as_jso
       forecast extracts approve 2026-10-20261005T123015Z --reason "as above" --over-newer
     """
     settings, inbox = _inbox(folder)
-    with explains_interruption(Catalog(settings.data_path)), terminal.progress(stderr()) as tell:
+    with explains_interruption(settings), terminal.progress(stderr()) as tell:
         decided = inbox_decisions.approve(
             settings, inbox, name, _said(reason), report_text, tell, over_newer=over_newer
         )
@@ -104,7 +104,7 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None, as_jso
     else:
         print_published(published)
         tell_data_folder(settings)
-    warn_behind(list(published.behind))
+    warn_behind(settings, list(published.behind))
     if decided.to_do is not None:
         summary = outcome.report.summary()
         click.echo(f"forecast: {shown(decided.drop)} stays held: {summary}; {shown(decided.to_do)}", err=True)

@@ -8,21 +8,24 @@ import click
 import msgspec
 from rich.markup import escape
 
+from config.settings import Settings
 from service.base import interruption
 from service.base.whoami import whoami
 from service.cli.output import (
-    data_folder_member,
     json_option,
     load_settings,
     print_json,
+    releases_member,
     reports_errors,
     shown,
     stderr,
     stdout,
-    tell_data_folder,
+    tell_releases,
 )
+from service.publishing import upstream
 from service.publishing.publisher import forget_unused
-from service.publishing.rollback import SERVED_WITHIN_SECONDS, roll_back_and_wait
+from service.publishing.rollback import SERVED_WITHIN_SECONDS, rolling_back
+from service.publishing.upstream import Upstream, reading
 from service.reports import terminal
 from service.reports.terminal_comparison import print_comparison
 from warehouse.compare.release_comparison import compare_releases, write_release_changes
@@ -50,17 +53,17 @@ def list_releases(as_json: bool) -> None:
       forecast extracts list --json
     """
     settings = load_settings().settings
-    catalog = Catalog(settings.data_path)
-    pointer = catalog.pointer()
-    releases = catalog.all()
+    with reading(settings) as reader:
+        pointer = reader.catalog.pointer()
+        releases = reader.catalog.all()
     if as_json:
         current = pointer.release if pointer else None
-        print_json([_summary(manifest, current) | data_folder_member(settings) for manifest in releases])
+        print_json([_summary(manifest, current) | releases_member(settings) for manifest in releases])
         return
     if not releases:
-        click.echo(f"No releases yet in {settings.data_path.absolute()}: run `forecast extracts publish PATH`.")
+        click.echo(f"No releases yet in {_place(settings)[1]}: run `forecast extracts publish PATH`.")
         return
-    terminal.print_releases(stdout(), settings.data_path, releases, pointer)
+    terminal.print_releases(stdout(), _place(settings), releases, pointer)
 
 
 @click.command()
@@ -80,18 +83,20 @@ def show(release: str | None, as_json: bool) -> None:
       forecast extracts show 20261005T090000Z-0123456789ab
     """
     settings = load_settings().settings
-    catalog = Catalog(settings.data_path)
-    current = catalog.current().id if release is None else None
-    manifest = catalog.manifest(release or current or "")
-    pointer = catalog.pointer()
-    if pointer and pointer.release != manifest.id:
-        pointer = None
-    report = catalog.findings(manifest.id)
+    with reading(settings) as reader:
+        catalog = reader.catalog
+        name = release or catalog.current().id
+        reader.need_findings(name)
+        manifest = catalog.manifest(name)
+        pointer = catalog.pointer()
+        if pointer and pointer.release != manifest.id:
+            pointer = None
+        report = catalog.findings(manifest.id)
     if as_json:
         said = {"current": pointer is not None, "switched_by": pointer.by if pointer else None}
-        print_json(said | {"manifest": manifest, "findings": report.findings} | data_folder_member(settings))
+        print_json(said | {"manifest": manifest, "findings": report.findings} | releases_member(settings))
         return
-    terminal.print_manifest(stdout(), settings.data_path, manifest, pointer)
+    terminal.print_manifest(stdout(), _place(settings), manifest, pointer)
     terminal.print_report(stdout(), report)
 
 
@@ -105,10 +110,10 @@ def rollback(release: str | None, as_json: bool) -> None:
     RELEASE is an id from `forecast extracts list`. Default: the release that was current before this one, so a second
     rollback returns to where you started.
 
-    Prints the release's id. Returns when every running instance on the data folder serves the release, or names those
-    that do not.
+    Prints the release's id. Returns when every running instance on the data folder, or on the store of releases
+    (FORECAST_RELEASES_URL), serves the release, or names those that do not.
 
-    Exit codes: 0 done, 1 there is no such release or it is damaged, 2 wrong usage, 3 a publisher is at work, 130
+    Exit codes: 0 done, 1 there is no such release or it is damaged, 2 wrong usage, 3 a publisher was first, 130
     interrupted.
 
     \b
@@ -117,14 +122,14 @@ def rollback(release: str | None, as_json: bool) -> None:
       forecast extracts rollback 20261005T090000Z-0123456789ab
     """
     settings = load_settings().settings
-    with explains_interruption(Catalog(settings.data_path)):
-        done = roll_back_and_wait(settings.data_path, release, whoami())
+    with explains_interruption(settings):
+        done = rolling_back(settings)(release, whoami())
     if as_json:
-        print_json(msgspec.structs.asdict(done) | data_folder_member(settings))
+        print_json(msgspec.structs.asdict(done) | releases_member(settings))
         return
     click.echo(done.release)
-    tell_data_folder(settings)
-    warn_behind(list(done.behind))
+    tell_releases(settings)
+    warn_behind(settings, list(done.behind))
 
 
 @click.command()
@@ -154,10 +159,11 @@ def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
         raise click.UsageError(f"--to must end in {' or '.join(_FORMS)}")
     if to is not None and to.exists():  # an extract has such a name, too
         raise click.UsageError(f"--to {shown(str(to))} exists: name a new file")
-    catalog = Catalog(load_settings().settings.data_path)
-    names = (old, new or catalog.current().id)
-    comparison = compare_releases(catalog, *names)
-    written = write_release_changes(catalog, *names, to) if to is not None else None
+    with reading(load_settings().settings) as reader:
+        names = (old, new or reader.catalog.current().id)
+        reader.need_tables(*names)
+        comparison = compare_releases(reader.catalog, *names)
+        written = write_release_changes(reader.catalog, *names, to) if to is not None else None
     if as_json:
         print_json({"old": names[0], "new": names[1], "comparison": comparison, "written": written})
         return
@@ -192,42 +198,60 @@ def retire_releases(releases: tuple[str, ...], keep: int | None, as_json: bool) 
     if bool(releases) == (keep is not None):
         raise click.UsageError("name releases, or give --keep N")
     settings = load_settings().settings
+    gone = _retire(settings, releases, keep)
+    if as_json:
+        print_json({"retired": gone} | releases_member(settings))
+        return
+    stdout().print("\n".join(gone) if gone else "Nothing to retire.")
+    tell_releases(settings)
+
+
+def _retire(settings: Settings, releases: tuple[str, ...], keep: int | None) -> list[str]:
+    if settings.releases_url is not None:
+        return Upstream(settings).retire(releases, keep)
     catalog = Catalog(settings.data_path)
     gone = retire(catalog, releases) if keep is None else retire_all_but(catalog, keep)
     forget_unused(settings, catalog, gone)
-    if as_json:
-        print_json({"retired": gone} | data_folder_member(settings))
-        return
-    stdout().print("\n".join(gone) if gone else "Nothing to retire.")
-    tell_data_folder(settings)
+    return gone
+
+
+def _place(settings: Settings) -> tuple[str, str]:
+    """Where releases are: what kind of place, and which."""
+    if settings.releases_url is not None:
+        return "store of releases", settings.releases_url
+    return "data folder", str(settings.data_path.absolute())
 
 
 @contextmanager
-def explains_interruption(catalog: Catalog) -> Iterator[None]:
+def explains_interruption(settings: Settings) -> Iterator[None]:
     """If a command that switches releases is interrupted, its last line says which release is current."""
-    before = _current(catalog)
+    before = _current(settings)
     try:
         yield
     except BaseException:
         if interruption.asked():
-            now = _current(catalog)
+            now = _current(settings)
             interruption.explain_result("nothing was changed" if now == before else f"{now} is current now")
         raise
 
 
-def _current(catalog: Catalog) -> str | None:
+def _current(settings: Settings) -> str | None:
     try:
-        pointer = catalog.pointer()
+        if settings.releases_url is not None:
+            return Upstream(settings).current()
+        pointer = Catalog(settings.data_path).pointer()
     except CatalogError:
         return None
     return pointer.release if pointer else None
 
 
-def warn_behind(behind: list[InstanceRecord]) -> None:
+def warn_behind(settings: Settings, behind: list[InstanceRecord]) -> None:
+    in_store = settings.releases_url is not None
+    seconds = upstream.SERVED_WITHIN_SECONDS if in_store else SERVED_WITHIN_SECONDS
     for record in behind:
         stderr().print(
             f"[yellow]warning[/] {escape(record.name)} does not serve it yet, after "
-            f"{SERVED_WITHIN_SECONDS:g} s; see {escape(record.operator_url)}/health/ready"
+            f"{seconds:g} s; see {escape(record.operator_url)}/health/ready"
         )
 
 

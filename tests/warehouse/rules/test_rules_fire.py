@@ -62,6 +62,7 @@ ELSEWHERE = {
     "missing-table",
     "dropped-table",
     "not-warmed",
+    "not-ready",
     "warmed-elsewhere",
     "warming-off",
     "overtaken",

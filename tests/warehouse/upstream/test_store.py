@@ -174,7 +174,7 @@ def test_a_file_that_leads_out_of_its_folder_is_refused(
 
 def test_only_the_beats_of_live_instances_count(store: ReleasesStore) -> None:
     record = InstanceRecord("7", 7, "host", "http://127.0.0.1:8001", (RELEASE,))
-    beat = Beat(instance=record, serial=3, ready=(RELEASE,), formats=1)
+    beat = Beat(instance=record, serial=3, ready=(RELEASE,))
     store.beat("ab", beat)
     now = store.now()
     assert store.live(now) == {"ab": beat}

@@ -1,4 +1,4 @@
-"""The inbox's watcher as the supervisor sees it: a process kept alive, and what keeps it from working."""
+"""A process of an instance as the supervisor sees it: kept alive, and what keeps it from working."""
 
 import asyncio
 import contextlib
@@ -8,51 +8,47 @@ import subprocess
 
 import msgspec
 
-from config.settings import Settings
 from service.base.tasks import keep_running
 from service.instance.children import Backoff, ended, start_child
 
 log = logging.getLogger("forecast.supervisor")
 
-# Before a watcher that had settled is started again.
+# Before a process that had settled is started again.
 _PAUSE_SECONDS = 0.2
 # It abandons what is under way, and only tidies up.
 _STOP_SECONDS = 3.0
 
 
-class WatchOrders(msgspec.Struct, frozen=True):
-    """The first line to a watcher. It is no argument of the process because it holds secrets."""
-
-    settings: Settings
-    log_json: bool
-
-
-class WatcherProblem(msgspec.Struct, frozen=True):
-    """A line from a watcher: what keeps it from working; None if nothing does any more."""
+class ProcessProblem(msgspec.Struct, frozen=True):
+    """A line from a process: what keeps it from working; None if nothing does any more."""
 
     problem: str | None
 
 
-class WatcherProcess:
-    """Keeps the watcher of one instance alive; owned by its supervisor.
+class KeptProcess:
+    """Keeps one process of an instance alive; owned by its supervisor. `problem` is None while all is well."""
 
-    `problem` is None while the inbox is watched, here or by another instance.
-    """
-
-    def __init__(self, settings: Settings, *, log_json: bool) -> None:
+    def __init__(self, name: str, module: str) -> None:
+        """`name` follows "the" in messages; `module` is started with `orders`, its first line."""
         self.problem: str | None = None
-        self._orders = msgspec.json.encode(WatchOrders(settings, log_json)) + b"\n"
+        self._name = name
+        self._module = module
+        self._orders = b""
         self._process: subprocess.Popen[bytes] | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._backoff = Backoff(_PAUSE_SECONDS)
         self._stopping = asyncio.Event()
 
-    def start(self) -> None:
-        """Keeps a watcher alive until `stop`. Call from the main thread: it dies with the thread that started it."""
-        self._keeping = keep_running("watch the inbox", self._keep, stopping=self._stopping)
+    def start(self, orders: msgspec.Struct) -> None:
+        """Keeps a process alive until `stop`. Call from the main thread: it dies with the thread that started it.
+
+        `orders` are no arguments of the process because they hold secrets.
+        """
+        self._orders = msgspec.json.encode(orders) + b"\n"
+        self._keeping = keep_running(f"keep the {self._name}", self._keep, stopping=self._stopping)
 
     async def stop(self) -> None:
-        """Ends the watcher. A drop that it was publishing is published next time."""
+        """Ends the process. What it was doing is done next time."""
         self._stopping.set()
         if self._keeping is None:
             return
@@ -63,7 +59,7 @@ class WatcherProcess:
         await asyncio.gather(self._keeping, return_exceptions=True)
 
     async def _keep(self) -> float:
-        """Runs one watcher, from its start to its end; returns the seconds until the next."""
+        """Runs one process, from its start to its end; returns the seconds until the next."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -71,7 +67,7 @@ class WatcherProcess:
         except OSError as error:
             status = str(error)
         if not self._stopping.is_set():
-            self.problem = f"the inbox's watcher ended ({status}); starting it again"
+            self.problem = f"the {self._name} ended ({status}); starting it again"
             log.error("%s", self.problem)
         return self._backoff.after(loop.time() - began)
 
@@ -82,13 +78,13 @@ class WatcherProcess:
 
     async def _run(self) -> str:
         """Runs one process, from its start to its end; says how it ended."""
-        self._process, control_socket = start_child("service.instance.watcher_main")
+        self._process, control_socket = start_child(self._module)
         reader, writer = await asyncio.open_connection(sock=control_socket)
         self.problem = None
         try:
             writer.write(self._orders)
             while line := await reader.readline():
-                self.problem = msgspec.json.decode(line, type=WatcherProblem).problem
+                self.problem = msgspec.json.decode(line, type=ProcessProblem).problem
         except (ConnectionError, ValueError, msgspec.DecodeError):
             self.signal(signal.SIGKILL)  # it is gone, or talks nonsense
         finally:

@@ -1,0 +1,69 @@
+"""The process that mirrors the store of releases: ``python -m service.instance.mirror_main <control fd>``.
+
+The supervisor starts it where `FORECAST_RELEASES_URL` is set. Workers know nothing of it: they follow the data folder.
+"""
+
+import logging
+import os
+import signal
+import threading
+from pathlib import Path
+
+from service.base import logs
+from service.instance.kept_main import Control, teller
+from service.instance.orders import MirrorOrders
+from service.publishing.upstream import open_store
+from service.publishing.warming import warm_release
+from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.upstream.mirror import Mirror
+
+log = logging.getLogger("forecast.mirror")
+
+_POLL_SECONDS = 0.5
+_IDLE_SECONDS = 0.2
+
+
+def _mirror_of(orders: MirrorOrders) -> Mirror:
+    settings = orders.settings
+
+    def warm(folder: Path, manifest: Manifest) -> tuple[str, ...]:
+        return tuple(finding.message for finding in warm_release(settings, folder, manifest, lambda _: None))
+
+    return Mirror(open_store(settings), Catalog(settings.data_path), orders.instance, warm)
+
+
+def _work(mirror: Mirror) -> None:
+    pause = threading.Event()
+    while True:
+        try:
+            worked = mirror.work()
+        except Exception:  # whatever goes wrong with one release, the mirror goes on
+            log.exception("fetching failed, and goes on")
+            worked = False
+        if not worked:
+            pause.wait(_IDLE_SECONDS)
+
+
+def _run(control: Control) -> None:
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    orders = control.take_orders(MirrorOrders)
+    logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
+    mirror = _mirror_of(orders)
+    threading.Thread(target=_work, args=(mirror,), daemon=True).start()
+    tell = teller(control.tell)
+    while not stopping.is_set():
+        mirror.look()
+        tell(mirror.problem)
+        stopping.wait(_POLL_SECONDS)
+    mirror.end()
+
+
+def main() -> None:
+    _run(Control())
+    logging.shutdown()
+    os._exit(0)  # threads that wait for the store cannot be ended
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Publishing, rolling back, retiring and reading where `FORECAST_RELEASES_URL` names a store of releases."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from config.settings import Settings, SettingsError
+from warehouse.publishing.going_live import GoingLive, wait_until_served
+from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
+from warehouse.publishing.working_copy import WorkingCopy
+from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.releases.instances import InstanceRecord
+from warehouse.schema.errors import BusyError, CatalogError, NoReleaseError
+from warehouse.schema.findings import Finding
+from warehouse.schema.progress import ProgressCallback
+from warehouse.upstream import changes
+from warehouse.upstream.objects import open_objects
+from warehouse.upstream.store import ReleasesStore
+
+# An instance looks at the store twice a second, and opens a release of the whole country in about a second.
+SERVED_WITHIN_SECONDS = 5.0
+# In the data folder; no instance reads it. Kept, so that the next publish fetches less.
+_WORKING_COPY = "publisher"
+
+
+def open_store(settings: Settings) -> ReleasesStore:
+    """Raises StoreError if the extra `releases` is missing, SettingsError if no store is set."""
+    if settings.releases_url is None:
+        raise SettingsError("FORECAST_RELEASES_URL is not set")
+    return ReleasesStore(open_objects(settings.releases_url, settings.releases_options), settings.releases_url)
+
+
+class Upstream:
+    """The store of releases as one command uses it."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises StoreError, SettingsError as `open_store`."""
+        self.store = open_store(settings)
+        self._settings = settings
+
+    def publish(
+        self, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback, *, leave_behind: bool = False
+    ) -> tuple[PublishOutcome, list[InstanceRecord], list[str]]:
+        """Returns the outcome, the live instances that do not serve the release yet, and what was retired.
+
+        Raises:
+            LostRaceError: if somebody else published meanwhile.
+            BusyError: if another publisher works in this data folder.
+            StoreError: if the store cannot be read or written.
+        """
+        copy = WorkingCopy(self.store, self._settings.data_path / _WORKING_COPY, progress)
+        known = copy.refresh(whole=True)
+        by = options.origin.by if options.origin is not None else None
+        going_live = GoingLive(self.store, known, by, progress, leave_behind=leave_behind)
+
+        def make_current(folder: Path, manifest: Manifest) -> list[Finding]:
+            return going_live.make_current(folder, manifest, copy.digests())
+
+        outcome = publish(copy.catalog, paths, options, progress, make_current=make_current)
+        if outcome.manifest is None or outcome.result in ("refused", "held"):
+            return outcome, [], []
+        behind = wait_until_served(self.store, outcome.manifest.id, SERVED_WITHIN_SECONDS, progress)
+        retired: list[str] = []
+        if outcome.result == "published":
+            try:
+                retired = changes.retire_all_but(self.store, self._settings.keep_releases)
+            except (BusyError, CatalogError):
+                retired = []  # the release is live all the same; the next publish retires
+        return outcome, behind, retired
+
+    def roll_back(self, release: str | None, by: str) -> tuple[Manifest, list[InstanceRecord]]:
+        """Raises as `changes.roll_back`."""
+        manifest = changes.roll_back(self.store, release, by)
+        return manifest, wait_until_served(self.store, manifest.id, SERVED_WITHIN_SECONDS)
+
+    def retire(self, releases: Sequence[str], keep: int | None) -> list[str]:
+        """Raises as `changes.retire`."""
+        if keep is None:
+            return changes.retire(self.store, releases)
+        return changes.retire_all_but(self.store, keep)
+
+    def current(self) -> str | None:
+        """The id of the current release; None before the first."""
+        try:
+            return self.store.pointer().current()
+        except NoReleaseError:
+            return None
+
+
+class ReleaseReader:
+    """Where a command reads releases: in the data folder, or in a copy of what the store has.
+
+    A copy has all manifests; further files come when they are asked for.
+    """
+
+    def __init__(self, catalog: Catalog, copy: WorkingCopy | None = None) -> None:
+        self.catalog = catalog
+        self._copy = copy
+
+    def need_findings(self, release: str) -> None:
+        """Raises NoSuchReleaseError, StoreError."""
+        if self._copy is not None:
+            self._copy.fetch_findings(release)
+
+    def need_tables(self, *releases: str) -> None:
+        """Raises NoSuchReleaseError, StoreError."""
+        if self._copy is not None:
+            for release in releases:
+                self._copy.fetch_tables(release)
+
+
+@contextmanager
+def reading(settings: Settings, *, to_compare: bool = False) -> Iterator[ReleaseReader]:
+    """The releases, for as long as the block; `to_compare`: with all tables that a drop is compared with.
+
+    Raises:
+        StoreError: if a store is set and cannot be read.
+    """
+    if settings.releases_url is None:
+        yield ReleaseReader(Catalog(settings.data_path))
+        return
+    with tempfile.TemporaryDirectory(prefix="forecast-releases-") as folder:
+        copy = WorkingCopy(open_store(settings), Path(folder))
+        copy.refresh(tables=to_compare)
+        yield ReleaseReader(copy.catalog, copy)

@@ -1,0 +1,172 @@
+"""How a built release becomes current in the store: uploaded, announced, made ready by the instances, switched to."""
+
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from config.urls import EMBEDDED, same_store
+from warehouse.releases.catalog import Manifest
+from warehouse.releases.instances import InstanceRecord, unreadable
+from warehouse.rules.all_rules import make_finding
+from warehouse.schema.errors import CatalogError, LostRaceError
+from warehouse.schema.findings import Finding
+from warehouse.schema.progress import ProgressCallback
+from warehouse.upstream.documents import Announcement, Beat
+from warehouse.upstream.store import KnownPointer, ReleasesStore
+
+# Until all instances have the release, and one for each cache has warmed it. Then it goes live; who is late is named.
+READY_SECONDS = 120.0
+_POLL_SECONDS = 0.5
+
+
+class GoingLive:
+    """One release on its way to being current. `known` is the pointer that the drop was compared with."""
+
+    def __init__(
+        self,
+        store: ReleasesStore,
+        known: KnownPointer,
+        by: str | None,
+        progress: ProgressCallback = lambda _: None,
+        *,
+        leave_behind: bool = False,
+        ready_seconds: float = READY_SECONDS,
+    ) -> None:
+        """`leave_behind`: although a live instance cannot read it."""
+        self._store = store
+        self.known = known
+        self._by = by
+        self._progress = progress
+        self._leave_behind = leave_behind
+        self._ready_seconds = ready_seconds
+
+    def make_current(self, folder: Path, manifest: Manifest, named: Iterable[str]) -> list[Finding]:
+        """Returns findings on what was not ready or warm in time. `named` are digests that the store surely has.
+
+        Raises:
+            CatalogError: if a live instance cannot read the release.
+            LostRaceError: if somebody else changed the pointer since the drop was compared with it.
+            StoreError: if the store cannot be written; the pointer is old or new then, and never in between.
+        """
+        self._check_readers(manifest)
+        self._store.upload(folder, manifest, set(named), self._progress)
+        asked = self._store.now()
+        began = time.monotonic()
+        beats = self._store.live(asked)
+        announced = Announcement(release=manifest.id, by=self._by, warm_by=tuple(_to_warm(beats)))
+        self.known = self._store.change(self.known, msgspec.structs.replace(self.known.pointer, next=announced))
+        try:
+            findings = self._wait_until_ready(announced, asked, began)
+            self._progress("switching")
+            self._switch(announced)
+        except LostRaceError:
+            raise
+        except BaseException:
+            self._withdraw()
+            raise
+        return findings
+
+    def _check_readers(self, manifest: Manifest) -> None:
+        old = [beat for beat in self._store.live(self._store.now()).values() if beat.instance.formats < manifest.format]
+        if old and not self._leave_behind:
+            raise CatalogError(unreadable(manifest.format, _named(old)))
+
+    def _wait_until_ready(self, announced: Announcement, asked: datetime, began: float) -> list[Finding]:
+        while True:
+            waited = time.monotonic() - began
+            beats = self._store.live(asked + timedelta(seconds=waited))
+            unready = [beat for beat in beats.values() if announced.release not in beat.ready]
+            cold = [
+                beat
+                for name, beat in beats.items()
+                if name in announced.warm_by and announced.release not in beat.warmed and beat not in unready
+            ]
+            if not (unready or cold) or waited > self._ready_seconds:
+                break
+            self._progress(f"waiting for {len(unready)} instance(s) to fetch it, {len(cold)} to warm their cache")
+            time.sleep(_POLL_SECONDS)
+        findings = [_not_ready(unready)] if unready else []
+        told = [text for beat in beats.values() for text in beat.warmed.get(announced.release, ())]
+        told += [f"{_named([beat])} did not warm its cache in {self._ready_seconds:g} s" for beat in cold]
+        return findings + [make_finding("not-warmed", text) for text in dict.fromkeys(told)]
+
+    def _switch(self, announced: Announcement) -> None:
+        """A pointer that changed, but is still the one that we announced on, was changed by who retired releases."""
+        base = self.known.pointer.release
+        while True:
+            pointer = self.known.pointer
+            changed = msgspec.structs.replace(
+                pointer,
+                release=announced.release,
+                previous=base,
+                switched_at=datetime.now(UTC),
+                by=self._by,
+                releases=(announced.release, *(one for one in pointer.releases if one != announced.release)),
+                next=None,
+            )
+            try:
+                self.known = self._store.change(self.known, changed)
+            except LostRaceError:
+                found = self._store.pointer()
+                if found.pointer.next != announced or found.pointer.release != base:
+                    raise
+                self.known = found
+            else:
+                return
+
+    def _withdraw(self) -> None:
+        """Takes the announcement back, if that is possible: nobody needs to fetch what will not be current."""
+        try:
+            self._store.change(self.known, msgspec.structs.replace(self.known.pointer, next=None))
+        except (CatalogError, LostRaceError):
+            return  # the next publisher does
+
+
+def wait_until_served(
+    store: ReleasesStore, release: str, seconds: float, progress: ProgressCallback = lambda _: None
+) -> list[InstanceRecord]:
+    """Waits until every live instance serves `release`. Returns those that do not after `seconds`."""
+    now, began = store.now(), time.monotonic()
+    while True:
+        waited = time.monotonic() - began
+        beats = store.live(now + timedelta(seconds=waited)).values()
+        records = [beat.instance for beat in beats]
+        behind = [record for record in records if record.releases and not record.serves(release)]
+        if not behind or waited > seconds:
+            return behind
+        progress(f"waiting for {len(behind)} instance(s)")
+        time.sleep(_POLL_SECONDS / 2)
+
+
+def _to_warm(beats: Mapping[str, Beat]) -> list[str]:
+    """One instance for each shared cache."""
+    chosen: dict[str, Beat] = {}
+    for name, beat in sorted(beats.items()):
+        if not any(_same_cache(beat, other) for other in chosen.values()):
+            chosen[name] = beat
+    return list(chosen)
+
+
+def _same_cache(one: Beat, other: Beat) -> bool:
+    here, there = one.instance, other.instance
+    if here.cache is None or there.cache is None:
+        return False
+    if EMBEDDED in (here.cache, there.cache):
+        return (here.cache, here.host, one.folder) == (there.cache, there.host, other.folder)
+    return same_store(here.cache, here.host, there.cache, there.host)
+
+
+def _not_ready(beats: Iterable[Beat]) -> Finding:
+    late = list(beats)
+    samples = tuple(f"{_named([beat])}: {beat.problem or 'still fetching'}" for beat in late)
+    message = (
+        f"{len(late)} running instance(s) did not have the release when it became current; they follow once they do"
+    )
+    return make_finding("not-ready", message, count=len(late), samples=samples[:5])
+
+
+def _named(beats: Iterable[Beat]) -> str:
+    return ", ".join(f"instance {beat.instance.pid} on {beat.instance.host}" for beat in beats)

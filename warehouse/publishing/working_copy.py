@@ -1,0 +1,95 @@
+"""What a publisher needs of the store of releases on its own disk: manifests of all releases, and files of some."""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from warehouse.publishing.history import baseline_of, kept_releases
+from warehouse.releases.catalog import FINDINGS, Catalog, Pointer
+from warehouse.releases.retire import remove
+from warehouse.schema.errors import NeedsNewerError, NoSuchReleaseError
+from warehouse.schema.progress import ProgressCallback
+from warehouse.upstream.documents import StoredRelease
+from warehouse.upstream.files import holds
+from warehouse.upstream.store import KnownPointer, ReleasesStore
+
+_TABLES = "tables/"
+
+
+class WorkingCopy:
+    """A catalog in a folder of its own, no instance's data folder. Its releases may lack files that nobody needed."""
+
+    def __init__(self, store: ReleasesStore, folder: Path, progress: ProgressCallback = lambda _: None) -> None:
+        self.catalog = Catalog(folder)
+        self._store = store
+        self._progress = progress
+        self._stored: dict[str, StoredRelease] = {}
+
+    def refresh(self, *, whole: bool = False, tables: bool = False) -> KnownPointer:
+        """Makes it what the store says; returns the pointer.
+
+        It then has all manifests. `tables`: also those of the current release and of the baseline, which a drop is
+        compared with. `whole`: also all else of the current release.
+
+        Raises:
+            BusyError: if another publisher works in this folder.
+            NeedsNewerError: if this version cannot read the current release.
+            StoreError: if the store cannot be read.
+        """
+        known = self._store.pointer()
+        pointer = known.pointer
+        with self.catalog.changing():
+            remove(self.catalog, [name for name in self.catalog.names() if name not in pointer.releases])
+            for release in pointer.releases:
+                self._note(release, needed=release == pointer.release)
+            if pointer.release is None or pointer.switched_at is None:
+                self.catalog.pointer_file.unlink(missing_ok=True)
+                return known
+            self.catalog.follow(Pointer(pointer.release, pointer.previous, pointer.switched_at, pointer.by))
+            current = self._stored[pointer.release].manifest
+            if tables or whole:
+                self.fetch(pointer.release, "" if whole else _TABLES)
+                baseline = baseline_of(kept_releases(self.catalog, current))
+                if baseline is not None:
+                    self.fetch_tables(baseline.id)
+        return known
+
+    def digests(self) -> set[str]:
+        """Of all files of all releases that the pointer names."""
+        return {file.digest for stored in self._stored.values() for file in stored.files.values()}
+
+    def fetch_tables(self, release: str) -> None:
+        """Raises NoSuchReleaseError if there is no such release, StoreError if it cannot be read."""
+        self.fetch(release, _TABLES)
+
+    def fetch_findings(self, release: str) -> None:
+        """Raises as `fetch_tables`."""
+        self.fetch(release, FINDINGS)
+
+    def fetch(self, release: str, beginning: str) -> None:
+        """Fetches the files of a release whose names begin so. Raises as `fetch_tables`."""
+        stored = self._stored.get(release)
+        if stored is None:
+            raise NoSuchReleaseError(
+                f"no release {release} in {self._store.url}; `forecast extracts list` shows the releases"
+            )
+        for name, file in stored.files.items():
+            target = self.catalog.folder(release) / name
+            if name.startswith(beginning) and not holds(target, file):
+                self._progress(f"fetching {release}")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self._store.fetch(file, target)
+
+    def _note(self, release: str, *, needed: bool) -> None:
+        """Writes the manifest of a release. One that only a newer version reads is left out, unless it is needed."""
+        folder = self.catalog.folder(release)
+        try:
+            stored = self._stored[release] = self._store.release(release)
+        except NeedsNewerError:
+            if needed:
+                raise
+            shutil.rmtree(folder, ignore_errors=True)
+            return
+        folder.mkdir(exist_ok=True)
+        (folder / "manifest.json").write_bytes(msgspec.json.encode(stored.manifest))
