@@ -1,7 +1,7 @@
 """Rolling back in the store of releases, retiring there, and sweeping left-overs.
 
 A change of the pointer is a fence: whoever began before it, and has not announced a release, loses. So what the pointer
-does not name any more is nobody's, but for what a publisher is uploading, which is young.
+does not name any more is nobody's, but for what a publisher is uploading: that is young, or named still.
 """
 
 import time
@@ -101,7 +101,7 @@ def in_use(store: ReleasesStore, pointer: StoredPointer) -> set[str]:
 def sweep(store: ReleasesStore, known: KnownPointer, now: datetime) -> int:
     """Deletes what is older than a day and named by nothing; returns how many objects. `now` is the store's time.
 
-    `known` is a pointer that the caller has just written.
+    `known` is a pointer that the caller has just read or written.
     """
     pointer, listed_at = known.pointer, time.monotonic()
     named = {*pointer.releases, pointer.next.release if pointer.next is not None else None}
@@ -124,11 +124,12 @@ def sweep(store: ReleasesStore, known: KnownPointer, now: datetime) -> int:
 
 def _remove(store: ReleasesStore, known: KnownPointer, releases: Sequence[str]) -> list[str]:
     """The pointer first: what it does not name is not there, whatever happens next."""
-    left = tuple(one for one in known.pointer.releases if one not in releases)
-    changed = store.change(known, msgspec.structs.replace(known.pointer, releases=left))
+    if releases:
+        left = tuple(one for one in known.pointer.releases if one not in releases)
+        known = store.change(known, msgspec.structs.replace(known.pointer, releases=left))
     for release in releases:
         store.objects.delete(release_name(release))
-    sweep(store, changed, store.now())
+    sweep(store, known, store.now())
     return list(releases)
 
 

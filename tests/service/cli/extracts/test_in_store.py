@@ -109,7 +109,8 @@ def test_who_lost_a_race_ends_with_exit_code_3_and_is_told_to_whom(
     run: Runner, drops: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of publish, rollback and retire."""
-    first, second = run("publish", drops[0]), run("publish", drops[1])
+    accepted = ("--accept", "delivered-before", "--reason", "on purpose")
+    releases = run("publish", drops[0]), run("publish", drops[1]), run("publish", drops[0], *accepted)
     change = ReleasesStore.change
 
     def raced(store: ReleasesStore, known: KnownPointer, pointer: StoredPointer) -> KnownPointer:
@@ -117,10 +118,9 @@ def test_who_lost_a_race_ends_with_exit_code_3_and_is_told_to_whom(
         return change(store, known, pointer)
 
     monkeypatch.setattr(ReleasesStore, "change", raced)
-    accepted = ("--accept", "delivered-before", "--reason", "on purpose")
-    for command in (("publish", drops[0], *accepted), ("rollback",), ("retire", "--keep", "1")):
-        assert f"another publisher was first: {second} is current now" in run(*command, code=3)
-    assert run.store.pointer().pointer.releases == (second, first)
+    for command in (("publish", drops[1], *accepted), ("rollback",), ("retire", releases[0])):
+        assert f"another publisher was first: {releases[-1]} is current now" in run(*command, code=3)
+    assert run.store.pointer().pointer.releases == releases[::-1]
 
 
 def test_a_store_that_is_damaged_is_told_in_one_line(run: Runner, drops: tuple[str, str]) -> None:
