@@ -5,22 +5,28 @@ releases/<id>.json          a release: its manifest, and the digest of each of i
 current.json                which releases there are, which one is current, which one is announced
 instances/<id>.json         the beat of one instance
 clock                       written to learn the store's time
+
+A document is two lines of JSON: what it says, and the SHA-256 of that line, so that a flipped bit is no other document.
 """
 
 from datetime import datetime
-from typing import Annotated
+from hashlib import sha256
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from warehouse.releases.catalog import Manifest
 from warehouse.releases.instances import InstanceRecord
+from warehouse.schema.errors import StoreError
 
 POINTER = "current.json"
 RELEASES = "releases"
 BLOBS = "blobs"
 BEATS = "instances"
 CLOCK = "clock"
+
+T = TypeVar("T")
 
 # Releases and files come from whoever may write to the bucket: nothing leads out of the folder they are fetched to.
 ReleaseId = Annotated[str, Meta(pattern=r"^\d{8}T\d{6}Z-[0-9a-f]+\Z", max_length=100)]
@@ -78,6 +84,23 @@ class Beat(msgspec.Struct, frozen=True, kw_only=True):
     warmed: dict[str, tuple[str, ...]] = {}  # by announced release: what went wrong; empty if all went well
     problem: str | None = None
     folder: str = ""  # its data folder
+
+
+def sealed(content: msgspec.Struct | bytes) -> bytes:
+    """A document with this content: a struct, or its JSON."""
+    line = content if isinstance(content, bytes) else msgspec.json.encode(content)
+    return b'%s\n"%s"\n' % (line, sha256(line).hexdigest().encode())
+
+
+def unsealed(name: str, data: bytes, of: type[T]) -> T:
+    """The content of the document `name`. Raises StoreError if it is damaged, or not an `of`."""
+    line, _, seal = data.partition(b"\n")
+    if seal.strip() != b'"%s"' % sha256(line).hexdigest().encode():
+        raise StoreError(f"{name} in the store of releases cannot be read: it is damaged")
+    try:
+        return msgspec.json.decode(line, type=of)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise StoreError(f"{name} in the store of releases cannot be read: {error}") from None
 
 
 def release_name(release: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -31,6 +30,8 @@ from warehouse.upstream.documents import (
     beat_name,
     blob_name,
     release_name,
+    sealed,
+    unsealed,
 )
 from warehouse.upstream.files import described
 from warehouse.upstream.objects import Objects, Unchanged, Version
@@ -41,8 +42,6 @@ _DEAD_AFTER = timedelta(seconds=60)
 # A blob that no release names may be on its way out (`sweeping`), so a publisher trusts young ones only.
 _TRUSTED_FOR = timedelta(hours=12)
 _NO_POINTER = StoredPointer(serial=0, release=None)
-
-T = TypeVar("T")
 
 
 class KnownPointer(msgspec.Struct, frozen=True):
@@ -79,7 +78,7 @@ class ReleasesStore:
             return None
         if found is None:
             return KnownPointer(_NO_POINTER, None)
-        return KnownPointer(_decoded(POINTER, found.data, StoredPointer), found.version)
+        return KnownPointer(unsealed(POINTER, found.data, StoredPointer), found.version)
 
     def change(self, known: KnownPointer, pointer: StoredPointer) -> KnownPointer:
         """Replaces the pointer that is `known` by `pointer`, whose serial and writer are set here.
@@ -91,7 +90,7 @@ class ReleasesStore:
         serial = max(pointer.serial, known.pointer.serial) + 1
         pointer = msgspec.structs.replace(pointer, serial=serial, writer=secrets.token_hex(8))
         try:
-            version = self.objects.replace(POINTER, msgspec.json.encode(pointer), known.version)
+            version = self.objects.replace(POINTER, sealed(pointer), known.version)
         except (ConflictError, StoreError) as error:
             found = self.pointer()  # a request whose answer was lost is sent again, and then meets its own version
             if found.pointer.writer == pointer.writer:
@@ -115,8 +114,8 @@ class ReleasesStore:
         if found is None or isinstance(found, Unchanged):
             raise NoSuchReleaseError(f"no release {release} in {self.url}; `forecast extracts list` shows the releases")
         name = release_name(release)
-        check_format(release, _decoded(name, found.data, NeededFormat).format)
-        stored = _decoded(name, found.data, StoredRelease)
+        check_format(release, unsealed(name, found.data, NeededFormat).format)
+        stored = unsealed(name, found.data, StoredRelease)
         if stored.manifest.id != release:
             raise StoreError(f"{name} in {self.url} belongs to another release, {stored.manifest.id}")
         return stored
@@ -137,7 +136,7 @@ class ReleasesStore:
             if there.get(file.digest) != file.bytes and not self.objects.create(blob, folder / name):
                 self.objects.put(blob, folder / name)  # the same bytes: it is young again, and whole if it was not
         stored = StoredRelease(format=RELEASE_FORMAT, manifest=manifest, files=files)
-        if not self.objects.create(release_name(manifest.id), msgspec.json.encode(stored)):
+        if not self.objects.create(release_name(manifest.id), sealed(stored)):
             self._check_same(stored)
         return stored
 
@@ -174,7 +173,7 @@ class ReleasesStore:
     # --- instances -----------------------------------------------------------------------------------------------
 
     def beat(self, name: str, beat: Beat) -> None:
-        self.objects.put(beat_name(name), msgspec.json.encode(beat))
+        self.objects.put(beat_name(name), sealed(beat))
 
     def end_beat(self, name: str) -> None:
         self.objects.delete(beat_name(name))
@@ -187,7 +186,7 @@ class ReleasesStore:
                 continue
             found = self.objects.get(one.name)
             if found is not None and not isinstance(found, Unchanged):
-                beats[Path(one.name).stem] = _decoded(one.name, found.data, Beat)
+                beats[Path(one.name).stem] = unsealed(one.name, found.data, Beat)
         return beats
 
     def now(self) -> datetime:
@@ -222,10 +221,3 @@ def _lost_to(pointer: StoredPointer) -> str:
     if pointer.next is not None:
         return f"another publisher was first: {pointer.next.by or 'somebody'} is publishing {pointer.next.release}"
     return f"another publisher was first: {pointer.release} is current now, by {pointer.by or 'somebody'}"
-
-
-def _decoded(name: str, data: bytes, of: type[T]) -> T:
-    try:
-        return msgspec.json.decode(data, type=of)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise StoreError(f"{name} in the store of releases cannot be read: {error}") from None

@@ -20,7 +20,7 @@ from warehouse.releases.catalog import RELEASE_FORMAT, Catalog
 from warehouse.releases.instances import InstanceFile, InstanceRecord
 from warehouse.schema.errors import CatalogError, LostRaceError, NoSuchReleaseError, StoreError
 from warehouse.upstream import changes
-from warehouse.upstream.documents import POINTER, Beat, StoredPointer
+from warehouse.upstream.documents import POINTER, Beat, StoredPointer, sealed
 from warehouse.upstream.mirror import Mirror
 from warehouse.upstream.objects import Objects
 from warehouse.upstream.store import KnownPointer, ReleasesStore, all_releases
@@ -390,8 +390,7 @@ def test_a_first_drop_after_a_release_of_a_newer_format_is_refused(
 ) -> None:
     """This version cannot compare with it, nor keep tables of it."""
     first = published(store, tmp_path / "one", drops[0])
-    document = msgspec.json.decode(b"".join(store.objects.stream(f"releases/{first}.json")))
-    document["format"] = RELEASE_FORMAT + 1
-    store.objects.put(f"releases/{first}.json", msgspec.json.encode(document))
+    newer = msgspec.structs.replace(store.release(first), format=RELEASE_FORMAT + 1)
+    store.objects.put(f"releases/{first}.json", sealed(newer))
     with pytest.raises(CatalogError, match="upgrade"):
         Publisher(store, tmp_path / "two")

@@ -12,7 +12,7 @@ from warehouse.releases.catalog import Catalog
 from warehouse.releases.instances import InstanceRecord
 from warehouse.schema.errors import CatalogError, NoSuchReleaseError
 from warehouse.upstream.changes import LEFT_OVER_AFTER, retire, retire_all_but, sweep
-from warehouse.upstream.documents import Beat, blob_name
+from warehouse.upstream.documents import Beat, blob_name, sealed
 from warehouse.upstream.objects import Objects
 from warehouse.upstream.store import ReleasesStore, all_releases
 
@@ -99,6 +99,6 @@ def test_what_is_announced_is_no_left_over(store: ReleasesStore, published: Path
 
 
 def test_nothing_is_swept_beside_a_release_of_which_nobody_knows_what_it_needs(store: ReleasesStore) -> None:
-    store.objects.put(f"releases/{RELEASES[1]}.json", b'{"format": 99}')
+    store.objects.put(f"releases/{RELEASES[1]}.json", sealed(b'{"format": 99}'))
     store.objects.put(blob_name("0" * 64), b"")
     assert later(store) == 0

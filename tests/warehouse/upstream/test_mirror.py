@@ -11,7 +11,7 @@ from tests.support.upstream import point, upload
 from warehouse.releases.catalog import RELEASE_FORMAT, Catalog, Manifest
 from warehouse.releases.instances import InstanceFile, InstanceRecord
 from warehouse.schema.errors import StoreError
-from warehouse.upstream.documents import POINTER, blob_name, release_name
+from warehouse.upstream.documents import POINTER, blob_name, release_name, sealed
 from warehouse.upstream.files import holds
 from warehouse.upstream.mirror import Mirror
 from warehouse.upstream.objects import Objects
@@ -248,7 +248,7 @@ def test_a_release_of_a_newer_format_is_not_followed_and_the_one_before_serves_o
     first = upload(store, published).id
     point(store, first)
     settle(mirror)
-    store.objects.put(release_name(OTHER), msgspec.json.encode({"format": RELEASE_FORMAT + 1}))
+    store.objects.put(release_name(OTHER), sealed(msgspec.json.encode({"format": RELEASE_FORMAT + 1})))
     point(store, OTHER, first)
     settle(mirror)
     assert current(catalog) == first

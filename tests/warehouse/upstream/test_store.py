@@ -18,7 +18,7 @@ from warehouse.schema.errors import (
     NoSuchReleaseError,
     StoreError,
 )
-from warehouse.upstream.documents import Beat, FileOfRelease, StoredPointer, release_name
+from warehouse.upstream.documents import Beat, FileOfRelease, StoredPointer, release_name, sealed
 from warehouse.upstream.objects import Objects, Version
 from warehouse.upstream.store import ReleasesStore
 
@@ -86,8 +86,13 @@ def test_a_change_whose_answer_was_lost_is_done(
     assert done == store.pointer()
 
 
-def test_a_pointer_that_cannot_be_read_is_an_error(store: ReleasesStore) -> None:
-    store.objects.put("current.json", b'{"serial": "one"}')
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", sealed(b'{"serial": "one"}'), sealed(b'{"serial": 1}').replace(b"1", b"3", 1)],
+    ids=["empty", "cut", "wrong", "flipped"],
+)
+def test_a_pointer_that_cannot_be_read_is_an_error(store: ReleasesStore, content: bytes) -> None:
+    store.objects.put("current.json", content)
     with pytest.raises(StoreError, match=r"current\.json in the store of releases cannot be read"):
         store.pointer()
 
@@ -156,7 +161,7 @@ def test_a_release_that_is_not_there_is_told(store: ReleasesStore, release: str)
 
 
 def test_a_release_of_a_newer_format_is_told_whatever_else_it_says(store: ReleasesStore) -> None:
-    store.objects.put(release_name(RELEASE), msgspec.json.encode({"format": RELEASE_FORMAT + 1, "manifest": 7}))
+    store.objects.put(release_name(RELEASE), sealed(msgspec.json.encode({"format": RELEASE_FORMAT + 1, "manifest": 7})))
     with pytest.raises(NeedsNewerError, match="upgrade"):
         store.release(RELEASE)
 
@@ -167,7 +172,7 @@ def test_a_file_that_leads_out_of_its_folder_is_refused(
 ) -> None:
     stored = store.upload(folder, manifest, ())
     bad = msgspec.structs.replace(stored, files={path: FileOfRelease("0" * 64, 1)})
-    store.objects.put(release_name(manifest.id), msgspec.json.encode(bad))
+    store.objects.put(release_name(manifest.id), sealed(bad))
     with pytest.raises(StoreError, match="cannot be read"):
         store.release(manifest.id)
 
