@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import itertools
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+_users = itertools.count()
 REGION = "us-east-1"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 
@@ -33,6 +35,25 @@ class S3Server:
         request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
         with urllib.request.urlopen(request):
             return f"s3://{name}"
+
+    def user_with(self, policy: str) -> dict[str, str]:
+        """The credentials of a new user with a policy, for the environment. Call before `require_rights`."""
+        import boto3
+
+        name = f"user{next(_users)}"
+        own = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+        iam = boto3.client("iam", endpoint_url=self.endpoint, region_name=REGION, **own)
+        iam.create_user(UserName=name)
+        iam.put_user_policy(UserName=name, PolicyName="rights", PolicyDocument=policy)
+        made = iam.create_access_key(UserName=name)["AccessKey"]
+        return {"AWS_ACCESS_KEY_ID": made["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": made["SecretAccessKey"]}
+
+    def require_rights(self) -> None:
+        """From now on, nobody may do what no policy allows."""
+        headers = {"content-type": "text/plain"}
+        request = urllib.request.Request(f"{self.endpoint}/moto-api/reset-auth", b"0", headers, method="POST")
+        with urllib.request.urlopen(request):
+            return
 
 
 @contextlib.contextmanager

@@ -187,6 +187,8 @@ def open_objects(url: str, options: Mapping[str, str] | None = None) -> Objects:
     given = dict(options or {})
     allow_http = given.pop("allow_http", "false").lower() in ("true", "1", "yes")
     named = {_ENDPOINTS[parts.scheme] if name == "endpoint" else name: value for name, value in given.items()}
+    if parts.scheme == "s3":
+        named["disable_bulk_delete"] = "true"  # it is a POST, for which makes of S3 want other rights
 
     def store(**seconds: int) -> Any:
         limits = {name: f"{value}s" for name, value in seconds.items()}
