@@ -5,7 +5,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -28,6 +28,7 @@ from warehouse.schema.findings import Finding
 from warehouse.schema.printable import printable
 
 _MAGIC = b"PAR1"
+_ICEBERG = "an Iceberg table"
 _PERMISSIONS = "check its permissions"
 _MIN_FILE_BYTES = 12  # two markers and the length of the footer
 
@@ -163,16 +164,27 @@ def _named(path: Path, found: _Found) -> Iterator[DropFile]:
 
 def _is_managed(path: Path, found: _Found) -> bool:
     """Whether `path` is the folder of a managed table, or of its files; then adds a finding, once for each table."""
-    folder = path.absolute()
-    while not (kind := _managed_by(folder)) and ("=" in folder.name or folder.name == "data"):
-        folder = folder.parent
-    if not kind:
+    found_at = _managed_at(path.absolute())
+    if found_at is None:
         return False
-    name = _shown(Path(folder.name))
+    name, kind = _shown(Path(found_at[0].name)), found_at[1]
     finding = _error("table-format", name, f"is {kind}: its Parquet files also hold rows that were deleted or replaced")
     if finding not in found.findings:
         found.findings.append(finding)
     return True
+
+
+def _managed_at(folder: Path) -> tuple[Path, str] | None:
+    """The managed table that `folder` is, or is a part of, and its format."""
+    kind = _managed_by(folder)
+    if kind is not None:
+        return folder, kind
+    for below, above in pairwise((folder, *folder.parents)):
+        kind = _managed_by(above)
+        # `metadata` is a common name: only what lies where Iceberg keeps its files belongs to it
+        if kind is not None and (kind != _ICEBERG or below.name == "data" or "=" in below.name):
+            return above, kind
+    return None
 
 
 def _managed_by(folder: Path) -> str | None:
@@ -181,7 +193,7 @@ def _managed_by(folder: Path) -> str | None:
         return "a Delta table"
     if (folder / ".hoodie").is_dir():
         return "a Hudi table"
-    return "an Iceberg table" if any((folder / "metadata").glob("*.metadata.json")) else None
+    return _ICEBERG if any((folder / "metadata").glob("*.metadata.json")) else None
 
 
 def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterator[DropFile]:

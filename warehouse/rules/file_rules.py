@@ -19,7 +19,8 @@ FILE_RULES: tuple[Rule, ...] = (
         name="table-format",
         severity="error",
         about="The folder of a Delta, Iceberg or Hudi table is no extract: it also has files of deleted rows.",
-        remedy="export the current rows as plain Parquet: read the table, and write it to another folder",
+        remedy="unload the current rows as plain Parquet: COPY (FROM delta_scan('TABLE')) TO 'housing.parquet' in "
+        "DuckDB (iceberg_scan for Iceberg), or spark.table('TABLE').write.parquet('FOLDER') in Spark",
     ),
     Rule(
         name="link-out-of-drop",

@@ -194,3 +194,39 @@ def test_files_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     write_table(tmp_path / "two" / "part-0.parquet", HOUSING)
     found = labels(collect([str(tmp_path / "one"), str(tmp_path / "two")]))
     assert found == [str(tmp_path / "one" / "part-0.parquet"), str(tmp_path / "two" / "part-0.parquet")]
+
+
+@pytest.mark.parametrize(
+    ("marker", "file"),
+    [
+        ("_delta_log/00000000000000000000.json", "part-0.parquet"),
+        ("_delta_log/00000000000000000000.json", "Zq/part-0.parquet"),
+        (".hoodie/hoodie.properties", "2026/10/part-0.parquet"),
+        ("metadata/v1.metadata.json", "data/part-0.parquet"),
+        ("metadata/v1.metadata.json", "data/state=AL/part-0.parquet"),
+        ("metadata/v1.metadata.json", "data/0101/1100/part-0.parquet"),
+    ],
+)
+def test_files_of_a_managed_table_are_refused_however_they_are_given(tmp_path: Path, marker: str, file: str) -> None:
+    """By table, by any folder of it, by pattern or by file: they also hold rows that were deleted."""
+    table = tmp_path / "drop" / "zip_housing"
+    (table / marker).parent.mkdir(parents=True)
+    (table / marker).write_text("{}")
+    write_table(table / file, HOUSING)
+    folders = {str(folder) for folder in (table / file).parents if folder.is_relative_to(tmp_path)}
+    for given in (
+        *folders,
+        str(table / file),
+        str(table / Path(file).parent / "*.parquet"),
+        str(tmp_path / "**/*.parquet"),
+    ):
+        found = collect([given])
+        assert (given, labels(found), [one.rule for one in found.findings]) == (given, [], ["table-format"])
+
+
+def test_files_beside_the_metadata_of_something_else_are_read(tmp_path: Path) -> None:
+    """Only what is in `data`, or in folders of a partition, is an Iceberg table's."""
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "metadata" / "v1.metadata.json").write_text("{}")
+    write_table(tmp_path / "exports" / "2026-10" / "housing.parquet", HOUSING)
+    assert labels(collect([str(tmp_path / "exports" / "2026-10")])) == ["housing.parquet"]
