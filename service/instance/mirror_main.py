@@ -7,11 +7,13 @@ import logging
 import os
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 
 from service.base import logs
 from service.instance.kept_main import Control, teller
 from service.instance.orders import MirrorOrders
+from service.publishing.publisher import forget_releases
 from service.publishing.upstream import open_store
 from service.publishing.warming import warm_release
 from warehouse.releases.catalog import Catalog, Manifest
@@ -29,7 +31,8 @@ def _mirror_of(orders: MirrorOrders) -> Mirror:
     def warm(folder: Path, manifest: Manifest) -> tuple[str, ...]:
         return tuple(finding.message for finding in warm_release(settings, folder, manifest, lambda _: None))
 
-    return Mirror(open_store(settings), Catalog(settings.data_path), orders.instance, warm)
+    forget = partial(forget_releases, settings)
+    return Mirror(open_store(settings), Catalog(settings.data_path), orders.instance, warm, forget)
 
 
 def _work(mirror: Mirror) -> None:

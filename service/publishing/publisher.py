@@ -98,6 +98,8 @@ def publish_and_wait(
     """
     if settings.releases_url is not None:
         outcome, behind, retired = Upstream(settings).publish(paths, options, progress, leave_behind=leave_behind)
+        if outcome.manifest is not None and outcome.result in ("published", "already_current"):
+            _note_delivery(settings, outcome.manifest.id)
         return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))
     check_readers(settings.data_path, leave_behind=leave_behind)
     catalog = Catalog(settings.data_path)
@@ -111,8 +113,7 @@ def publish_and_wait(
     outcome = publish(catalog, paths, options, progress, warm=warmed)
     if outcome.manifest is None or outcome.result in ("refused", "held"):
         return Published(outcome=outcome)
-    with suppress(OSError):  # the drop is live all the same, and its release has the time
-        note_delivery(settings.data_path, outcome.manifest.id)
+    _note_delivery(settings, outcome.manifest.id)
     late = wait_until_served(settings.data_path, outcome.manifest.id, SERVED_WITHIN_SECONDS, progress)
     gone: list[str] = []
     if outcome.result == "published":
@@ -124,19 +125,33 @@ def publish_and_wait(
     return Published(outcome=outcome, behind=tuple(late), retired=tuple(gone))
 
 
+def _note_delivery(settings: Settings, release: str) -> None:
+    with suppress(OSError):  # the drop is live all the same, and its release has the time
+        note_delivery(settings.data_path, release)
+
+
 def forget_unused(settings: Settings, catalog: Catalog, retired: Sequence[str]) -> None:
     """Removes from the shared cache what belongs to `retired` releases, and to those kept on disk that nobody uses.
 
     The current release, the one to roll back to, and those that live instances serve stay warm. Never raises: what
     cannot be removed goes by its TTL.
     """
+    try:
+        unused = {*retired, *catalog.names()} - in_use(catalog)
+    except (WarehouseError, OSError) as error:
+        log.info("answers of old releases stay in the shared cache for now: %s", first_line(error))
+    else:
+        forget_releases(settings, unused)
+
+
+def forget_releases(settings: Settings, unused: set[str]) -> None:
+    """Removes from the shared cache what belongs to releases that nobody uses. Never raises, as `forget_unused`."""
     # here, because checks need no client of Redis, which takes a tenth of a second to import
     from service.cache.forgetting import ForgetError, forget
 
     try:
-        unused = {*retired, *catalog.names()} - in_use(catalog)
         url = owner.running_url(settings, "cache")
         if unused and url is not None:
             forget(url, unused, _FORGET_SECONDS)
-    except (WarehouseError, SettingsError, EmbeddedError, OSError, ForgetError) as error:
+    except (SettingsError, EmbeddedError, OSError, ForgetError) as error:
         log.info("answers of old releases stay in the shared cache for now: %s", first_line(error))

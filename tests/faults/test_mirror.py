@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.faults.conftest import Site
-from tests.support.drops import write_drop
+from tests.support.drops import people, write_drop
 from tests.support.instance import Instance, forecast_here, serving, until_all_serve
 from tests.support.upstream import point, upload
 from tests.support.waiting import until
@@ -19,6 +20,7 @@ from warehouse.upstream.objects import open_objects
 from warehouse.upstream.store import ReleasesStore
 
 OTHER = "20991105T090000Z-ba9876543210"
+TOKEN = "may-roll-back-0123456789"
 MIRROR = "service.instance.mirror_main"
 
 
@@ -38,7 +40,8 @@ def mirrored(site: Site, short: Path) -> Iterator[Instance]:
 @pytest.fixture
 def mirrored_warm(site: Site, short: Path) -> Iterator[Instance]:
     """The same, and it warms its cache."""
-    with serving(site.env | {"FORECAST_RELEASES_URL": f"file://{short / 'bucket'}"}, short / "serve.log") as instance:
+    env = site.env | {"FORECAST_RELEASES_URL": f"file://{short / 'bucket'}", "FORECAST_OPERATOR_WRITE_TOKEN": TOKEN}
+    with serving(env, short / "serve.log") as instance:
         yield instance
 
 
@@ -92,9 +95,12 @@ def test_an_instance_without_a_store_imports_nothing_of_it() -> None:
 
 
 def test_a_drop_published_elsewhere_is_warm_and_served_when_publishing_returns(
-    mirrored_warm: Instance, site: Site, short: Path
+    mirrored_warm: Instance, store: ReleasesStore, site: Site, short: Path
 ) -> None:
-    """The publisher sees the store alone; one instance warms the cache, all of them are waited for."""
+    """The publisher sees the store alone; one instance warms the cache, all of them are waited for.
+
+    An operator rolls back in the store, too.
+    """
     env = {
         **site.env,
         "FORECAST_DATA_DIR": str(short / "runner"),
@@ -111,3 +117,15 @@ def test_a_drop_published_elsewhere_is_warm_and_served_when_publishing_returns(
     answer = mirrored_warm.zip_code(site.key)
     assert (answer.status_code, answer.headers["x-data-release"]) == (200, release)
     assert "shared" in answer.headers["cache-status"]
+    other = write_drop(short / "other", population=(people("36436", 2023, 784),))
+    done = forecast_here(env, "extracts", "publish", str(other))
+    assert done.returncode == 0, done.stderr
+    until_all_serve(site.data, done.stdout.strip())
+    rolled_back = httpx.post(
+        f"{mirrored_warm.operators}/releases/rollback",
+        json={},
+        headers={"authorization": f"Bearer {TOKEN}"},
+        timeout=30,
+    )
+    assert (rolled_back.status_code, rolled_back.json()) == (200, {"release": release, "behind": []})
+    assert store.pointer().pointer.release == release

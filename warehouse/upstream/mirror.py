@@ -23,7 +23,7 @@ from warehouse.files.atomic import open_lock, write_atomically
 from warehouse.files.full_disk import with_remedy
 from warehouse.files.reading import read_struct
 from warehouse.releases.catalog import Catalog, Manifest, Pointer
-from warehouse.releases.instances import InstanceRecord
+from warehouse.releases.instances import InstanceRecord, live_instances
 from warehouse.releases.retire import in_use, remove
 from warehouse.schema.errors import BusyError, CatalogError, NeedsNewerError, StoreError
 from warehouse.upstream.documents import Beat, StoredPointer
@@ -37,6 +37,8 @@ _AGAIN_SECONDS = 5.0
 
 # folder and manifest of the announced release; returns what went wrong, for whoever publishes it
 WarmMirrored = Callable[[Path, Manifest], tuple[str, ...]]
+# releases that nobody uses any more, and whose answers may leave the shared cache
+ForgetMirrored = Callable[[set[str]], None]
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -50,11 +52,20 @@ class Mirror:
     `name` is the instance's id. `problem` says what keeps the data folder from being what the store says, if anything.
     """
 
-    def __init__(self, store: ReleasesStore, catalog: Catalog, name: str, warm: WarmMirrored) -> None:
+    def __init__(
+        self,
+        store: ReleasesStore,
+        catalog: Catalog,
+        name: str,
+        warm: WarmMirrored,
+        forget: ForgetMirrored = lambda _: None,
+    ) -> None:
         self._store = store
         self._catalog = catalog
         self._name = name
         self._warm = warm
+        self._forget = forget
+        self._forgotten_for: str | None = None  # the release that was current then
         self._folder = catalog.data / "mirror"
         self._known: KnownPointer | None = None
         self._away: str | None = None
@@ -200,6 +211,10 @@ class Mirror:
         announced = pointer.next
         if announced is not None and self._name in announced.warm_by and announced.release not in self._warmed:
             return self._warm_announced(announced.release)
+        if pointer.release != self._forgotten_for and self._serves(pointer.release):
+            self._forgotten_for = pointer.release
+            self._forget_unused(pointer)
+            return True
         return self._clear(set(_by_need(pointer)))
 
     def _fetch(self, release: str) -> bool:
@@ -232,6 +247,18 @@ class Mirror:
             told = (str(error),)
         self._warmed = {release: told}
         return True
+
+    def _serves(self, release: str | None) -> bool:
+        """Whether all instances on the data folder serve it."""
+        records = live_instances(self._catalog.data)
+        return release is not None and bool(records) and all(record.serves(release) for record in records)
+
+    def _forget_unused(self, pointer: StoredPointer) -> None:
+        """As publishing does after a switch where there is no store."""
+        if self._lock is None:
+            return
+        announced = {pointer.next.release} if pointer.next is not None else set()
+        self._forget(set(self._catalog.names()) - in_use(self._catalog) - announced)
 
     def _clear(self, needed: set[str]) -> bool:
         """Removes what was begun of releases that nobody needs any more."""

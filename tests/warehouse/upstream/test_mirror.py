@@ -303,3 +303,21 @@ def test_what_was_begun_of_a_release_is_kept_for_the_next_mirror_and_removed_onc
     point(store, OTHER)
     settle(mirror)
     assert not begun.exists()
+
+
+def test_answers_of_releases_that_nobody_uses_are_forgotten_once_the_new_one_is_served(
+    store: ReleasesStore, catalog: Catalog, instance: InstanceFile, published: Path
+) -> None:
+    """Neither those of the current one, the one to roll back to, nor the announced one."""
+    forgotten: list[set[str]] = []
+    mirror = Mirror(store, catalog, "ab", lambda *_: (), forgotten.append)
+    first = upload(store, published).id
+    fourth = "20261225T090000Z-ba9876543210"
+    for other in (OTHER, THIRD, fourth):
+        upload(store, published, other)
+    point(store, THIRD, OTHER, first, announced=fourth)
+    settle(mirror)
+    assert forgotten == []
+    instance.write(InstanceRecord("7", 7, "host", "http://127.0.0.1:8001", (THIRD,)))
+    settle(mirror)
+    assert forgotten == [{first}]
