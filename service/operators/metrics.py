@@ -93,6 +93,8 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     yield gauge("forecast_key_store_went_back", text, bool(went_back(state)))
     stuck = any(report.usage_problem for report in reports)
     yield gauge("forecast_usage_stuck", "1 if usage cannot be stored although the key store answers.", stuck)
+    astray = state.mirror_problem is not None
+    yield gauge("forecast_releases_astray", "1 if the data folder is not what the store of releases says.", astray)
     text = "Requests whose usage is not yet known to be in the key store."
     yield gauge("forecast_usage_waiting", text, sum(report.usage_waits for report in reports))
     push = sum(report.push_connected for report in reports)

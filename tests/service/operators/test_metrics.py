@@ -73,6 +73,8 @@ def test_a_foreign_key_store_is_a_metric() -> None:
     """To be alarmed by."""
     assert samples(instance(but(keys_problem="another pepper")), Snapshot())["forecast_key_store_foreign", ()] == 1
     assert samples(instance(but(usage_problem="usage waits")), Snapshot())["forecast_usage_stuck", ()] == 1
+    astray = msgspec.structs.replace(instance(WELL), mirror_problem="the store is away")
+    assert samples(astray, Snapshot())["forecast_releases_astray", ()] == 1
     assert samples(instance(WELL), Snapshot())["forecast_key_store_foreign", ()] == 0
 
 
