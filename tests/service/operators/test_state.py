@@ -114,6 +114,13 @@ def test_an_inbox_that_cannot_be_watched_is_a_reason_and_a_refusal_is_none() -> 
     assert readiness(away) == Readiness("degraded", ("drops are not published: the inbox /in does not exist",), ("r1",))
 
 
+def test_releases_that_are_not_mirrored_are_a_reason_and_the_only_one_of_an_empty_instance() -> None:
+    astray = msgspec.structs.replace(instance(WELL), mirror_problem="the store is away")
+    assert readiness(astray) == Readiness("degraded", ("releases are not mirrored: the store is away",), ("r1",))
+    empty = msgspec.structs.replace(instance(but(release=None)), mirror_problem="the store is away")
+    assert readiness(empty) == Readiness("unavailable", ("no release: the store is away",), ())
+
+
 @pytest.mark.parametrize(
     ("age", "every", "overdue"), [(None, 60.0, 0.0), (90.0, None, 0.0), (59.0, 60.0, 0.0), (90.0, 60.0, 30.0)]
 )
