@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -82,7 +83,7 @@ class Mirror:
     def problem(self) -> str | None:
         pointer = self._pointer
         wanted = (pointer.release, pointer.next.release if pointer.next else None) if pointer else ()
-        failed = [self._failed[release][1] for release in wanted if release is not None and release in self._failed]
+        failed = (self._failed.get(release or "", (0.0, None))[1] for release in wanted)
         return next(filter(None, (self._away, self._astray, self._stuck, *failed)), None)
 
     @property
@@ -144,7 +145,6 @@ class Mirror:
             local = None
         if local is not None and (local.release, local.previous) == (release, pointer.previous):
             return
-        assert pointer.switched_at is not None  # noqa: S101 - whoever sets a release, sets the time
         with self._changing():
             try:
                 self._catalog.verify(self._catalog.manifest(release))
@@ -152,7 +152,8 @@ class Mirror:
                 log.error("%s; fetching the release again", error)
                 remove(self._catalog, [release])
                 return
-            self._catalog.follow(Pointer(release, pointer.previous, pointer.switched_at, pointer.by))
+            since = pointer.switched_at or datetime.now(UTC)
+            self._catalog.follow(Pointer(release, pointer.previous, since, pointer.by))
         log.info("the store of releases says that %s is current", release, extra={"release": release})
 
     def _retire(self, pointer: StoredPointer) -> None:
