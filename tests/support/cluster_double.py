@@ -13,7 +13,7 @@ from service.redis.cluster.slots import SLOTS, slot_of
 
 # Where each command has its name.
 _NAME_AT = {"EVAL": 3, "EVALSHA": 3, "MEMORY": 2}
-_NAMELESS = {"PING", "CLUSTER", "ASKING", "CLIENT", "SCAN", "INFO", "CONFIG", "SCRIPT"}
+_NAMELESS = {"PING", "HELLO", "CLUSTER", "ASKING", "CLIENT", "SCAN", "INFO", "CONFIG", "SCRIPT"}
 
 
 class NodeDouble:
@@ -77,6 +77,8 @@ class NodeDouble:
             return f"-{wrong}\r\n".encode()
         if words == ["CLUSTER", "SLOTS"]:
             return _encoded(self.cluster.slots())
+        if words[0] == "HELLO":
+            return b"-ERR unknown command\r\n"
         if words[0] in {"ASKING", "CLIENT"}:
             return b"+OK\r\n"
         try:
