@@ -160,7 +160,7 @@ def test_a_primary_that_is_killed_costs_its_slots_alone(clustered: Clustered) ->
     lost = Counter({code: number for (code, status), number in load.answered.items() if status != _HIT})
     assert sum(lost[code] for code in theirs) > 0
     assert [code for code in others if lost[code]] == []
-    assert clustered.instance.metric(f'forecast_cache_node_up{{node="{gone.node}"}}') == 0
+    until(lambda: clustered.instance.metric(f'forecast_cache_node_up{{node="{gone.node}"}}') == 0)
     gone.start()
     until(gone.is_fine)
     clustered.settle()

@@ -1,5 +1,6 @@
 """Real Valkeys with replicas and Sentinels, on ports of their own, that a test can stop, stall and start again."""
 
+import os
 import random
 import signal
 import socket
@@ -18,16 +19,22 @@ from service.embedded.runtime import server_program
 
 _LONG_SECONDS = 60.0
 _HOST = "127.0.0.1"
-_PORTS = (10_000, 32_000)
+_FIRST_PORT, _PORTS_EACH = 10_000, 2_500
+_given: set[int] = set()
 
 
 def free_port() -> int:
-    """Not one of those that the system gives to connections: it may be used again after a server was killed."""
+    """Not one of those that the system gives to connections: it may be used again after a server was killed. Each test
+    process has its own, and gives each once: a port is free until its server starts."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 8
+    first = _FIRST_PORT + worker * _PORTS_EACH
     while True:
-        port = random.randrange(*_PORTS)
+        port = random.randrange(first, first + _PORTS_EACH)
         with socket.socket() as bound, suppress(OSError):
             bound.bind((_HOST, port))
-            return port
+            if port not in _given:
+                _given.add(port)
+                return port
 
 
 def wait_until(what: Callable[[], object], describe: str) -> None:
@@ -65,7 +72,8 @@ class PortServer:
         command = [server_program(), *arguments, *self._options]
         with (self._folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        wait_until(self.answers, f"a server on port {self.port}")
+        wait_until(lambda: self.answers() or self._running.poll() is not None, f"a server on port {self.port}")
+        assert self._running.poll() is None, (self._folder / "server.log").read_text()
         return self
 
     @property
