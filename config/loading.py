@@ -37,6 +37,7 @@ DURATIONS = (
     "lookup_timeout",
     "max_age",
     "keep_alive",
+    "connection_age",
     "drain",
     "slow_request",
     "inbox_quiet",

@@ -154,6 +154,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keep_alive: Annotated[
         int, Meta(ge=1, le=3600, description="How long an idle connection stays open; keep it above the balancer's.")
     ] = 75
+    connection_age: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=86_400,
+            description="Connections that are older, give or take a tenth, close after an answer, so that a balancer "
+            "spreads them anew; 0: never.",
+        ),
+    ] = 0
     drain: Annotated[
         float, Meta(ge=0, le=300, description="Longest time for requests under way to finish when stopping.")
     ] = 10.0

@@ -57,10 +57,12 @@ class Gate:
         at_once: Mapping[str, Callable[[RequestHead], Reply]] = MappingProxyType({}),
         keep_error: Callable[[str, Make], None] = lambda _, __: None,
         most_connections: int = 10_000,
+        connection_age: float = 0.0,
     ) -> None:
         self.telemetry = telemetry
         self.draining = False
         self.most_connections = most_connections
+        self.connection_age = connection_age
         self.hot = hot
         self._app = app
         self._checks = checks

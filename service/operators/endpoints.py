@@ -79,6 +79,7 @@ class OperatorsApp:
     """The ASGI application of one instance; its `OperatorsListener` owns it. The server omits the body of a HEAD."""
 
     most_connections = MOST_CONNECTIONS
+    connection_age = 0.0
 
     def __init__(self, endpoints: list[Endpoint], tokens: Tokens, hosts: Hosts | None) -> None:
         self._endpoints = endpoints

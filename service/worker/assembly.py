@@ -293,6 +293,7 @@ class WorkerApp:
             at_once={INDEX_PATH: index},
             keep_error=metering.errors.add,
             most_connections=settings.connections,
+            connection_age=settings.connection_age,
         )
 
     def _offers(self, route: str) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 import socket
 import struct
 from collections.abc import Callable
@@ -20,8 +21,8 @@ class Deadlines:
     the last direct answer; the connection decides what follows. A reader that takes nothing in time is reset here.
     """
 
-    __slots__ = ("_answered_at", "_arrival", "_idle", "_keep_alive", "_loop", "_on_idle", "_on_late", "_reading",
-                 "_transport")  # fmt: skip
+    __slots__ = ("_age", "_answered_at", "_arrival", "_idle", "_keep_alive", "_loop", "_on_idle", "_on_late",
+                 "_reading", "_transport")  # fmt: skip
 
     def __init__(
         self,
@@ -41,6 +42,12 @@ class Deadlines:
         self._arrival: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
         self._idle: asyncio.TimerHandle | None = None
+        self._age: asyncio.TimerHandle | None = None
+
+    def await_age(self, seconds: float, on_old: Callable[[], None]) -> None:
+        """Calls `on_old` when the connection is so old, give or take a tenth: those that were opened together, as after
+        a deploy, must not all close together."""
+        self._age = self._loop.call_later(seconds * random.uniform(0.9, 1.1), on_old)  # noqa: S311 - no secret
 
     def await_request(self) -> None:
         """From now on, unless it is awaited already: what arrives in between wins no time."""
@@ -82,7 +89,7 @@ class Deadlines:
 
     def end(self) -> None:
         """The connection is lost."""
-        for alarm in (self._arrival, self._reading, self._idle):
+        for alarm in (self._arrival, self._reading, self._idle, self._age):
             if alarm is not None:
                 alarm.cancel()
         # they refer to the connection, which would otherwise stay until garbage is collected

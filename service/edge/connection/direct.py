@@ -55,6 +55,11 @@ class DirectProtocol(LimitedProtocol):
             self._was_looked_at = data.endswith(END_OF_HEAD)
         super().data_received(data)
 
+    def _grow_old(self) -> None:
+        super()._grow_old()
+        if self._caller is not None:
+            self._caller.closes = True
+
     def _take(self, data: bytes) -> None:
         if not self._in_message:
             if self._answer_directly(data, self):
@@ -110,7 +115,7 @@ class DirectProtocol(LimitedProtocol):
         head = plain_head(data, caller.reader, now, fields=self.app.traces)
         if head is None:
             return FOR_ROUTER
-        caller.closes |= head.last
+        head.last = caller.closes = caller.closes or head.last
         head.address = caller.address
         answer = self.app.answer_now(head, self.server_state.default_headers)
         if answer is not None:

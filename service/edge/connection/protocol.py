@@ -30,6 +30,7 @@ class Application(Protocol):
     """What the protocol asks of the application that it serves."""
 
     most_connections: int
+    connection_age: float  # seconds, after which a connection closes with its next answer; 0: never
 
     def rejected(self, code: str) -> None:
         """Counts a request that never reached the application."""
@@ -71,6 +72,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._reason = "bad_request"  # what it is refused with if the parser stops
         # the connection
         self._is_one_too_many = False
+        self._is_old = False
         self._advice: str | None = None  # on the request that the parser refused
         self._refusal: str | None = None  # the error code that it ends with
         self._turn: asyncio.Handle | None = None  # the coming turn of the loop that goes on with held requests
@@ -82,6 +84,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self.flow = HoldingFlow(transport)
         self._deadlines = Deadlines(transport, self.loop, self.timeout_keep_alive, self._late, self._close_if_unused)
         self._deadlines.await_request()
+        if self.app.connection_age:
+            self._deadlines.await_age(self.app.connection_age, self._grow_old)
         over = len(self.connections) - self.app.most_connections
         if over > 0:
             self._make_room(over)
@@ -98,6 +102,10 @@ class LimitedProtocol(HttpToolsProtocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self._deadlines.reader_took()
+
+    def _grow_old(self) -> None:
+        """The next answer is the last."""
+        self._is_old = True
 
     def _make_room(self, over: int) -> None:
         """There are `over` connections too many, this one included."""
@@ -214,8 +222,8 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self._other_method is not None:
             self.scope["method"], self._other_method = self._other_method, None
-        if self.parser.should_upgrade():
-            self.cycle.keep_alive = False  # answered as HTTP, then closed: what follows is not HTTP
+        if self._is_old or self.parser.should_upgrade():
+            self.cycle.keep_alive = False  # what follows an upgrade is not HTTP
 
     def _answer_parsed(self) -> bool:
         """Whether the request whose head is complete was answered here and now, without the application."""

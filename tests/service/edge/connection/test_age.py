@@ -1,0 +1,54 @@
+"""A connection that has grown old closes with its next answer, whoever gives it; others stay open."""
+
+import pytest
+
+from tests.support.both_ways import TARGETS, Both, request
+from tests.support.connection import Connection
+from tests.support.served import FORECAST
+from tests.support.waiting import eventually
+
+ASKED = {
+    "hot": TARGETS[0],
+    "an error that is known": f"{FORECAST}?zip_code=99999",
+    "an error of the path": "/nowhere",
+    "the index": "/v1/",
+    "the router": "/v1/openapi.json",
+}
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_an_old_connection_closes_with_its_next_answer(both: Both, what: str) -> None:
+    data = request(ASKED[what], both.keys["free"])
+
+    async def ask() -> tuple[bytes, bytes, bool]:
+        await both.look_at_keys()
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(data)
+        await connection.settle()
+        young = connection.transport.written
+        assert not connection.transport.closing
+        connection.protocol._grow_old()
+        assert not connection.transport.closing, "a request may be on its way"
+        await connection.feed(data)
+        await connection.settle()
+        return young, connection.transport.written[len(young) :], connection.transport.closing
+
+    young, old, closed = both.running.run(ask)
+    assert b"\r\nconnection: close\r\n" not in young
+    assert old.count(b"\r\nconnection: close\r\n") == 1
+    assert old.startswith(young[: len(b"HTTP/1.1 200")])
+    assert closed
+
+
+def test_connections_grow_old_as_the_setting_says(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def is_old(age: float) -> bool:
+        monkeypatch.setattr(both.direct, "connection_age", age)
+        connection = Connection(both.direct, both.config(both.direct))
+        if age:
+            await eventually(lambda: connection.protocol._is_old)
+        was = connection.protocol._is_old
+        connection.end()
+        return was
+
+    assert both.running.run(lambda: is_old(0.01))
+    assert not both.running.run(lambda: is_old(0.0))
