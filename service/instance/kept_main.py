@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from config.decoders import decoder_of
 from config.processes import belong_to
 from service.instance.kept_process import ProcessProblem
 
@@ -32,7 +33,7 @@ class Control:
                 sys.exit(1)
             line += part
         threading.Thread(target=self._end_with_supervisor, daemon=True).start()
-        return msgspec.json.decode(line, type=of)
+        return decoder_of(of).decode(line)
 
     def tell(self, problem: str | None) -> None:
         self._socket.sendall(msgspec.json.encode(ProcessProblem(problem)) + b"\n")

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from config.decoders import decoder_of
 from service.quota.batch import Batch
 from service.quota.spool import OLDEST, Spooled
 from service.redis.errors import StoreUnavailable
@@ -76,7 +77,7 @@ class LeftUsage:
         if not hmac.compare_digest(digest, self._digest(text)):
             return None, "it is damaged, or made with another pepper"
         try:
-            spooled = msgspec.json.decode(text, type=Spooled)
+            spooled = decoder_of(Spooled).decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return None, str(error)
         if spooled.worker_id.encode() != name:

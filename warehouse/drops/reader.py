@@ -16,6 +16,7 @@ from typing import IO
 
 import msgspec
 
+from config.decoders import decoder_of
 from warehouse.drops.messages import ReaderLine, ReadRequest, ReadResult
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.printable import printable, printable_struct
@@ -137,7 +138,7 @@ def _listen(process: _Process, request: ReadRequest, progress: ProgressCallback)
     last = ""
     while raw := process.stdout.readline(_MAX_LINE_BYTES):
         try:
-            line = msgspec.json.decode(raw, type=ReaderLine)
+            line = decoder_of(ReaderLine).decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # it died in the middle of a line, or it no longer runs our program
             return None if process.stdout.read(1) == b"" and not raw.endswith(b"\n") else _NONSENSE

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
+from config.decoders import decoder_of
+
 # The usage spool of a million keys is smaller than this.
 _MAX_BYTES = 1 << 30
 
@@ -29,6 +31,6 @@ def read_struct(path: Path, of: type[T]) -> T:
     """The contents of a JSON file. Raises OSError as `read_regular` does, ValueError if they are not an `of`."""
     data = read_regular(path)
     try:
-        return msgspec.json.decode(data, type=of)
+        return decoder_of(of).decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(str(error)) from None

@@ -16,6 +16,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
+from config.decoders import decoder_of
 from warehouse.releases.catalog import Manifest
 from warehouse.releases.instances import InstanceRecord
 from warehouse.schema.errors import StoreError
@@ -98,7 +99,7 @@ def unsealed(name: str, data: bytes, of: type[T]) -> T:
     if seal.strip() != b'"%s"' % sha256(line).hexdigest().encode():
         raise StoreError(f"{name} in the store of releases cannot be read: it is damaged")
     try:
-        return msgspec.json.decode(line, type=of)
+        return decoder_of(of).decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise StoreError(f"{name} in the store of releases cannot be read: {error}") from None
 

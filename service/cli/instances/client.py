@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from config.decoders import decoder_of
 from config.settings import Settings
 
 TIMEOUT_SECONDS = 2.0
@@ -64,7 +65,7 @@ class OperatorsClient:
         if status >= 400:
             raise self._refused(status, answer, method)
         try:
-            return msgspec.json.decode(answer, type=kind)
+            return decoder_of(kind).decode(answer)
         except msgspec.ValidationError:
             raise AskError(f"{self.url} is of another version than this command") from None
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -108,7 +109,7 @@ class OperatorsClient:
 
     def _refused(self, status: int, answer: bytes, method: str) -> AskError:
         try:
-            problem = msgspec.json.decode(answer, type=_Problem)
+            problem = decoder_of(_Problem).decode(answer)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return self._foreign()
         missing = "has no write token" if method == "POST" else "is of an earlier version"
