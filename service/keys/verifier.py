@@ -19,6 +19,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import blake2b
 
+from service.base.tasks import wait_for_task
 from service.keys import form
 from service.keys.errors import ForeignStoreError
 from service.keys.fault import fault_of
@@ -141,7 +142,7 @@ class KeyVerifier:
         verdict = self._judge_known(known)
         if verdict is not None:
             return verdict
-        await asyncio.wait([self._start_recheck(known)], timeout=self._longest_wait)
+        await wait_for_task(self._start_recheck(known), self._longest_wait)
         return self._judge_again(known)
 
     def recall(self, presented: str) -> Verified | None:
@@ -153,11 +154,22 @@ class KeyVerifier:
         if now < known.good_before:
             return known.key
         age = now - known.checked_at
-        if known.forgotten or age >= WAIT_AFTER_SECONDS:
+        if known.forgotten or age >= UNKNOWN_AFTER_SECONDS:
             return None
-        if age >= RECHECK_AFTER_SECONDS:
+        away = self._store.redis.is_away
+        if age >= WAIT_AFTER_SECONDS and not away:
+            return None
+        if age >= RECHECK_AFTER_SECONDS and not away:
             self._start_recheck(known)
         return known.key if self._time_of_day() < known.ends else None
+
+    def when_rechecked(self, known: Verified, told: Callable[[], None]) -> bool:
+        """Asks the store about a key that is too old for `good`, once for all who want to know; calls `told` in a later
+        turn. False if that would not help."""
+        if known.forgotten or self._time_of_day() >= known.ends or self._store.redis.is_away:
+            return False
+        self._start_recheck(known).add_done_callback(lambda _: told())
+        return True
 
     def invalidate(self, name: str | None) -> None:
         """The record `name` changed: asks again at once. None: any may have, and each is asked for when next used."""

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from service.base.tasks import wait_for_task
 from service.base.terms import Quota, QuotaPeriod, period_of
 from service.quota.batch import NO_BATCH, Batch
 from service.quota.known import Known, QuotaState
@@ -110,7 +111,7 @@ class QuotaGuard:
         A `check` right after this is answered, unless others who waited were first and too little is left for all.
         """
         task = self._start(key_id)
-        await asyncio.wait({task}, timeout=max(0.0, seconds))  # the call goes on, also if its caller goes away
+        await wait_for_task(task, seconds)  # the call goes on, also if its caller goes away
         if not task.done() and seconds >= WAIT_SECONDS:
             self._go_on(key_id)
 

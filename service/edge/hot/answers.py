@@ -143,9 +143,9 @@ class HotAnswers:
         key = known.key if now < known.good_before else self._good_key(caller, asked, now)
         allowance = self._admission.admit(key, target.area, now) if key is not None else None
         if allowance is None:
-            if key is None:
-                return FOR_ROUTER
             waiting, kept = HeldRequest(head, target, caller, asked, dates, now, holder), node
+            if key is None:
+                return self._without_key(waiting)
             return self._without_token(waiting, key, now, lambda allowance: self._from_near(waiting, kept, allowance))
         if reader.news is not None:
             reader.learn()
@@ -181,7 +181,7 @@ class HotAnswers:
         else:
             key = self._good_key(caller, asked, now)
         if key is None:
-            return FOR_ROUTER
+            return self._without_key(waiting)
         allowance = self._admission.admit(key, target.area, now)
         if allowance is None:
             return self._without_token(
@@ -235,7 +235,9 @@ class HotAnswers:
         if holder is None or shared.is_away:
             return FOR_ROUTER
         key = self._good_key(waiting.caller, waiting.asked, now)
-        if key is None or not self._admission.may_admit(key, target.area, now):
+        if key is None:
+            return self._without_key(waiting)
+        if not self._admission.may_admit(key, target.area, now):
             return FOR_ROUTER
         generation = self._cache.near.generation
 
@@ -294,6 +296,23 @@ class HotAnswers:
             holder.told(lambda: self._with_token(waiting, key, allowance, finish))
 
         return WAITING if self._admission.ask(key, area, now, told) else FOR_ROUTER
+
+    def _without_key(self, waiting: HeldRequest) -> HotOutcome:
+        """The request waits until the key store was asked again about its key, if that was too long ago.
+
+        It waits here: thousands of requests on the router path take longer than a key is good without being asked for.
+        """
+        known, holder = waiting.caller.known, waiting.holder
+        if known is None or holder is None or waiting.rechecked:
+            return FOR_ROUTER
+        told = self._verifier.when_rechecked(known, lambda: holder.told(lambda: self._with_key(waiting)))
+        return WAITING if told else FOR_ROUTER
+
+    def _with_key(self, waiting: HeldRequest) -> HotOutcome:
+        waiting.rechecked = now = monotonic()
+        if self._good_key(waiting.caller, waiting.asked, now) is None:
+            return FOR_ROUTER
+        return self.answer(waiting.head, waiting.caller, waiting.dates, now, waiting.holder)
 
     def _with_token(
         self, waiting: HeldRequest, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], bytes]

@@ -1,0 +1,97 @@
+"""A hot request whose key must be asked for again waits for that where it is, and costs no more than another."""
+
+import time
+
+import msgspec
+import pytest
+
+from service.keys.verifier import UNKNOWN_AFTER_SECONDS, WAIT_AFTER_SECONDS, Verified
+from tests.support.both_ways import TARGETS, Both, request
+from tests.support.connection import Connection
+from tests.support.served import FORECAST
+
+_MANY = 200
+
+
+def grown_old(both: Both, name: str, seconds: float) -> Verified:
+    known = both.running.app.verifier.recall(both.keys[name])
+    assert known is not None
+    known.checked(time.monotonic() - seconds)
+    return known
+
+
+@pytest.mark.parametrize("target", [TARGETS[0], f"{FORECAST}?zip_code=99999"])
+def test_any_number_wait_for_one_look_up_and_are_answered_directly(
+    both: Both, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    both.running.ask(target, key=both.keys["free"])  # from now on it is known
+    app, store, asked = both.running.app, both.running.app.verifier._store, []
+    find = store.find
+
+    async def counted(key_id: str) -> object:
+        asked.append(key_id)
+        return await find(key_id)
+
+    monkeypatch.setattr(store, "find", counted)
+
+    async def ask() -> list[bytes]:
+        await both.look_at_keys()
+        grown_old(both, "free", WAIT_AFTER_SECONDS + 1)
+        asked.clear()
+        connections = [Connection(both.direct, both.config(both.direct)) for _ in range(_MANY)]
+        for one in connections:
+            await one.feed(request(target, both.keys["free"]))
+        for one in connections:
+            await one.settle()
+        return [one.end() for one in connections]
+
+    before = app.hot.answered + app.hot.errors
+    answers = both.running.run(ask)
+    assert {answer[:12] for answer in answers} <= {b"HTTP/1.1 200", b"HTTP/1.1 404"}
+    assert app.hot.answered + app.hot.errors == before + _MANY
+    assert len(asked) == 1
+
+
+def test_who_waited_for_a_key_that_was_revoked_gets_the_401(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask() -> bytes:
+        await both.look_at_keys()
+        known = grown_old(both, "free", WAIT_AFTER_SECONDS + 1)
+        store = both.running.app.verifier._store
+        revoked = both.running.app.verifier.recall(both.keys["revoked"])
+        find = store.find
+
+        async def found(key_id: str) -> object:
+            one = await find(key_id)
+            assert one.key is not None
+            ended = msgspec.structs.replace(
+                one.key, revoked_at=revoked.key.revoked_at if revoked else None, revision=one.key.revision + 1
+            )
+            return one._replace(key=ended) if hasattr(one, "_replace") else msgspec.structs.replace(one, key=ended)
+
+        before = known.key
+        monkeypatch.setattr(store, "find", found)
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        await connection.settle()
+        monkeypatch.undo()
+        known.key = before
+        known.checked(time.monotonic())
+        return connection.end()
+
+    assert both.running.run(ask).startswith(b"HTTP/1.1 401 ")
+
+
+@pytest.mark.parametrize(("age", "direct"), [(30.0, True), (UNKNOWN_AFTER_SECONDS + 1, False)])
+def test_while_the_key_store_is_away_hot_requests_stay_hot(
+    both: Both, monkeypatch: pytest.MonkeyPatch, age: float, direct: bool
+) -> None:
+    """As long as a key is good without being asked for."""
+    if both.tier == "shared":
+        return
+    monkeypatch.setattr(type(both.running.app.verifier._store.redis), "is_away", property(lambda _: True))
+
+    async def look() -> object:
+        known = grown_old(both, "free", age)
+        return both.running.app.verifier.good(known, time.monotonic())
+
+    assert (both.running.run(look) is not None) is direct
