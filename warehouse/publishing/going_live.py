@@ -169,4 +169,4 @@ def _not_ready(beats: Iterable[Beat]) -> Finding:
 
 
 def _named(beats: Iterable[Beat]) -> str:
-    return ", ".join(f"instance {beat.instance.pid} on {beat.instance.host}" for beat in beats)
+    return ", ".join(beat.instance.name for beat in beats)

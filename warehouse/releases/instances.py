@@ -78,7 +78,7 @@ def check_readers(data: Path, *, leave_behind: bool) -> None:
     """Raises CatalogError if a live instance cannot read what is built now, unless it is to be left behind."""
     old = [record for record in live_instances(data) if record.formats < RELEASE_FORMAT]
     if old and not leave_behind:
-        named = ", ".join(f"instance {record.pid} on {record.host}" for record in old)
+        named = ", ".join(record.name for record in old)
         raise CatalogError(unreadable(RELEASE_FORMAT, named))
 
 

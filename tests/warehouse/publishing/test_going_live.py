@@ -300,12 +300,12 @@ def test_instances_have_a_release_before_it_is_current_and_one_warms_it(
 def test_whoever_is_not_ready_in_time_is_named_and_the_release_goes_live(
     store: ReleasesStore, tmp_path: Path, drops: list[str]
 ) -> None:
-    record = InstanceRecord("7", 7, "host", "http://127.0.0.1:8001", ("old",))
+    record = InstanceRecord("3f9c20d1", 7, "host", "http://127.0.0.1:8001", ("old",))
     store.beat("ab", Beat(instance=record, serial=0, ready=(), problem="the disk is full"))
     outcome = Publisher(store, tmp_path / "one", ready_seconds=0.0).publish(drops[0])
     assert outcome.result == "published"
     (found,) = [one for one in outcome.report.findings if one.rule == "not-ready"]
-    assert found.samples == ("instance 7 on host: the disk is full",)
+    assert found.samples == ("instance 3f9c20d1 on host: the disk is full",)
     assert outcome.manifest is not None
     assert wait_until_served(store, outcome.manifest.id, 0.0) == [record]
 
@@ -313,9 +313,11 @@ def test_whoever_is_not_ready_in_time_is_named_and_the_release_goes_live(
 def test_what_a_live_instance_cannot_read_is_refused_unless_it_is_left_behind(
     store: ReleasesStore, tmp_path: Path, drops: list[str]
 ) -> None:
-    record = InstanceRecord("7", 7, "host", "http://127.0.0.1:8001", ("old",), formats=RELEASE_FORMAT - 1)
+    record = InstanceRecord("3f9c20d1", 7, "host", "http://127.0.0.1:8001", ("old",), formats=RELEASE_FORMAT - 1)
     store.beat("ab", Beat(instance=record, serial=0, ready=()))
-    with pytest.raises(CatalogError, match=f"needs format {RELEASE_FORMAT}, which instance 7 on host cannot read"):
+    with pytest.raises(
+        CatalogError, match=f"needs format {RELEASE_FORMAT}, which instance 3f9c20d1 on host cannot read"
+    ):
         Publisher(store, tmp_path / "one").publish(drops[0])
     assert store.pointer().pointer.serial == 0
     assert all_releases(store) == set()
