@@ -98,7 +98,6 @@ def test_stopping_leaves_time_to_finish_requests(manifests: Manifests, tmp_path:
     settings = load(image_environment() | service_environment(manifests, tmp_path)).settings
     _, before = manifests.container["lifecycle"]["preStop"]["exec"]["command"]
     assert manifests.pod["terminationGracePeriodSeconds"] >= int(before) + settings.drain + 10
-    # Before the signal, an instance is found unready by nobody: so the pause is for those who watch pods, not probes.
     assert int(before) > 0
 
 
