@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -41,6 +42,8 @@ BEAT_SECONDS = 10.0
 _DEAD_AFTER = timedelta(seconds=60)
 # A blob that no release names may be on its way out (`sweeping`), so a publisher trusts young ones only.
 _TRUSTED_FOR = timedelta(hours=12)
+# A real one has a few KB. Whoever may write beats must not fill the memory of publishers.
+_LARGEST_BEAT = 1 << 20
 _NO_POINTER = StoredPointer(serial=0, release=None)
 
 
@@ -179,14 +182,18 @@ class ReleasesStore:
         self.objects.delete(beat_name(name))
 
     def live(self, now: datetime) -> dict[str, Beat]:
-        """The newest beat of each live instance, by its id. `now` is the store's time."""
+        """The newest beat of each live instance, by its id. `now` is the store's time.
+
+        One that cannot be read counts as none: its instance writes the next within seconds, and nobody else is held up.
+        """
         beats = {}
         for one in sorted(self.objects.list(BEATS), key=lambda listed: listed.name):
-            if now - one.modified > _DEAD_AFTER:
+            if now - one.modified > _DEAD_AFTER or one.bytes > _LARGEST_BEAT:
                 continue
             found = self.objects.get(one.name)
             if found is not None and not isinstance(found, Unchanged):
-                beats[Path(one.name).stem] = unsealed(one.name, found.data, Beat)
+                with suppress(StoreError):
+                    beats[Path(one.name).stem] = unsealed(one.name, found.data, Beat)
         return beats
 
     def now(self) -> datetime:

@@ -186,3 +186,12 @@ def test_only_the_beats_of_live_instances_count(store: ReleasesStore) -> None:
     assert store.live(now + timedelta(minutes=5)) == {}
     store.end_beat("ab")
     assert store.live(now) == {}
+
+
+@pytest.mark.parametrize("content", [b"garbage", b"[" * (2 << 20)], ids=["damaged", "huge"])
+def test_a_beat_that_cannot_be_read_keeps_nobody_from_the_others(store: ReleasesStore, content: bytes) -> None:
+    record = InstanceRecord("7", 7, "host", "http://127.0.0.1:8001", (RELEASE,))
+    beat = Beat(instance=record, serial=3, ready=(RELEASE,))
+    store.beat("ab", beat)
+    store.objects.put("instances/cd.json", content)
+    assert store.live(store.now()) == {"ab": beat}
