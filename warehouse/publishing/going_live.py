@@ -47,11 +47,11 @@ class GoingLive:
         """Returns findings on what was not ready or warm in time. `named` are digests that the store surely has.
 
         Raises:
-            CatalogError: if a live instance cannot read the release.
+            CatalogError: if a live instance cannot read the release, or has seen a newer pointer than there is.
             LostRaceError: if somebody else changed the pointer since the drop was compared with it.
             StoreError: if the store cannot be written; the pointer is old or new then, and never in between.
         """
-        self._check_readers(manifest)
+        self._check_instances(manifest)
         self._store.upload(folder, manifest, set(named), self._progress)
         asked = self._store.now()
         began = time.monotonic()
@@ -69,10 +69,22 @@ class GoingLive:
             raise
         return findings
 
-    def _check_readers(self, manifest: Manifest) -> None:
-        old = [beat for beat in self._store.live(self._store.now()).values() if beat.instance.formats < manifest.format]
+    def _check_instances(self, manifest: Manifest) -> None:
+        beats = self._store.live(self._store.now()).values()
+        self._check_serial(max((beat.serial for beat in beats), default=0))
+        old = [beat for beat in beats if beat.instance.formats < manifest.format]
         if old and not self._leave_behind:
             raise CatalogError(unreadable(manifest.format, _named(old)))
+
+    def _check_serial(self, seen: int) -> None:
+        """Instances follow no pointer below one that they have seen: they would wait for ever, and so would we."""
+        pointer = self.known.pointer
+        if seen <= pointer.serial or self._store.pointer() != self.known:
+            return  # changed meanwhile: the change of it tells to whom we lost
+        raise CatalogError(
+            f"the store of releases went back: it is at serial {pointer.serial}, and an instance has seen {seen}: "
+            f"run `forecast extracts rollback {pointer.release or 'RELEASE'}`, and publish again"
+        )
 
     def _wait_until_ready(self, announced: Announcement, asked: datetime, began: float) -> list[Finding]:
         while True:

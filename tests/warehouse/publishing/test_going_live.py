@@ -396,3 +396,17 @@ def test_a_first_drop_after_a_release_of_a_newer_format_is_refused(
     store.objects.put(f"releases/{first}.json", sealed(newer))
     with pytest.raises(CatalogError, match="upgrade"):
         Publisher(store, tmp_path / "two")
+
+
+def test_a_store_that_went_back_takes_no_release_that_instances_would_not_follow(
+    store: ReleasesStore, drops: list[str], tmp_path: Path
+) -> None:
+    first = published(store, tmp_path / "one", drops[0])
+    record = InstanceRecord("7", 7, "host", "http://127.0.0.1:8001", (first,))
+    store.beat("ab", Beat(instance=record, serial=9, ready=(first,)))
+    before = store.pointer()
+    with pytest.raises(CatalogError, match=rf"went back: .* serial 2, .* 9: run `forecast extracts rollback {first}`"):
+        published(store, tmp_path / "two", drops[1], ready_seconds=0)
+    assert store.pointer() == before
+    changes.roll_back(store, first, "ann")
+    assert published(store, tmp_path / "two", drops[1], ready_seconds=0) == store.pointer().pointer.release
