@@ -142,3 +142,10 @@ def test_no_signature_of_a_url_is_shown(s3: S3Server) -> None:
     with pytest.raises(StoreError) as caught:
         list(objects.list("a"))
     assert "?" not in str(caught.value)
+
+
+def test_a_bucket_that_is_not_there_is_no_empty_store(s3: S3Server) -> None:
+    objects = open_objects("s3://not-there/some/prefix", s3.options)
+    for reads in (lambda: objects.get("one"), lambda: list(objects.stream("one")), lambda: list(objects.list("a"))):
+        with pytest.raises(StoreError, match=r"there is no such bucket .*FORECAST_RELEASES_URL"):
+            reads()

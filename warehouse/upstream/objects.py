@@ -27,6 +27,10 @@ _SENT_SECONDS = 120
 _RETRIES = 1
 _LONGEST_REASON = 300
 
+# As S3 and Google Cloud Storage say it, and Azure.
+_NO_BUCKET_CODES = ("<Code>NoSuchBucket</Code>", "<Code>ContainerNotFound</Code>")
+_NO_BUCKET = "there is no such bucket or container: check FORECAST_RELEASES_URL, or create it"
+
 # How each kind of store calls the option `endpoint`.
 _ENDPOINTS = {"s3": "endpoint", "gs": "base_url", "az": "endpoint"}
 
@@ -79,7 +83,9 @@ class Objects:
             try:
                 found = self._obstore.get(self._documents, name, options=options)  # type: ignore[arg-type]
                 return StoredObject(bytes(found.bytes()), _version(found.meta))
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                if _lacks_bucket(error):
+                    raise
                 return None
             except self._obstore.exceptions.NotModifiedError:
                 return Unchanged()
@@ -143,8 +149,8 @@ class Objects:
         store = self._uploads if isinstance(content, Path) else self._documents
         try:
             return self._obstore.put(store, name, content, mode=mode, use_multipart=False)
-        except FileNotFoundError as error:  # an object needs no folder, but a bucket
-            raise StoreError(f"the store of releases: {name}: there is no such bucket: {_reason(error)}") from None
+        except FileNotFoundError:  # an object needs no folder, but a bucket
+            raise StoreError(f"the store of releases: {name}: {_NO_BUCKET}") from None
 
 
 class FolderObjects(Objects):
@@ -220,10 +226,20 @@ def _told(name: str) -> Iterator[None]:
 
     try:
         yield
-    except (AlreadyExistsError, NotModifiedError, PreconditionError, FileNotFoundError):
+    except (AlreadyExistsError, NotModifiedError, PreconditionError):
+        raise
+    except FileNotFoundError as error:
+        if _lacks_bucket(error):
+            raise StoreError(f"the store of releases: {name}: {_NO_BUCKET}") from None
         raise
     except (BaseError, OSError, ValueError, RuntimeError) as error:
-        raise StoreError(f"the store of releases: {name}: {_reason(error)}") from None
+        reason = _NO_BUCKET if _lacks_bucket(error) else _reason(error)
+        raise StoreError(f"the store of releases: {name}: {reason}") from None
+
+
+def _lacks_bucket(error: Exception) -> bool:
+    """Whether an answer of 404 means the bucket. Only the store's own code tells; HEAD has none."""
+    return any(code in str(error) for code in _NO_BUCKET_CODES)
 
 
 def _reason(error: Exception) -> str:
