@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -260,3 +261,23 @@ def test_ctrl_c_at_the_very_end_of_a_command_changes_nothing() -> None:
     done = subprocess.run([sys.executable, "-c", _AT_THE_VERY_END], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("forecast")
+
+
+def test_ctrl_c_ends_the_wait_for_a_store_of_releases_that_stalls(tmp_path: Path) -> None:
+    """It does not wait until the store has had its time, and is asked once more."""
+    with socket.create_server(("127.0.0.1", 0)) as stalls:
+        options = (
+            f"endpoint=http://127.0.0.1:{stalls.getsockname()[1]}, region=here, allow_http=true, skip_signature=true"
+        )
+        env = environment(tmp_path, releases_url="s3://bucket/prefix", releases_options=options)
+        command = [sys.executable, "-m", "service", "extracts", "list"]
+        process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        stalls.settimeout(PATIENCE)
+        with stalls.accept()[0] as asked:
+            assert asked.recv(3) == b"GET"
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, err) == (130, "forecast: interrupted\n")
+        stalls.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            stalls.accept()

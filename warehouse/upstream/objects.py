@@ -5,18 +5,22 @@ and a PUT may have a condition (RFC 9110: `If-None-Match: *`, `If-Match`).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from fcntl import LOCK_EX, flock
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
 from warehouse.schema.errors import ConflictError, StoreError
 from warehouse.schema.printable import printable
+
+T = TypeVar("T")
 
 # Of one request that reads or writes a document.
 _DOCUMENT_SECONDS = 5
@@ -81,8 +85,7 @@ class Objects:
         options = {} if known is None or known.etag is None else {"if_none_match": known.etag}
         with _told(name):
             try:
-                found = self._obstore.get(self._documents, name, options=options)  # type: ignore[arg-type]
-                return StoredObject(bytes(found.bytes()), _version(found.meta))
+                return _interruptible(lambda: self._read(name, options))
             except FileNotFoundError as error:
                 if _lacks_bucket(error):
                     raise
@@ -93,14 +96,15 @@ class Objects:
     def stream(self, name: str) -> Iterator[bytes]:
         """The bytes of an object of any size, in blocks. Raises FileNotFoundError if there is none."""
         with _told(name):
-            for block in self._obstore.get(self._downloads, name).stream(min_chunk_size=1 << 20):
+            found = _interruptible(lambda: self._obstore.get(self._downloads, name))
+            for block in _each(found.stream(min_chunk_size=1 << 20)):
                 yield bytes(block)
 
     def create(self, name: str, content: bytes | Path) -> bool:
         """Creates an object, whole or not at all. False if there is one of this name: it stays as it is."""
         with _told(name):
             try:
-                self._put(name, content, "create")
+                _interruptible(lambda: self._put(name, content, "create"))
             except self._obstore.exceptions.AlreadyExistsError:
                 return False
             return True
@@ -108,10 +112,12 @@ class Objects:
     def put(self, name: str, content: bytes | Path) -> None:
         """Creates or replaces an object."""
         with _told(name):
-            self._put(name, content, "overwrite")
+            _interruptible(lambda: self._put(name, content, "overwrite"))
 
     def replace(self, name: str, data: bytes, known: Version | None) -> Version:
         """Replaces the version `known` of an object; with None, creates it. Returns the new version.
+
+        Ctrl-C waits for its end, so that nobody is told that nothing has changed while it is under way.
 
         Raises:
             ConflictError: if the object is another version by now, or somebody created it.
@@ -129,14 +135,16 @@ class Objects:
         """When an object was written, by the store's clock; None if there is none."""
         with _told(name):
             try:
-                return self._obstore.head(self._documents, name)["last_modified"]
+                found = _interruptible(lambda: self._obstore.head(self._documents, name))
             except FileNotFoundError:
                 return None
+            modified: datetime = found["last_modified"]
+            return modified
 
     def list(self, folder: str) -> Iterator[ListedObject]:
         """The objects in a folder and below, in no order."""
         with _told(f"{folder}/"):
-            for page in self._obstore.list(self._documents, folder):
+            for page in _each(self._obstore.list(self._documents, folder)):
                 for one in page:
                     yield ListedObject(one["path"], one["size"], one["last_modified"])
 
@@ -144,6 +152,10 @@ class Objects:
         """Deletes an object, if there is one."""
         with _told(name), suppress(FileNotFoundError):
             self._obstore.delete(self._documents, name)
+
+    def _read(self, name: str, options: Any) -> StoredObject:
+        found = self._obstore.get(self._documents, name, options=options)
+        return StoredObject(bytes(found.bytes()), _version(found.meta))
 
     def _put(self, name: str, content: bytes | Path, mode: Any) -> Any:
         store = self._uploads if isinstance(content, Path) else self._documents
@@ -208,6 +220,32 @@ def open_objects(url: str, options: Mapping[str, str] | None = None) -> Objects:
             store(timeout=3600, read_timeout=_STALLED_SECONDS),
             store(timeout=_SENT_SECONDS),
         )
+
+
+def _interruptible(call: Callable[[], T]) -> T:
+    """The result of a call that may wait minutes for a store that stalls: on the main thread, Ctrl-C ends the wait.
+
+    Native code does not look for signals, so another thread calls. Who was interrupted leaves it to its end.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(call())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return done.result()
+
+
+def _each(blocking: Any) -> Iterator[Any]:
+    """What an iterator yields, each waited for as `_interruptible` does."""
+    waiting = iter(blocking)
+    while (one := _interruptible(lambda: next(waiting, None))) is not None:
+        yield one
 
 
 def _version(meta: Any) -> Version:
