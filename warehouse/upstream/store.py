@@ -81,7 +81,10 @@ class ReleasesStore:
             return None
         if found is None:
             return KnownPointer(_NO_POINTER, None)
-        return KnownPointer(unsealed(POINTER, found.data, StoredPointer), found.version)
+        try:
+            return KnownPointer(unsealed(POINTER, found.data, StoredPointer), found.version)
+        except StoreError as error:
+            raise StoreError(f"{error}; `forecast extracts rollback RELEASE` writes it anew") from None
 
     def change(self, known: KnownPointer, pointer: StoredPointer) -> KnownPointer:
         """Replaces the pointer that is `known` by `pointer`, whose serial and writer are set here.
