@@ -13,7 +13,7 @@ from typing import Any
 
 from config.server_lists import Node, ServerList
 from service.base.tasks import end_task, hold_until_done, keep_running
-from service.redis.client import PROBE_SECONDS, RedisStore, open_client
+from service.redis.client import PROBE_SECONDS, RedisStore, checked, open_client
 from service.redis.cluster.gets import Lookup, NodeGets
 from service.redis.cluster.routing import MOST_REDIRECTS, Leg, Routing
 from service.redis.cluster.slots import SLOTS, Redirect, SlotMap, redirect, slot_map, slot_of
@@ -144,7 +144,7 @@ class ClusterStore:
 
     async def unlink(self, names: Sequence[bytes]) -> int:
         replies = await self.pipelined([named_command("UNLINK", name) for name in names])
-        return sum(replies)
+        return sum(checked(self.name, reply) for reply in replies)
 
     async def _run(self, routing: Routing[ClusterNode], node: ClusterNode, legs: list[Leg]) -> None:
         try:

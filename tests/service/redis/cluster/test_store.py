@@ -35,6 +35,16 @@ async def test_each_command_goes_to_its_node_and_replies_keep_their_order(
     assert await store.unlink([name.encode() for name in (*NAMES, "c:\udcff")[:50]]) == 50
 
 
+async def test_names_are_not_removed_where_a_node_is_away_and_others_are(
+    cluster: ClusterDouble, store: ClusterStore
+) -> None:
+    await store.pipelined([setting(name) for name in NAMES])
+    await cluster.nodes[0].stop()
+    with pytest.raises(StoreUnavailable):
+        await store.unlink([name.encode() for name in NAMES])
+    assert not any(one.data.exists(name) for one in cluster.nodes[1:] for name in NAMES)
+
+
 async def test_commands_are_sent_on(cluster: ClusterDouble, store: ClusterStore) -> None:
     """To where a slot moved, or is moving; ASKING and the command in one pipeline."""
     moving, moved = NAMES[0], next(name for name in NAMES if cluster.owner(name) is not cluster.owner(NAMES[0]))
