@@ -43,9 +43,13 @@ class DirectProtocol(LimitedProtocol):
         if self._hot is not None:
             address = self.client[0] if self.client is not None else None
             self._caller = Caller(heads.HeadReader(self._hot.fields, address or ""), address)
-        if self.sent_first is not None:
-            sent, self.sent_first = self.sent_first, None
-            self.data_received(sent)
+        sent, self.sent_first = self.sent_first, None
+        if sent is not None and not transport.is_closing():
+            try:
+                self.data_received(sent)
+            except Exception:  # as the loop does for a defect there; here it would keep the server from ever closing
+                log.exception("what a connection sent first could not be answered")
+                transport.abort()
 
     def data_received(self, data: bytes) -> None:
         # first of all: a hot request needs none of the checks that follow

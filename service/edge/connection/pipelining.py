@@ -32,6 +32,8 @@ class HoldingFlow(FlowControl):
     def hold(self, data: bytes) -> None:
         """Behind what is held already. After the end, nothing is looked at any more."""
         if not self._ended:
+            # if reading was paused before, it is not: uvloop begins to read after `connection_made`, whatever that did
+            self.read_paused = False
             self.pause_reading()
             self.held, self._start = (self.held[self._start :] if self.held else b"") + data, 0
 

@@ -47,4 +47,6 @@ class SingleRequests:
         return protocol
 
     def _caller_at(self, address: str) -> Caller:
-        return Caller(HeadReader(self._hot.fields, address), address)
+        caller = Caller(HeadReader(self._hot.fields, address), address)
+        caller.closes = True  # also where the sign is in the value of a header: the answer says what happens
+        return caller

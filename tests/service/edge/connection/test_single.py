@@ -1,15 +1,21 @@
 """A request that comes on a connection of its own is answered as any other, without a protocol where that can be."""
 
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
 
+from service.base.accepting import Acceptor
 from service.edge.connection.direct import DirectProtocol
 from service.edge.connection.single import _LEARNED_FOR, SingleRequests
 from service.keys import form
 from tests.support.both_ways import SPRINGFIELD, TARGETS, Both, normalised, request
 from tests.support.connection import Connection, made_protocol, server_state
 from tests.support.served import FORECAST
+from tests.support.waiting import eventually
 
 CLOSING = ["Connection: close"]
 
@@ -129,3 +135,67 @@ def test_every_caller_is_who_it_is(both: Both) -> None:
     for number, answer in enumerate(both.running.run(ask)):
         assert b"\r\nx-request-id: %d\r\n" % number in answer
         assert (b'"36436"' in answer) is (number % 2 == 0)
+
+
+def test_who_did_not_ask_for_it_is_told_that_the_connection_closes(both: Both) -> None:
+    """What looks like HTTP/1.0 may be the value of a header."""
+    data = request(TARGETS[0], both.keys["free"], "X-Seen: by HTTP/1.0")
+    answer = answered(both, data)
+    if isinstance(answer, bytes):
+        assert b"\r\nconnection: close\r\n" in answer
+
+
+@contextlib.asynccontextmanager
+async def connected(both: Both, sent: bytes) -> AsyncIterator[tuple[socket.socket, DirectProtocol]]:
+    """A client, whose first bytes are there when it is accepted, and its protocol."""
+    await both.look_at_keys()
+    made: list[DirectProtocol] = []
+    config = both.config(both.direct)
+
+    def make() -> DirectProtocol:
+        made.append(made_protocol(both.direct, config))
+        return made[0]
+
+    assert both.direct.hot is not None
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        acceptor = Acceptor(listening, make, SingleRequests(both.direct.hot, make, server_state()))
+        with socket.create_connection(listening.getsockname()) as client:
+            client.setblocking(False)
+            client.send(sent)
+            acceptor.start()
+            await eventually(lambda: bool(made))
+            await asyncio.wait_for(acceptor.close(), 60)
+            yield client, made[0]
+        await eventually(lambda: made[0].transport.is_closing())
+
+
+def test_what_follows_many_requests_that_came_first_is_not_read_before_these_are_answered(both: Both) -> None:
+    some = request("/nowhere", "") * 150
+
+    async def flood() -> None:
+        async with connected(both, some) as (client, protocol):
+            longest = 0
+            for _ in range(300):
+                with contextlib.suppress(BlockingIOError):
+                    client.send(some * 50)
+                await asyncio.sleep(0)
+                longest = max(longest, len(protocol.flow.held or b""))
+            assert 0 < longest < 1_000_000
+
+    both.running.run(flood)
+
+
+def test_a_defect_in_what_came_first_closes_the_connection_and_keeps_no_server_open(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defect(*_: object) -> None:
+        raise RuntimeError("as a defect would")
+
+    monkeypatch.setattr(DirectProtocol, "_parse", defect)
+
+    async def ask() -> None:
+        async with connected(both, request("/nowhere", "", method="POST")) as (_, protocol):
+            await eventually(lambda: protocol.transport.is_closing())
+
+    both.running.run(ask)
