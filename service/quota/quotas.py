@@ -59,6 +59,7 @@ class QuotaGuard:
         self._clock = clock
         self._known: dict[str, Known] = {}
         self._priming: dict[str, asyncio.Task[None]] = {}
+        self._waited_for: dict[str, asyncio.Task[None]] = {}
         self._soon: set[str] = set()
         self._asked = 0
         self._day = -1
@@ -114,6 +115,14 @@ class QuotaGuard:
         await wait_for_task(task, seconds)  # the call goes on, also if its caller goes away
         if not task.done() and seconds >= WAIT_SECONDS:
             self._go_on(key_id)
+
+    def when_primed(self, key_id: str, told: Callable[[], None]) -> None:
+        """`prime` without a task for each who waits: `told` is called in a later turn."""
+        task = self._waited_for.get(key_id)
+        if task is None:
+            task = self._waited_for[key_id] = asyncio.create_task(self.prime(key_id), name="wait for a quota")
+            task.add_done_callback(lambda _: self._waited_for.pop(key_id))
+        task.add_done_callback(lambda _: told())
 
     def asking(self) -> int:
         """Numbers a question. Call before asking the store; `stored` takes the number."""

@@ -49,7 +49,7 @@ class Allowance:
     It is kept because making it costs more than deciding.
     """
 
-    __slots__ = ("_unbilled", "decision", "holding", "key", "known", "standing", "tail", "tallies", "until")
+    __slots__ = ("_unbilled", "decision", "holding", "key", "known", "standing", "tail", "tallies", "unread", "until")
 
     def __init__(self, key: ApiKey) -> None:
         self.key = key
@@ -60,6 +60,7 @@ class Allowance:
         self.known: Known | None = None  # None if the key has no quota
         self.decision: Decision | None = None
         self.standing: QuotaState | None = None
+        self.unread = False  # whether the total of the quota has to be read before anything else
         self._unbilled: bytes | None = None
 
     def tell(self, decision: Decision | None, standing: QuotaState | None) -> None:
@@ -210,18 +211,30 @@ class Admission:
         )
 
     def ask(self, key: ApiKey, area: str, now: float, told: Callable[[Allowance | None], None]) -> bool:
-        """Asks the rates for a request that `admit` did not let pass. If this returns True, `told` is called in a later
-        turn, with what the request passes with, or None if it may not. False: nobody is asked, `refusal` decides."""
-        allowance, rate = self._allowances[area].get(key.key_id), key.terms.rate
-        if (
-            rate is None
-            or allowance is None
-            or allowance.key is not key
-            or now >= allowance.until  # it was not the rate that had no answer
-            or not self._limiter.may_ask(key.key_id, rate, now)
-        ):
+        """Asks for a request that `admit` did not let pass: for the total of its quota first, and the rates then. If
+        this returns True, `told` is called in a later turn, with what the request passes with, or None if it may not.
+        False: nobody is asked, `refusal` decides."""
+        allowance = self._allowances[area].get(key.key_id)
+        if allowance is None or allowance.key is not key:
             return False
-        self._limiter.ask(key.key_id, rate, lambda decision: told(self._allowed(allowance, decision)))
+        if not allowance.unread:
+            return self._ask_rates(allowance, now, told)
+
+        def primed() -> None:
+            now = time.monotonic()
+            admitted = self.admit(key, area, now)
+            if admitted is not None or not self._ask_rates(allowance, now, told):
+                told(admitted)
+
+        self._quotas.when_primed(key.key_id, primed)
+        return True
+
+    def _ask_rates(self, allowance: Allowance, now: float, told: Callable[[Allowance | None], None]) -> bool:
+        key_id, rate = allowance.key.key_id, allowance.key.terms.rate
+        # before `until`, it was the rate that had no answer
+        if rate is None or now >= allowance.until or not self._limiter.may_ask(key_id, rate, now):
+            return False
+        self._limiter.ask(key_id, rate, lambda decision: told(self._allowed(allowance, decision)))
         return True
 
     def _allowed(self, allowance: Allowance, decision: Decision) -> Allowance | None:
@@ -255,6 +268,7 @@ class Admission:
         allowance.until = 0.0
         if terms.quota is not None:
             standing = self._quotas.check(key.key_id, terms.quota, wall)
+            allowance.unread = standing is None
             if standing is None or standing.warning or standing.exhausted:
                 return None
             known = allowance.known = self._quotas.known(key.key_id)

@@ -1,4 +1,4 @@
-"""A hot request that waits for its key, the shared cache or the rates, and what became of it."""
+"""A hot request that waits for its key, the shared cache, its quota or the rates, and what became of it."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -14,7 +14,7 @@ from service.http.reply import Header
 class Unanswered(Enum):
     """What becomes of a request that was not answered at once."""
 
-    WAITING = "the key store, the shared cache or the rates were asked; the holder is told later"
+    WAITING = "a store was asked; the holder is told later"
     FOR_ROUTER = "the router path has to answer"
 
 
@@ -32,10 +32,11 @@ class Holder(Protocol):
 
 
 class HeldRequest(msgspec.Struct):
-    """A hot request that waits for its key, the shared cache or the rates. It lives until its holder is told.
+    """A hot request that waits for its key, the shared cache, its quota or the rates. It lives until its holder is
+    told.
 
-    `rechecked`, `found`, `admitted`: when the key store, the shared cache, and then the rates had answered; 0 if they
-    were not asked.
+    `rechecked`, `found`, `admitted`: when the key store, the shared cache, and then quota and rates had answered; 0 if
+    they were not asked.
     """
 
     head: bytes  # as it arrived

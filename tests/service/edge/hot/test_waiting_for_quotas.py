@@ -1,0 +1,107 @@
+"""A hot request whose quota must be read again waits for that where it is, and is answered directly."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.settings import Settings
+from service.base.terms import Quota, Rate, Terms
+from service.keys.store import KeyStore
+from service.quota.quotas import QuotaGuard
+from service.redis.errors import StoreUnavailable
+from tests.support.both_ways import TARGETS, Both, request
+from tests.support.connection import Connection
+from tests.support.served import served, with_keys
+
+_MANY = 200
+_TERMS = {
+    "large": Terms(rate=Rate(100_000, 1, 100_000), quota=Quota(10**9, "month")),
+    "without-rate": Terms(quota=Quota(10**9, "day")),
+    "small": Terms(quota=Quota(100, "month", warn_at=1.0)),
+}
+
+
+@pytest.fixture(scope="module")
+def both(settings: Settings) -> Iterator[Both]:
+    with served(settings) as running:
+
+        async def issue(store: KeyStore) -> dict[str, str]:
+            return {name: (await store.issue("acme", "", None, one))[0] for name, one in _TERMS.items()}
+
+        async def run() -> dict[str, str]:
+            return await with_keys(settings.keys_url, Path(settings.data_dir), issue)
+
+        made = Both(running, running.run(run), "near")
+        for key in made.keys.values():
+            for _ in range(3):
+                assert running.ask(TARGETS[0], key=key).status == 200
+        yield made
+
+
+@pytest.fixture
+def reads(both: Both, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many batches of usage each call to the store of usage brought."""
+    made: list[int] = []
+    store = both.running.app.metering.quotas._store
+    add = store.add
+
+    async def noted(worker_id: str, batches: list[Any], *others: Any) -> object:
+        made.append(len(batches))
+        return await add(worker_id, batches, *others)
+
+    monkeypatch.setattr(store, "add", noted)
+    return made
+
+
+def guard(both: Both) -> QuotaGuard:
+    return both.running.app.metering.quotas
+
+
+async def crowd(both: Both, name: str, size: int) -> list[bytes]:
+    """The answers to so many requests of one turn, when the total of the key's quota is too old."""
+    await both.look_at_keys()
+    known = guard(both).known(both.keys[name].split("_")[2])
+    known.until, known.quick = -math.inf, 0
+    connections = [Connection(both.direct, both.config(both.direct)) for _ in range(size)]
+    for one in connections:
+        await one.feed(request(TARGETS[0], both.keys[name]))
+    for one in connections:
+        await one.settle()
+    return [one.end() for one in connections]
+
+
+@pytest.mark.parametrize("name", ["large", "without-rate"])
+def test_any_number_wait_for_one_read_and_are_answered_directly(both: Both, reads: list[int], name: str) -> None:
+    before = both.answered
+    answers = both.running.run(lambda: crowd(both, name, _MANY))
+    assert {answer[:13] for answer in answers} == {b"HTTP/1.1 200 "}
+    assert all(b'"quota";r=' in answer for answer in answers)
+    assert both.answered == before + _MANY
+    assert len(reads) <= 2  # the flusher may call meanwhile
+
+
+def test_who_waited_for_a_quota_that_is_used_up_gets_the_429(both: Both) -> None:
+    """As many pass as are left, however many waited."""
+    answers = both.running.run(lambda: crowd(both, "small", _MANY))
+    passed = [answer for answer in answers if answer.startswith(b"HTTP/1.1 200 ")]
+    refused = [answer for answer in answers if answer.startswith(b"HTTP/1.1 429 ")]
+    assert len(passed) + len(refused) == _MANY
+    assert 0 < len(passed) <= 100
+    assert refused
+    assert all(b'"quota_exhausted"' in answer for answer in refused)
+
+
+def test_who_waits_for_a_store_that_is_away_is_answered_by_what_is_known(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> object:
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(guard(both)._store, "add", away)
+    before = both.answered
+    answers = both.running.run(lambda: crowd(both, "large", 20))
+    assert {answer[:13] for answer in answers} == {b"HTTP/1.1 200 "}
+    assert both.answered == before + 20
