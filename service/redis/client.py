@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from redis import Redis as BlockingRedis
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -24,6 +24,7 @@ from config.first_line import first_line
 from config.urls import mask_url
 from service.base.tasks import end_task, keep_running
 from service.redis.breaker import CircuitBreaker
+from service.redis.connections import patient_pool
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.kind import kind_of
 from service.redis.name_store import NameCommand, NameStore
@@ -63,17 +64,8 @@ def open_client(url: str, *, timeout: float, retries: int = 0, **options: Any) -
     Raises:
         ValueError: if `url` is no Redis URL.
     """
-    pool = BlockingConnectionPool.from_url(
-        url,
-        max_connections=_MAX_CONNECTIONS,
-        timeout=timeout,
-        socket_timeout=timeout,
-        socket_connect_timeout=timeout,
-        retry=Retry(NoBackoff(), retries),
-        protocol=2,
-        **options,
-    )
-    return Redis.from_pool(pool)
+    retry = Retry(NoBackoff(), retries)
+    return Redis.from_pool(patient_pool(url, timeout, _MAX_CONNECTIONS, retry=retry, protocol=2, **options))
 
 
 def open_blocking_client(url: str, timeout: float) -> BlockingRedis:

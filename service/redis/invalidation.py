@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from redis.asyncio import Connection
-from redis.asyncio.connection import parse_url
+from redis.asyncio.connection import AbstractConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 
 from service.base.tasks import end_task, hold_until_done, keep_running
+from service.redis.connections import patient
 from service.redis.primary import Primary
 
 log = logging.getLogger("forecast.redis")
@@ -40,7 +41,7 @@ class InvalidationListener:
         self.connected = False
         self.refused = False
         self._primary = primary
-        self._listening: Connection | None = None
+        self._listening: AbstractConnection | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         self._prefix = prefix
         self._invalidate = invalidate
@@ -82,7 +83,7 @@ class InvalidationListener:
         if self._listening is not None:
             hold_until_done(asyncio.create_task(self._listening.disconnect(nowait=True)), self._leaving)
 
-    def _connection(self, url: str) -> Connection:
+    def _connection(self, url: str) -> AbstractConnection:
         options: dict[str, Any] = dict(parse_url(url))
         kind = options.pop("connection_class", Connection)
         for name in _NOT_FROM_URL:
@@ -94,10 +95,10 @@ class InvalidationListener:
             "socket_connect_timeout": self._timeout,
             "retry": Retry(NoBackoff(), 0),
         }
-        connection: Connection = kind(**options)
+        connection: AbstractConnection = patient(kind)(**options)
         return connection
 
-    async def _listen(self, connection: Connection) -> None:
+    async def _listen(self, connection: AbstractConnection) -> None:
         await connection.connect()  # type: ignore[no-untyped-call]
 
         async def pushed(message: list[Any]) -> list[Any]:
@@ -118,7 +119,7 @@ class InvalidationListener:
             if message is None:
                 await self._ping(connection)
 
-    async def _ping(self, connection: Connection) -> None:
+    async def _ping(self, connection: AbstractConnection) -> None:
         await connection.send_command("PING")
         while True:
             reply = await connection.read_response(timeout=self._timeout, push_request=True)

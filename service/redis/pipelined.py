@@ -15,6 +15,8 @@ from typing import Generic, Protocol, TypeVar
 import hiredis
 from redis.asyncio import Redis
 
+from service.base.patience import Alarm
+
 # Far more than the largest reply that one command can ask for.
 _MOST_REPLY_BYTES = 128 << 20
 # Of a reply that makes no sense, in the log.
@@ -57,7 +59,7 @@ class PipelinedConnection(asyncio.Protocol, ABC, Generic[C]):
         self._timeout = timeout
         self._loop = asyncio.get_running_loop()
         self._commands: deque[C] = deque()
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: Alarm | None = None
         self._reader = _reader()
         self._unread = 0  # bytes of the reply that is arriving
 
@@ -102,7 +104,7 @@ class PipelinedConnection(asyncio.Protocol, ABC, Generic[C]):
         """Sends commands that were appended."""
         self._transport.write(data)
         if self._alarm is None:
-            self._alarm = self._loop.call_later(self._timeout, self._look)
+            self._alarm = Alarm(self._timeout, self._look)
 
     def _take(self) -> C:
         command = self._commands.popleft()
@@ -112,13 +114,13 @@ class PipelinedConnection(asyncio.Protocol, ABC, Generic[C]):
         return command
 
     def _look(self) -> None:
-        """Checks whether the oldest command has waited too long: one alarm serves all."""
-        rest = self._commands[0].sent + self._timeout - monotonic()
-        if rest <= 0:
+        """The time of the oldest command is up, if it was sent before the alarm was set: one alarm serves all."""
+        oldest, began = self._commands[0].sent, self._alarm.began if self._alarm is not None else 0.0
+        if oldest <= began:
             self._alarm = None
             self._end("Timeout reading from the server")
         else:
-            self._alarm = self._loop.call_later(rest, self._look)
+            self._alarm = Alarm(max(0.0, oldest + self._timeout - monotonic()), self._look)
 
     def _end(self, reason: str) -> None:
         if not self.is_open:
@@ -148,6 +150,6 @@ async def open_pipelined(client: Redis, make: Callable[[asyncio.WriteTransport, 
         raise ConnectionResetError("closed before it was used")
     # the object that opened the connection must not close it
     connection._reader = connection._writer = None  # noqa: SLF001 - as above
-    made = make(transport, connection.socket_timeout or 1.0, writer)
+    made = make(transport, connection.limit, writer)
     transport.set_protocol(made)
     return made

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from time import monotonic
 
+from service.base.patience import Alarm
 from service.redis.cluster.gets import Lookup, TellValue
 from service.redis.cluster.slots import slot_of
 from service.redis.cluster.store import ClusterStore
@@ -21,7 +22,7 @@ class ClusterGet:
         self._store = store
         self._owners = store.owners
         self._asked: deque[Lookup] = deque()  # in the order of their deadlines, those that were told included
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: Alarm | None = None
         self._stopped = False
 
     def ask(self, name: str, found: TellValue) -> None:
@@ -37,7 +38,7 @@ class ClusterGet:
             return
         asked.append(lookup)
         if self._alarm is None:
-            self._alarm = asyncio.get_running_loop().call_later(self._store.timeout, self._look)
+            self._alarm = Alarm(self._store.timeout, self._look)
         node.gets.ask(lookup)
 
     async def stop(self) -> None:
@@ -49,8 +50,9 @@ class ClusterGet:
             self._asked.popleft().tell(StoreUnavailable(f"{self._store.name}: stopped"))
 
     def _look(self) -> None:
-        """One alarm serves all: it tells those whose time is up."""
-        asked, now = self._asked, monotonic()
-        while asked and (asked[0].found is None or asked[0].deadline <= now):
+        """The time of those is up who asked before the alarm was set: one alarm serves all."""
+        asked, timeout = self._asked, self._store.timeout
+        up = (self._alarm.began if self._alarm is not None else 0.0) + timeout
+        while asked and (asked[0].found is None or asked[0].deadline <= up):
             asked.popleft().tell(StoreUnavailable(f"{self._store.name}: no answer in time"))
-        self._alarm = asyncio.get_running_loop().call_later(asked[0].deadline - now, self._look) if asked else None
+        self._alarm = Alarm(max(0.0, asked[0].deadline - monotonic()), self._look) if asked else None

@@ -186,6 +186,7 @@ async def test_a_reply_that_comes_too_late_is_nobody_else_s(
     late, *others = cluster.names_of(node, 5)
     fill(cluster, [late, *others])
     assert await asker.one(late) == late.encode()
+    await eventually(lambda: asker.get._alarm is None)
     store.timeout = 0.02  # of look-ups alone: the connection waits longer
     node.goes.clear()
     assert "in time" in str(await asker.one(late))

@@ -1,0 +1,64 @@
+"""Time limits for replies of others, in a process that may itself be busy.
+
+Timers come first in a turn of the event loop, and in a loop with thousands of ready connections one turn takes longer
+than a limit: it would end a call whose reply has long arrived. Who is refused for that asks again, so that the loop
+stays as busy, and for ever. Hence a limit is spent in eighths, each begun after the one before: a turn spends one,
+however long it takes.
+"""
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+from types import TracebackType
+
+_PARTS = 8
+
+
+class Alarm:
+    """Calls `ring` after `seconds`, and not before the loop has turned a few times; unless it is cancelled.
+
+    `began`: when it was set, in monotonic seconds.
+    """
+
+    __slots__ = ("_left", "_loop", "_part", "_ring", "_timer", "began")
+
+    def __init__(self, seconds: float, ring: Callable[[], None]) -> None:
+        self.began = monotonic()
+        self._loop = asyncio.get_running_loop()
+        self._ring = ring
+        self._part = seconds / _PARTS
+        self._left = _PARTS - 1
+        self._timer = self._loop.call_later(self._part, self._next)
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    def _next(self) -> None:
+        if self._left:
+            self._left -= 1
+            self._timer = self._loop.call_later(self._part, self._next)
+        else:
+            self._ring()
+
+
+class Patience:
+    """`asyncio.timeout` by an alarm: what is awaited inside is cancelled when it rings, and TimeoutError is raised."""
+
+    __slots__ = ("_alarm", "_seconds", "_timeout")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    async def __aenter__(self) -> None:
+        self._timeout = asyncio.timeout(None)
+        await self._timeout.__aenter__()
+        self._alarm = Alarm(self._seconds, self._over)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._alarm.cancel()
+        await self._timeout.__aexit__(kind, error, trace)
+
+    def _over(self) -> None:
+        self._timeout.reschedule(asyncio.get_running_loop().time())

@@ -1,0 +1,87 @@
+"""The library's connections, with limits that bear a busy event loop (base/patience.py).
+
+The library's own limits end a call whose reply has arrived while the loop was busy, and its limit for sending makes a
+task of each command.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from redis.asyncio import BlockingConnectionPool
+from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from service.base.patience import Patience
+
+
+class _PatientConnection(AbstractConnection):
+    """`limit`, in seconds, is for each step: connecting, sending, a reply. It is the pool's `socket_timeout`."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.limit: float = options["socket_timeout"]
+        self.socket_timeout = self.socket_connect_timeout = None
+
+    async def _connect(self) -> None:
+        async with Patience(self.limit):
+            await super()._connect()  # type: ignore[safe-super, no-untyped-call]  # of the class beside this one
+
+    async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
+        if not self.is_connected:
+            await self.connect_check_health(check_health=False)
+        try:
+            async with Patience(self.limit):
+                await super().send_packed_command(command, check_health)
+        except TimeoutError:
+            raise RedisTimeoutError("Timeout writing to the server") from None
+
+    async def read_response(
+        self,
+        disable_decoding: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 - as in the library
+        **options: Any,
+    ) -> Any:
+        if timeout is not None:  # a limit of this call alone
+            return await super().read_response(disable_decoding, timeout, **options)
+        try:
+            async with Patience(self.limit):
+                return await super().read_response(disable_decoding, **options)
+        except TimeoutError:
+            raise RedisTimeoutError("Timeout reading from the server") from None
+
+
+class _PatientTcp(_PatientConnection, Connection):
+    """Over TCP."""
+
+
+class _PatientTls(_PatientConnection, SSLConnection):
+    """Over TLS."""
+
+
+class _PatientSocket(_PatientConnection, UnixDomainSocketConnection):
+    """Over a Unix socket."""
+
+
+_PATIENT: dict[type[AbstractConnection], type[_PatientConnection]] = {
+    Connection: _PatientTcp,
+    SSLConnection: _PatientTls,
+    UnixDomainSocketConnection: _PatientSocket,
+}
+
+
+def patient_pool(url: str, limit: float, most: int, **options: Any) -> BlockingConnectionPool:
+    """A pool of `most` connections whose steps, and the wait for one of them, each end within about `limit` seconds.
+
+    Raises:
+        ValueError: if `url` is no Redis URL.
+    """
+    pool = BlockingConnectionPool.from_url(
+        url, max_connections=most, timeout=limit, socket_timeout=limit, socket_connect_timeout=limit, **options
+    )
+    pool.connection_class = patient(pool.connection_class)
+    return pool
+
+
+def patient(kind: type[AbstractConnection]) -> type[AbstractConnection]:
+    """Such a connection with these limits."""
+    return _PATIENT[kind]
