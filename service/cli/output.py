@@ -4,12 +4,10 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from typing import NoReturn, ParamSpec
+from typing import TYPE_CHECKING, NoReturn, ParamSpec
 
 import click
 import msgspec
-from rich.console import Console
-from rich.markup import escape
 
 from config import loading
 from config.loading import Loaded
@@ -19,8 +17,10 @@ from service.base.masking import masked
 from service.embedded.runtime import EmbeddedError
 from service.keys.errors import KeyStoreError
 from service.redis.errors import StoreUnavailable
-from service.reports.text_table import WIDTH
 from warehouse.schema.errors import BusyError, WarehouseError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 P = ParamSpec("P")
 
@@ -31,11 +31,11 @@ LOST = 3  # another publisher was first
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 
 
-def stdout() -> Console:
+def stdout() -> "Console":
     return _console(stderr=False)
 
 
-def stderr() -> Console:
+def stderr() -> "Console":
     return _console(stderr=True)
 
 
@@ -67,7 +67,7 @@ def data_folder_member(settings: Settings) -> dict[str, str]:
 
 def tell_data_folder(settings: Settings) -> None:
     """The same for a person: a forgotten FORECAST_DATA_DIR is a common surprise."""
-    stderr().print(f"[dim]data folder {escape(shown(str(settings.data_path.absolute())))}[/dim]", soft_wrap=True)
+    _tell_dimly(f"data folder {shown(str(settings.data_path.absolute()))}")
 
 
 def releases_member(settings: Settings) -> dict[str, str]:
@@ -80,7 +80,11 @@ def tell_releases(settings: Settings) -> None:
     if settings.releases_url is None:
         tell_data_folder(settings)
     else:
-        stderr().print(f"[dim]store of releases {escape(shown(settings.releases_url))}[/dim]", soft_wrap=True)
+        _tell_dimly(f"store of releases {shown(settings.releases_url)}")
+
+
+def _tell_dimly(text: str) -> None:
+    stderr().print(text, style="dim", markup=False, soft_wrap=True)
 
 
 def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
@@ -113,7 +117,12 @@ def fail(message: str, code: int = FAILED, *, as_json: bool = False) -> NoReturn
     sys.exit(code)
 
 
-def _console(*, stderr: bool) -> Console:
+def _console(*, stderr: bool) -> "Console":
+    # here, because an instance prints with neither
+    from rich.console import Console
+
+    from service.reports.text_table import WIDTH
+
     console = Console(stderr=stderr, highlight=False, emoji=False)
     # a pipe has no width of its own; a terminal may be wider than is good to read
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH

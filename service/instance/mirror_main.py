@@ -14,7 +14,7 @@ from service.base import logs
 from service.instance.kept_main import Control, teller
 from service.instance.orders import MirrorOrders
 from service.publishing.publisher import forget_releases
-from service.publishing.upstream import open_store
+from service.publishing.releases_store import open_store
 from service.publishing.warming import warm_release
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.upstream.mirror import Mirror

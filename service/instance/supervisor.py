@@ -33,7 +33,7 @@ from service.instance.workers import Workers
 from service.keys import pepper
 from service.operators.actions import Actions
 from service.operators.listener import OperatorsListener
-from service.publishing import upstream
+from service.publishing import releases_store
 from service.publishing.rollback import rolling_back
 from service.redis.primary import Primary, open_store
 from warehouse.files.file_access import FileAccess, returned_within
@@ -111,7 +111,7 @@ class Supervisor:
     def _check_releases_url(self) -> None:
         """What no store is needed for: whether it is away is told by `state`, because an instance serves on without."""
         try:
-            upstream.open_store(self._settings)
+            releases_store.open_store(self._settings)
         except StoreError as error:
             raise StartError(f"FORECAST_RELEASES_URL: {error}") from None
 

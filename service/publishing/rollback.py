@@ -7,10 +7,12 @@ from pathlib import Path
 import msgspec
 
 from config.settings import Settings
-from service.publishing.upstream import Upstream
+from service.publishing import releases_store
+from warehouse.publishing import going_live
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.instances import InstanceRecord, wait_until_served
 from warehouse.releases.rollback import roll_back
+from warehouse.upstream import changes
 
 # What rolls back to a release (None: the one before the current) on behalf of somebody.
 RollBack = Callable[[str | None, str], "RolledBack"]
@@ -46,5 +48,7 @@ def rolling_back(settings: Settings) -> RollBack:
 
 
 def _roll_back_in_store(settings: Settings, release: str | None, by: str) -> RolledBack:
-    manifest, behind = Upstream(settings).roll_back(release, by)
+    store = releases_store.open_store(settings)
+    manifest = changes.roll_back(store, release, by)
+    behind = going_live.wait_until_served(store, manifest.id, releases_store.SERVED_WITHIN_SECONDS)
     return RolledBack(manifest.id, tuple(behind))

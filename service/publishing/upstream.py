@@ -1,11 +1,12 @@
-"""Publishing, rolling back, retiring and reading where `FORECAST_RELEASES_URL` names a store of releases."""
+"""Publishing, retiring and reading where `FORECAST_RELEASES_URL` names a store of releases."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from config.settings import Settings, SettingsError
+from config.settings import Settings
+from service.publishing.releases_store import SERVED_WITHIN_SECONDS, open_store
 from warehouse.publishing.going_live import GoingLive, wait_until_served
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
 from warehouse.publishing.working_copy import WorkingCopy
@@ -15,20 +16,9 @@ from warehouse.schema.errors import BusyError, CatalogError, NoReleaseError
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
 from warehouse.upstream import changes
-from warehouse.upstream.objects import open_objects
-from warehouse.upstream.store import ReleasesStore
 
-# An instance looks at the store twice a second, and opens a release of the whole country in about a second.
-SERVED_WITHIN_SECONDS = 5.0
 # In the data folder; no instance reads it. Kept, so that the next publish fetches less.
 _WORKING_COPY = "publisher"
-
-
-def open_store(settings: Settings) -> ReleasesStore:
-    """Raises StoreError if the extra `releases` is missing, SettingsError if no store is set."""
-    if settings.releases_url is None:
-        raise SettingsError("FORECAST_RELEASES_URL is not set")
-    return ReleasesStore(open_objects(settings.releases_url, settings.releases_options), settings.releases_url)
 
 
 class Upstream:
@@ -68,11 +58,6 @@ class Upstream:
             except (BusyError, CatalogError):
                 retired = []  # the release is live all the same; the next publish retires
         return outcome, behind, retired
-
-    def roll_back(self, release: str | None, by: str) -> tuple[Manifest, list[InstanceRecord]]:
-        """Raises as `changes.roll_back`."""
-        manifest = changes.roll_back(self.store, release, by)
-        return manifest, wait_until_served(self.store, manifest.id, SERVED_WITHIN_SECONDS)
 
     def retire(self, releases: Sequence[str], keep: int | None) -> list[str]:
         """Raises as `changes.retire`."""

@@ -22,7 +22,7 @@ from service.cli.output import (
     stdout,
     tell_releases,
 )
-from service.publishing import upstream
+from service.publishing import releases_store
 from service.publishing.publisher import forget_unused
 from service.publishing.rollback import SERVED_WITHIN_SECONDS, rolling_back
 from service.publishing.upstream import Upstream, reading
@@ -247,7 +247,7 @@ def _current(settings: Settings) -> str | None:
 
 def warn_behind(settings: Settings, behind: list[InstanceRecord]) -> None:
     in_store = settings.releases_url is not None
-    seconds = upstream.SERVED_WITHIN_SECONDS if in_store else SERVED_WITHIN_SECONDS
+    seconds = releases_store.SERVED_WITHIN_SECONDS if in_store else SERVED_WITHIN_SECONDS
     for record in behind:
         stderr().print(
             f"[yellow]warning[/] {escape(record.name)} does not serve it yet, after "
