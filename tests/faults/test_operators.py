@@ -48,13 +48,17 @@ def read(instance: Instance, path: str) -> Any:
     return asked(instance, path).json()
 
 
+def is_ready(instance: Instance) -> bool:
+    return bool(read(instance, "/health/ready")["status"] == "ready")
+
+
 def near_entries(instance: Instance) -> float:
     return metric(instance, "forecast_near_cache_entries")
 
 
 @pytest.fixture(scope="module")
 def pair(common: Site) -> Iterator[Instance]:
-    """Two workers for the tests that leave two behind."""
+    """Two workers for the tests that leave two behind, and all as it was."""
     folder = common.data.parent
     with serving(with_tokens(common, folder), folder / "serve.log", workers=2) as instance:
         yield instance
@@ -105,52 +109,52 @@ def test_what_is_logged_can_be_changed_and_a_request_be_found(common: Site, pair
     until(lambda: "zip:36436" in pair.log_file.read_text())  # workers write their lines a moment later
 
 
-def test_a_key_store_that_is_away_costs_a_503_and_no_revocation(published: Site, short: Path) -> None:
+def test_a_key_store_that_is_away_costs_a_503_and_no_revocation(common: Site, pair: Instance) -> None:
     """The listener and its health go on meanwhile; when the store is back, it is enough to ask again."""
-    with serving(with_tokens(published, short), short / "serve.log") as instance:
-        key_id = issue_key(published.env, "other").split("_")[2]
-        published.keys.kill()
-        assert post(instance, f"/keys/{key_id}/revoke", WRITE).status_code == 503
-        assert asked(instance, "/health/live").status_code == 200
-        published.keys.start()
-        until(lambda: post(instance, f"/keys/{key_id}/revoke", WRITE).status_code == 200)
+    key_id = issue_key(common.env, "other").split("_")[2]
+    common.keys.kill()
+    assert post(pair, f"/keys/{key_id}/revoke", WRITE).status_code == 503
+    assert asked(pair, "/health/live").status_code == 200
+    common.keys.start()
+    until(lambda: post(pair, f"/keys/{key_id}/revoke", WRITE).status_code == 200)
+    until(lambda: is_ready(pair))
 
 
-def test_a_rollback_through_the_listener_goes_live(published: Site, short: Path) -> None:
+def test_a_rollback_through_the_listener_goes_live(common: Site, pair: Instance, short: Path) -> None:
     """The instance that does it follows like any other."""
-    published.publish(write_drop(short / "newer", population=[people("36436", 2023, 5)]))
-    with serving(with_tokens(published, short), short / "serve.log", workers=2) as instance:
-        until(lambda: instance.ready().json()["status"] == "ready")
-        newer = instance.zip_code(published.key).content
-        done = post(instance, "/releases/rollback", WRITE)
-        assert done.status_code == 200
-        until_all_serve(published.data, done.json()["release"])
-        assert {instance.zip_code(published.key).content == newer for _ in range(10)} == {False}
-        assert done.json()["release"] in read(instance, "/health/ready")["releases"]
+    until_all_serve(common.data, common.publish(write_drop(short / "newer", population=[people("36436", 2023, 5)])))
+    newer = pair.zip_code(common.key).content
+    done = post(pair, "/releases/rollback", WRITE)
+    assert done.status_code == 200
+    until_all_serve(common.data, done.json()["release"])
+    assert {pair.zip_code(common.key).content == newer for _ in range(10)} == {False}
+    assert done.json()["release"] in read(pair, "/health/ready")["releases"]
 
 
 def test_a_purge_through_the_listener_empties_every_cache(common: Site, pair: Instance) -> None:
     """In all workers; the next answer is made from the warehouse again."""
     # a connection for each request: sooner or later both workers have one
     until(lambda: pair.zip_code(common.key).is_success and near_entries(pair) == 2)
+    before = metric(pair, 'forecast_near_cache_left_total{reason="purged"}')
     purged = post(pair, "/caches/purge", WRITE)
     assert (purged.status_code, purged.json()["near"]) == (200, 2)
     assert purged.json()["shared"] >= 1
     assert near_entries(pair) == 0
-    assert metric(pair, 'forecast_near_cache_left_total{reason="purged"}') == 2
+    assert metric(pair, 'forecast_near_cache_left_total{reason="purged"}') == before + 2
     assert "detail=warehouse" in pair.zip_code(common.key).headers["cache-status"]
 
 
-def test_a_purge_without_the_shared_cache_says_so(published: Site, short: Path) -> None:
+def test_a_purge_without_the_shared_cache_says_so(common: Site, pair: Instance) -> None:
     """The near caches are emptied all the same."""
-    with serving(with_tokens(published, short), short / "serve.log") as instance:
-        until(lambda: instance.zip_code(published.key).status_code == 200)
-        until(lambda: near_entries(instance) > 0)
-        published.cache.kill()
-        purged = post(instance, "/caches/purge", WRITE)
-        assert (purged.status_code, purged.json()["code"]) == (503, "unavailable")
-        assert "The near caches of this instance are empty" in purged.json()["detail"]
-        assert near_entries(instance) == 0
+    until(lambda: pair.zip_code(common.key).status_code == 200)
+    until(lambda: near_entries(pair) > 0)
+    common.cache.kill()
+    purged = post(pair, "/caches/purge", WRITE)
+    assert (purged.status_code, purged.json()["code"]) == (503, "unavailable")
+    assert "The near caches of this instance are empty" in purged.json()["detail"]
+    assert near_entries(pair) == 0
+    common.cache.start()
+    until(lambda: is_ready(pair))
 
 
 def test_a_rollback_that_hangs_keeps_no_instance_from_stopping(published: Site, short: Path) -> None:

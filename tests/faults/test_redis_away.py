@@ -59,15 +59,6 @@ def test_without_the_cache_answers_come_from_the_warehouse(without_near: Instanc
     until(told_anew)
 
 
-def test_what_is_near_needs_no_cache(instance: Instance, published: Site) -> None:
-    """The cache dies: what the worker has in memory is a hit, at once."""
-    before = instance.zip_code(published.key)
-    published.cache.kill()
-    answer = instance.zip_code(published.key)
-    assert (answer.status_code, answer.content) == (200, before.content)
-    assert answer.headers["cache-status"] == "forecast; hit; detail=near"
-
-
 @pytest.mark.parametrize("stalled", ["cache", "keys"])
 def test_a_stalled_redis_holds_nobody_up_for_long(without_near: Instance, common: Site, stalled: str) -> None:
     """Under load, a server that accepts and never answers costs its budget a few times, then nothing."""
@@ -90,22 +81,29 @@ def test_a_stalled_redis_holds_nobody_up_for_long(without_near: Instance, common
     until(lambda: instance.ready().json()["status"] == "ready")
 
 
-def test_keys_verified_before_go_on_and_others_are_told_to_wait(instance: Instance, published: Site) -> None:
+def test_keys_verified_before_go_on_and_others_are_told_to_wait(without_near: Instance, common: Site) -> None:
     """The key store dies: a key verified in the last 60 s works, an unseen one is 503 and never 401; then it heals."""
-    unseen = issue_key(published.env, "other")
-    assert instance.zip_code(published.key).status_code == 200
-    published.keys.kill()
+    instance = without_near
+    unseen = issue_key(common.env, "other")
+    assert instance.zip_code(common.key).status_code == 200
+    common.keys.kill()
     time.sleep(5.5)  # past the age at which a request waits for a re-check
-    assert instance.zip_code(published.key).status_code == 200
+    assert instance.zip_code(common.key).status_code == 200
     refused = instance.zip_code(unseen)
     assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (503, "unavailable", "1")
     assert instance.zip_code("phf_live_nonsense").status_code == 401, "a wrong checksum needs no store"
-    published.keys.start()
+    common.keys.start()
     until(lambda: instance.zip_code(unseen).status_code == 200)
+    until(lambda: instance.ready().json()["status"] == "ready")
 
 
-def test_an_instance_starts_while_both_are_away_and_heals(published: Site, short: Path) -> None:
-    """A refused connection at the start is no error: degraded, then whole within 2 s."""
+def test_an_instance_starts_while_both_are_away_and_heals_and_what_is_near_needs_no_cache(
+    published: Site, short: Path
+) -> None:
+    """A refused connection at the start is no error: degraded, then whole within 2 s.
+
+    When the cache dies again, what the worker has in memory by then is a hit, at once.
+    """
     published.keys.kill()
     published.cache.kill()
     with serving(published.env, short / "serve.log") as instance:
@@ -114,10 +112,22 @@ def test_an_instance_starts_while_both_are_away_and_heals(published: Site, short
         published.keys.start()
         published.cache.start()
         until(lambda: instance.zip_code(published.key).status_code == 200)
+        before = instance.zip_code(published.key)
+        published.cache.kill()
+        answer = instance.zip_code(published.key)
+        assert (answer.status_code, answer.content) == (200, before.content)
+        assert answer.headers["cache-status"] == "forecast; hit; detail=near"
 
 
-def test_an_emptied_key_store_is_an_alarm_and_not_a_401(instance: Instance, published: Site) -> None:
-    """All keys lost: 503 for everybody, readiness says why, and issuing refuses until the loss is accepted."""
+def test_an_emptied_key_store_is_an_alarm_and_not_a_401_also_when_somebody_begins_it_anew(
+    instance: Instance, published: Site, short: Path
+) -> None:
+    """All keys lost: 503 for everybody, readiness says why, and issuing refuses until the loss is accepted.
+
+    A key that is issued from another data folder changes nothing of that, until a command from there decides.
+    """
+    backup = str(short / "keys.jsonl")
+    assert forecast_here(published.env, "keys", "export", backup).returncode == 0
     assert instance.zip_code(published.key).status_code == 200
     published.keys.kill()
     for file in published.keys.socket.parent.glob("appendonlydir/*"):
@@ -129,28 +139,24 @@ def test_an_emptied_key_store_is_an_alarm_and_not_a_401(instance: Instance, publ
     issued = forecast_here(published.env, "keys", "issue", "--partner", "acme")
     assert (issued.returncode, "adopt-store" in issued.stderr) == (1, True)
     assert instance.metric("forecast_key_store_foreign") == 1
-
-
-@pytest.mark.parametrize("how", ["import", "adopt-store"])
-def test_an_emptied_key_store_that_somebody_begins_anew_stays_an_alarm(
-    instance: Instance, published: Site, short: Path, how: str
-) -> None:
-    """A key is issued from another data folder: still 503 and never 401, until a command from there decides."""
-    backup = str(short / "keys.jsonl")
-    assert forecast_here(published.env, "keys", "export", backup).returncode == 0
-    elsewhere = published.env | {
-        "FORECAST_DATA_DIR": str(short / "elsewhere"),
-        "FORECAST_KEYS_PEPPER_FILE": str(published.data / "pepper"),
-    }
+    _begun_anew(instance, published, short / "elsewhere", "import", backup)
     with redis.Redis.from_url(published.keys.url) as client:
         client.flushall()
+    _begun_anew(instance, published, short / "another", "adopt-store", "--yes")
+
+
+def _begun_anew(instance: Instance, published: Site, data: Path, how: str, argument: str) -> None:
+    elsewhere = published.env | {
+        "FORECAST_DATA_DIR": str(data),
+        "FORECAST_KEYS_PEPPER_FILE": str(published.data / "pepper"),
+    }
     newcomer = issue_key(elsewhere, "newbie")
     until(lambda: "begun anew" in " ".join(instance.ready().json()["reasons"]))
     stranger, _ = form.generate()
     for key in (newcomer, stranger):
         assert instance.zip_code(key).status_code == 503
     assert instance.metric("forecast_key_store_foreign") == 1
-    done = forecast_here(elsewhere, "keys", how, *((backup,) if how == "import" else ("--yes",)))
+    done = forecast_here(elsewhere, "keys", how, argument)
     assert done.returncode == 0, done.stderr
     until(lambda: instance.ready().json()["status"] == "ready")
     assert instance.zip_code(newcomer).status_code == 200
@@ -158,11 +164,11 @@ def test_an_emptied_key_store_that_somebody_begins_anew_stays_an_alarm(
     until(lambda: instance.zip_code(published.key).status_code == (200 if how == "import" else 401))
 
 
-def test_a_revoked_key_stops_working_at_once(instance: Instance, published: Site) -> None:
+def test_a_revoked_key_stops_working_at_once(without_near: Instance, common: Site) -> None:
     """Revocation is pushed: well before the 5 s re-check, the next requests are 401 with the right code."""
-    assert instance.zip_code(published.key).status_code == 200
+    instance, key = without_near, issue_key(common.env, "leaked")
+    assert instance.zip_code(key).status_code == 200
     until(lambda: instance.metric("forecast_revocation_push_connections") == 1)
-    key_id = published.key.split("_")[2]
-    assert forecast_here(published.env, "keys", "revoke", key_id).returncode == 0
-    until(lambda: instance.zip_code(published.key).status_code == 401)
-    assert instance.zip_code(published.key).json()["code"] == "revoked_api_key"
+    assert forecast_here(common.env, "keys", "revoke", key.split("_")[2]).returncode == 0
+    until(lambda: instance.zip_code(key).status_code == 401)
+    assert instance.zip_code(key).json()["code"] == "revoked_api_key"
