@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -72,8 +73,10 @@ def _clustered(instance: Instance, cluster: Cluster, key: str) -> Clustered:
     answer = instance.zip_code(key, _ZIP_CODES[0])
     release = answer.headers["x-data-release"]
     names = {zip_code: cache_key(release, "forecast", f"zip:{zip_code}").name for zip_code in _ZIP_CODES}
-    right = {zip_code: instance.zip_code(key, zip_code).content for zip_code in _ZIP_CODES}
-    return Clustered(instance, cluster, key, {code: slot_of(name) for code, name in names.items()}, right)
+    made = Clustered(instance, cluster, key, {code: slot_of(name) for code, name in names.items()}, {})
+    with made.client() as client:
+        made.right.update({code: client.get(FORECAST, params={"zip_code": code}).content for code in _ZIP_CODES})
+    return made
 
 
 class Load:
@@ -109,6 +112,7 @@ class Load:
                 while not self._stop.is_set():
                     zip_code = chosen.choice(self._zip_codes)
                     self.answered[zip_code, self._site.ask(client, zip_code)] += 1
+                    time.sleep(0.005)  # more would keep the processors from what they are about
         except (httpx.HTTPError, AssertionError) as error:
             self.wrong.append(repr(error))
 

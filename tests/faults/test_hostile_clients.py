@@ -22,12 +22,20 @@ MOST_GROWTH = 80 << 20
 METRICS = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
+@pytest.fixture(scope="module")
+def besieged(common: Site) -> Iterator[Instance]:
+    """An instance that survives what is done to it here."""
+    with serving(common.env, common.data.parent / "serve.log") as running:
+        yield running
+
+
 def resident(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_requests_without_end_on_one_connection_fill_no_memory(instance: Instance) -> None:
+def test_requests_without_end_on_one_connection_fill_no_memory(besieged: Instance) -> None:
     """On either listener: a read holds thousands of requests, and only as many are begun as can be answered."""
+    instance = besieged
     (worker,) = instance.worker_pids()
     before = {pid: resident(pid) for pid in (worker, instance.process.pid)}
     attacks = [
@@ -81,8 +89,9 @@ def test_a_second_sigterm_stops_at_once_whatever_operators_do(beset: Instance) -
     assert not [pid for pid in children if is_alive(pid)]
 
 
-def test_thousands_of_connections_leave_room_for_a_health_check(instance: Instance) -> None:
+def test_thousands_of_connections_leave_room_for_a_health_check(besieged: Instance) -> None:
     """Those that were silent longest go; health and metrics are there all the time."""
+    instance = besieged
     with contextlib.ExitStack() as stack:
         for number in range(2_000):
             connection = stack.enter_context(connect(instance.operators))

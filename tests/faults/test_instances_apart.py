@@ -36,7 +36,7 @@ def apart(published: Site, short: Path) -> Iterator[list[Instance]]:
         yield [first, second]
 
 
-def test_they_are_found_and_purged_from_a_machine_without_a_folder(
+def test_they_are_found_and_purged_from_a_machine_without_a_folder_and_counted_until_they_end(
     apart: list[Instance], published: Site, short: Path
 ) -> None:
     """Whoever is asked, all near caches are empty soon afterwards; the audit trail says who did it."""
@@ -55,10 +55,6 @@ def test_they_are_found_and_purged_from_a_machine_without_a_folder(
     trail = json.loads(forecast_here(elsewhere, "keys", "log", "--json").stdout)
     assert trail[0]["what"] == "purged"
     assert "operator listener" in trail[0]["by"]
-
-
-def test_one_that_has_ended_is_counted_no_longer(apart: list[Instance]) -> None:
-    """One that was killed, a little later."""
     first, second = apart
     second.stop()
     until(lambda: first.metric("forecast_all_workers") == 1)

@@ -96,10 +96,13 @@ def test_a_damaged_sentinel_makes_every_worker_unavailable_until_it_is_mended(
     assert pair.zip_code(common.key).status_code == 200
 
 
-def test_a_store_that_is_not_ours_makes_every_worker_unavailable(
+def test_a_store_that_is_not_ours_or_refuses_to_be_read_makes_every_worker_unavailable(
     published: Site, short: Path, store: "redis.Redis"
 ) -> None:
-    """Emptied, or with another pepper. Where a key is remembered it goes on for its minute, and that is `degraded`."""
+    """Emptied, with another pepper, or readable by nobody: it answers, but nobody can be told good by it.
+
+    Where a key is remembered it goes on for its minute, and that is `degraded`.
+    """
     backup = str(short / "keys.jsonl")
     assert forecast_here(published.env, "keys", "export", backup).returncode == 0
     other = published.env | {"FORECAST_KEYS_PEPPER": "another pepper than before"}
@@ -112,6 +115,13 @@ def test_a_store_that_is_not_ours_makes_every_worker_unavailable(
         store.flushall()
         until(lambda: is_unavailable(instance, "empty"))
         assert forecast_here(published.env, "keys", "import", backup).returncode == 0
+        until(lambda: is_ready(instance))
+        try:
+            store.acl_setuser("default", enabled=True, nopass=True, commands=["-get", "-mget"])
+            until(lambda: is_unavailable(instance, "no permissions"))
+            assert instance.zip_code(published.key).status_code == 503
+        finally:
+            store.acl_setuser("default", enabled=True, nopass=True, commands=["+get", "+mget"])
         until(lambda: is_ready(instance))
         until(lambda: instance.zip_code(published.key).status_code == 200)
         store.flushall()
@@ -184,19 +194,3 @@ def test_commands_tell_a_damaged_sentinel_and_a_damaged_trail_and_still_show_key
     store.rename("a:audit", "a:audit-damaged")
     assert forecast_here(published.env, "keys", "adopt-store", "--yes").returncode == 0
     assert json.loads(forecast_here(published.env, "keys", "show", key_id, "--json").stdout)["status"] == "revoked"
-
-
-def test_a_key_store_that_refuses_to_be_read_makes_every_worker_unavailable(
-    published: Site, short: Path, store: "redis.Redis"
-) -> None:
-    """It answers, so it is not away; but nobody can be told good by it."""
-    with serving(published.env, short / "serve.log") as instance:
-        until(lambda: is_ready(instance))
-        try:
-            store.acl_setuser("default", enabled=True, nopass=True, commands=["-get", "-mget"])
-            until(lambda: is_unavailable(instance, "no permissions"))
-            assert instance.zip_code(published.key).status_code == 503
-        finally:
-            store.acl_setuser("default", enabled=True, nopass=True, commands=["+get", "+mget"])
-        until(lambda: is_ready(instance))
-        assert instance.zip_code(published.key).status_code == 200

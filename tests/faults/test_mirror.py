@@ -46,46 +46,33 @@ def mirrored_warm(site: Site, short: Path) -> Iterator[Instance]:
 
 
 def test_an_instance_with_an_empty_folder_is_ready_once_the_store_has_a_release(
-    store: ReleasesStore, mirrored: Instance, site: Site, published_data: Path
+    store: ReleasesStore, mirrored: Instance, site: Site, published_data: Path, short: Path
 ) -> None:
-    """Then it follows the store, tells its own beat, and has none once it has ended."""
+    """Then it follows the store, also when its mirror was killed, and serves on degraded while the store is away.
+
+    It tells its own beat, and has none once it has ended.
+    """
     assert mirrored.ready().status_code == 503
     first = upload(store, published_data).id
     point(store, first)
     until(lambda: mirrored.ready().status_code == 200)
     assert mirrored.zip_code(site.key).headers["x-data-release"] == first
+    (pid,) = mirrored.descendants(MIRROR)
+    os.kill(pid, signal.SIGKILL)
     upload(store, published_data, OTHER)
     point(store, OTHER, first)
     until_all_serve(site.data, OTHER)
     assert mirrored.zip_code(site.key).headers["x-data-release"] == OTHER
-    until(lambda: [beat.instance.releases for beat in store.live(store.now()).values()] == [(OTHER,)])
-    assert mirrored.stop() == 0
-    assert store.live(store.now()) == {}
-
-
-def test_a_mirror_that_is_killed_is_started_again(
-    store: ReleasesStore, mirrored: Instance, site: Site, published_data: Path
-) -> None:
-    (pid,) = mirrored.descendants(MIRROR)
-    os.kill(pid, signal.SIGKILL)
-    first = upload(store, published_data).id
-    point(store, first)
-    until_all_serve(site.data, first)
     assert mirrored.descendants(MIRROR) != [pid]
-
-
-def test_an_instance_whose_store_is_away_serves_on_degraded(
-    store: ReleasesStore, mirrored: Instance, site: Site, published_data: Path, short: Path
-) -> None:
-    first = upload(store, published_data).id
-    point(store, first)
-    until_all_serve(site.data, first)
     (short / "bucket" / "current.json").rename(short / "hidden.json")
     until(lambda: mirrored.ready().json()["status"] == "degraded")
     assert "without current.json" in mirrored.ready().text
     assert mirrored.zip_code(site.key).status_code == 200
     (short / "hidden.json").rename(short / "bucket" / "current.json")
     until(lambda: mirrored.ready().json()["status"] == "ready")
+    until(lambda: [beat.instance.releases for beat in store.live(store.now()).values()] == [(OTHER,)])
+    assert mirrored.stop() == 0
+    assert store.live(store.now()) == {}
 
 
 def test_an_instance_without_a_store_imports_nothing_of_it() -> None:

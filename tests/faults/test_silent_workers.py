@@ -21,10 +21,11 @@ def hanging(published: Site, short: Path) -> Hanging:
     return Hanging(published.env, short / "hanging")
 
 
-@pytest.fixture
-def pair(hanging: Hanging, short: Path) -> Iterator[Instance]:
-    """Two workers that serve."""
-    with serving(hanging.env, short / "serve.log", workers=2) as instance:
+@pytest.fixture(scope="module")
+def pair(common: Site) -> Iterator[Instance]:
+    """Two workers that serve, and that are replaced by two others in each test."""
+    folder = common.data.parent
+    with serving(Hanging(common.env, folder / "hanging").env, folder / "serve.log", workers=2) as instance:
         until(lambda: len(serving_pids(instance)) == 2)
         yield instance
 
@@ -42,17 +43,18 @@ def given_up(instance: Instance) -> dict[int, str]:
     return {int(one[1]): one[2] for one in told if one is not None}
 
 
-def test_a_worker_that_hangs_is_replaced_and_the_other_takes_new_connections(pair: Instance, published: Site) -> None:
+def test_a_worker_that_hangs_is_replaced_and_the_other_takes_new_connections(pair: Instance, common: Site) -> None:
     """Whatever it hangs in. What it had accepted ends with it: nobody waits for an answer that never comes."""
     hanging = {signal.SIGSTOP: "stopped", signal.SIGUSR1: "waiting for something else", signal.SIGUSR2: "busy"}
-    told = {}
+    told = given_up(pair)
+    restarts = pair.metric("forecast_worker_restarts_total")
     for number, (fault, doing) in enumerate(hanging.items(), start=1):
         hung, _ = pair.worker_pids()
         told[hung] = doing
         os.kill(hung, fault)
-        until(lambda: outcome(pair, published.key) == 200)
+        until(lambda: outcome(pair, common.key) == 200)
         until_replaced(pair, hung)
-        assert pair.metric("forecast_worker_restarts_total") == number
+        assert pair.metric("forecast_worker_restarts_total") == restarts + number
     assert given_up(pair) == told
 
 
@@ -68,15 +70,15 @@ def outcome(instance: Instance, key: str) -> int | None:
         return None
 
 
-def test_when_all_hang_who_waits_is_answered_by_a_successor(pair: Instance, published: Site) -> None:
+def test_when_all_hang_who_waits_is_answered_by_a_successor(pair: Instance, common: Site) -> None:
     """A connection that no worker has accepted waits in the kernel, and belongs to all of them."""
-    before = pair.worker_pids()
+    before, told = pair.worker_pids(), given_up(pair)
     for pid in before:
         os.kill(pid, signal.SIGSTOP)
-    assert pair.get(FORECAST, published.key, zip_code="36436", timeout=PATIENCE).status_code == 200
+    assert pair.get(FORECAST, common.key, zip_code="36436", timeout=PATIENCE).status_code == 200
     for pid in before:
         until_replaced(pair, pid)
-    assert given_up(pair) == dict.fromkeys(before, "stopped")
+    assert given_up(pair) == told | dict.fromkeys(before, "stopped")
     assert pair.ready().json()["status"] == "ready"
 
 
@@ -90,9 +92,9 @@ def test_a_worker_that_hangs_while_it_drains_does_not_hold_up_the_stop(hanging: 
         assert given_up(instance) == {hung: "waiting for something else"}
 
 
-def test_a_worker_that_hangs_at_its_start_is_replaced_like_any_other(pair: Instance, published: Site) -> None:
+def test_a_worker_that_hangs_at_its_start_is_replaced_like_any_other(pair: Instance, common: Site) -> None:
     """Meanwhile the other serves, and readiness says so."""
-    first, other = pair.worker_pids()
+    (first, other), told = pair.worker_pids(), given_up(pair)
     os.kill(first, signal.SIGKILL)
 
     def successors() -> set[int]:
@@ -102,7 +104,7 @@ def test_a_worker_that_hangs_at_its_start_is_replaced_like_any_other(pair: Insta
     (starting,) = successors()
     os.kill(starting, signal.SIGSTOP)
     until(lambda: "1 of 2 workers serve" in reasons(pair))
-    assert pair.zip_code(published.key).status_code == 200
+    assert pair.zip_code(common.key).status_code == 200
     until_replaced(pair, starting)
-    assert given_up(pair) == {starting: "stopped"}
+    assert given_up(pair) == told | {starting: "stopped"}
     assert other in pair.worker_pids()
