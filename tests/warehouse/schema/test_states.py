@@ -83,6 +83,7 @@ def real_places() -> list[DemoPlace]:
 
 def test_nearly_all_real_zip_codes_begin_as_their_state_does(real_places: list[DemoPlace]) -> None:
     odd = [one.zip_code for one in real_places if int(one.zip_code[:3]) not in prefixes(BY_CODE[one.state])]
+    assert 41_000 < len(real_places) < 43_000, "the whole country"
     assert len(odd) < len(real_places) / 5_000, odd
 
 
