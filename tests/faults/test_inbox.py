@@ -59,8 +59,17 @@ def settled(inbox: Path) -> dict[str, list[str]]:
 
 
 def test_a_drop_goes_live_by_itself(published: Site, env: Env, inbox: Path, short: Path) -> None:
-    """Within seconds with a marker, after the quiet time without; each is moved away and counted."""
+    """Within seconds with a marker, after the quiet time without; each is moved away and counted.
+
+    While there is no inbox, the instance is degraded: partners are answered, readiness names the folder, it heals.
+    """
+    inbox.rmdir()
     with serving(env, short / "serve.log") as instance:
+        until(lambda: instance.ready().json()["status"] == "degraded")
+        assert instance.ready().json()["reasons"] == [f"drops are not published: the inbox {inbox} does not exist"]
+        assert instance.zip_code(published.key).status_code == 200
+        inbox.mkdir()
+        until(lambda: instance.ready().json()["status"] == "ready")
         put(inbox, "marked", 1001)
         until(lambda: figure(instance, published) == 1001)
         put(inbox, "quiet", 1002, marker=False)
@@ -72,8 +81,11 @@ def test_a_drop_goes_live_by_itself(published: Site, env: Env, inbox: Path, shor
     assert "nanobind" not in (short / "serve.log").read_text(), "an orderly end says nothing"
 
 
-def test_half_a_drop_is_never_published(published: Site, env: Env, inbox: Path, short: Path) -> None:
+def test_half_a_drop_is_never_published_nor_a_refused_one(published: Site, env: Env, inbox: Path, short: Path) -> None:
     """While it grows, however slowly, it waits; then it is published whole, as one release."""
+    told = short / "told"
+    program = "import os, sys; open(sys.argv[1], 'w').write(os.environ['DROP_REPORT'])"
+    env["FORECAST_INBOX_ON_REFUSAL"] = f'{sys.executable} -c "{program}" {told}'
     whole = short / "whole"
     write_drop(whole, population=[people("36436", 2023, 2001)])
     with serving(env, short / "serve.log") as instance:
@@ -90,30 +102,25 @@ def test_half_a_drop_is_never_published(published: Site, env: Env, inbox: Path, 
                 assert figure(instance, published) == before
         until(lambda: settled(inbox)["published"] == ["slow"])
         assert figure(instance, published) == 2001
-
-
-def test_a_refused_drop_is_told_and_changes_nothing(published: Site, env: Env, inbox: Path, short: Path) -> None:
-    """Quarantine with its report, metrics, the command; partners see what they saw, and readiness is not concerned."""
-    told = short / "told"
-    program = "import os, sys; open(sys.argv[1], 'w').write(os.environ['DROP_REPORT'])"
-    env["FORECAST_INBOX_ON_REFUSAL"] = f'{sys.executable} -c "{program}" {told}'
-    with serving(env, short / "serve.log") as instance:
-        before = figure(instance, published)
-        assert instance.metric("forecast_inbox_refused_total") == 0
-        put(inbox, "bad", -1)
-        until(lambda: told.exists() and told.read_text() != "")
-        report = Path(told.read_text())
-        assert "out-of-range" in report.read_text()
-        assert "Refused" in report.with_suffix(".txt").read_text()
-        assert (report.parent / "bad" / "zip_population.parquet").exists()
-        until(lambda: instance.metric("forecast_inbox_waiting") == 0)
-        assert instance.metric("forecast_inbox_refused_total") == 1
-        assert abs(time.time() - instance.metric("forecast_inbox_last_refusal_timestamp_seconds")) < 60
-        assert (figure(instance, published), instance.ready().json()["status"]) == (before, "ready")
-    log = (short / "serve.log").read_text()
-    assert str(told) not in log, "the command may name a token"
+        _refused(instance, published, inbox, told)
+    assert str(told) not in (short / "serve.log").read_text(), "the command may name a token"
     with serving(env, short / "again.log") as instance:
         assert instance.metric("forecast_inbox_refused_total") == 1, "kept over restarts"
+
+
+def _refused(instance: Instance, published: Site, inbox: Path, told: Path) -> None:
+    """Quarantine with its report, metrics, the command; partners see what they saw, and readiness is not concerned."""
+    assert instance.metric("forecast_inbox_refused_total") == 0
+    put(inbox, "bad", -1)
+    until(lambda: told.exists() and told.read_text() != "")
+    report = Path(told.read_text())
+    assert "out-of-range" in report.read_text()
+    assert "Refused" in report.with_suffix(".txt").read_text()
+    assert (report.parent / "bad" / "zip_population.parquet").exists()
+    until(lambda: instance.metric("forecast_inbox_waiting") == 0)
+    assert instance.metric("forecast_inbox_refused_total") == 1
+    assert abs(time.time() - instance.metric("forecast_inbox_last_refusal_timestamp_seconds")) < 60
+    assert (figure(instance, published), instance.ready().json()["status"]) == (2001, "ready")
 
 
 # As many as `_moments` tells.
@@ -191,8 +198,15 @@ def test_nothing_survives_a_killed_supervisor_in_the_middle(
 def test_of_two_instances_one_watches_and_the_other_takes_over(
     published: Site, env: Env, inbox: Path, short: Path
 ) -> None:
-    """Each drop is published once, whoever lives."""
-    with serving(env, short / "first.log") as first, serving(env, short / "second.log") as second:
+    """Each drop is published once, whoever lives.
+
+    What a watcher counted when it ended is no news of an inbox that nobody watches; what it published stays.
+    """
+    with (
+        serving(published.env, short / "other.log") as other,
+        serving(env, short / "first.log") as first,
+        serving(env, short / "second.log") as second,
+    ):
         until(lambda: any("another watcher" in line["message"] for line in second.log()))
         for number in range(3):
             put(inbox, f"drop-{number}", 5000 + number)
@@ -204,6 +218,13 @@ def test_of_two_instances_one_watches_and_the_other_takes_over(
         until(lambda: figure(second, published) == 5999)
         refused = [line for line in second.log() if line.get("event") in ("refused", "failed")]
         assert refused == []
+        (inbox / "arriving").mkdir()
+        for each in (second, other):
+            until(lambda each=each: each.metric("forecast_inbox_published_total") == 4)  # type: ignore[misc]
+            until(lambda each=each: each.metric("forecast_inbox_waiting") == 1)  # type: ignore[misc]
+        second.process.kill()
+        until(lambda: other.metric("forecast_inbox_waiting") == 0)
+        assert other.metric("forecast_inbox_published_total") == 4
 
 
 def test_a_drop_that_swells_beyond_the_disk_is_refused_and_others_go_live(
@@ -249,29 +270,3 @@ def test_a_disk_that_others_filled_is_no_fault_of_a_drop(published: Site, env: E
             until(lambda: settled(inbox) == {"published": ["newer", "older"], "quarantine": []})
             until(lambda: figure(instance, published) == 7001)
             until(lambda: instance.ready().json()["status"] == "ready")
-
-
-def test_without_an_inbox_nothing_waits_in_it(published: Site, env: Env, inbox: Path, short: Path) -> None:
-    """What a watcher counted when it ended is no news of an inbox that nobody watches; what it published stays."""
-    put(inbox, "good", 6001)
-    (inbox / "arriving").mkdir()
-    with serving(env, short / "serve.log") as instance, serving(published.env, short / "other.log") as other:
-        for each in (instance, other):
-            until(lambda each=each: each.metric("forecast_inbox_published_total") == 1)  # type: ignore[misc]
-            until(lambda each=each: each.metric("forecast_inbox_waiting") == 1)  # type: ignore[misc]
-        instance.process.kill()
-        until(lambda: other.metric("forecast_inbox_waiting") == 0)
-        assert other.metric("forecast_inbox_published_total") == 1
-
-
-def test_an_inbox_that_is_not_there_degrades_the_instance_until_it_is(
-    published: Site, env: Env, inbox: Path, short: Path
-) -> None:
-    """Partners are answered; readiness names the folder; it heals by itself."""
-    inbox.rmdir()
-    with serving(env, short / "serve.log") as instance:
-        until(lambda: instance.ready().json()["status"] == "degraded")
-        assert instance.ready().json()["reasons"] == [f"drops are not published: the inbox {inbox} does not exist"]
-        assert instance.zip_code(published.key).status_code == 200
-        inbox.mkdir()
-        until(lambda: instance.ready().json()["status"] == "ready")

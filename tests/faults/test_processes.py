@@ -123,16 +123,30 @@ def whole_answer(connection: socket.socket) -> bytes:
     return head + b"\r\n\r\n" + body
 
 
-def test_a_stop_takes_no_longer_than_the_drain_time(published: Site, short: Path) -> None:
-    """A caller who never finishes its request does not keep an instance from stopping."""
-    env = {**published.env, "FORECAST_DRAIN": "1"}
-    with serving(env, short / "serve.log") as instance:
+def test_an_instance_that_is_to_outlive_its_terminal_does_and_a_stop_takes_no_longer_than_the_drain_time(
+    published: Site, short: Path
+) -> None:
+    """Under nohup, which has it ignore a hangup.
+
+    A caller who never finishes its request does not keep it from stopping.
+    """
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        instance = Instance({**published.env, "FORECAST_DRAIN": "1"}, short / "serve.log", workers=1)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    try:
+        os.killpg(instance.process.pid, signal.SIGHUP)
+        assert instance.zip_code(published.key).status_code == 200
+        assert instance.ready().status_code == 200
         url = httpx.URL(instance.partners)
         with socket.create_connection((url.host, url.port or 80), timeout=30) as connection:
             connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
             began = time.monotonic()
             assert instance.stop() == 0
             assert time.monotonic() - began < limits.HEAD_SECONDS - 1, "else it was the head that ran out of time"
+    finally:
+        instance.stop()
 
 
 def test_an_instance_without_a_release_waits_for_the_first(site: Site, short: Path) -> None:
@@ -210,16 +224,3 @@ def test_a_hangup_drains_as_a_stop_does(patient: Instance, published: Site) -> N
         assert answer.startswith(b"HTTP/1.1 200")
         assert b"connection: close" in answer.lower()
     assert patient.process.wait(60) == 0
-
-
-def test_an_instance_that_is_to_outlive_its_terminal_does(published: Site, short: Path) -> None:
-    """Under nohup, which has it ignore a hangup."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with serving(published.env, short / "serve.log") as instance:
-            os.killpg(instance.process.pid, signal.SIGHUP)
-            assert instance.zip_code(published.key).status_code == 200
-            assert instance.ready().status_code == 200
-            assert instance.stop() == 0
-    finally:
-        signal.signal(signal.SIGHUP, before)

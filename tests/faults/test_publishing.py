@@ -35,7 +35,7 @@ from tests.warehouse.helpers import publish
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import CatalogError
 
-_KILLS = 6
+_KILLS, _MANY_KILLS = 4, 24
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +69,9 @@ def assert_whole(data: Path) -> str:
     return current.id
 
 
+@pytest.mark.parametrize("kills", [_KILLS, pytest.param(_MANY_KILLS, marks=pytest.mark.soak)])
 def test_a_publisher_killed_at_any_moment_leaves_the_old_release_or_the_new(
-    env: dict[str, str], short: Path, drops: tuple[Path, Path]
+    env: dict[str, str], short: Path, drops: tuple[Path, Path], kills: int
 ) -> None:
     """Moments over the whole of a publish; after each, no reader goes on, and the next publish is clean."""
     data = short / "data"
@@ -79,12 +80,12 @@ def test_a_publisher_killed_at_any_moment_leaves_the_old_release_or_the_new(
     began = time.monotonic()
     assert forecast(env, "extracts", "publish", str(two)).returncode == 0
     seconds = time.monotonic() - began
-    for number in range(_KILLS):
+    for number in range(kills):
         drop = drops[number % 2]
         before = assert_whole(data)
         publisher = start(env, drop)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            publisher.wait(seconds * (number + 1) / (_KILLS + 1))
+            publisher.wait(seconds * (number + 1) / (kills + 1))
         readers = children_of(publisher.pid)
         publisher.kill()
         publisher.communicate()
