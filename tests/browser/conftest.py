@@ -1,4 +1,4 @@
-"""One browser for each module. Its tests are not coroutines: the browser's driver has an event loop of its own."""
+"""One browser for all tests here. Its tests are not coroutines: the browser's driver has an event loop of its own."""
 
 import os
 import re
@@ -41,7 +41,7 @@ class Opened(Protocol):
     ) -> AbstractContextManager[Page]: ...
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if _CHROMIUM is None:
         pytest.skip("there is no chromium on the PATH (Debian: apt-get install chromium)")
@@ -52,7 +52,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         running.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def opened(browser: Browser) -> Opened:
     @contextmanager
     def opening(
