@@ -263,6 +263,26 @@ def test_ctrl_c_at_the_very_end_of_a_command_changes_nothing() -> None:
     assert done.stdout.startswith("forecast")
 
 
+_WITH_A_THREAD = """
+import sys, threading
+from service.__main__ import run
+
+def work():
+    threading.main_thread().join()
+    print("done", flush=True)
+
+threading.Thread(target=work).start()
+sys.argv = ["forecast", "--version"]
+run()
+"""
+
+
+def test_a_command_that_ends_waits_for_its_threads() -> None:
+    """Only a process that has nothing left to do ends at once."""
+    done = subprocess.run([sys.executable, "-c", _WITH_A_THREAD], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[1:], done.stderr) == (0, ["done"], "")
+
+
 def test_ctrl_c_ends_the_wait_for_a_store_of_releases_that_stalls(tmp_path: Path) -> None:
     """It does not wait until the store has had its time, and is asked once more."""
     with socket.create_server(("127.0.0.1", 0)) as stalls:
