@@ -16,6 +16,7 @@ import pytest
 from config.processes import collect_seldom
 from config.settings import Settings
 from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, location, project, write_drop
+from tests.support.parsed_once import ParsedOnce
 from tests.support.served import Served, served
 from tests.support.valkey import ValkeyProcess
 from warehouse.drops import working_connection
@@ -71,17 +72,18 @@ def _small_drops() -> Iterator[None]:
 def _one_database() -> Iterator[None]:
     """A new database takes longer than most of what tests ask it: connections of publishers share one.
 
-    Each has its own temporary tables, and sets its limits. What has spilled stays in its folder: then there is another.
+    Statements are parsed once for all of them. Each connection has its own temporary tables, and sets its limits. What
+    has spilled stays in its folder: then there is another database.
     """
     database = duckdb.connect(config={"threads": 1})
 
-    def connect() -> duckdb.DuckDBPyConnection:
+    def connect() -> ParsedOnce:
         nonlocal database
         try:
             database.execute("SET temp_directory = ''")
         except duckdb.NotImplementedException:
             database = duckdb.connect(config={"threads": 1})
-        return database.cursor()
+        return ParsedOnce(database.cursor())
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(connections, "connect", connect)
