@@ -17,10 +17,10 @@ from config.processes import collect_seldom
 from config.settings import Settings
 from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, location, project, write_drop
 from tests.support.parsed_once import ParsedOnce
+from tests.support.read_once import ReadOnce
 from tests.support.served import Served, served
 from tests.support.valkey import ValkeyProcess
 from warehouse.drops import working_connection
-from warehouse.drops.pipeline import read_drop
 from warehouse.publishing.publish import PublishOptions, dry_run, publish
 from warehouse.releases.catalog import Catalog
 from warehouse.sql import connections
@@ -60,11 +60,12 @@ def _small_drops() -> Iterator[None]:
 
     The tests of the reader and of faults, and whatever starts the program, have both.
     """
+    reader = ReadOnce()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(working_connection, "processors", lambda: 1)
         for call in (publish, dry_run):
             assert call.__kwdefaults__ is not None
-            patched.setitem(call.__kwdefaults__, "reader", read_drop)
+            patched.setitem(call.__kwdefaults__, "reader", reader)
         yield
 
 
