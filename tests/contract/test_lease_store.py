@@ -52,7 +52,7 @@ def blocking(backend: Backend) -> BlockingRedis:
 
 
 # the server is one for all examples; each begins with its own record
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=75, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=steps, same=st.booleans(), ahead=st.none() | st.integers(-(10**9), 10**15))
 def test_the_script_decides_as_gcra_does(
     backend: Backend, steps: list[tuple[int, Rate, int, bool]], same: bool, ahead: int | None

@@ -734,7 +734,7 @@ REQUESTS = st.tuples(
 )
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(REQUESTS, min_size=1, max_size=4), st.lists(st.integers(0, 2000), max_size=5), st.data())
 def test_whatever_is_sent_both_ways_answer_the_same(both: Both, asked: list[Any], cuts: list[int], data: Any) -> None:
     """Methods, versions, headers, bodies, bad syntax, cut anywhere, with readers that pause."""

@@ -197,7 +197,7 @@ LINES = st.one_of(
 HEADS = st.lists(LINES, max_size=5).map(lambda lines: head(*USUAL[:2], *lines))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(HEADS, min_size=1, max_size=6), st.data())
 def test_whatever_is_read_the_parser_reads_the_same(heads: list[bytes], data: st.DataObject) -> None:
     """One connection, any heads after any others, also with bytes changed, added or cut off."""
