@@ -21,8 +21,10 @@ from tests.support.drops import (
     write_drop,
     write_table,
 )
-from tests.warehouse.helpers import publish
-from warehouse.releases.catalog import Catalog
+from tests.warehouse.helpers import NO_LIMITS, publish
+from warehouse.drops.messages import ReadRequest
+from warehouse.drops.pipeline import read_drop
+from warehouse.releases.catalog import Catalog, TableInfo
 
 _PROJECTS: Rows = (project("p1"), project("p2", start_date=None, total_units=None))
 _TABLES: Mapping[str, Rows] = {
@@ -167,7 +169,24 @@ def current(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_however_it_was_unloaded_it_is_the_same_release(current: Catalog, tmp_path: Path, writer: str) -> None:
+def test_however_it_was_unloaded_its_tables_are_the_same(current: Catalog, tmp_path: Path, writer: str) -> None:
+    """So is the release then, as below: its id has the checksums of its tables."""
+    for name, rows in _TABLES.items():
+        WRITERS[writer](tmp_path / "drop", name, rows)
+    (tmp_path / "tables").mkdir()
+    request = ReadRequest(paths=(str(tmp_path / "drop"),), out=str(tmp_path / "tables"), before=None, limits=NO_LIMITS)
+    read = read_drop(request)
+    assert (read.no_drop, read.failure, read.kept) == (None, None, ())
+    assert not [found for found in read.findings if found.severity == "error"]
+    assert contents_of(read.tables) == contents_of(current.current().tables)
+
+
+def contents_of(tables: Mapping[str, TableInfo]) -> dict[str, tuple[int, str]]:
+    return {name: (info.rows, info.checksum) for name, info in tables.items()}
+
+
+@pytest.mark.parametrize("writer", ["parts of mixed types", "wide"])
+def test_the_same_tables_are_the_release_that_is_current_already(current: Catalog, tmp_path: Path, writer: str) -> None:
     for name, rows in _TABLES.items():
         WRITERS[writer](tmp_path, name, rows)
     outcome = publish(current, tmp_path)

@@ -118,17 +118,27 @@ def watching(inbox: Path, data: Path) -> Iterator["subprocess.Popen[str]"]:
             process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_it_goes_on_until_it_is_told_to_stop(inbox: Path, tmp_path: Path, number: int) -> None:
+def test_it_goes_on_until_it_is_told_to_stop(inbox: Path, tmp_path: Path) -> None:
     """A drop that comes while it watches is published, each step a line; a signal ends it with exit code 0."""
     with watching(inbox, tmp_path / "data") as process:
         assert said_until(process, "watching") == ["watching"]
         write_drop(inbox / "2026-10")
         assert said_until(process, "published") == ["arriving", "publishing", "published"]
         assert list(inbox.glob("published/2026-10-*/2026-10"))
-        process.send_signal(number)
-        assert said_until(process, "stopped") == ["stopped"]
-        assert process.wait(5) == 0
+        stops(process, signal.SIGTERM)
+
+
+def stops(process: "subprocess.Popen[str]", number: int) -> None:
+    process.send_signal(number)
+    assert said_until(process, "stopped") == ["stopped"]
+    assert process.wait(5) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_other_signals_end_it_as_well(inbox: Path, tmp_path: Path, number: int) -> None:
+    with watching(inbox, tmp_path / "data") as process:
+        assert said_until(process, "watching") == ["watching"]
+        stops(process, number)
 
 
 def test_stopping_in_the_middle_leaves_the_drop_to_the_next(cli: Cli, inbox: Path, tmp_path: Path) -> None:
