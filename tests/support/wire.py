@@ -101,8 +101,9 @@ def drip(wire: Wire, data: bytes, pause: float, most: float) -> float:
         for byte in data:
             try:
                 wire.send(bytes([byte]))
-            except OSError:
-                return time.monotonic() - began
-            if not wire.is_open(pause):
+                closed = not wire.is_open(pause)
+            except OSError:  # reset, if the byte and the end crossed
+                closed = True
+            if closed:
                 return time.monotonic() - began
     raise AssertionError(f"the connection was still open after {most} s")
