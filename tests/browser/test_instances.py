@@ -22,7 +22,8 @@ from tests.support.waiting import until
 
 WELL = "All is well."
 HOT, COLD = "36436", "90028"
-_ROUNDS = 40
+# Above 50 requests a second, rankings are an estimate from a sample.
+_ROUNDS = 15
 
 
 class Watched:

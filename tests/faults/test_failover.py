@@ -98,8 +98,10 @@ def one_failover(moving: Moving, instance: Instance) -> float:
     known, revoked, new = (moving.issue() for _ in range(3))
     assert instance.zip_code(known).status_code == 200
     assert instance.zip_code(revoked).status_code == 200
+    until(lambda: instance.metric("forecast_revocation_push_connections") == 1)
     with Asking(instance, known) as asking_known:
         assert moving.revoke(revoked) == 0
+        until(lambda: instance.zip_code(revoked).status_code == 401)  # workers hear of it a moment later
         with Asking(instance, revoked) as asking_revoked:
             moving.trio.fail_over()
             promoted = time.monotonic()
