@@ -47,6 +47,31 @@ SPRINGFIELD = tuple(
 )
 
 
+_WAITING = {"browser", "conformance", "contract", "faults"}
+_PROCESSES = 4  # that tests are run in, as pyproject.toml has it
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that mostly wait for other processes are begun first, by all test processes but the last.
+
+    Each test process is given an equal part of what is collected, in order, and takes from the end of another's when it
+    has done its own. In the order of folders the waiting ones would be left to the end, and the processors idle.
+    """
+    waiting: list[pytest.Item] = []
+    rest: list[pytest.Item] = []
+    for item in items:
+        (waiting if _WAITING.intersection(item.path.parts) else rest).append(item)
+    modules = {module: number for number, module in enumerate(dict.fromkeys(item.path for item in waiting))}
+    ordered: list[pytest.Item] = []
+    taken, begin = 0, _PROCESSES - 1
+    for process in range(begin):
+        part = [item for item in waiting if modules[item.path] % begin == process]
+        room = max(0, len(items) // _PROCESSES - len(part))
+        ordered += part + rest[taken : taken + room]
+        taken += room
+    items[:] = ordered + rest[taken:]
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """What was imported and collected stays: looking at it again and again would take a tenth of the time."""

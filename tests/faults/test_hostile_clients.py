@@ -96,7 +96,7 @@ def test_thousands_of_connections_leave_room_for_a_health_check(besieged: Instan
         for number in range(2_000):
             connection = stack.enter_context(connect(instance.operators))
             with contextlib.suppress(OSError):
-                connection.sendall(b"GET /health" if number % 2 else METRICS)
+                connection.sendall(METRICS if number % 10 == 0 else b"GET /health")
             if number % 200 == 199:
                 assert instance.ready().status_code == 200
                 assert httpx.get(f"{instance.operators}/metrics", timeout=30).status_code == 200
