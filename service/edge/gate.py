@@ -24,7 +24,7 @@ from service.edge.requests.sightings import shortened
 from service.edge.requests.watch import PID, RequestWatch, stamp
 from service.http.errors import ApiError, kept_error, of_exception, problem
 from service.http.head import NO_AREA, SCOPE_KEY, RequestHead, head_in
-from service.http.reply import COUNTED, KEPT, OUTCOME, SOURCE, Counted, Header, Reply, Send, Source
+from service.http.reply import COUNTED, KEPT, OUTCOME, SOURCE, Counted, Header, Kept, KeptError, Reply, Send, Source
 from service.http.sandbox.app import TEST_ANSWER, Sandbox
 from service.keys.record import ApiKey
 
@@ -38,7 +38,7 @@ class Gate:
     """The ASGI application that a worker serves, and owns.
 
     `checks` say what passes. `admission` counts what keys ask for. `hot` answers hot requests before they come here.
-    `at_once` makes the answers of paths that need to wait for nothing.
+    `at_once` makes, by path, the answers that need to wait for nothing; None, or no path there: `app` answers.
     `sandbox` answers test keys, instead of `app`. `watch` looks at every request. `keep_error` is told of those of a
     good key that end with an error: the key's id, and what makes the line. Setting `draining` makes every answer the
     last of its connection.
@@ -54,7 +54,7 @@ class Gate:
         admission: Admission | None = None,
         hot: HotAnswers | None = None,
         sandbox: Sandbox | None = None,
-        at_once: Mapping[str, Callable[[RequestHead], Reply]] = MappingProxyType({}),
+        at_once: Mapping[str, Callable[[RequestHead], Reply | None]] = MappingProxyType({}),
         keep_error: Callable[[str, Make], None] = lambda _, __: None,
         most_connections: int = 10_000,
         connection_age: float = 0.0,
@@ -83,9 +83,9 @@ class Gate:
         self._watch.enter(head.trace)
         answer = _Answer(self, scope, head, send)
         try:
-            refusal = None if head.passed else await ruled(lambda: self._checks.refusal(head))
-            if refusal is not None:
-                await refusal(scope, receive, answer)
+            reply = None if head.passed else await self._refused_or_made(head)
+            if reply is not None:
+                await reply(scope, receive, answer)
                 return
             # the server's own scope keeps HEAD, so that the server leaves the body out
             inner = dict(scope, method="GET", path=head.path, raw_path=head.path.encode(), **{SCOPE_KEY: head})
@@ -113,12 +113,14 @@ class Gate:
             return None  # the same again on the router path, which tells of it
         if reply is None:
             return None
-        behind = self.fields_behind(head, head.limits)
+        self.remember(head, head.sent_path.encode(), reply.kept, reply.source)
+        behind = self.fields_behind(head, _limits(head, reply.status))
         answer = whole_answer(reply, (*behind, _CLOSE) if head.last else behind, dates, bodiless=head.method == "HEAD")
         now = time.monotonic()
         if head.refused_until > now and head.key is not None and not head.is_test and self.hot is not None:
             self.hot.deny(head.key, head.area, kept_error(reply, head.request_id), head.refused_until)
-        self.finished(head, reply.status, reply.outcome, None, (), now - head.started, directly=reply.status >= 400)
+        seconds, directly = now - head.started, reply.status >= 400
+        self.finished(head, reply.status, reply.outcome, reply.source, (), seconds, directly=directly)
         return answer
 
     def _reply_now(self, head: RequestHead) -> Reply | None:
@@ -126,11 +128,24 @@ class Gate:
         if ruling is not None:
             return ruling if isinstance(ruling, Reply) else None
         head.passed = True
+        return self._made_now(head)
+
+    async def _refused_or_made(self, head: RequestHead) -> Reply | None:
+        return await ruled(lambda: self._checks.refusal(head)) or self._made_now(head)
+
+    def _made_now(self, head: RequestHead) -> Reply | None:
         make = self._at_once.get(head.path) if not head.is_test else None
         try:
             return make(head) if make is not None else None
         except ApiError as error:
             return of_exception(error, head.request_id)
+
+    def remember(self, head: RequestHead, path: bytes, kept: Kept | KeptError | None, source: Source | None) -> None:
+        """The next request for the same is hot, if the answer to this one is kept. `path` is as it was sent."""
+        # what is remembered is live
+        if kept is not None and self.hot is not None and head.method == "GET" and not head.is_test:
+            url = b"%s?%s" % (path, head.query) if head.query else path
+            self.hot.remember(url, head.area, kept, source.query if source is not None else "")
 
     def _begin(self, head: RequestHead) -> None:
         self._checks.place(head)
@@ -235,12 +250,11 @@ class _Answer:
             self._seconds = time.monotonic() - self._head.started
             self._status = message["status"]
             self._outcome = message.pop(OUTCOME, self._outcome)
-            kept, source = message.pop(KEPT, None), message.pop(SOURCE, None)
-            self._source, self._counted = source, message.pop(COUNTED, ())
-            hot = None if self._head.is_test else self._gate.hot  # what it remembers is live
-            if kept is not None and hot is not None and self._head.method == "GET":
-                hot.remember(_target(self._scope), self._head.area, kept, source.query if source is not None else "")
-            message["headers"].extend(self._gate.fields_behind(self._head, self._limits()))
+            kept, self._source = message.pop(KEPT, None), message.pop(SOURCE, None)
+            self._counted = message.pop(COUNTED, ())
+            self._gate.remember(self._head, self._scope["raw_path"], kept, self._source)
+            limits = _limits(self._head, self._status, self._counted)
+            message["headers"].extend(self._gate.fields_behind(self._head, limits))
             if self._gate.draining:
                 message["headers"].append(_CLOSE)
             await self._send(message)
@@ -250,22 +264,13 @@ class _Answer:
             told = (self._status, self._outcome, self._source, self._counted, self._seconds)
             self._gate.finished(self._head, *told)
 
-    def _limits(self) -> tuple[Header, ...]:
-        """What is left of the key's limits, with this answer taken off a quota if it is billable."""
-        if self._head.limits_after is None:
-            return self._head.limits
-        if self._counted:
-            billed = sum(one.number for one in self._counted if one.status < 400)
-        else:
-            billed = int(self._status < 400)
-        return self._head.limits_after(billed)
 
-
-def _target(scope: Any) -> bytes:
-    """The request target in origin form, as it was sent."""
-    query: bytes = scope["query_string"]
-    path: bytes = scope["raw_path"]
-    return b"%s?%s" % (path, query) if query else path
+def _limits(head: RequestHead, status: int, counted: tuple[Counted, ...] = ()) -> tuple[Header, ...]:
+    """What is left of the key's limits, with the answer taken off a quota if it is billable."""
+    if head.limits_after is None:
+        return head.limits
+    billed = sum(one.number for one in counted if one.status < 400) if counted else int(status < 400)
+    return head.limits_after(billed)
 
 
 def _line(

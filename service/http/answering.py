@@ -13,7 +13,7 @@ from service.cache.key import CacheKey, cache_key
 from service.cache.read_through import Fetched, Fill, ReadThrough
 from service.http.caching import CachePolicy
 from service.http.errors import ApiError
-from service.http.head import head_of
+from service.http.head import RequestHead, head_of
 from service.http.lookups import LookupWatch
 from service.http.reply import Header, Reply, Source
 from warehouse.areas.paging import Cursors
@@ -92,14 +92,23 @@ class Answers:
         (asked, key, fetched), release, age = await self.in_one_release(fetch)
         if age is None:
             self._count(fetched)
-            reply = self.policy.answer(head_of(scope), fetched, release.id, asked.outcome, key)
-            source = Source(fetched.tier, release.id, asked.query)
-        else:
-            reply = self.policy.stale_answer(head_of(scope), fetched, release.id, asked.outcome, age)
-            source = Source("previous", release.id, asked.query)
-        if asked.headers:
-            reply = msgspec.structs.replace(reply, headers=(*reply.headers, *asked.headers), kept=None)
-        return msgspec.structs.replace(reply, source=source)
+            return self._reply(head_of(scope), asked, key, fetched)
+        reply = self.policy.stale_answer(head_of(scope), fetched, release.id, asked.outcome, age)
+        return _sent_on(reply, asked, Source("previous", release.id, asked.query))
+
+    def answer_from_near(self, area: str, head: RequestHead, ask: Ask) -> Reply | None:
+        """The same answer, if the near cache has its entry; None: `answer` decides. Raises ApiError as that does."""
+        release = self._follower.current
+        if release is None or self._follower.stands_in_since is not None:
+            return None
+        asked = self._asked(ask, release)
+        key = cache_key(release.id, area, asked.query)
+        near = self._cache.near.get(key.digest)
+        return self._reply(head, asked, key, Fetched(near.entry, "near", bypassed=False)) if near is not None else None
+
+    def _reply(self, head: RequestHead, asked: ResolvedRequest, key: CacheKey, fetched: Fetched) -> Reply:
+        reply = self.policy.answer(head, fetched, key.release, asked.outcome, key)
+        return _sent_on(reply, asked, Source(fetched.tier, key.release, asked.query))
 
     def _asked(self, ask: Ask, release: OpenRelease) -> ResolvedRequest:
         try:
@@ -211,3 +220,9 @@ class Answers:
             raise ApiError("unavailable") from error
         self._lookups.answered()
         return made, before.release, max(1, round(time.monotonic() - before.since))
+
+
+def _sent_on(reply: Reply, asked: ResolvedRequest, source: Source) -> Reply:
+    if asked.headers:
+        return msgspec.structs.replace(reply, headers=(*reply.headers, *asked.headers), kept=None, source=source)
+    return msgspec.structs.replace(reply, source=source)

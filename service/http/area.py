@@ -14,6 +14,7 @@ from msgspec import Meta
 from service.http import corrections
 from service.http.answering import Answers, ResolvedRequest
 from service.http.errors import ApiError
+from service.http.head import RequestHead
 from service.http.reply import Header, Reply
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease
@@ -166,6 +167,21 @@ def _route(area: PartnerArea, endpoint: Endpoint, answers: Answers) -> ASGIRoute
         await (await reply_to(area, endpoint, answers, scope))(scope, receive, send)
 
     return answer
+
+
+def at_once_of(area: PartnerArea, answers: Answers) -> list[tuple[str, Callable[[RequestHead], Reply | None]]]:
+    """By path, what makes the answers that need to wait for nothing; None: the route answers. They raise ApiError."""
+    return [
+        (endpoint.path, partial(_near_reply, area, endpoint.resolve, answers))
+        for endpoint in area.endpoints
+        if not isinstance(endpoint.resolve, Batch)
+    ]
+
+
+def _near_reply(area: PartnerArea, resolve: Resolve, answers: Answers, head: RequestHead) -> Reply | None:
+    if head.trace is not None:  # whose steps the route tells
+        return None
+    return answers.answer_from_near(area.name, head, partial(_ask, area, resolve, answers, head.query))
 
 
 async def reply_to(area: PartnerArea, endpoint: Endpoint, answers: Answers, scope: Any) -> Reply:

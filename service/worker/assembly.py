@@ -47,7 +47,7 @@ from service.edge.requests.log import RequestLog, share_logged
 from service.edge.requests.watch import RequestWatch
 from service.http.answering import Answers
 from service.http.app import build_litestar
-from service.http.area import Batch, routes_of
+from service.http.area import Batch, at_once_of, routes_of
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.forecast import samples
@@ -290,7 +290,7 @@ class WorkerApp:
             admission=self._admission,
             hot=self.hot if settings.direct_answers else None,
             sandbox=sandbox,
-            at_once={INDEX_PATH: index},
+            at_once={INDEX_PATH: index} | {path: make for area in AREAS for path, make in at_once_of(area, answers)},
             keep_error=metering.errors.add,
             most_connections=settings.connections,
             connection_age=settings.connection_age,
