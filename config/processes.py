@@ -29,6 +29,7 @@ def belong_to(parent: int) -> None:
         os._exit(1)
 
 
-def collect_seldom() -> None:
-    """Lets the garbage collector run less often. Call before anything large is imported."""
-    gc.set_threshold(_COLLECT_AFTER_OBJECTS)
+def collect_seldom(after: int = _COLLECT_AFTER_OBJECTS) -> None:
+    """Lets the garbage collector run less often: when there are so many objects more. Call before anything large is
+    imported."""
+    gc.set_threshold(after)

@@ -58,6 +58,7 @@ class Patience:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._alarm.cancel()
+        del self._alarm  # it refers to this
         await self._timeout.__aexit__(kind, error, trace)
 
     def _over(self) -> None:

@@ -1,7 +1,9 @@
 """Limits of time that bear a loop whose turns take long."""
 
 import asyncio
+import gc
 import time
+import weakref
 
 import pytest
 
@@ -38,3 +40,21 @@ async def test_a_turn_that_takes_longer_than_the_limit_does_not_spend_it() -> No
     alarm.cancel()
     await asyncio.sleep(0.03)
     assert not rung
+
+
+class _Watched(Patience):
+    """Can be referred to weakly."""
+
+
+async def test_it_leaves_nothing_to_the_garbage_collector() -> None:
+    """It is used for each call of a store."""
+    gc.disable()
+    try:
+        patience = _Watched(30)
+        left = weakref.ref(patience)
+        async with patience:
+            pass
+        del patience
+        assert left() is None
+    finally:
+        gc.enable()
