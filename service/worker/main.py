@@ -8,9 +8,9 @@ import sys
 
 from config.processes import belong_to, collect_seldom
 
-# Connections leave nothing for the garbage collector, and each is some 40 objects: while thousands are opened, it would
-# take two fifths of the time, and a third of a second at once.
-_COLLECT_AFTER_OBJECTS = 100_000
+# Answers and connections leave nothing for the garbage collector, and each connection is some 40 objects: while
+# thousands are opened, it would take two fifths of the time, and a third of a second at once.
+_COLLECT_AFTER_OBJECTS = 200_000
 
 
 def main() -> None:
