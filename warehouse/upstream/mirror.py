@@ -94,7 +94,12 @@ class Mirror:
 
     def look(self) -> None:
         """Reads the pointer if it has changed, follows it as far as its release is here, and writes a beat."""
-        leads = self._lead()
+        try:
+            leads = self._lead()
+        except OSError as error:
+            self._stuck = with_remedy(f"the data folder cannot follow the store: {error}")
+            self._beat()
+            return
         try:
             self._read_pointer()
             self._away = None
@@ -291,10 +296,13 @@ class Mirror:
         descriptor = open_lock(self._catalog.data / "mirror.lock")
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._folder.mkdir(exist_ok=True)
         except BlockingIOError:
             os.close(descriptor)
             return False
-        self._folder.mkdir(exist_ok=True)
+        except OSError:
+            os.close(descriptor)
+            raise
         with suppress(OSError, ValueError):
             self._state = read_struct(self._folder / "state.json", _State)
         self._lock = descriptor

@@ -29,6 +29,8 @@ _CONNECT_SECONDS = 2
 _STALLED_SECONDS = 10
 _SENT_SECONDS = 120
 _RETRIES = 1
+# Real ones have some KB. Whoever may write to the bucket must not fill the memory of those who read.
+_LARGEST_DOCUMENT = 16 << 20
 _LONGEST_REASON = 300
 
 # As S3 and Google Cloud Storage say it, and Azure.
@@ -81,7 +83,11 @@ class Objects:
         self._uploads = uploads or documents
 
     def get(self, name: str, known: Version | None = None) -> StoredObject | Unchanged | None:
-        """A small object; None if there is none, Unchanged if it still is the version `known`."""
+        """A small object; None if there is none, Unchanged if it still is the version `known`.
+
+        Raises:
+            StoreError: also if it is too large for a document.
+        """
         options = {} if known is None or known.etag is None else {"if_none_match": known.etag}
         with _told(name):
             try:
@@ -155,6 +161,11 @@ class Objects:
 
     def _read(self, name: str, options: Any) -> StoredObject:
         found = self._obstore.get(self._documents, name, options=options)
+        size = found.meta["size"]
+        if size > _LARGEST_DOCUMENT:
+            raise StoreError(
+                f"the store of releases: {name} has {size:,} bytes, and a document has at most {_LARGEST_DOCUMENT:,}"
+            )
         return StoredObject(bytes(found.bytes()), _version(found.meta))
 
     def _put(self, name: str, content: bytes | Path, mode: Any) -> Any:

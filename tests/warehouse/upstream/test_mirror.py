@@ -77,6 +77,21 @@ def test_before_the_first_publish_the_folder_stays_as_it_is(catalog: Catalog, mi
     assert mirror.problem is None
 
 
+def test_a_folder_that_cannot_be_written_is_a_problem_until_it_can(
+    store: ReleasesStore, catalog: Catalog, mirror: Mirror, published: Path
+) -> None:
+    point(store, upload(store, published).id)
+    in_the_way = catalog.data / "mirror"
+    in_the_way.write_text("")
+    for _ in range(2):
+        mirror.look()
+        assert "the data folder cannot follow the store" in str(mirror.problem)
+    in_the_way.unlink()
+    settle(mirror)
+    assert current(catalog) is not None
+    assert mirror.problem is None
+
+
 def test_a_release_is_not_current_before_it_is_whole(
     store: ReleasesStore, catalog: Catalog, mirror: Mirror, published: Path
 ) -> None:
