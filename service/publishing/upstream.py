@@ -16,6 +16,8 @@ from warehouse.schema.errors import BusyError, CatalogError, NoReleaseError
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
 from warehouse.upstream import changes
+from warehouse.upstream.documents import POINTER
+from warehouse.upstream.store import KnownPointer, all_releases
 
 # In the data folder; no instance reads it. Kept, so that the next publish fetches less.
 _WORKING_COPY = "publisher"
@@ -79,9 +81,15 @@ class ReleaseReader:
     A copy has all manifests; further files come when they are asked for.
     """
 
-    def __init__(self, catalog: Catalog, copy: WorkingCopy | None = None) -> None:
+    def __init__(self, catalog: Catalog, copy: WorkingCopy | None = None, known: KnownPointer | None = None) -> None:
+        """`copy` and `known`: if there is a store."""
         self.catalog = catalog
         self._copy = copy
+        self._known = known
+
+    def current(self) -> str:
+        """The id of the current release. Raises NoReleaseError before the first publish."""
+        return self._known.current() if self._known is not None else self.catalog.current().id
 
     def need_findings(self, release: str) -> None:
         """Raises NoSuchReleaseError, StoreError."""
@@ -107,5 +115,19 @@ def reading(settings: Settings, *, to_compare: bool = False) -> Iterator[Release
         return
     with tempfile.TemporaryDirectory(prefix="forecast-releases-") as folder:
         copy = WorkingCopy(open_store(settings), Path(folder))
-        copy.refresh(tables=to_compare)
-        yield ReleaseReader(copy.catalog, copy)
+        known = copy.refresh(tables=to_compare)
+        yield ReleaseReader(copy.catalog, copy, known)
+
+
+def lost_pointer(settings: Settings) -> str | None:
+    """What to tell of a store that names no release, but has some: somebody deleted its pointer. Raises StoreError."""
+    if settings.releases_url is None:
+        return None
+    store = open_store(settings)
+    newest = max(all_releases(store), default=None)
+    if newest is None or store.pointer().version is not None:
+        return None
+    return (
+        f"{POINTER} is missing in {store.url}, which has releases: `forecast extracts rollback RELEASE` makes one "
+        f"current again; the newest is {newest}"
+    )

@@ -25,7 +25,7 @@ from service.cli.output import (
 from service.publishing import releases_store
 from service.publishing.publisher import forget_unused
 from service.publishing.rollback import SERVED_WITHIN_SECONDS, rolling_back
-from service.publishing.upstream import Upstream, reading
+from service.publishing.upstream import Upstream, lost_pointer, reading
 from service.reports import terminal
 from service.reports.terminal_comparison import print_comparison
 from warehouse.compare.release_comparison import compare_releases, write_release_changes
@@ -56,6 +56,9 @@ def list_releases(as_json: bool) -> None:
     with reading(settings) as reader:
         pointer = reader.catalog.pointer()
         releases = reader.catalog.all()
+    lost = lost_pointer(settings) if not releases else None
+    if lost is not None:
+        raise CatalogError(lost)
     if as_json:
         current = pointer.release if pointer else None
         print_json([_summary(manifest, current) | releases_member(settings) for manifest in releases])
@@ -85,7 +88,7 @@ def show(release: str | None, as_json: bool) -> None:
     settings = load_settings().settings
     with reading(settings) as reader:
         catalog = reader.catalog
-        name = release or catalog.current().id
+        name = release or reader.current()
         reader.need_findings(name)
         manifest = catalog.manifest(name)
         pointer = catalog.pointer()
@@ -160,7 +163,7 @@ def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
     if to is not None and to.exists():  # an extract has such a name, too
         raise click.UsageError(f"--to {shown(str(to))} exists: name a new file")
     with reading(load_settings().settings) as reader:
-        names = (old, new or reader.catalog.current().id)
+        names = (old, new or reader.current())
         reader.need_tables(*names)
         comparison = compare_releases(reader.catalog, *names)
         written = write_release_changes(reader.catalog, *names, to) if to is not None else None

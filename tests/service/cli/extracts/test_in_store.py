@@ -97,6 +97,22 @@ def test_a_release_that_is_not_there_is_told_with_the_store(run: Runner, drops: 
         assert f"in {run.url}; `forecast extracts list` shows the releases" in run(*command, code=1)
 
 
+def test_before_the_first_release_the_store_is_named(run: Runner) -> None:
+    for command in (("show",), ("diff", "20261005T090000Z-0123456789ab")):
+        assert run(*command, code=1).startswith("forecast: nothing has been published yet in the store: run ")
+    assert run("list").startswith(f"No releases yet in {run.url}: run ")
+
+
+def test_a_pointer_that_somebody_deleted_is_missed_and_can_be_made_again(run: Runner, drops: tuple[str, str]) -> None:
+    release = run("publish", drops[0]).splitlines()[0]
+    run.store.objects.delete(POINTER)
+    told = run("list", code=1)
+    assert told.startswith(f"forecast: current.json is missing in {run.url}, which has releases: ")
+    assert told.endswith(f"the newest is {release}")
+    run("rollback", release)
+    assert release in run("list")
+
+
 def test_a_refused_drop_leaves_the_store_as_it_is(run: Runner, drops: tuple[str, str], tmp_path: Path) -> None:
     run("publish", drops[0])
     before = run.store.pointer()
