@@ -282,6 +282,7 @@ class WorkerApp:
             meant=releases.OF_CURRENT,
             sandbox=sandbox,
         )
+        at_once = {INDEX_PATH: index} | {path: make for area in AREAS for path, make in at_once_of(area, answers)}
         return Gate(
             build_litestar(handlers),
             checks,
@@ -290,7 +291,7 @@ class WorkerApp:
             admission=self._admission,
             hot=self.hot if settings.direct_answers else None,
             sandbox=sandbox,
-            at_once={INDEX_PATH: index} | {path: make for area in AREAS for path, make in at_once_of(area, answers)},
+            at_once=at_once if settings.direct_answers else {},
             keep_error=metering.errors.add,
             most_connections=settings.connections,
             connection_age=settings.connection_age,

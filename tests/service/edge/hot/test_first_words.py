@@ -1,0 +1,101 @@
+"""A request for what is near, in words that nobody has used before: answered without the router, and hot afterwards."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from config.settings import Settings
+from service.base.telemetry import ANSWERS, KEY_CHECKS, LOOKUPS, REQUESTS, ROUTED
+from tests.support.both_ways import Both, asked_both_ways, request
+from tests.support.connection import Connection
+from tests.support.served import FORECAST
+
+# Each spelling of Springfield is used once: letters of the city's name, in upper or lower case.
+_SPELLINGS = (
+    f"{FORECAST}?city_name={''.join(letters)}&state_code=IL"
+    for letters in itertools.product(*((letter.upper(), letter) for letter in "springfield"))
+)
+_FACTS = {family.name for family in (ANSWERS, KEY_CHECKS, LOOKUPS, REQUESTS)}
+
+
+@pytest.fixture(scope="module")
+def both(settings: Settings) -> Iterator[Both]:
+    with asked_both_ways(settings, "near") as made:
+        yield made
+
+
+@pytest.fixture
+def no_router(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nobody(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError(f"{scope['path']} went to the router")
+
+    monkeypatch.setattr(both.direct, "_app", nobody)
+
+
+@pytest.mark.parametrize("key", ["free", "limited", "metered", "other", "revoked"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize(
+    "lines", [(), ("Accept-Encoding: gzip",), ("If-None-Match: *",), ("Connection: close",)], ids=str
+)
+def test_the_answer_is_that_of_the_router(both: Both, key: str, method: str, lines: tuple[str, ...]) -> None:
+    both.compare([request(next(_SPELLINGS), both.keys[key], *lines, method=method)])
+
+
+@pytest.mark.usefixtures("no_router")
+def test_the_router_is_not_asked(both: Both) -> None:
+    async def ask() -> bytes:
+        await both.look_at_keys()
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(next(_SPELLINGS), both.keys["metered"]))
+        return connection.end()
+
+    answer = both.running.run(ask)
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"\r\ncache-status: forecast; hit; detail=near\r\n" in answer
+
+
+def test_the_same_words_are_hot_the_next_time(both: Both) -> None:
+    words, before = next(_SPELLINGS), both.answered
+    for _ in range(2):
+        both.running.ask(words, key=both.keys["free"])
+    assert both.answered == before + 1
+
+
+def test_it_is_counted_as_on_the_router_path(both: Both) -> None:
+    """In metrics, and in the usage of its key."""
+
+    def facts() -> dict[tuple[str, tuple[str, ...]], float]:
+        counters = both.running.app.figures().counters
+        return {(name, labels): value for name, labels, value in counters if name in _FACTS}
+
+    def added(gate: Any) -> dict[tuple[str, tuple[str, ...]], float]:
+        async def ask() -> None:
+            await both.look_at_keys()
+            connection = Connection(gate, both.config(gate))
+            await connection.feed(request(next(_SPELLINGS), both.keys["metered"]))
+            await connection.settle()
+            assert connection.end().startswith(b"HTTP/1.1 200 OK\r\n")
+
+        before = facts()
+        both.running.run(ask)
+        return {fact: value - before.get(fact, 0) for fact, value in facts().items() if value != before.get(fact, 0)}
+
+    routed = added(both.ordinary)
+    assert any(name == ANSWERS.name and ROUTED in labels for name, labels in routed)
+    assert added(both.direct) == routed
+
+
+@pytest.mark.usefixtures("no_router")
+def test_an_error_in_other_words_needs_no_router_either(both: Both) -> None:
+    """A ZIP code that there is not, and one that is none."""
+
+    async def ask(query: str) -> bytes:
+        await both.look_at_keys()
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(f"{FORECAST}?{query}", both.keys["free"]))
+        return connection.end()
+
+    assert both.running.run(lambda: ask("zip_code=00009")).startswith(b"HTTP/1.1 404 ")
+    assert both.running.run(lambda: ask("zip_code=1234")).startswith(b"HTTP/1.1 400 ")
