@@ -7,12 +7,12 @@ from typing import Literal
 
 import msgspec
 
+from service.base.single_flight import SingleFlight
 from service.base.tracing import STEP_OUTCOME, Attributes, step
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
 from service.cache.near import NearCache
 from service.cache.shared import SharedCache, SharedLookup
-from service.cache.single_flight import SingleFlight
 
 Tier = Literal["near", "shared", "warehouse"]
 Fill = Callable[[], Awaitable[bytes]]

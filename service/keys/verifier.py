@@ -7,7 +7,7 @@ the store is away, a key is good until 60 s old; after that nothing is known abo
 
 A wrong key is wrong for a second without another look-up, unless any key changes: who repeats one costs the store one
 look-up a second. Of different ones, each costs one; a bounded number run or wait at a time, and the rest get a 503 at
-once.
+once. Whoever presents a key that is being looked up waits for that look-up.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import blake2b
 
+from service.base.single_flight import SingleFlight
 from service.base.tasks import wait_for_task
 from service.keys import form
 from service.keys.errors import ForeignStoreError
@@ -115,6 +116,7 @@ class KeyVerifier:
         self._asked = 0
         self._last_confirmed = -UNKNOWN_AFTER_SECONDS
         self._slots = asyncio.Semaphore(_MOST_LOOKUPS)
+        self._flights: SingleFlight[KeyVerdict] = SingleFlight(abandons=True)
         self._new = 0
 
     def judge(self, presented: str) -> KeyVerdict | None:
@@ -211,12 +213,17 @@ class KeyVerifier:
         parts = form.parse(presented)
         if parts is None:
             return self._malformed(presented)
+        # a look-up from before a change may not know of it
+        flight = (fingerprint, self._changes)
+        return await self._flights.run(flight, lambda: self._look_up_in_turn(parts, fingerprint))
+
+    async def _look_up_in_turn(self, parts: form.PresentedKey, fingerprint: bytes) -> KeyVerdict:
         if self._new >= _MOST_LOOKUPS + _MOST_WAITING:
             return Unknown("too many keys that are not verified yet")
         self._new += 1
         try:
             async with self._slots:
-                # another request may have asked for the same key meanwhile
+                # a look-up from after a change may have ended meanwhile
                 known = self._verified.get(fingerprint)
                 if known is not None:
                     return await self._check_known(known)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from service.cache.single_flight import SingleFlight
+from service.base.single_flight import SingleFlight
 from tests.support.virtual import VirtualLoop
 
 
@@ -106,7 +106,7 @@ async def test_nothing_is_kept_of_finished_flights() -> None:
     for number in range(20):
         await flights.run(str(number), fill)
     await _settle()
-    assert not flights._waiting
+    assert not flights._flights
     assert not flights._landed
     assert not flights._tasks
 
@@ -139,4 +139,22 @@ async def test_a_cancelled_fill_leaves_nobody_waiting() -> None:
         task.cancel()
     results = await asyncio.gather(*callers, return_exceptions=True)
     assert {type(result) for result in results} == {asyncio.CancelledError}
-    assert not flights._waiting
+    assert not flights._flights
+
+
+async def test_a_fill_that_nobody_waits_for_is_cancelled_if_so_wanted() -> None:
+    """Not before the last one has gone; whoever comes then begins another."""
+    flights, fill = SingleFlight[str](abandons=True), Fill()
+    callers = [asyncio.create_task(flights.run("k", fill)) for _ in range(3)]
+    await _settle()
+    for caller in callers[:-1]:
+        caller.cancel()
+    await _settle()
+    assert len(flights._tasks) == 1
+    callers[-1].cancel()
+    again = asyncio.create_task(flights.run("k", fill))
+    await _settle()
+    assert len(flights._tasks) == 1
+    fill.may_end.set()
+    assert await again == "result 2"
+    assert (fill.ends, flights._flights) == (1, {})

@@ -1,0 +1,107 @@
+"""Single flight: one call for all who ask for the same at the same time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+from service.base.tasks import hold_until_done
+from service.base.tracing import STEP_OUTCOME, step
+
+T = TypeVar("T")
+
+
+class _Flight(Generic[T]):
+    """A fill under way, and those who wait for it."""
+
+    def __init__(self) -> None:
+        self.answers: list[asyncio.Future[T]] = []
+        self.gone = 0  # how many wait no more
+        self.task: asyncio.Task[None] | None = None
+
+    def still_waiting(self) -> list[asyncio.Future[T]]:
+        return [answer for answer in self.answers if not answer.done()]
+
+
+class SingleFlight(Generic[T]):
+    """Runs fills, one at a time per key. Whoever makes it owns it.
+
+    Fills run detached: a caller that goes away does no harm to the others that wait for the same.
+    """
+
+    def __init__(self, linger: float = 0.0, *, abandons: bool = False) -> None:
+        """`linger`: for how many seconds a finished fill still answers; 0: only those who wait. It is for callers whose
+        cache look-up missed just before the fill was stored. `abandons`: a fill that nobody waits for any more is
+        cancelled."""
+        self._linger = linger
+        self._abandons = abandons
+        self._flights: dict[Hashable, _Flight[T]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        # until when (in the loop's seconds) a result answers, and the result; ordered by the former
+        self._landed: dict[Hashable, tuple[float, T]] = {}
+        self._is_sweeping = False
+
+    async def run(self, key: Hashable, fill: Callable[[], Awaitable[T]]) -> T:
+        """The result of `fill`, shared by all who ask for `key` meanwhile. An error reaches all who wait."""
+        with step("single flight") as told:
+            landed = self._landed.get(key)
+            if landed is not None:
+                told.set(STEP_OUTCOME, "landed")
+                return landed[1]
+            flight = self._flights.get(key)
+            told.set(STEP_OUTCOME, "led" if flight is None else "joined")
+            if flight is None:
+                flight = self._flights[key] = _Flight()
+                # the steps of the fill are its first caller's
+                flight.task = hold_until_done(asyncio.create_task(self._fly(key, flight, fill)), self._tasks)
+            answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+            flight.answers.append(answer)
+            try:
+                return await answer
+            except asyncio.CancelledError:
+                self._leave(key, flight)
+                raise
+
+    def _leave(self, key: Hashable, flight: _Flight[T]) -> None:
+        flight.gone += 1
+        if self._abandons and flight.gone == len(flight.answers) and flight.task is not None:
+            self._end(key, flight)
+            flight.task.cancel()
+
+    def _end(self, key: Hashable, flight: _Flight[T]) -> None:
+        """Who asks from now on begins another flight."""
+        if self._flights.get(key) is flight:
+            del self._flights[key]
+
+    async def _fly(self, key: Hashable, flight: _Flight[T], fill: Callable[[], Awaitable[T]]) -> None:
+        try:
+            result = await fill()
+        except asyncio.CancelledError:
+            self._end(key, flight)
+            for answer in flight.still_waiting():
+                answer.cancel()
+            raise
+        except Exception as error:
+            self._end(key, flight)
+            for answer in flight.still_waiting():
+                answer.set_exception(error)
+            return
+        self._end(key, flight)
+        for answer in flight.still_waiting():
+            answer.set_result(result)
+        if self._linger:
+            self._landed[key] = (asyncio.get_running_loop().time() + self._linger, result)
+            if not self._is_sweeping:
+                self._sweep()
+
+    def _sweep(self) -> None:
+        """Forgets results in time. One alarm serves all: one for each would cost more than keeping the result."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        while self._landed:
+            key, (until, _) = next(iter(self._landed.items()))
+            if until > now:
+                break
+            del self._landed[key]
+        self._is_sweeping = bool(self._landed)
+        if self._is_sweeping:
+            loop.call_later(until - now, self._sweep)
