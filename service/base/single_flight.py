@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from service.base.tasks import hold_until_done
-from service.base.tracing import STEP_OUTCOME, step
 
 T = TypeVar("T")
 
@@ -40,26 +39,31 @@ class SingleFlight(Generic[T]):
         self._landed: dict[Hashable, tuple[float, T]] = {}
         self._is_sweeping = False
 
-    async def run(self, key: Hashable, fill: Callable[[], Awaitable[T]]) -> T:
-        """The result of `fill`, shared by all who ask for `key` meanwhile. An error reaches all who wait."""
-        with step("single flight") as told:
-            landed = self._landed.get(key)
-            if landed is not None:
-                told.set(STEP_OUTCOME, "landed")
-                return landed[1]
-            flight = self._flights.get(key)
-            told.set(STEP_OUTCOME, "led" if flight is None else "joined")
-            if flight is None:
-                flight = self._flights[key] = _Flight()
-                # the steps of the fill are its first caller's
-                flight.task = hold_until_done(asyncio.create_task(self._fly(key, flight, fill)), self._tasks)
-            answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-            flight.answers.append(answer)
-            try:
-                return await answer
-            except asyncio.CancelledError:
-                self._leave(key, flight)
-                raise
+    async def run(
+        self, key: Hashable, fill: Callable[[], Awaitable[T]], told: Callable[[str], None] = lambda _: None
+    ) -> T:
+        """The result of `fill`, shared by all who ask for `key` meanwhile. An error reaches all who wait.
+
+        `told` is called at once with what this caller is: `led` began the fill, `joined` waits for it, `landed` comes
+        when it is just over.
+        """
+        landed = self._landed.get(key)
+        if landed is not None:
+            told("landed")
+            return landed[1]
+        flight = self._flights.get(key)
+        told("led" if flight is None else "joined")
+        if flight is None:
+            flight = self._flights[key] = _Flight()
+            # the steps of the fill are its first caller's
+            flight.task = hold_until_done(asyncio.create_task(self._fly(key, flight, fill)), self._tasks)
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        flight.answers.append(answer)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self._leave(key, flight)
+            raise
 
     def _leave(self, key: Hashable, flight: _Flight[T]) -> None:
         flight.gone += 1

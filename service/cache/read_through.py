@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -73,7 +74,9 @@ class ReadThrough:
         if lookup.entry is not None:
             return Fetched(lookup.entry, "shared", bypassed=False)
         bypassed = lookup.outcome == "unavailable"
-        entry = await self._flights.run(key.name, lambda: self._fill(key, fill))
+        with step("single flight") as asked:
+            told = partial(asked.set, STEP_OUTCOME)
+            entry = await self._flights.run(key.name, lambda: self._fill(key, fill), told)
         return Fetched(entry, "warehouse", bypassed)
 
     def looked_up(self, key: CacheKey, lookup: SharedLookup, generation: int, seconds: float) -> None:
