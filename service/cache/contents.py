@@ -10,7 +10,8 @@ import msgspec
 from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
 from service.cache.key import EVERY_NAME, FORMAT_VERSION, CacheKey, is_trial
-from service.redis.client import checked
+from service.redis.client import RedisStore, checked
+from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.name_store import NameCommand, NameStore, named_command
 from service.redis.scan import scan
 
@@ -50,20 +51,23 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     """The shared cache as of one look; each entry that was moved meanwhile may be missing or counted twice."""
 
     releases: tuple[ReleaseEntries, ...]  # newest first
-    complete: bool  # False: the time was up before all names were seen
+    complete: bool  # False: the time was up before all names were seen, or a server of a cluster is away
     server: ServerMemory
+    away: tuple[str, ...] = ()  # why servers of a cluster are left out
 
 
 async def survey(store: NameStore, seconds: float, tell: Callable[[int], None]) -> Contents:
     """Counts the entries for at most about `seconds`, in steps between which Redis serves others.
 
+    A server of a cluster that does not answer is left out.
+
     Raises:
-        StoreUnavailable: if the cache does not answer, or refuses.
+        StoreUnavailable: if no server answers, or one refuses, or goes meanwhile.
     """
-    servers = [_memory(await server.call(lambda client: client.info())) for server in store.servers]
+    servers, away = await _servers(store)
     found: defaultdict[str | None, ReleaseEntries] = defaultdict(lambda: ReleaseEntries(None))
-    end, seen, complete = time.monotonic() + seconds, 0, True
-    async for names in _every_name(store):
+    end, seen, complete = time.monotonic() + seconds, 0, not away
+    async for names in _every_name([server for server, _ in servers]):
         for name in names:
             found[_release_of(name)].entries += 1
         for name, size in zip(names[:_MEASURED], await _sizes(store, names[:_MEASURED]), strict=True):
@@ -79,12 +83,29 @@ async def survey(store: NameStore, seconds: float, tell: Callable[[int], None]) 
     return Contents(
         releases=tuple(msgspec.structs.replace(entries, release=release) for release, entries in releases),
         complete=complete,
-        server=_together(servers),
+        server=_together([memory for _, memory in servers]),
+        away=tuple(str(error) for error in away),
     )
 
 
-async def _every_name(store: NameStore) -> AsyncIterator[list[bytes]]:
+async def _servers(store: NameStore) -> tuple[list[tuple[RedisStore, ServerMemory]], list[StoreUnavailable]]:
+    """Those that answer, with their memory, and why others do not. Raises StoreUnavailable if none does."""
+    answering: list[tuple[RedisStore, ServerMemory]] = []
+    away: list[StoreUnavailable] = []
     for server in store.servers:
+        try:
+            answering.append((server, _memory(await server.call(lambda client: client.info()))))
+        except StoreRefused:
+            raise
+        except StoreUnavailable as error:
+            away.append(error)
+    if away and not answering:
+        raise away[0]
+    return answering, away
+
+
+async def _every_name(servers: Sequence[RedisStore]) -> AsyncIterator[list[bytes]]:
+    for server in servers:
         async for names in scan(server, EVERY_NAME, _STEP):
             yield [name for name in names if not is_trial(name)]
 

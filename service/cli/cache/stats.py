@@ -40,7 +40,7 @@ def stats(seconds: float, as_json: bool) -> None:
 
     Entries of the shared cache are counted by SCAN, in steps between which Redis serves others; their bytes are
     estimated from a sample. The memory is the server's, with whatever else is on it. Of near caches, each worker of the
-    instances on the data folder tells its own.
+    instances on the data folder tells its own. A server of a cluster that is away is left out, and named.
 
     Exit codes: 0 shown, 1 the shared cache cannot be asked, 2 wrong usage.
 
@@ -71,6 +71,8 @@ def _print(settings: Settings, found: Contents, near: Sequence[Asked[Overview]])
     console = stdout()
     console.print(table)
     console.print()
+    for why in found.away:
+        console.print(Text(f"Not counted: {visible(why)}", style="yellow"))
     if not found.releases:
         console.print("The shared cache holds no entries.")
         return
@@ -79,7 +81,7 @@ def _print(settings: Settings, found: Contents, near: Sequence[Asked[Overview]])
         name = one.release or "(another version's)"
         listed.add_row(name, _state(settings, one), f"{one.entries:,}", size(one.bytes))
     console.print(listed)
-    if not found.complete:
+    if not found.complete and not found.away:
         console.print("The time was up before all entries were seen: --seconds counts for longer.", style="yellow")
 
 
@@ -116,6 +118,7 @@ def _as_json(settings: Settings, found: Contents, near: Sequence[Asked[Overview]
         "cache": address(settings.cache_url),
         "server": found.server,
         "complete": found.complete,
+        "away": found.away,
         "releases": [
             {"release": one.release, "state": _state(settings, one), "entries": one.entries, "bytes": one.bytes}
             for one in found.releases

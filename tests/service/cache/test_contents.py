@@ -66,6 +66,19 @@ async def test_counting_ends_in_time(store: RedisStore, client: Any) -> None:
     assert 0 < found.releases[0].entries < 2000
 
 
+async def test_a_server_of_a_cluster_that_is_away_is_left_out_and_named(
+    store: RedisStore, client: Any, monkeypatch: pytest.MonkeyPatch, short: Path
+) -> None:
+    client.set(KEY.name, "x")
+    url = f"unix://{short / 'nobody'}"
+    gone = RedisStore("shared cache node b", url, open_client(url, timeout=5))
+    monkeypatch.setattr(RedisStore, "servers", (gone, store))
+    found = await survey(store, 60.0, lambda _: None)
+    assert ([one.entries for one in found.releases], found.complete) == ([1], False)
+    assert ["shared cache node b" in why for why in found.away] == [True]
+    await gone.stop()
+
+
 async def test_an_empty_cache_holds_nothing(store: RedisStore, client: Any) -> None:
     found = await survey(store, 1.0, lambda _: None)
     assert (found.releases, found.complete) == ((), True)
