@@ -30,6 +30,5 @@ def belong_to(parent: int) -> None:
 
 
 def collect_seldom(after: int = _COLLECT_AFTER_OBJECTS) -> None:
-    """Lets the garbage collector run less often: when there are so many objects more. Call before anything large is
-    imported."""
+    """Lets the garbage collector run less often: after so many more objects. Call before anything large is imported."""
     gc.set_threshold(after)

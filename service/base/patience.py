@@ -58,7 +58,7 @@ class Patience:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._alarm.cancel()
-        del self._alarm  # it refers to this
+        del self._alarm  # it refers back: a cycle, which only the garbage collector would free
         await self._timeout.__aexit__(kind, error, trace)
 
     def _over(self) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
 from typing import Generic, TypeVar
 
 from service.base.tasks import hold_until_done
@@ -14,11 +15,8 @@ class _Flight(Generic[T]):
 
     def __init__(self) -> None:
         self.answers: list[asyncio.Future[T]] = []
-        self.gone = 0  # how many wait no more
-        self.task: asyncio.Task[None] | None = None
-
-    def still_waiting(self) -> list[asyncio.Future[T]]:
-        return [answer for answer in self.answers if not answer.done()]
+        self.waiting = 0
+        self.task: asyncio.Task[T] | None = None
 
 
 class SingleFlight(Generic[T]):
@@ -34,7 +32,7 @@ class SingleFlight(Generic[T]):
         self._linger = linger
         self._abandons = abandons
         self._flights: dict[Hashable, _Flight[T]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[T]] = set()
         # until when (in the loop's seconds) a result answers, and the result; ordered by the former
         self._landed: dict[Hashable, tuple[float, T]] = {}
         self._is_sweeping = False
@@ -56,41 +54,46 @@ class SingleFlight(Generic[T]):
         if flight is None:
             flight = self._flights[key] = _Flight()
             # the steps of the fill are its first caller's
-            flight.task = hold_until_done(asyncio.create_task(self._fly(key, flight, fill)), self._tasks)
+            flight.task = hold_until_done(asyncio.create_task(_made(fill)), self._tasks)
+            flight.task.add_done_callback(partial(self._land, key, flight))
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         flight.answers.append(answer)
+        flight.waiting += 1
         try:
             return await answer
         except asyncio.CancelledError:
             self._leave(key, flight)
             raise
+        finally:
+            del answer, flight  # an error refers to this frame: a cycle, which only the garbage collector would free
 
     def _leave(self, key: Hashable, flight: _Flight[T]) -> None:
-        flight.gone += 1
-        if self._abandons and flight.gone == len(flight.answers) and flight.task is not None:
-            self._end(key, flight)
+        flight.waiting -= 1
+        if self._abandons and not flight.waiting and flight.task is not None:
+            self._forget(key, flight)
             flight.task.cancel()
 
-    def _end(self, key: Hashable, flight: _Flight[T]) -> None:
-        """Who asks from now on begins another flight."""
+    def _forget(self, key: Hashable, flight: _Flight[T]) -> None:
+        """Whoever asks from now on begins another one."""
         if self._flights.get(key) is flight:
             del self._flights[key]
 
-    async def _fly(self, key: Hashable, flight: _Flight[T], fill: Callable[[], Awaitable[T]]) -> None:
-        try:
-            result = await fill()
-        except asyncio.CancelledError:
-            self._end(key, flight)
-            for answer in flight.still_waiting():
+    def _land(self, key: Hashable, flight: _Flight[T], task: asyncio.Task[T]) -> None:
+        self._forget(key, flight)
+        answers = [answer for answer in flight.answers if not answer.done()]
+        flight.answers.clear()
+        flight.task = None
+        if task.cancelled():
+            for answer in answers:
                 answer.cancel()
-            raise
-        except Exception as error:
-            self._end(key, flight)
-            for answer in flight.still_waiting():
+            return
+        error = task.exception()
+        if error is not None:
+            for answer in answers:
                 answer.set_exception(error)
             return
-        self._end(key, flight)
-        for answer in flight.still_waiting():
+        result = task.result()
+        for answer in answers:
             answer.set_result(result)
         if self._linger:
             self._landed[key] = (asyncio.get_running_loop().time() + self._linger, result)
@@ -109,3 +112,7 @@ class SingleFlight(Generic[T]):
         self._is_sweeping = bool(self._landed)
         if self._is_sweeping:
             loop.call_later(until - now, self._sweep)
+
+
+async def _made(fill: Callable[[], Awaitable[T]]) -> T:
+    return await fill()

@@ -51,7 +51,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     """The shared cache as of one look; each entry that was moved meanwhile may be missing or counted twice."""
 
     releases: tuple[ReleaseEntries, ...]  # newest first
-    complete: bool  # False: the time was up before all names were seen, or a server of a cluster is away
+    complete: bool  # False: the time was up before all names were seen
     server: ServerMemory
     away: tuple[str, ...] = ()  # why servers of a cluster are left out
 
@@ -66,7 +66,7 @@ async def survey(store: NameStore, seconds: float, tell: Callable[[int], None]) 
     """
     servers, away = await _servers(store)
     found: defaultdict[str | None, ReleaseEntries] = defaultdict(lambda: ReleaseEntries(None))
-    end, seen, complete = time.monotonic() + seconds, 0, not away
+    end, seen, complete = time.monotonic() + seconds, 0, True
     async for names in _every_name([server for server, _ in servers]):
         for name in names:
             found[_release_of(name)].entries += 1

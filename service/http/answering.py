@@ -94,7 +94,7 @@ class Answers:
             self._count(fetched)
             return self._reply(head_of(scope), asked, key, fetched)
         reply = self.policy.stale_answer(head_of(scope), fetched, release.id, asked.outcome, age)
-        return _sent_on(reply, asked, Source("previous", release.id, asked.query))
+        return _with_source(reply, asked, Source("previous", release.id, asked.query))
 
     def answer_from_near(self, area: str, head: RequestHead, ask: Ask) -> Reply | None:
         """The same answer, if the near cache has its entry; None: `answer` decides. Raises ApiError as that does."""
@@ -108,7 +108,7 @@ class Answers:
 
     def _reply(self, head: RequestHead, asked: ResolvedRequest, key: CacheKey, fetched: Fetched) -> Reply:
         reply = self.policy.answer(head, fetched, key.release, asked.outcome, key)
-        return _sent_on(reply, asked, Source(fetched.tier, key.release, asked.query))
+        return _with_source(reply, asked, Source(fetched.tier, key.release, asked.query))
 
     def _asked(self, ask: Ask, release: OpenRelease) -> ResolvedRequest:
         try:
@@ -222,7 +222,7 @@ class Answers:
         return made, before.release, max(1, round(time.monotonic() - before.since))
 
 
-def _sent_on(reply: Reply, asked: ResolvedRequest, source: Source) -> Reply:
+def _with_source(reply: Reply, asked: ResolvedRequest, source: Source) -> Reply:
     if asked.headers:
         return msgspec.structs.replace(reply, headers=(*reply.headers, *asked.headers), kept=None, source=source)
     return msgspec.structs.replace(reply, source=source)

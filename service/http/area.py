@@ -179,7 +179,7 @@ def at_once_of(area: PartnerArea, answers: Answers) -> list[tuple[str, Callable[
 
 
 def _near_reply(area: PartnerArea, resolve: Resolve, answers: Answers, head: RequestHead) -> Reply | None:
-    if head.trace is not None:  # whose steps the route tells
+    if head.trace is not None:  # the route records its steps
         return None
     return answers.answer_from_near(area.name, head, partial(_ask, area, resolve, answers, head.query))
 

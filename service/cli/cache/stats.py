@@ -74,14 +74,14 @@ def _print(settings: Settings, found: Contents, near: Sequence[Asked[Overview]])
     for why in found.away:
         console.print(Text(f"Not counted: {visible(why)}", style="yellow"))
     if not found.releases:
-        console.print("The shared cache holds no entries.")
+        console.print(f"The {'servers that answer hold' if found.away else 'shared cache holds'} no entries.")
         return
     listed = text_table("release", "state", "entries", "about", numeric=("entries", "about"))
     for one in found.releases:
         name = one.release or "(another version's)"
         listed.add_row(name, _state(settings, one), f"{one.entries:,}", size(one.bytes))
     console.print(listed)
-    if not found.complete and not found.away:
+    if not found.complete:
         console.print("The time was up before all entries were seen: --seconds counts for longer.", style="yellow")
 
 

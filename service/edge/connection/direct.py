@@ -114,8 +114,8 @@ class DirectProtocol(LimitedProtocol):
         return True
 
     def _answer_plain(self, data: bytes, caller: Caller, now: float) -> HotOutcome:
-        """The answer to a plain request that is not hot, if it needs to wait for nothing; most are errors. The router
-        path goes on with what was found out."""
+        """The answer to a plain request that is not hot, if it needs to wait for nothing. The router path goes on with
+        what was found out."""
         head = plain_head(data, caller.reader, now, fields=self.app.traces)
         if head is None:
             return FOR_ROUTER
@@ -124,7 +124,7 @@ class DirectProtocol(LimitedProtocol):
         answer = self.app.answer_now(head, self.server_state.default_headers)
         if answer is not None:
             if caller.reader.news is not None:
-                caller.reader.learn(stranger=True)
+                caller.reader.learn(stranger=head.key is None)
             return answer
         self._checked = head
         return FOR_ROUTER

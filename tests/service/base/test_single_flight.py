@@ -1,6 +1,8 @@
 """Single flight: one fill, however many ask."""
 
 import asyncio
+import contextlib
+import gc
 
 from service.base.single_flight import SingleFlight
 from tests.support.virtual import VirtualLoop
@@ -158,3 +160,39 @@ async def test_a_fill_that_nobody_waits_for_is_cancelled_if_so_wanted() -> None:
     fill.may_end.set()
     assert await again == "result 2"
     assert (fill.ends, flights._flights) == (1, {})
+
+
+async def test_a_fill_that_fails_leaves_nothing_to_the_garbage_collector() -> None:
+    """A store that is away may fail thousands of them."""
+    flights = SingleFlight[str]()
+
+    async def fail() -> str:
+        raise RuntimeError
+
+    async def caller() -> None:
+        with contextlib.suppress(RuntimeError):
+            await flights.run("k", fail)
+
+    await caller()
+    await _settle()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(10):
+            await caller()
+        await _settle()
+        left = gc.collect()
+    finally:
+        gc.enable()
+    assert left < 10
+
+
+async def test_a_fill_that_is_cancelled_before_it_begins_leaves_nobody_waiting() -> None:
+    flights, fill = SingleFlight[str](), Fill()
+    caller = asyncio.create_task(flights.run("k", fill))
+    await asyncio.sleep(0)
+    (task,) = flights._tasks
+    task.cancel()
+    await asyncio.wait([caller])
+    assert caller.cancelled()
+    assert not flights._flights

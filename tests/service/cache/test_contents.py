@@ -74,7 +74,7 @@ async def test_a_server_of_a_cluster_that_is_away_is_left_out_and_named(
     gone = RedisStore("shared cache node b", url, open_client(url, timeout=5))
     monkeypatch.setattr(RedisStore, "servers", (gone, store))
     found = await survey(store, 60.0, lambda _: None)
-    assert ([one.entries for one in found.releases], found.complete) == ([1], False)
+    assert ([one.entries for one in found.releases], found.complete) == ([1], True)
     assert ["shared cache node b" in why for why in found.away] == [True]
     await gone.stop()
 

@@ -99,3 +99,21 @@ def test_an_error_in_other_words_needs_no_router_either(both: Both) -> None:
 
     assert both.running.run(lambda: ask("zip_code=00009")).startswith(b"HTTP/1.1 404 ")
     assert both.running.run(lambda: ask("zip_code=1234")).startswith(b"HTTP/1.1 400 ")
+
+
+def test_their_heads_teach_the_next_connection_as_hot_ones_do(both: Both) -> None:
+    """Whose key is good is no stranger."""
+    assert both.direct.hot is not None
+    fields = both.direct.hot.fields
+
+    async def ask() -> tuple[int, int]:
+        await both.look_at_keys()
+        fields.taught.clear()
+        before = fields._made_for_strangers
+        connection = Connection(both.direct, both.config(both.direct))
+        for number in range(3):
+            await connection.feed(request(next(_SPELLINGS), both.keys["free"], f"X-Trace-Id: {number}"))
+        connection.end()
+        return len(fields.taught), fields._made_for_strangers - before
+
+    assert both.running.run(ask) == (1, 0)
