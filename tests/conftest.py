@@ -48,7 +48,7 @@ SPRINGFIELD = tuple(
 
 
 _WAITING = {"browser", "conformance", "contract", "faults"}
-_PROCESSES = 4  # that tests are run in, as pyproject.toml has it
+_PROCESSES = 5  # that tests are run in, as pyproject.toml has it
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -152,9 +152,11 @@ def replying(contents: bytes) -> Iterator[Endpoint]:
 
         serving = threading.Thread(target=serve)
         serving.start()
-        yield Endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}", "k")
-        listening.shutdown(socket.SHUT_RDWR)
-        serving.join()
+        try:
+            yield Endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}", "k")
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            serving.join()
 
 
 def checked(name: str, answer: bytes) -> Checked:
