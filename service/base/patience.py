@@ -7,9 +7,12 @@ however long it takes.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
 from time import monotonic
-from types import TracebackType
+from types import TracebackType, coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _PARTS = 8
 
@@ -63,3 +66,34 @@ class Patience:
 
     def _over(self) -> None:
         self._timeout.reschedule(asyncio.get_running_loop().time())
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """What `work` returns, with Patience from the moment at which it must wait. Most replies of a pipeline are there.
+
+    Raises:
+        TimeoutError: if it waits longer.
+    """
+    try:
+        waits_for = work.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    async with Patience(seconds):
+        return await _go_on(work, waits_for)
+
+
+@coroutine
+def _go_on(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+    """`work` from its first wait on."""
+    try:
+        while True:
+            try:
+                come = yield waits_for
+            except BaseException as error:
+                waits_for = work.throw(error)
+            else:
+                waits_for = work.send(come)
+    except StopIteration as done:
+        result: T = done.value
+        return result

@@ -15,8 +15,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.2
 def until(holds: Callable[[], bool]) -> None:
     """Waits until `holds`; fails the test after `PATIENCE`.
 
-    It may ask a service that is not there yet, or look into folders that are moved meanwhile. The pauses grow to a tenth
-    of the time that was waited: whoever asks all the time takes the processor from whom they wait for.
+    It may ask a service that is not there yet, or look into folders that are moved meanwhile. The pauses grow to a
+    tenth of the time that was waited: whoever asks all the time takes the processor from whom they wait for.
     """
     begun = time.monotonic()
     end = begun + PATIENCE

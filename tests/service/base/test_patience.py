@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from service.base.patience import Alarm, Patience
+from service.base.patience import Alarm, Patience, within
 
 
 async def test_what_does_not_end_is_cancelled() -> None:
@@ -56,5 +56,108 @@ async def test_it_leaves_nothing_to_the_garbage_collector() -> None:
             pass
         del patience
         assert left() is None
+    finally:
+        gc.enable()
+
+
+async def test_work_that_need_not_wait_sets_no_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> str:
+        await _done()
+        return "done"
+
+    async def _done() -> None:
+        return None
+
+    monkeypatch.delattr("service.base.patience.Alarm")
+
+    assert await within(30, work()) == "done"
+
+
+async def test_work_that_waits_ends_with_what_it_returns() -> None:
+    async def work() -> int:
+        first = await asyncio.sleep(0.001, 1)
+        return first + await asyncio.sleep(0.001, 2)
+
+    assert await within(30, work()) == 3
+
+
+@pytest.mark.parametrize("waits", [0, 1, 3])
+async def test_an_error_of_the_work_is_what_is_raised(waits: int) -> None:
+    async def work() -> None:
+        for _ in range(waits):
+            await asyncio.sleep(0.001)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await within(30, work())
+
+
+async def test_work_may_catch_what_it_waited_for_in_vain() -> None:
+    async def work() -> str:
+        failed = asyncio.get_running_loop().create_future()
+        failed.set_exception(ZeroDivisionError())
+        await asyncio.sleep(0)
+        try:
+            await asyncio.shield(failed)
+        except ZeroDivisionError:
+            return await asyncio.sleep(0.001, "caught")
+        return "not raised"
+
+    assert await within(30, work()) == "caught"
+
+
+async def test_work_that_does_not_end_is_cancelled_and_may_tidy_up() -> None:
+    tidied: list[bool] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.001)
+            tidied.append(True)
+
+    with pytest.raises(TimeoutError):
+        await within(0.02, work())
+    assert tidied
+
+
+async def test_work_is_cancelled_with_who_waits_for_it() -> None:
+    begun, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    task = asyncio.create_task(within(30, work()))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert cancelled.is_set()
+
+
+async def test_work_leaves_nothing_to_the_garbage_collector() -> None:
+    """It is each step of each call of a store."""
+
+    class Watched:
+        """Can be referred to weakly."""
+
+    async def work(waits: bool, held: Watched) -> Watched:
+        if waits:
+            await asyncio.sleep(0.001)
+        return held
+
+    gc.disable()
+    try:
+        for waits in (False, True):
+            held = Watched()
+            left = weakref.ref(held)
+            await within(30, work(waits, held))
+            del held
+            assert left() is None
     finally:
         gc.enable()
