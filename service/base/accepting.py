@@ -11,6 +11,7 @@ neither.
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Callable
 
@@ -25,6 +26,8 @@ _RETRY_SECONDS = 0.1
 # How long the end of an answer may wait for its reader.
 _READ_SECONDS = 30.0
 
+# Given the address of a connection's other end.
+Make = Callable[[str], asyncio.Protocol]
 # Given what a connection sent first and the address of its other end: the whole answer to its only request, or the
 # protocol that has to go on. A protocol is told of what was sent by whoever makes it.
 FirstLook = Callable[[bytes, str], "bytes | asyncio.Protocol"]
@@ -37,16 +40,14 @@ class Acceptor:
     gets what that returns instead.
     """
 
-    def __init__(
-        self, listening: socket.socket, make: Callable[[], asyncio.Protocol], look: FirstLook | None = None
-    ) -> None:
+    def __init__(self, listening: socket.socket, make: Make, look: FirstLook | None = None) -> None:
         self._listening = listening
         self._kind = (listening.family, listening.type, listening.proto)
         self._make = make
         self._look = look
         self._loop = asyncio.get_running_loop()
         self._next = 1  # how many are taken at most
-        self._silent: list[tuple[socket.SocketType, str]] = []  # who had sent nothing when accepted
+        self._silent: list[tuple[int, str]] = []  # who had sent nothing when accepted: file, address
         self._turn: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._adopting: set[asyncio.Task[object]] = set()
@@ -79,24 +80,25 @@ class Acceptor:
             self._turn = self._loop.call_soon(self._look_again)
 
     def _accept_one(self) -> None:
-        number, address = self._listening._accept()  # type: ignore[attr-defined]  # noqa: SLF001 - faster by 2 µs
-        connection = socket.SocketType(*self._kind, number)
+        # a socket's object would cost more than to accept it, and who gets an answer needs none
+        file, address = self._listening._accept()  # type: ignore[attr-defined]  # noqa: SLF001
+        os.set_blocking(file, False)
         if self._look is None:
-            self._adopt(connection, self._make())
-        elif not self._looked_at(connection, address[0], self._look):
-            self._silent.append((connection, address[0]))
+            self._adopt(file, self._make(address[0]))
+        elif not self._looked_at(file, address[0], self._look):
+            self._silent.append((file, address[0]))
 
     def _look_again(self) -> None:
         self._turn = None
         silent, self._silent = self._silent, []
-        for connection, address in silent:
-            if self._look is None or not self._looked_at(connection, address, self._look):
-                self._adopt(connection, self._make())
+        for file, address in silent:
+            if self._look is None or not self._looked_at(file, address, self._look):
+                self._adopt(file, self._make(address))
 
-    def _looked_at(self, connection: socket.SocketType, address: str, look: FirstLook) -> bool:
+    def _looked_at(self, file: int, address: str, look: FirstLook) -> bool:
         """False if nothing was sent yet."""
         try:
-            data = connection.recv(_FIRST_BYTES, socket.MSG_DONTWAIT)
+            data = os.read(file, _FIRST_BYTES)
         except BlockingIOError:
             return False
         except OSError:  # its other end has gone already
@@ -107,18 +109,17 @@ class Acceptor:
             log.exception("what a connection sent first could not be looked at")
             answer = b""
         if isinstance(answer, bytes):
-            rest = _unsent(connection, answer)
+            rest = _unsent(file, answer)
             if not rest:
-                connection.close()
+                os.close(file)
                 return True
             answer = _Rest(rest)
-        self._adopt(connection, answer)
+        self._adopt(file, answer)
         return True
 
-    def _adopt(self, connection: socket.SocketType, protocol: asyncio.Protocol) -> None:
-        whole = socket.socket(*self._kind, connection.detach())
-        whole.setblocking(False)
-        adopting = self._loop.create_task(self._adopted(whole, protocol))
+    def _adopt(self, file: int, protocol: asyncio.Protocol) -> None:
+        connection = socket.socket(*self._kind, file)
+        adopting = self._loop.create_task(self._adopted(connection, protocol))
         self._adopting.add(adopting)
         adopting.add_done_callback(self._adopting.discard)
 
@@ -129,10 +130,10 @@ class Acceptor:
             connection.close()
 
 
-def _unsent(connection: socket.SocketType, data: bytes) -> bytes:
+def _unsent(file: int, data: bytes) -> bytes:
     """What is left of `data` when so much was sent as the kernel takes."""
     try:
-        return data[connection.send(data, socket.MSG_DONTWAIT) :] if data else b""
+        return data[os.write(file, data) :] if data else b""
     except BlockingIOError:
         return data
     except OSError:  # its other end has gone

@@ -10,16 +10,17 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from service.base.accepting import Acceptor, FirstLook
+from service.base.accepting import Acceptor, FirstLook, Make
 
-# From what makes a protocol, and the server's state.
-MakeLook = Callable[[Callable[..., Any], ServerState], FirstLook]
+# From what makes the server's own protocol, and the server's state: what makes one in its place, and what looks at what
+# a connection sends first.
+MakeLook = Callable[[Callable[..., Any], ServerState], tuple[Make, FirstLook]]
 
 
 class ListenerServer(uvicorn.Server):
     """Leaves signals alone: supervisor and workers stop in their own order. One for each listener of a process.
 
-    `look` makes what looks at what a connection sends first.
+    `look` makes what goes before the protocol of `config`.
     """
 
     def __init__(self, config: uvicorn.Config, look: MakeLook | None = None) -> None:
@@ -36,8 +37,8 @@ class ListenerServer(uvicorn.Server):
         """As uvicorn's, on `sockets` alone, which listen already."""
         await super().startup(sockets=[])
         made: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
-        make = partial(made, config=self.config, server_state=self.server_state, app_state={})
-        look = self._look(make, self.server_state) if self._look is not None else None
+        own = partial(made, config=self.config, server_state=self.server_state, app_state={})
+        make, look = self._look(own, self.server_state) if self._look is not None else (lambda _: own(), None)
         self._acceptors = [Acceptor(listening, make, look) for listening in sockets or []]
         for acceptor in self._acceptors:
             acceptor.start()

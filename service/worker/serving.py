@@ -8,16 +8,20 @@ import os
 import resource
 import signal
 import socket
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
 import uvicorn
+from uvicorn.server import ServerState
 
 from config.settings import Settings
 from service.base import logs, messages
+from service.base.accepting import FirstLook, Make
 from service.base.server import ListenerServer, plain_config
 from service.base.tasks import hold_until_done, keep_running
 from service.edge.connection.direct import DirectProtocol
+from service.edge.connection.light import LightConnection, LightServer
 from service.edge.connection.single import SingleRequests
 from service.edge.gate import Gate
 from service.edge.requests.lines import json_line, text_line
@@ -158,8 +162,12 @@ def settle() -> None:
 
 def make_server(app: WorkerApp, settings: Settings) -> ListenerServer:
     """The server of partners' connections."""
-    single = partial(SingleRequests, app.hot) if settings.direct_answers else None
-    return ListenerServer(server_config(app.gate, settings), single)
+
+    def look(make: Callable[[], DirectProtocol], state: ServerState) -> tuple[Make, FirstLook]:
+        light = LightServer(app.gate, app.hot, make, state, settings.keep_alive)
+        return partial(LightConnection, light), SingleRequests(light)
+
+    return ListenerServer(server_config(app.gate, settings), look if settings.direct_answers else None)
 
 
 def server_config(gate: Gate, settings: Settings) -> uvicorn.Config:

@@ -7,6 +7,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from service.edge.connection.direct import DirectProtocol
+from service.edge.connection.light import LightConnection, LightServer
 from service.edge.gate import Gate
 
 DATE = b"Fri, 20 Nov 2026 12:00:00 GMT"
@@ -14,7 +15,8 @@ _MOST_SECONDS = 60.0
 
 
 class KeptTransport:
-    def __init__(self) -> None:
+    def __init__(self, protocol: DirectProtocol | LightConnection) -> None:
+        self.protocol = protocol
         self.written = b""
         self.writes = 0
         self.closing = False
@@ -44,6 +46,12 @@ class KeptTransport:
     def get_write_buffer_size(self) -> int:
         return 0  # its reader takes everything at once
 
+    def set_write_buffer_limits(self, high: int | None = None) -> None:
+        """Its reader takes everything at once."""
+
+    def set_protocol(self, protocol: DirectProtocol) -> None:
+        self.protocol = protocol
+
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return default
 
@@ -54,9 +62,22 @@ def server_state() -> ServerState:
     return state
 
 
-def made_protocol(gate: Gate, config: uvicorn.Config) -> DirectProtocol:
+def light_server(gate: Gate, config: uvicorn.Config) -> LightServer:
+    """What the connections to `gate` have in common, in the running loop. It has direct answers."""
+    state = server_state()
+    assert gate.hot is not None
+    return LightServer(gate, gate.hot, lambda: _whole(gate, config, state), state, config.timeout_keep_alive)
+
+
+def _light(gate: Gate, config: uvicorn.Config) -> LightConnection:
+    made = LightConnection(light_server(gate, config), "")
+    made.address = None  # as of a transport without a network
+    return made
+
+
+def _whole(gate: Gate, config: uvicorn.Config, state: ServerState) -> DirectProtocol:
     """As a server makes it, in the running loop."""
-    made = DirectProtocol(config, server_state(), {}, asyncio.get_running_loop())
+    made = DirectProtocol(config, state, {}, asyncio.get_running_loop())
     made.app = gate
     return made
 
@@ -64,11 +85,25 @@ def made_protocol(gate: Gate, config: uvicorn.Config) -> DirectProtocol:
 class Connection:
     """One connection to `gate`, in the running loop. `protocol`: the one that it has already."""
 
-    def __init__(self, gate: Gate, config: uvicorn.Config, protocol: DirectProtocol | None = None) -> None:
-        self.transport = KeptTransport()
+    def __init__(self, gate: Gate, config: uvicorn.Config, protocol: LightConnection | None = None) -> None:
         self.gate = gate
-        self.protocol = protocol or made_protocol(gate, config)
-        self.protocol.connection_made(self.transport)  # type: ignore[arg-type]
+        begins = protocol or (_light(gate, config) if gate.hot else _whole(gate, config, server_state()))
+        self.transport = KeptTransport(begins)
+        begins.connection_made(self.transport)  # type: ignore[arg-type]
+
+    @property
+    def protocol(self) -> Any:
+        """The one that has the connection now: another one may go on with it."""
+        return self.transport.protocol
+
+    @property
+    def holds(self) -> bool:
+        """Whether something that has arrived waits for what came before it."""
+        return isinstance(self.protocol, DirectProtocol) and bool(self.protocol.flow.held)
+
+    @property
+    def tasks(self) -> set[Any]:
+        return self.protocol.tasks if isinstance(self.protocol, DirectProtocol) else set()
 
     async def feed(self, data: bytes) -> None:
         """As the loop would hand it over: not while reading is paused, and not to a connection that is closed."""
@@ -81,11 +116,11 @@ class Connection:
         """Until everything that arrived is answered, or waits for more, or the connection is closed."""
         await asyncio.sleep(0)
         until = asyncio.get_running_loop().time() + _MOST_SECONDS
-        while (self.protocol._asked is not None or self.protocol.flow.held) and not self.transport.closing:
+        while (self.protocol._asked is not None or self.holds) and not self.transport.closing:
             assert asyncio.get_running_loop().time() < until
             await asyncio.sleep(0.001)
-        if self.protocol.tasks:
-            done, pending = await asyncio.wait(list(self.protocol.tasks), timeout=_MOST_SECONDS)
+        if self.tasks:
+            done, pending = await asyncio.wait(list(self.tasks), timeout=_MOST_SECONDS)
             assert done, pending
             await self.settle()  # what was queued behind it
 

@@ -45,9 +45,8 @@ class Deadlines:
         self._age: asyncio.TimerHandle | None = None
 
     def await_age(self, seconds: float, on_old: Callable[[], None]) -> None:
-        """Calls `on_old` when the connection is so old, give or take a tenth: those that were opened together, as after
-        a deploy, must not all close together."""
-        self._age = self._loop.call_later(seconds * random.uniform(0.9, 1.1), on_old)  # noqa: S311 - no secret
+        """Calls `on_old` in so many seconds."""
+        self._age = self._loop.call_later(seconds, on_old)
 
     def await_request(self) -> None:
         """From now on, unless it is awaited already: what arrives in between wins no time."""
@@ -106,6 +105,11 @@ class Deadlines:
             self._idle = self._loop.call_later(rest, self._look_whether_idle)
         else:
             self._on_idle()
+
+
+def lifetime(age: float) -> float:
+    """About `age` seconds: connections that were opened together, as after a deploy, must not all close together."""
+    return age * random.uniform(0.9, 1.1)  # noqa: S311 - no secret
 
 
 def reset(transport: asyncio.Transport) -> None:

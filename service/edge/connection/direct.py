@@ -19,6 +19,7 @@ from service.edge.hot.plain import plain_head
 from service.edge.hot.remembered import Caller
 from service.edge.hot.waiting import FOR_ROUTER, Holder, HotOutcome, Unanswered
 from service.http.head import SCOPE_KEY, RequestHead
+from service.http.reply import Header
 
 log = logging.getLogger("forecast.access")
 
@@ -27,29 +28,42 @@ class DirectProtocol(LimitedProtocol):
     """One connection of a partner to the gate; the worker's server makes it. It ends with its transport."""
 
     app: Gate
-    # what the connection has sent before it got its protocol
-    sent_first: bytes | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._hot: HotAnswers | None = self.app.hot
         self._caller: Caller | None = None  # made with the transport, if there are direct answers
+        self._age_left: float | None = None  # seconds, if the connection is older than this protocol
         self._asked: bytes | None = None  # the head of the request that waits for the shared cache or the rates
         self._was_looked_at = False  # the head that goes to the parser; looking again would not change the outcome
         self._checked: RequestHead | None = None  # the same, with what the checks found out about it
 
+    def take_over(self, caller: Caller, asked: bytes | None, age_left: float | None) -> None:
+        """Called before `connection_made`: `caller` was the connection so far. `asked` is the head of a request of his
+        that waits, if one does; `told` is called when it is over."""
+        self._caller, self._asked, self._age_left = caller, asked, age_left
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if self._hot is not None:
+        if self._hot is not None and self._caller is None:
             address = self.client[0] if self.client is not None else None
             self._caller = Caller(heads.HeadReader(self._hot.fields, address or ""), address)
-        sent, self.sent_first = self.sent_first, None
-        if sent is not None and not transport.is_closing():
-            try:
-                self.data_received(sent)
-            except Exception:  # as the loop does for a defect there; here it would keep the server from ever closing
-                log.exception("what a connection sent first could not be answered")
-                transport.abort()
+        if self._asked is not None:
+            self._deadlines.arrived()
+
+    def was_answered(self, at: float) -> None:
+        """The last answer of the connection was given at `at`, in monotonic seconds, and nothing has arrived since."""
+        self._deadlines.answered(at)
+
+    def go_on(self, data: bytes, checked: RequestHead | None) -> None:
+        """With what has arrived, and has no direct answer. `checked` is what was found out about it."""
+        self._checked, self._was_looked_at = checked, data.endswith(END_OF_HEAD)
+        super().data_received(data)
+
+    def close_after_answer(self) -> None:
+        """The last answer is written: nothing behind it is answered."""
+        self._end()
+        self._close()
 
     def data_received(self, data: bytes) -> None:
         # first of all: a hot request needs none of the checks that follow
@@ -58,6 +72,9 @@ class DirectProtocol(LimitedProtocol):
                 return
             self._was_looked_at = data.endswith(END_OF_HEAD)
         super().data_received(data)
+
+    def _left_to_live(self) -> float:
+        return super()._left_to_live() if self._age_left is None else max(0.0, self._age_left)
 
     def _grow_old(self) -> None:
         super()._grow_old()
@@ -114,20 +131,8 @@ class DirectProtocol(LimitedProtocol):
         return True
 
     def _answer_plain(self, data: bytes, caller: Caller, now: float) -> HotOutcome:
-        """The answer to a plain request that is not hot, if it needs to wait for nothing. The router path goes on with
-        what was found out."""
-        head = plain_head(data, caller.reader, now, fields=self.app.traces)
-        if head is None:
-            return FOR_ROUTER
-        head.last = caller.closes = caller.closes or head.last
-        head.address = caller.address
-        answer = self.app.answer_now(head, self.server_state.default_headers)
-        if answer is not None:
-            if caller.reader.news is not None:
-                caller.reader.learn(stranger=head.key is None)
-            return answer
-        self._checked = head
-        return FOR_ROUTER
+        outcome, self._checked = plain_answer(self.app, data, caller, self.server_state.default_headers, now)
+        return outcome
 
     def _begin_in_uvicorn(self) -> None:
         super()._begin_in_uvicorn()
@@ -138,8 +143,7 @@ class DirectProtocol(LimitedProtocol):
         self.transport.write(answer)
         self._deadlines.answered(now)
         if caller is not None and caller.closes:
-            self._end()  # nothing behind it is answered
-            self._close()
+            self.close_after_answer()
 
     def told(self, make: Callable[[], HotOutcome]) -> None:
         """The request that waited can be answered now, or goes to the router path.
@@ -172,3 +176,21 @@ class DirectProtocol(LimitedProtocol):
                 assert_never(outcome)
         if self.flow.held:
             self._go_on()
+
+
+def plain_answer(
+    gate: Gate, data: bytes, caller: Caller, dates: list[Header], now: float
+) -> tuple[HotOutcome, RequestHead | None]:
+    """The answer to a plain request that is not hot, if it needs to wait for nothing. Else the router path goes on with
+    what was found out, if anything was."""
+    head = plain_head(data, caller.reader, now, fields=gate.traces)
+    if head is None:
+        return FOR_ROUTER, None
+    head.last = caller.closes = caller.closes or head.last
+    head.address = caller.address
+    answer = gate.answer_now(head, dates)
+    if answer is None:
+        return FOR_ROUTER, head
+    if caller.reader.news is not None:
+        caller.reader.learn(stranger=head.key is None)
+    return answer, None

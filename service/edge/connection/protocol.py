@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.edge.admission import limits
-from service.edge.connection.deadlines import Deadlines, reset
+from service.edge.connection.deadlines import Deadlines, lifetime, reset
 from service.edge.connection.pipelining import END_OF_HEAD, HoldingFlow
 from service.edge.hints import of_parser_error
 from service.edge.hot.wire import whole_answer
@@ -85,7 +85,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._deadlines = Deadlines(transport, self.loop, self.timeout_keep_alive, self._late, self._close_if_unused)
         self._deadlines.await_request()
         if self.app.connection_age:
-            self._deadlines.await_age(self.app.connection_age, self._grow_old)
+            self._deadlines.await_age(self._left_to_live(), self._grow_old)
         over = len(self.connections) - self.app.most_connections
         if over > 0:
             self._make_room(over)
@@ -102,6 +102,10 @@ class LimitedProtocol(HttpToolsProtocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self._deadlines.reader_took()
+
+    def _left_to_live(self) -> float:
+        """Seconds, after which the connection is old."""
+        return lifetime(self.app.connection_age)
 
     def _grow_old(self) -> None:
         """The next answer is the last."""

@@ -4,13 +4,9 @@ Most connections of HTTP/1.0, or with `Connection: close`, have sent their reque
 its answer is all that the connection needs.
 """
 
-from collections.abc import Callable
 from time import monotonic
 
-from uvicorn.server import ServerState
-
-from service.edge.connection.direct import DirectProtocol
-from service.edge.hot.answers import HotAnswers
+from service.edge.connection.light import LightConnection, LightServer
 from service.edge.hot.heads import HeadReader
 from service.edge.hot.remembered import Caller
 
@@ -21,30 +17,24 @@ _LEARNED_FOR = 1_000
 
 
 class SingleRequests:
-    """Looks at what each connection of a worker sends first; its server calls it, and owns it.
+    """Looks at what each connection of a worker sends first; its server calls it, and owns it."""
 
-    `make` makes the protocol of a connection, where one is needed.
-    """
-
-    def __init__(self, hot: HotAnswers, make: Callable[[], DirectProtocol], state: ServerState) -> None:
-        self._hot = hot
-        self._make = make
-        self._state = state
+    def __init__(self, server: LightServer) -> None:
+        self._server = server
+        self._hot = server.hot
         self._caller = self._caller_at("")
         self._asked = 0  # of that caller
 
-    def __call__(self, data: bytes, address: str) -> bytes | DirectProtocol:
-        """The answer to the connection's only request, or the protocol that goes on with `data`."""
+    def __call__(self, data: bytes, address: str) -> bytes | LightConnection:
+        """The answer to the connection's only request, or the protocol that goes on with `data`, which may be empty."""
         if any(sign in data for sign in _LAST):
             self._asked += 1
             if address != self._caller.address or self._asked > _LEARNED_FOR:  # else it probably sends the same key
                 self._caller, self._asked = self._caller_at(address), 0
-            answer = self._hot.answer(data, self._caller, self._state.default_headers, monotonic())
+            answer = self._hot.answer(data, self._caller, self._server.state.default_headers, monotonic())
             if isinstance(answer, bytes):
                 return answer
-        protocol = self._make()
-        protocol.sent_first = data
-        return protocol
+        return LightConnection(self._server, address, data)
 
     def _caller_at(self, address: str) -> Caller:
         caller = Caller(HeadReader(self._hot.fields, address), address)

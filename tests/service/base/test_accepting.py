@@ -62,7 +62,7 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 @contextlib.asynccontextmanager
 async def accepting(listening: socket.socket, look: FirstLook | None = None) -> AsyncIterator[None]:
-    acceptor = Acceptor(listening, Greeting, look)
+    acceptor = Acceptor(listening, lambda _: Greeting(), look)
     acceptor.start()
     try:
         yield

@@ -2,6 +2,8 @@
 
 import pytest
 
+from service.edge.connection.direct import DirectProtocol
+from service.edge.connection.light import LightConnection
 from tests.support.both_ways import TARGETS, Both, request
 from tests.support.connection import Connection
 from tests.support.served import FORECAST
@@ -40,15 +42,26 @@ def test_an_old_connection_closes_with_its_next_answer(both: Both, what: str) ->
     assert closed
 
 
-def test_connections_grow_old_as_the_setting_says(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def is_old(age: float) -> bool:
+def is_old(protocol: DirectProtocol | LightConnection) -> bool:
+    return protocol._is_old if isinstance(protocol, DirectProtocol) else protocol.closes
+
+
+@pytest.mark.parametrize("needs_parser", [False, True])
+def test_connections_grow_old_as_the_setting_says(
+    both: Both, monkeypatch: pytest.MonkeyPatch, needs_parser: bool
+) -> None:
+    """Also if another protocol goes on with them."""
+
+    async def grows_old(age: float) -> bool:
         monkeypatch.setattr(both.direct, "connection_age", age)
         connection = Connection(both.direct, both.config(both.direct))
+        if needs_parser:
+            connection.protocol.pause_writing()
         if age:
-            await eventually(lambda: connection.protocol._is_old)
-        was = connection.protocol._is_old
+            await eventually(lambda: is_old(connection.protocol))
+        was = is_old(connection.protocol)
         connection.end()
         return was
 
-    assert both.running.run(lambda: is_old(0.01))
-    assert not both.running.run(lambda: is_old(0.0))
+    assert both.running.run(lambda: grows_old(0.01))
+    assert not both.running.run(lambda: grows_old(0.0))

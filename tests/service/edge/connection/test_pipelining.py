@@ -50,8 +50,9 @@ def test_requests_of_one_read_begin_one_after_the_other(
     worker.ask(GOOD)
 
     async def test(connection: Connection) -> None:
-        protocol, transport = connection.protocol, connection.transport
+        transport = connection.transport
         await connection.feed(requests(worker, kind))
+        protocol = connection.protocol
         begun = 0
         until = asyncio.get_running_loop().time() + 30
         while protocol.flow.held or protocol.tasks:
@@ -93,6 +94,6 @@ def test_what_is_held_for_a_connection_that_is_lost_is_let_go(
         for _ in range(10):
             await asyncio.sleep(0)
         assert len(connection.transport.written) == written
-        assert not connection.protocol.flow.held
+        assert not connection.holds
 
     run(test)

@@ -10,10 +10,11 @@ import pytest
 
 from service.base.accepting import Acceptor
 from service.edge.connection.direct import DirectProtocol
+from service.edge.connection.light import LightConnection
 from service.edge.connection.single import _LEARNED_FOR, SingleRequests
 from service.keys import form
 from tests.support.both_ways import SPRINGFIELD, TARGETS, Both, normalised, request
-from tests.support.connection import Connection, made_protocol, server_state
+from tests.support.connection import Connection, light_server
 from tests.support.served import FORECAST
 from tests.support.waiting import eventually
 
@@ -22,11 +23,10 @@ CLOSING = ["Connection: close"]
 
 def single_requests(both: Both) -> SingleRequests:
     """As the server of a worker has them, in its loop."""
-    assert both.direct.hot is not None
-    return SingleRequests(both.direct.hot, lambda: made_protocol(both.direct, both.config(both.direct)), server_state())
+    return SingleRequests(light_server(both.direct, both.config(both.direct)))
 
 
-def look(both: Both, data: bytes) -> bytes | DirectProtocol:
+def look(both: Both, data: bytes) -> bytes | LightConnection:
     return single_requests(both)(data, "192.0.2.1")
 
 
@@ -34,7 +34,7 @@ async def gone_on(both: Both, data: bytes, later: bytes = b"") -> bytes:
     """What the protocol answers that a first look leads to."""
     await both.look_at_keys()
     protocol = look(both, data)
-    assert isinstance(protocol, DirectProtocol)
+    assert isinstance(protocol, LightConnection)
     connection = Connection(both.direct, both.config(both.direct), protocol)
     await connection.settle()
     if later:
@@ -44,8 +44,8 @@ async def gone_on(both: Both, data: bytes, later: bytes = b"") -> bytes:
     return connection.end()
 
 
-def answered(both: Both, data: bytes) -> bytes | DirectProtocol:
-    async def ask() -> bytes | DirectProtocol:
+def answered(both: Both, data: bytes) -> bytes | LightConnection:
+    async def ask() -> bytes | LightConnection:
         await both.look_at_keys()
         return look(both, data)
 
@@ -64,7 +64,7 @@ def test_a_hot_answer_is_the_same(both: Both, target: str, key: str, method: str
         expected, before = both.compare([data]), both.answered
         answer = answered(both, data)
     if both.tier == "shared":  # which has to be waited for
-        assert isinstance(answer, DirectProtocol)
+        assert isinstance(answer, LightConnection)
         return
     assert isinstance(answer, bytes)
     assert both.answered == before + 1
@@ -129,7 +129,7 @@ def test_every_caller_is_who_it_is(both: Both) -> None:
             answer = single(data, f"192.0.2.{number % 5}")
             assert isinstance(answer, bytes)
             told.append(answer)
-            assert isinstance(single(request(TARGETS[0], both.keys["revoked"], *CLOSING), "192.0.2.9"), DirectProtocol)
+            assert isinstance(single(request(TARGETS[0], both.keys["revoked"], *CLOSING), "192.0.2.9"), LightConnection)
         return told
 
     for number, answer in enumerate(both.running.run(ask)):
@@ -147,19 +147,20 @@ def test_who_did_not_ask_for_it_is_told_that_the_connection_closes(both: Both) -
 
 @contextlib.asynccontextmanager
 async def connected(both: Both, sent: bytes) -> AsyncIterator[tuple[socket.socket, DirectProtocol]]:
-    """A client, whose first bytes are there when it is accepted, and its protocol."""
+    """A client whose first bytes are there when it is accepted, and need the parser, and the protocol they led to."""
     await both.look_at_keys()
     made: list[DirectProtocol] = []
-    config = both.config(both.direct)
+    server = light_server(both.direct, both.config(both.direct))
+    make = server.make
 
-    def make() -> DirectProtocol:
-        made.append(made_protocol(both.direct, config))
+    def kept() -> DirectProtocol:
+        made.append(make())
         return made[0]
 
-    assert both.direct.hot is not None
+    server.make = kept
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
-        acceptor = Acceptor(listening, make, SingleRequests(both.direct.hot, make, server_state()))
+        acceptor = Acceptor(listening, partial(LightConnection, server), SingleRequests(server))
         with socket.create_connection(listening.getsockname()) as client:
             client.setblocking(False)
             client.send(sent)

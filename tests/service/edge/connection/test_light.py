@@ -1,0 +1,142 @@
+"""A connection needs the server's own protocol only when it asks for something else than direct answers."""
+
+import asyncio
+import socket
+from functools import partial
+
+import msgspec
+import pytest
+
+from config.settings import Settings
+from service.edge.connection.direct import DirectProtocol
+from service.edge.connection.light import LightConnection
+from tests.support.both_ways import SPRINGFIELD, TARGETS, Both, request
+from tests.support.connection import Connection
+from tests.support.served import FORECAST, served
+
+
+async def _asked(both: Both, *chunks: bytes) -> Connection:
+    await both.look_at_keys()
+    connection = Connection(both.direct, both.config(both.direct))
+    for chunk in chunks:
+        await connection.feed(chunk)
+        await connection.settle()
+    return connection
+
+
+@pytest.mark.parametrize("target", [TARGETS[0], SPRINGFIELD, f"{FORECAST}?zip_code=99999", "/v1/", "/nowhere"])
+@pytest.mark.parametrize("key", ["free", "limited", "metered", "other", "unknown", "missing"])
+def test_direct_answers_need_nothing_else(both: Both, target: str, key: str) -> None:
+    """Errors too, and those that have to be waited for."""
+    both.compare([request(target, both.keys[key])])
+
+    async def ask() -> bool:
+        connection = await _asked(
+            both, *[request(target, both.keys[key], method=how) for how in ("GET", "HEAD", "GET")]
+        )
+        assert connection.transport.written.count(b"HTTP/1.1 ") == 3
+        light = isinstance(connection.protocol, LightConnection)
+        connection.end()
+        return light
+
+    assert both.running.run(ask)
+
+
+@pytest.mark.parametrize("other", ["/v1/openapi.json", "two", "half a head"])
+def test_whatever_else_is_asked_for_the_same_connection_goes_on(both: Both, other: str) -> None:
+    hot = request(TARGETS[0], both.keys["free"])
+    chunks = {"two": [hot + hot], "half a head": [hot[:-9], hot[-9:]]}.get(other, [request(other, both.keys["free"])])
+    expected = both.compare([hot, *chunks, hot])
+
+    async def ask() -> bytes:
+        connection = await _asked(both, hot, *chunks, hot)
+        assert isinstance(connection.protocol, DirectProtocol)
+        assert connection.protocol.connections == {connection.protocol}
+        return connection.end()
+
+    assert both.running.run(ask).count(b"HTTP/1.1 200") == expected.count(b"HTTP/1.1 200") >= 3
+
+
+@pytest.mark.parametrize("both", ["shared"], indirect=True)
+def test_a_request_that_waits_is_answered_also_if_another_protocol_goes_on(both: Both) -> None:
+    """And a defect in its answer closes the connection."""
+
+    async def ask(change: str) -> bytes:
+        await both.look_at_keys()
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(TARGETS[0], both.keys["free"]))
+        protocol = connection.protocol
+        assert protocol._asked is not None
+        if change == "defect":
+            protocol.told(lambda: 1 / 0)
+            assert connection.transport.closing
+            return connection.end()
+        protocol.pause_writing()
+        connection.protocol.resume_writing()
+        await connection.settle()
+        assert isinstance(connection.protocol, DirectProtocol)
+        return connection.end()
+
+    assert both.running.run(partial(ask, "pause")).startswith(b"HTTP/1.1 200 ")
+    assert both.running.run(partial(ask, "defect")) == b""
+
+
+def test_a_connection_leaves_nothing_behind(both: Both) -> None:
+    """No alarm, and no place among the server's connections; whoever had it last."""
+
+    async def ask(*chunks: bytes) -> None:
+        connection = await _asked(both, *chunks)
+        first, last = connection.protocol, connection.protocol
+        connections = first._server.state.connections if isinstance(first, LightConnection) else first.connections
+        assert connections == {last}
+        connection.end()
+        assert not connections
+        if isinstance(first, LightConnection):
+            assert first._alarm.cancelled()
+
+    hot = request(TARGETS[0], both.keys["free"])
+    both.running.run(partial(ask, hot))
+    both.running.run(partial(ask, hot, hot + hot))
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_silent_connection_is_closed_after_its_time(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, asks: bool
+) -> None:
+    """That of a first request, or that which is kept alive: it is not closed before, and answers until then."""
+    monkeypatch.setattr("service.edge.admission.limits.HEAD_SECONDS", 0.4 if not asks else 60.0)
+    with served(msgspec.structs.replace(settings, keep_alive=1)) as worker:
+        head = worker.head(TARGETS[0]).encode()
+        worker.ask(TARGETS[0])
+        with socket.create_connection(("127.0.0.1", worker.port), timeout=60) as silent:
+            if asks:
+                for _ in range(3):
+                    silent.sendall(head)
+                    assert silent.recv(1 << 16).startswith(b"HTTP/1.1 200")
+            assert silent.recv(1) == b""
+
+
+def test_an_answer_that_its_reader_takes_slowly_arrives_whole(settings: Settings) -> None:
+    """It is more than the socket's buffers hold, and what follows is answered."""
+    with served(settings) as worker:
+        target = f"{FORECAST}?city_name=springfield&state_code=IL"
+        whole = worker.ask(target).body
+        head = worker.head(target).encode()
+
+        async def ask() -> list[bytes]:
+            with socket.socket() as slow:
+                slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+                slow.connect(("127.0.0.1", worker.port))
+                reader, writer = await asyncio.open_connection(sock=slow, limit=1 << 12)
+                bodies = []
+                for _ in range(100):
+                    writer.write(head)
+                await asyncio.sleep(0)
+                for _ in range(100):
+                    lines = (await reader.readuntil(b"\r\n\r\n")).lower()
+                    length = int(lines.partition(b"content-length: ")[2].split(b"\r\n")[0])
+                    bodies.append(await reader.readexactly(length))
+                writer.close()
+                return bodies
+
+        assert asyncio.run(ask()) == [whole] * 100
