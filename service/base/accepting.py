@@ -3,7 +3,7 @@
 libuv, below uvloop, accepts one connection in each turn of the loop. A turn of a busy worker takes 10 to 20 ms, so a
 thousand new connections, as after a deploy or when a balancer comes back, would wait for up to 15 s. Here one is
 accepted at first, and twice as many in each turn that leaves some waiting. Not all at once, or the first worker to look
-would have them all.
+would have them all. Where turns take long, accepting takes as long as they do.
 
 A transport and its protocol cost more than an answer. A connection whose only request can be answered at once gets
 neither.
@@ -14,10 +14,13 @@ import logging
 import os
 import socket
 from collections.abc import Callable
+from time import monotonic
 
 log = logging.getLogger("forecast.sockets")
 
 _MOST_AT_ONCE = 256
+# While some wait, accepting takes up to half of the time, and at most so long at once: the others wait meanwhile.
+_MOST_SECONDS = 0.05
 # Of what a connection sends first: most requests are far smaller.
 _FIRST_BYTES = 16 << 10
 # None waits, or who did has gone. After any other error, such as no file left to open, a moment passes.
@@ -46,7 +49,8 @@ class Acceptor:
         self._make = make
         self._look = look
         self._loop = asyncio.get_running_loop()
-        self._next = 1  # how many are taken at most
+        self._next = 1  # how many are taken at most, if turns of the loop are short
+        self._left_at: float | None = None  # when the last turn left some waiting, in monotonic seconds
         self._silent: list[tuple[int, str]] = []  # who had sent nothing when accepted: file, address
         self._turn: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
@@ -67,12 +71,16 @@ class Acceptor:
             await asyncio.wait(self._adopting)
 
     def _accept(self) -> None:
+        now = monotonic()
+        last_turn = now - self._left_at if self._left_at is not None else 0.0
+        until, taken = now + min(last_turn, _MOST_SECONDS), 0
         try:
-            for _ in range(self._next):
+            while taken < self._next or monotonic() < until:
                 self._accept_one()
-            self._next = min(2 * self._next, _MOST_AT_ONCE)
+                taken += 1
+            self._next, self._left_at = min(2 * self._next, _MOST_AT_ONCE), monotonic()
         except OSError as error:
-            self._next = 1
+            self._next, self._left_at = 1, None
             if not isinstance(error, _NOBODY):
                 self._loop.remove_reader(self._listening)  # it would be called in every turn
                 self._retry = self._loop.call_later(_RETRY_SECONDS, self.start)

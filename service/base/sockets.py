@@ -25,6 +25,9 @@ _NO_SYN = (
 # Of what a client has not been sent yet, the kernel keeps so much: else megabytes of a file, of which the deadline for
 # readers would know nothing.
 _KERNEL_KEEPS_BYTES = 128 << 10
+# Connections that may wait to be accepted: as many as the kernel allows (net.core.somaxconn). One more tries again after
+# a second.
+_WAITING = 65_535
 
 
 class StartError(Exception):
@@ -43,7 +46,7 @@ def bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _KERNEL_KEEPS_BYTES)  # connections inherit it
         try:
             bound.bind((host, port))
-            bound.listen(2048)
+            bound.listen(_WAITING)
         except OSError as error:
             raise StartError(f"cannot listen on {host}:{port} ({setting}): {error.strerror}") from None
         bound.setblocking(False)

@@ -6,6 +6,7 @@ import resource
 import socket
 import struct
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -265,3 +266,23 @@ def test_accepting_goes_on_when_files_can_be_opened_again(listening: socket.sock
 def received(one: socket.socket) -> bytes:
     """Everything until the other end closes."""
     return b"".join(iter(lambda: one.recv(1 << 20), b""))
+
+
+def test_where_turns_of_the_loop_are_long_a_crowd_is_accepted_in_few_of_them(
+    listening: socket.socket, crowd: list[socket.socket]
+) -> None:
+    """Thousands of busy connections make a turn that long, and each that waits would wait for many."""
+    turns = 0
+
+    async def work() -> None:
+        async with accepting(listening):
+            nonlocal turns
+            while Greeting.made < _MANY and turns < 100:
+                turns += 1
+                time.sleep(0.02)  # a long turn
+                await asyncio.sleep(0)
+
+    run(work)
+    assert turns <= 6
+    for one in crowd:
+        assert one.recv(5) == b"hello"
