@@ -25,8 +25,8 @@ _NO_SYN = (
 # Of what a client has not been sent yet, the kernel keeps so much: else megabytes of a file, of which the deadline for
 # readers would know nothing.
 _KERNEL_KEEPS_BYTES = 128 << 10
-# Connections that may wait to be accepted: as many as the kernel allows (net.core.somaxconn). One more tries again after
-# a second.
+# Connections that may wait to be accepted: as many as the kernel allows (net.core.somaxconn). One more tries again
+# after a second.
 _WAITING = 65_535
 
 
