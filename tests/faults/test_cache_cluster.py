@@ -141,6 +141,7 @@ def _move_both_ways(site: Clustered, source: ClusterServer, slots: Sequence[int]
             site.cluster.move(slots, old, new)
             asked = load.answered.total()
             until(lambda: load.answered.total() > asked + 200 or bool(load.wrong))  # noqa: B023 - called at once
+    print(f"{len(slots):,} slots both ways: {load.answered.total():,} answers, {load.misses} without a hit")  # noqa: T201
     assert load.wrong == []
     assert load.misses <= load.answered.total() / 100, load.answered
     site.settle()

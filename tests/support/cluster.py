@@ -1,6 +1,7 @@
 """A real cluster of Valkeys on this machine: primaries, each with a replica, that a test can kill and move slots of."""
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from tests.support.sentinels import PortServer, free_port
 from tests.support.waiting import until
 
 _PRIMARIES = 3
-# Slots on their way at once.
+# Slots that one mover has on their way at once.
 _AT_ONCE = 25
+# Side by side: a server answers SETSLOT once its replica has it, so that one mover is mostly waiting.
+_MOVERS = 8
 # After this silence a node counts as gone, and its replica takes over.
 _NODE_TIMEOUT_MILLISECONDS = 1000
 
@@ -113,15 +116,20 @@ class Cluster:
     def move(self, slots: Sequence[int], source: ClusterServer, target: ClusterServer) -> None:
         """Moves slots with what they hold, some at a time, as the cluster's own tools do it."""
         rest = [one for one in self.nodes if one.runs and one.is_primary and one not in (source, target)]
+        source_id, target_id = source.id, target.id
         with ExitStack() as opened:
             old, new, *others = (opened.enter_context(Redis.from_url(one.url)) for one in (source, target, *rest))
-            for some in batched(slots, _AT_ONCE):
-                _tell(new, [(slot, "IMPORTING", source.id) for slot in some])
-                _tell(old, [(slot, "MIGRATING", target.id) for slot in some])
+
+            def move_some(some: Sequence[int]) -> None:
+                _tell(new, [(slot, "IMPORTING", source_id) for slot in some])
+                _tell(old, [(slot, "MIGRATING", target_id) for slot in some])
                 for slot in some:
                     _migrate(slot, old, target)
                 for client in (new, old, *others):
-                    _tell(client, [(slot, "NODE", target.id) for slot in some])
+                    _tell(client, [(slot, "NODE", target_id) for slot in some])
+
+            movers = opened.enter_context(ThreadPoolExecutor(_MOVERS))
+            list(movers.map(move_some, batched(slots, _AT_ONCE)))
 
     def kill(self) -> None:
         for one in self.nodes:
