@@ -1,13 +1,12 @@
 """What a request costs on several instances that share both Redis and a data folder.
 
-``python -m tests.figures.instances_cost [INSTANCES [SECONDS]]`` (3 and 3 by default, which take less than a minute): one
-instance with one worker, so many that share all, and as many that share nothing, each twice. wrk asks each instance for
-some 5,000 answers a second, of a key with a rate and a quota, all of which are near. A line for each: milliseconds of
-processor for 1,000 answers, of all processes of the instances and of all Redis. Those that share nothing show what a machine
-on which more is going on makes of the same work; what is more with those that share is the price of sharing.
+``python -m tests.figures.instances_cost [INSTANCES [SECONDS]]`` (3 and 3 by default, which take less than a minute):
+one instance with one worker, so many that share nothing, and as many that share all, each twice. wrk asks each instance
+for some 4,500 answers a second, of a key with a rate and a quota, all of which are near. A line for each: milliseconds
+of processor for 1,000 answers, of all processes of the instances and of all Redis. Those that share nothing show what
+a machine on which more is going on makes of the same work; what is more with those that share is the price of sharing.
 """
 
-import os
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -86,9 +85,8 @@ def _measured(name: str, grounds: list[_Ground], seconds: float) -> Cost:
         after = _busy(pids), _busy(servers)
     busy, redis = (late - early for early, late in zip(before, after, strict=True))
     cost = Cost(busy / answers * 1e6, redis / answers * 1e6)
-    say(
-        f"{len(grounds)} {name}: {answers / seconds:,.0f}/s, {cost.instances:.2f} ms for 1,000 answers; Redis {cost.redis:.2f}"
-    )
+    told = f"{cost.instances:.2f} ms for 1,000 answers; Redis {cost.redis:.2f}"
+    say(f"{len(grounds)} {name}: {answers / seconds:,.0f}/s, {told}")
     return cost
 
 
@@ -112,11 +110,8 @@ def _ask(instances: list[Instance], scripts: list[Path], seconds: float) -> int:
 
 def _busy(pids: list[int]) -> float:
     """Seconds of processor time that they took; finer than the ticks of /proc/PID/stat."""
-    return sum(
-        int((Path(f"/proc/{pid}/task") / thread / "schedstat").read_text().split()[0])
-        for pid in pids
-        for thread in os.listdir(f"/proc/{pid}/task")
-    ) / 1e9  # fmt: skip
+    tasks = [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@
 (without COMMIT, the last one that is twelve hours older), on the same two Redis and one data folder; with `bucket`, on
 data folders of their own and a bucket (the commit must know FORECAST_RELEASES_URL). 200 requests a second go to each,
 while commands of both versions publish, roll back, issue keys, revoke them and empty caches. In the end the older
-instance is stopped under load, as in a rolling upgrade, and the newer one follows. Told and judged: requests that failed, answers
-that differ from what their release says, requests with a revoked key that passed after the command had returned, rate
-of a key that both serve, and whether as much usage is stored as was answered.
+instance is stopped, as in a rolling upgrade, and then the newer one.
+
+Told and judged: requests that failed, answers that differ from what their release says, requests with a revoked key
+that passed after the command had returned, the rate of a key that both serve, and whether what was answered is stored.
 """
 
 import asyncio
@@ -41,6 +42,8 @@ _TOKEN = "write-token-of-the-figures"
 _OLDER_SECONDS = 12 * 3600
 # Between two commands.
 _PAUSE_SECONDS = 1.0
+# From SIGTERM until a balancer sends nothing more; an instance gives it a second.
+_LOOK_AWAY_SECONDS = 0.6
 
 
 class Key(NamedTuple):
@@ -183,8 +186,9 @@ async def drive(ground: Ground) -> Outcome:
         revoked[label] = began, time.monotonic()
         await asyncio.sleep(_PAUSE_SECONDS)
         await load.end(label=label)
-    for version in (older, newer):  # stopped while it is asked; its clients find another as balancers do
+    for version in (older, newer):
         stopping = asyncio.create_task(asyncio.to_thread(version.instance.stop))
+        await asyncio.sleep(_LOOK_AWAY_SECONDS)
         await load.end(instance=version.name)
         say(f"{version.name}: stopped with exit code {await stopping}")
     return Outcome(load.asked, keys, revoked)
@@ -202,8 +206,8 @@ async def judge(ground: Ground, outcome: Outcome, seconds: float) -> bool:
     accepted = sum(one.status in (200, 404) for one in asked if one.key == "rate")
     most = BURST + RATE * seconds * 1.05
     found = await stored(ground.site, [key.key_id for key in keys.values()])
-    say(f"failed {len(failed)}, refused while good {len(early)}, wrong {len(differ)}, passed after their revocation {len(passed)}, "
-        f"of the rate {accepted:,} of {most:,.0f}")  # fmt: skip
+    say(f"failed {len(failed)}, refused while good {len(early)}, wrong {len(differ)}")
+    say(f"passed after their revocation {len(passed)}; of the rate {accepted:,}, at most {most:,.0f}")
     for one in [*failed, *early, *passed][:10]:
         say(f"  {one}")
     for line in differ[:10]:
