@@ -54,7 +54,7 @@ soak: $(INSTALLED) ## the long ones: faults again and again, more rounds, the wh
 	@CONFORMANCE_EXAMPLES=2500 $(PY) -m pytest -n 0 tests/conformance
 
 clean: ## remove everything that make created, including the demo's data
-	@rm -rf $(VENV) .bench .bench.json .bench-shapes.json .forecast .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .azurite .bench .bench.json .bench-shapes.json .forecast .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(INSTALLED): pyproject.toml constraints.txt config/setup.sh
 	@sh config/setup.sh $(VENV) embedded,demo,traces,releases,dev
