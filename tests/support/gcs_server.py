@@ -42,6 +42,7 @@ class _Blob(NamedTuple):
 
 class _Stub(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one write
     buckets: ClassVar[dict[str, dict[str, _Blob]]]
     generations: ClassVar[Iterator[int]]
     changing: ClassVar[threading.Lock]
