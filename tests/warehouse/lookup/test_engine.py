@@ -15,6 +15,7 @@ from tests.support.waiting import eventually
 from tests.warehouse.helpers import publish, shorten
 from warehouse.areas import entry_file
 from warehouse.areas.forecast import FORECAST_AREA
+from warehouse.lookup.batching import MAX_KEYS_PER_STATEMENT
 from warehouse.lookup.engine import Engine, ObserveStatement
 from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.releases.catalog import Catalog
@@ -84,6 +85,13 @@ def raw(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 async def test_entries_come_in_the_order_of_their_keys(engine: Engine) -> None:
     wanted = ["90028", "00501", "36436"]
     assert of(await look_up(engine, *wanted)) == wanted
+
+
+def test_statements_run_with_the_settings_of_their_connection(raw: duckdb.DuckDBPyConnection) -> None:
+    """Each has a cursor, which has the global settings alone. A list of more keys than the threshold scans the table."""
+    names = ("dynamic_or_filter_threshold", "disabled_optimizers", "parquet_metadata_cache", "threads")
+    shown = ", ".join(f"current_setting('{name}')" for name in names)
+    assert raw.cursor().execute(f"SELECT {shown}").fetchone() == (MAX_KEYS_PER_STATEMENT, "in_clause", True, 1)
 
 
 async def test_no_keys_have_no_entries(engine: Engine) -> None:
