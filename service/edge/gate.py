@@ -4,6 +4,7 @@ The gate wraps the framework, because application middleware does not run for un
 key too.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,18 +14,33 @@ from typing import Any
 
 from service.base.masking import masked, masked_query
 from service.base.seen import LoggedRequest
+from service.base.tasks import hold_until_done
 from service.base.telemetry import ANSWERS, REJECTED, REQUEST_SECONDS, REQUESTS, ROUTED, TEST_REQUESTS, Telemetry
 from service.edge.admission.admission import Admission
 from service.edge.admission.asking import ruled
 from service.edge.checks import Checks
 from service.edge.hot.answers import HotAnswers
+from service.edge.hot.waiting import FOR_ROUTER, WAITING, HotOutcome
 from service.edge.hot.wire import whole_answer
 from service.edge.requests.log import LONG, Make, itself
 from service.edge.requests.sightings import shortened
 from service.edge.requests.watch import PID, RequestWatch, stamp
-from service.http.errors import ApiError, kept_error, of_exception, problem
+from service.http.errors import ApiError, kept_error, of_exception, of_failed, problem
 from service.http.head import NO_AREA, SCOPE_KEY, RequestHead, head_in
-from service.http.reply import COUNTED, KEPT, OUTCOME, SOURCE, Counted, Header, Kept, KeptError, Reply, Send, Source
+from service.http.reply import (
+    COUNTED,
+    KEPT,
+    OUTCOME,
+    SOURCE,
+    Counted,
+    Header,
+    Kept,
+    KeptError,
+    Later,
+    Reply,
+    Send,
+    Source,
+)
 from service.http.sandbox.app import TEST_ANSWER, Sandbox
 from service.keys.record import ApiKey
 
@@ -38,7 +54,7 @@ class Gate:
     """The ASGI application that a worker serves, and owns.
 
     `checks` say what passes. `admission` counts what keys ask for. `hot` answers hot requests before they come here.
-    `at_once` makes, by path, the answers that need to wait for nothing; None, or no path there: `app` answers.
+    `unrouted` makes, by path, answers that need no router; no path there: `app` answers.
     `sandbox` answers test keys, instead of `app`. `watch` looks at every request. `keep_error` is told of those of a
     good key that end with an error: the key's id, and what makes the line. Setting `draining` makes every answer the
     last of its connection.
@@ -54,7 +70,7 @@ class Gate:
         admission: Admission | None = None,
         hot: HotAnswers | None = None,
         sandbox: Sandbox | None = None,
-        at_once: Mapping[str, Callable[[RequestHead], Reply | None]] = MappingProxyType({}),
+        unrouted: Mapping[str, Callable[[RequestHead], Reply | Later]] = MappingProxyType({}),
         keep_error: Callable[[str, Make], None] = lambda _, __: None,
         most_connections: int = 10_000,
         connection_age: float = 0.0,
@@ -68,7 +84,8 @@ class Gate:
         self._checks = checks
         self._admission = admission
         self._sandbox = sandbox
-        self._at_once = at_once
+        self._unrouted = unrouted
+        self._later: set[asyncio.Task[None]] = set()
         self._watch = watch
         self._keep_error = keep_error
 
@@ -83,7 +100,7 @@ class Gate:
         self._watch.enter(head.trace)
         answer = _Answer(self, scope, head, send)
         try:
-            reply = None if head.passed else await self._refused_or_made(head)
+            reply = await self._reply(head)
             if reply is not None:
                 await reply(scope, receive, answer)
                 return
@@ -101,40 +118,58 @@ class Gate:
     def traces(self) -> bool:
         return self._watch.tracer is not None
 
-    def answer_now(self, head: RequestHead, dates: list[Header]) -> bytes | None:
-        """The whole answer to a request that needs to wait for nothing, with the server's headers.
+    def answer_now(
+        self, head: RequestHead, dates: list[Header], tell: Callable[[Reply], None] | None = None
+    ) -> HotOutcome:
+        """The whole answer, with the server's headers, to a request that needs to wait for nothing, or only for its
+        entry: then `tell` is called in a later turn, for `written` to write it. Without `tell`, it cannot wait.
 
-        None: it goes on through the router, with this head, which has what was found out.
+        Else it goes on through the router, with this head, which has what was found out.
         """
         try:
             self._begin(head)
-            reply = self._reply_now(head)
+            made = self._ruled_or_made(head)
         except Exception:
-            return None  # the same again on the router path, which tells of it
-        if reply is None:
-            return None
+            return FOR_ROUTER  # the same again on the router path, which tells of it
+        if isinstance(made, Reply):
+            return self.written(head, made, dates, at_once=True)
+        if made is None or tell is None:
+            return FOR_ROUTER
+        # detached: what a client that goes away asked for is looked up nevertheless
+        hold_until_done(asyncio.create_task(self._make_later(head, made, tell)), self._later)
+        return WAITING
+
+    async def _make_later(self, head: RequestHead, make: Later, tell: Callable[[Reply], None]) -> None:
+        self._watch.enter(head.trace)
+        tell(await _made(head, make))
+
+    def written(self, head: RequestHead, reply: Reply, dates: list[Header], *, at_once: bool = False) -> bytes:
+        """The answer with the server's headers. The request counts from here on. `at_once`: it waited for nothing."""
         self.remember(head, head.sent_path.encode(), reply.kept, reply.source)
         behind = self.fields_behind(head, _limits(head, reply.status))
         answer = whole_answer(reply, (*behind, _CLOSE) if head.last else behind, dates, bodiless=head.method == "HEAD")
         now = time.monotonic()
         if head.refused_until > now and head.key is not None and not head.is_test and self.hot is not None:
             self.hot.deny(head.key, head.area, kept_error(reply, head.request_id), head.refused_until)
-        seconds, directly = now - head.started, reply.status >= 400
+        seconds, directly = now - head.started, at_once and reply.status >= 400
         self.finished(head, reply.status, reply.outcome, reply.source, (), seconds, directly=directly)
         return answer
 
-    def _reply_now(self, head: RequestHead) -> Reply | None:
+    def _ruled_or_made(self, head: RequestHead) -> Reply | Later | None:
         ruling = self._checks.refusal(head)
         if ruling is not None:
             return ruling if isinstance(ruling, Reply) else None
         head.passed = True
         return self._made_now(head)
 
-    async def _refused_or_made(self, head: RequestHead) -> Reply | None:
-        return await ruled(lambda: self._checks.refusal(head)) or self._made_now(head)
+    async def _reply(self, head: RequestHead) -> Reply | None:
+        """The answer, unless the application makes it."""
+        refused = None if head.passed else await ruled(lambda: self._checks.refusal(head))
+        made = refused or self._made_now(head)
+        return made if made is None or isinstance(made, Reply) else await _made(head, made)
 
-    def _made_now(self, head: RequestHead) -> Reply | None:
-        make = self._at_once.get(head.path) if not head.is_test else None
+    def _made_now(self, head: RequestHead) -> Reply | Later | None:
+        make = self._unrouted.get(head.path) if not head.is_test else None
         try:
             return make(head) if make is not None else None
         except ApiError as error:
@@ -263,6 +298,13 @@ class _Answer:
         if not message.get("more_body", False):
             told = (self._status, self._outcome, self._source, self._counted, self._seconds)
             self._gate.finished(self._head, *told)
+
+
+async def _made(head: RequestHead, make: Later) -> Reply:
+    try:
+        return await make()
+    except Exception as error:
+        return of_failed(error, head.request_id)
 
 
 def _limits(head: RequestHead, status: int, counted: tuple[Counted, ...] = ()) -> tuple[Header, ...]:

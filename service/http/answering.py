@@ -5,7 +5,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -13,9 +14,9 @@ from service.cache.key import CacheKey, cache_key
 from service.cache.read_through import Fetched, Fill, ReadThrough
 from service.http.caching import CachePolicy
 from service.http.errors import ApiError
-from service.http.head import RequestHead, head_of
+from service.http.head import RequestHead
 from service.http.lookups import LookupWatch
-from service.http.reply import Header, Reply, Source
+from service.http.reply import Header, Later, Reply, Source
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease, PreviousRelease, ReleaseFollower
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
@@ -39,6 +40,14 @@ class ResolvedRequest(msgspec.Struct, frozen=True):
     fill: Fill
     outcome: str = "answered"
     headers: tuple[Header, ...] = ()  # of this request alone: an answer with any is not given again directly
+
+
+class _Meant(msgspec.Struct, frozen=True):
+    """The same, with the release, and what the answer is kept by."""
+
+    release: OpenRelease
+    asked: ResolvedRequest
+    key: CacheKey
 
 
 Ask = Callable[[OpenRelease], ResolvedRequest]
@@ -77,46 +86,49 @@ class Answers:
         """For operators: how look-ups in the current release have failed in the last half minute; None if none has."""
         return self._problem if time.monotonic() < self._problem_until else None
 
-    async def answer(self, area: str, scope: Any, ask: Ask) -> Reply:
-        """Answers what `ask` reads from the request, in one release.
+    async def answer(self, area: str, head: RequestHead, ask: Ask, read: _Meant | None = None) -> Reply:
+        """Answers what `ask` reads from the request, in one release. `read`: what it has read already.
 
         Raises:
             ApiError: whatever `ask` raises; 503 before the first release, and if the look-up fails.
         """
 
-        async def fetch(release: OpenRelease) -> tuple[ResolvedRequest, CacheKey, Fetched]:
-            asked = self._asked(ask, release)
-            key = cache_key(release.id, area, asked.query)
-            return asked, key, await self._cache.get(key, asked.fill)
+        async def fetch(release: OpenRelease) -> tuple[_Meant, Fetched]:
+            meant = read if read is not None and read.release is release else self._meant(area, ask, release)
+            return meant, await self._cache.get(meant.key, meant.asked.fill)
 
-        (asked, key, fetched), release, age = await self.in_one_release(fetch)
+        (meant, fetched), release, age = await self.in_one_release(fetch)
         if age is None:
             self._count(fetched)
-            return self._reply(head_of(scope), asked, key, fetched)
-        reply = self.policy.stale_answer(head_of(scope), fetched, release.id, asked.outcome, age)
+            return self._reply(head, meant, fetched)
+        asked = meant.asked
+        reply = self.policy.stale_answer(head, fetched, release.id, asked.outcome, age)
         return _with_source(reply, asked, Source("previous", release.id, asked.query))
 
-    def answer_from_near(self, area: str, head: RequestHead, ask: Ask) -> Reply | None:
-        """The same answer, if the near cache has its entry; None: `answer` decides. Raises ApiError as that does."""
+    def answer_now(self, area: str, head: RequestHead, ask: Ask) -> Reply | Later:
+        """The same answer, if the near cache has its entry, or what goes on from there. Raises ApiError too."""
         release = self._follower.current
         if release is None or self._follower.stands_in_since is not None:
-            return None
-        asked = self._asked(ask, release)
-        key = cache_key(release.id, area, asked.query)
-        near = self._cache.near.get(key.digest)
-        return self._reply(head, asked, key, Fetched(near.entry, "near", bypassed=False)) if near is not None else None
+            return partial(self.answer, area, head, ask)
+        meant = self._meant(area, ask, release)
+        near = self._cache.near.get(meant.key.digest)
+        if near is None:
+            return partial(self.answer, area, head, ask, meant)
+        return self._reply(head, meant, Fetched(near.entry, "near", bypassed=False))
 
-    def _reply(self, head: RequestHead, asked: ResolvedRequest, key: CacheKey, fetched: Fetched) -> Reply:
+    def _reply(self, head: RequestHead, meant: _Meant, fetched: Fetched) -> Reply:
+        asked, key = meant.asked, meant.key
         reply = self.policy.answer(head, fetched, key.release, asked.outcome, key)
         return _with_source(reply, asked, Source(fetched.tier, key.release, asked.query))
 
-    def _asked(self, ask: Ask, release: OpenRelease) -> ResolvedRequest:
+    def _meant(self, area: str, ask: Ask, release: OpenRelease) -> _Meant:
         try:
-            return ask(release)
+            asked = ask(release)
         except ApiError as error:
             if release is self._follower.current and self._follower.stands_in_since is None:
                 error.release = release.id
             raise
+        return _Meant(release, asked, cache_key(release.id, area, asked.query))
 
     async def in_one_release(self, make: Callable[[OpenRelease], Awaitable[T]]) -> tuple[T, OpenRelease, int | None]:
         """What `make` makes of the current release; or, where that fails and another may answer, of the previous one.

@@ -1,6 +1,5 @@
 """The Litestar application: handlers by path, and errors in the form of contract 10."""
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,11 +7,9 @@ from litestar import Litestar, Request, Response
 from litestar.handlers import BaseRouteHandler
 from litestar.types import ASGIApp
 
-from service.http.errors import ApiError, of_exception
+from service.http.errors import of_failed
 from service.http.head import head_of
 from service.http.reply import Reply
-
-log = logging.getLogger("forecast.http")
 
 
 def build_litestar(handlers: Sequence[BaseRouteHandler]) -> Litestar:
@@ -37,9 +34,4 @@ class _ReplyResponse(Response[bytes]):
 
 
 def _answer_exception(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    head = head_of(request.scope)
-    if not isinstance(error, ApiError):
-        log.error("handler failed", exc_info=error, extra={"request_id": head.request_id})
-    elif error.__cause__ is not None:
-        log.warning("%s: %s", error.code, error.__cause__, extra={"request_id": head.request_id})
-    return _ReplyResponse(of_exception(error, head.request_id))
+    return _ReplyResponse(of_failed(error, head_of(request.scope).request_id))

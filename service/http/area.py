@@ -14,8 +14,8 @@ from msgspec import Meta
 from service.http import corrections
 from service.http.answering import Answers, ResolvedRequest
 from service.http.errors import ApiError
-from service.http.head import RequestHead
-from service.http.reply import Header, Reply
+from service.http.head import RequestHead, head_of
+from service.http.reply import Header, Later, Reply
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease
 from warehouse.lookup.engine import Engine
@@ -169,19 +169,21 @@ def _route(area: PartnerArea, endpoint: Endpoint, answers: Answers) -> ASGIRoute
     return answer
 
 
-def at_once_of(area: PartnerArea, answers: Answers) -> list[tuple[str, Callable[[RequestHead], Reply | None]]]:
-    """By path, what makes the answers that need to wait for nothing; None: the route answers. They raise ApiError."""
+def unrouted_of(area: PartnerArea, answers: Answers) -> list[tuple[str, Callable[[RequestHead], Reply | Later]]]:
+    """By path, what makes answers without a route; those that have to be waited for are made later. They raise
+    ApiError."""
     return [
-        (endpoint.path, partial(_near_reply, area, endpoint.resolve, answers))
+        (endpoint.path, partial(_made_now, area, endpoint.resolve, answers))
         for endpoint in area.endpoints
         if not isinstance(endpoint.resolve, Batch)
     ]
 
 
-def _near_reply(area: PartnerArea, resolve: Resolve, answers: Answers, head: RequestHead) -> Reply | None:
-    if head.trace is not None:  # the route records its steps
-        return None
-    return answers.answer_from_near(area.name, head, partial(_ask, area, resolve, answers, head.query))
+def _made_now(area: PartnerArea, resolve: Resolve, answers: Answers, head: RequestHead) -> Reply | Later:
+    ask = partial(_ask, area, resolve, answers, head.query)
+    if head.trace is not None:  # its steps are recorded in a task of its own
+        return partial(answers.answer, area.name, head, ask)
+    return answers.answer_now(area.name, head, ask)
 
 
 async def reply_to(area: PartnerArea, endpoint: Endpoint, answers: Answers, scope: Any) -> Reply:
@@ -189,7 +191,7 @@ async def reply_to(area: PartnerArea, endpoint: Endpoint, answers: Answers, scop
     resolve = endpoint.resolve
     if isinstance(resolve, Batch):
         return await resolve.answer(answers, scope)
-    return await answers.answer(area.name, scope, partial(_ask, area, resolve, answers, scope["query_string"]))
+    return await answers.answer(area.name, head_of(scope), partial(_ask, area, resolve, answers, scope["query_string"]))
 
 
 def _ask(

@@ -4,6 +4,7 @@ ApiError
 └── raised anywhere below the edge; becomes the Reply of `problem`
 """
 
+import logging
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Annotated
@@ -12,6 +13,8 @@ import msgspec
 from msgspec import Meta
 
 from service.http.reply import JSON, Header, KeptError, Reply
+
+log = logging.getLogger("forecast.http")
 
 # code -> (status, what to do). Stable: partners branch on the code.
 CODES: dict[str, tuple[int, str]] = {
@@ -152,6 +155,15 @@ def of_exception(error: Exception, request_id: str) -> Reply:
     if 400 <= getattr(error, "status_code", 500) < 500:  # the framework's own word for what a client did wrong
         return problem("bad_request", request_id)
     return problem("internal", request_id)
+
+
+def of_failed(error: Exception, request_id: str) -> Reply:
+    """The same, where an endpoint failed: that is logged if it is our fault."""
+    if not isinstance(error, ApiError):
+        log.error("handler failed", exc_info=error, extra={"request_id": request_id})
+    elif error.__cause__ is not None:
+        log.warning("%s: %s", error.code, error.__cause__, extra={"request_id": request_id})
+    return of_exception(error, request_id)
 
 
 def _required(status: int) -> tuple[Header, ...]:

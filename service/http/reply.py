@@ -75,3 +75,7 @@ class Reply(msgspec.Struct, frozen=True):
         start = {"type": "http.response.start", "status": self.status, "headers": self.fields()}
         await send({**start, OUTCOME: self.outcome, KEPT: self.kept, SOURCE: self.source, COUNTED: self.counted})
         await send({"type": "http.response.body", "body": self.body, "more_body": False})
+
+
+# Makes an answer that has to be waited for. Raises ApiError.
+Later = Callable[[], Awaitable[Reply]]

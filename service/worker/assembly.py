@@ -47,7 +47,7 @@ from service.edge.requests.log import RequestLog, share_logged
 from service.edge.requests.watch import RequestWatch
 from service.http.answering import Answers
 from service.http.app import build_litestar
-from service.http.area import Batch, at_once_of, routes_of
+from service.http.area import Batch, routes_of, unrouted_of
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.forecast import samples
@@ -282,7 +282,7 @@ class WorkerApp:
             meant=releases.OF_CURRENT,
             sandbox=sandbox,
         )
-        at_once = {INDEX_PATH: index} | {path: make for area in AREAS for path, make in at_once_of(area, answers)}
+        unrouted = {INDEX_PATH: index} | {path: make for area in AREAS for path, make in unrouted_of(area, answers)}
         return Gate(
             build_litestar(handlers),
             checks,
@@ -291,7 +291,7 @@ class WorkerApp:
             admission=self._admission,
             hot=self.hot if settings.direct_answers else None,
             sandbox=sandbox,
-            at_once=at_once if settings.direct_answers else {},
+            unrouted=unrouted if settings.direct_answers else {},
             keep_error=metering.errors.add,
             most_connections=settings.connections,
             connection_age=settings.connection_age,

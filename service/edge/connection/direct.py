@@ -1,7 +1,7 @@
 """A partner's connection: hot requests are answered directly (edge/hot), the others go to the parser.
 
-While a request waits for the shared cache or the rates, what arrives behind it is held, so that answers keep the order
-of their requests.
+While a request waits for its key, the shared cache, the warehouse or the rates, what arrives behind it is held, so that
+answers keep the order of their requests.
 """
 
 import asyncio
@@ -9,6 +9,8 @@ import logging
 from collections.abc import Callable
 from time import monotonic
 from typing import Any, assert_never
+
+from uvicorn.server import ServerState
 
 from service.edge.connection.pipelining import END_OF_HEAD
 from service.edge.connection.protocol import LimitedProtocol
@@ -19,7 +21,7 @@ from service.edge.hot.plain import plain_head
 from service.edge.hot.remembered import Caller
 from service.edge.hot.waiting import FOR_ROUTER, Holder, HotOutcome, Unanswered
 from service.http.head import SCOPE_KEY, RequestHead
-from service.http.reply import Header
+from service.http.reply import Reply
 
 log = logging.getLogger("forecast.access")
 
@@ -34,14 +36,16 @@ class DirectProtocol(LimitedProtocol):
         self._hot: HotAnswers | None = self.app.hot
         self._caller: Caller | None = None  # made with the transport, if there are direct answers
         self._age_left: float | None = None  # seconds, if the connection is older than this protocol
-        self._asked: bytes | None = None  # the head of the request that waits for the shared cache or the rates
+        self._asked: bytes | None = None  # the head of the request that waits
         self._was_looked_at = False  # the head that goes to the parser; looking again would not change the outcome
         self._checked: RequestHead | None = None  # the same, with what the checks found out about it
 
-    def take_over(self, caller: Caller, asked: bytes | None, age_left: float | None) -> None:
-        """Called before `connection_made`: `caller` was the connection so far. `asked` is the head of a request of his
-        that waits, if one does; `told` is called when it is over."""
-        self._caller, self._asked, self._age_left = caller, asked, age_left
+    def take_over(
+        self, caller: Caller, asked: bytes | None, checked: RequestHead | None, age_left: float | None
+    ) -> None:
+        """Called before `connection_made`: `caller` was the connection so far. `asked` is the head of a request that
+        waits, if one does, and `checked` what was found out about it; `told` is called when it is over."""
+        self._caller, self._asked, self._checked, self._age_left = caller, asked, checked, age_left
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -115,7 +119,7 @@ class DirectProtocol(LimitedProtocol):
             return False
         outcome = hot.answer(head, caller, self.server_state.default_headers, now, holder)
         if outcome is FOR_ROUTER:
-            outcome = self._answer_plain(head, caller, now)
+            outcome = self._answer_plain(head, caller, now, holder)
         match outcome:
             case bytes():
                 self._write(outcome, caller, now)
@@ -130,8 +134,8 @@ class DirectProtocol(LimitedProtocol):
             self._unset_keepalive_if_required()
         return True
 
-    def _answer_plain(self, data: bytes, caller: Caller, now: float) -> HotOutcome:
-        outcome, self._checked = plain_answer(self.app, data, caller, self.server_state.default_headers, now)
+    def _answer_plain(self, data: bytes, caller: Caller, now: float, holder: Holder | None) -> HotOutcome:
+        outcome, self._checked = plain_answer(self.app, data, caller, self.server_state, now, holder)
         return outcome
 
     def _begin_in_uvicorn(self) -> None:
@@ -163,9 +167,10 @@ class DirectProtocol(LimitedProtocol):
             return  # nobody is left to answer, and nothing counts
         outcome = make() if not self.app.draining else FOR_ROUTER
         if outcome is FOR_ROUTER and self._caller is not None and not self.app.draining:
-            outcome = self._answer_plain(asked, self._caller, monotonic())
+            outcome = self._answer_plain(asked, self._caller, monotonic(), self)
         match outcome:
             case bytes():
+                self._checked = None
                 self._write(outcome, self._caller, monotonic())
             case Unanswered.WAITING:
                 self._asked = asked
@@ -179,18 +184,22 @@ class DirectProtocol(LimitedProtocol):
 
 
 def plain_answer(
-    gate: Gate, data: bytes, caller: Caller, dates: list[Header], now: float
+    gate: Gate, data: bytes, caller: Caller, state: ServerState, now: float, holder: Holder | None
 ) -> tuple[HotOutcome, RequestHead | None]:
-    """The answer to a plain request that is not hot, if it needs to wait for nothing. Else the router path goes on with
-    what was found out, if anything was."""
+    """The answer to a plain request that is not hot, if it needs to wait for nothing, or for its entry alone: then the
+    `holder` is told. If it is not answered at once, also what was found out about it, for the router path."""
     head = plain_head(data, caller.reader, now, fields=gate.traces)
     if head is None:
         return FOR_ROUTER, None
     head.last = caller.closes = caller.closes or head.last
     head.address = caller.address
-    answer = gate.answer_now(head, dates)
-    if answer is None:
-        return FOR_ROUTER, head
-    if caller.reader.news is not None:
+
+    def written(reply: Reply) -> bytes:
+        head.last = caller.closes  # the connection may have grown old
+        return gate.written(head, reply, state.default_headers)
+
+    tell = (lambda reply: holder.told(lambda: written(reply))) if holder is not None else None
+    outcome = gate.answer_now(head, state.default_headers, tell)
+    if outcome is not FOR_ROUTER and caller.reader.news is not None:
         caller.reader.learn(stranger=head.key is None)
-    return answer, None
+    return outcome, head if not isinstance(outcome, bytes) else None

@@ -20,6 +20,7 @@ from service.edge.hot.answers import HotAnswers
 from service.edge.hot.heads import HeadReader
 from service.edge.hot.remembered import Caller
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HotOutcome
+from service.http.head import RequestHead
 
 log = logging.getLogger("forecast.access")
 
@@ -47,15 +48,16 @@ class LightConnection(Caller, asyncio.Protocol):
     `sent_first` is what it has sent before it was made.
     """
 
-    __slots__ = ("_aging", "_alarm", "_answered_at", "_asked", "_hot", "_old_at", "_opened_at", "_sent_first",
-                 "_server", "_transport", "_whole")  # fmt: skip
+    __slots__ = ("_aging", "_alarm", "_answered_at", "_asked", "_checked", "_hot", "_old_at", "_opened_at",
+                 "_sent_first", "_server", "_transport", "_whole")  # fmt: skip
 
     def __init__(self, server: LightServer, address: str, sent_first: bytes = b"") -> None:
         super().__init__(HeadReader(server.hot.fields, address), address)
         self._server = server
         self._hot = server.hot
         self._sent_first = sent_first
-        self._asked: bytes | None = None  # the head of the request that waits for the shared cache or the rates
+        self._asked: bytes | None = None  # the head of the request that waits,
+        self._checked: RequestHead | None = None  # and what was found out about it
         self._answered_at = 0.0  # monotonic seconds; 0 before the first answer
         self._aging: asyncio.TimerHandle | None = None
         self._old_at = 0.0  # monotonic seconds
@@ -86,7 +88,7 @@ class LightConnection(Caller, asyncio.Protocol):
                 transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - it is over in any case
-        self._asked = None
+        self._asked = self._checked = None
         self._forget()
 
     def pause_writing(self) -> None:
@@ -100,21 +102,20 @@ class LightConnection(Caller, asyncio.Protocol):
     # --- requests ------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        checked = None
-        if self._asked is None and not self._server.gate.draining:
-            now, dates = monotonic(), self._server.state.default_headers
-            outcome: HotOutcome = self._hot.answer(data, self, dates, now, self)
-            if outcome is FOR_ROUTER:
-                outcome, checked = plain_answer(self._server.gate, data, self, dates, now)
-            if isinstance(outcome, bytes):
-                self._write(outcome, now)
-                return
-            if outcome is WAITING:
-                self._asked = data
-                return
-            self._hand_over().go_on(data, checked)
-        else:
+        server = self._server
+        if self._asked is not None or server.gate.draining:
             self._hand_over().data_received(data)
+            return
+        now, checked = monotonic(), None
+        outcome: HotOutcome = self._hot.answer(data, self, server.state.default_headers, now, self)
+        if outcome is FOR_ROUTER:
+            outcome, checked = plain_answer(server.gate, data, self, server.state, now, self)
+        if isinstance(outcome, bytes):
+            self._write(outcome, now)
+        elif outcome is WAITING:
+            self._asked, self._checked = data, checked
+        else:
+            self._hand_over().go_on(data, checked)
 
     def told(self, make: Callable[[], HotOutcome]) -> None:
         """The request that waited can be answered now, or goes to the router path."""
@@ -130,7 +131,7 @@ class LightConnection(Caller, asyncio.Protocol):
             self._transport.close()
             return
         if isinstance(outcome, bytes):
-            self._asked = None
+            self._asked = self._checked = None
             self._write(outcome, monotonic())
         elif outcome is FOR_ROUTER:
             self._hand_over().told(lambda: FOR_ROUTER)
@@ -152,7 +153,7 @@ class LightConnection(Caller, asyncio.Protocol):
         whole = self._whole = self._server.make()
         self._transport.set_write_buffer_limits()
         self._transport.set_protocol(whole)
-        whole.take_over(self, self._asked, self._old_at - monotonic() if self._old_at else None)
+        whole.take_over(self, self._asked, self._checked, self._old_at - monotonic() if self._old_at else None)
         whole.connection_made(self._transport)
         if self._answered_at:
             whole.was_answered(self._answered_at)

@@ -279,7 +279,7 @@ def test_where_turns_of_the_loop_are_long_a_crowd_is_accepted_in_few_of_them(
             nonlocal turns
             while Greeting.made < _MANY and turns < 100:
                 turns += 1
-                time.sleep(0.02)  # a long turn
+                time.sleep(0.02)  # noqa: ASYNC251 - the turn has to be long
                 await asyncio.sleep(0)
 
     run(work)

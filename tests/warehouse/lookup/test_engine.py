@@ -88,7 +88,7 @@ async def test_entries_come_in_the_order_of_their_keys(engine: Engine) -> None:
 
 
 def test_statements_run_with_the_settings_of_their_connection(raw: duckdb.DuckDBPyConnection) -> None:
-    """Each has a cursor, which has the global settings alone. A list of more keys than the threshold scans the table."""
+    """Each has a cursor, which has the global ones alone. A list of more keys than the threshold scans the table."""
     names = ("dynamic_or_filter_threshold", "disabled_optimizers", "parquet_metadata_cache", "threads")
     shown = ", ".join(f"current_setting('{name}')" for name in names)
     assert raw.cursor().execute(f"SELECT {shown}").fetchone() == (MAX_KEYS_PER_STATEMENT, "in_clause", True, 1)

@@ -655,22 +655,22 @@ def test_nothing_is_looked_for_on_behalf_of_a_key_that_would_not_be_let_pass(
 
 
 @of_shared
-def test_while_the_shared_cache_is_away_nobody_is_held_for_it(both: Both, looked_for: list[str]) -> None:
-    """The ordinary way, which can do without, asks once more anyway."""
+def test_while_the_shared_cache_is_away_the_warehouse_answers(both: Both, looked_for: list[str]) -> None:
+    """The shared cache is asked once, and says at once that it cannot be."""
     (store,) = both.running.app.cache_store.servers
 
-    async def run() -> bool:
+    async def run() -> bytes:
         for _ in range(FAILURES_TO_OPEN):
             store.failed(OSError("gone"), answered=False)
         connection = Connection(both.direct, both.config(both.direct))
         await connection.feed(request(TARGETS[0], both.keys["free"]))
-        held = connection.protocol._asked is not None
         await connection.settle()
         store.succeeded()
-        assert connection.end().startswith(b"HTTP/1.1 200 ")
-        return held
+        return connection.end()
 
-    assert not both.running.run(run)
+    answer = both.running.run(run)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"\r\ncache-status: forecast; fwd=bypass; detail=warehouse\r\n" in answer
     assert len(looked_for) == 1
 
 
