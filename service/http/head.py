@@ -29,7 +29,7 @@ class RequestHead(msgspec.Struct):
     `started`: in monotonic seconds. `api_keys`, `hosts`: as often as they were sent. `last`: of its connection, as far
     as the direct way knows. `path` has no slash at its end; `area` is what it counts under. `key` is there once it is
     verified, and `key_id` also where its owner proved to have an expired or revoked one; `limits` are fields that every
-    answer to it carries, `limits_after` gives those of an answer that takes so much off a quota. `refused_until`, in
+    answer to it carries, or `limits_after` gives those of an answer that takes so much off a quota. `refused_until`, in
     monotonic seconds: so long, whatever the key asks for in the area ends with the same error. `trace`: if it is
     traced. `passed`: nothing is left to be checked.
     """

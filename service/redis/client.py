@@ -28,6 +28,7 @@ from service.redis.connections import patient_pool
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.kind import kind_of
 from service.redis.name_store import NameCommand, NameStore
+from service.redis.pipeline import run_pipeline
 from service.redis.refusals import says_not_primary, server_refusal, told
 
 log = logging.getLogger("forecast.redis")
@@ -199,14 +200,7 @@ class RedisStore:
 
     async def pipelined(self, commands: Sequence[NameCommand]) -> list[Any]:
         """The reply to each command, or the error that it was answered with. Raises StoreUnavailable."""
-
-        async def run(client: Redis) -> list[Any]:
-            async with client.pipeline(transaction=False) as pipeline:
-                for command in commands:
-                    pipeline.execute_command(*command.words)
-                return await pipeline.execute(raise_on_error=False)
-
-        replies = await self.call(run)
+        replies = await self.call(lambda client: run_pipeline(client, commands))
         self.heard(replies)
         return replies
 

@@ -104,7 +104,7 @@ class Admission:
         self._allowances: dict[str, dict[str, Allowance]] = {area: {} for area in areas}
 
     def refusal(self, head: RequestHead, key: ApiKey, number: int = 1) -> Ruling:
-        """The 403 or 429 that ends the request here, or None if it may go on; then `head.limits` says what is left.
+        """The 403 or 429 that ends the request here, or None if it may go on; then `head` says what is left.
 
         A request that counts as `number` passes as a whole or not at all, and is a 400 if it never could.
         """
@@ -123,8 +123,9 @@ class Admission:
         # the quota first: what it refuses takes no token of the rate
         ruling = self._refusal_of_quota(head, key, number) or self._refusal_of_rate(head, key, number)
         if ruling is None:
-            head.limits = _limits(terms, head.decision, head.standing)
-            if head.standing is not None:
+            if head.standing is None:
+                head.limits = _limits(terms, head.decision, None)
+            else:
                 head.limits_after = partial(_limits_after, terms, head.decision, head.standing)
         return ruling
 
