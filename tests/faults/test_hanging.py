@@ -1,5 +1,6 @@
 """The data folder's file system hangs: hot answers go on, operators are told, and all heals by itself."""
 
+import contextlib
 import json
 import signal
 import threading
@@ -13,8 +14,9 @@ import redis
 from tests.faults.conftest import Site
 from tests.support.drops import people, write_drop
 from tests.support.hangs import Hanging, hang_file
-from tests.support.instance import Instance, forecast, forecast_here, is_alive, serving
+from tests.support.instance import FORECAST, Instance, forecast, forecast_here, is_alive, serving
 from tests.support.waiting import until
+from tests.support.wire import Wire
 
 HOT, COLD, COLDER = "36436", "90028", "00501"
 
@@ -70,6 +72,31 @@ def test_a_worker_whose_look_ups_hang_is_replaced_when_another_can_serve(publish
         until(lambda: not is_alive(hung))
         assert instance.worker_pids() != [hung]
         assert instance.stop() == 0
+
+
+def test_requests_that_wait_for_a_look_up_that_hangs_are_told_in_time_and_an_instance_stops_among_them(
+    published: Site, short: Path
+) -> None:
+    """Each with a 503, and what came behind it with its answer; some have gone by then."""
+    entries = next(published.data.glob("releases/*/forecast.parquet"))
+    forget_answers(published)
+    env = published.env | {"FORECAST_LOOKUP_TIMEOUT": "0.5", "FORECAST_LOOKUPS_IN_MEMORY": "false"}
+    with serving(env, short / "serve.log") as instance:
+        assert instance.zip_code(published.key, HOT).status_code == 200
+        head = f"GET {FORECAST}?zip_code={{}} HTTP/1.1\r\nHost: a\r\nx-api-key: {published.key}\r\n\r\n"
+        port = int(instance.partners.rpartition(":")[2])
+        with contextlib.ExitStack() as stack, hang_file(entries):
+            wires = [stack.enter_context(Wire(port)) for _ in range(20)]
+            for wire in wires:
+                wire.send(head.format(COLD) + head.format(HOT))
+            for gone in wires[::4]:
+                gone.__exit__(None, None, None)
+            for wire in set(wires) - set(wires[::4]):
+                refused = wire.answer()
+                assert (refused.status, refused.header("retry-after")) == (503, "1")
+                assert wire.answer().status == 200
+            stack.enter_context(Wire(port)).send(head.format(COLDER))
+            assert instance.stop(signal.SIGTERM) == 0
 
 
 def test_a_pointer_that_hangs_holds_up_nobody_and_is_followed_when_it_is_back(published: Site, short: Path) -> None:

@@ -9,10 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
+import redis.asyncio
 import uvicorn
 
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
+from service.cache.entry import CacheEntry
+from service.cache.key import CacheKey
 from service.edge.gate import Gate
 from service.keys import form
 from service.keys.store import KeyStore
@@ -96,11 +99,26 @@ def request(target: str, key: str, *lines: str, method: str = "GET", version: st
     return "\r\n".join([*head, "", ""]).encode("latin-1")
 
 
+async def _never_kept(running: Served, cache_url: str) -> None:
+    """From now on nothing is stored, and no fill answers when it is over."""
+
+    def put(_: CacheKey, __: CacheEntry) -> "asyncio.Future[bool]":
+        return asyncio.get_running_loop().create_future()
+
+    running.app._shared.put = put  # type: ignore[method-assign]
+    running.app._cache._flights._linger = 0.0
+    async with redis.asyncio.from_url(cache_url) as client:
+        for name in [name async for name in client.scan_iter("c:*")]:
+            await client.delete(name)
+
+
 @contextlib.contextmanager
 def asked_both_ways(settings: Settings, tier: str) -> Iterator[Both]:
-    """`tier` is `near` or `shared`: where answers come from."""
+    """`tier` is `near`, `shared` or `warehouse`: where answers come from."""
     near_cache_bytes = settings.near_cache_bytes if tier == "near" else 0
     with served(msgspec.structs.replace(settings, near_cache_bytes=near_cache_bytes)) as running:
+        if tier == "warehouse":
+            running.run(lambda: _never_kept(running, settings.cache_url))
 
         async def issue(store: KeyStore) -> dict[str, str]:
             terms = {

@@ -734,10 +734,8 @@ REQUESTS = st.tuples(
 )
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(st.lists(REQUESTS, min_size=1, max_size=4), st.lists(st.integers(0, 2000), max_size=5), st.data())
-def test_whatever_is_sent_both_ways_answer_the_same(both: Both, asked: list[Any], cuts: list[int], data: Any) -> None:
-    """Methods, versions, headers, bodies, bad syntax, cut anywhere, with readers that pause."""
+def sent_both_ways(both: Both, asked: list[Any], cuts: list[int], data: Any) -> None:
+    """Some of REQUESTS, one after the other, cut there."""
     stream = b"".join(
         request(target, both.keys.get(key, "nobody"), *lines, method=method, version=version) + behind.encode()
         for method, target, version, key, lines, behind in asked
@@ -747,3 +745,10 @@ def test_whatever_is_sent_both_ways_answer_the_same(both: Both, asked: list[Any]
     chunks = [stream[start:end] for start, end in pairwise(edges) if end > start]
     paused = tuple(data.draw(st.lists(st.integers(0, len(chunks) - 1), max_size=2)))
     both.compare(chunks, paused)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(st.lists(REQUESTS, min_size=1, max_size=4), st.lists(st.integers(0, 2000), max_size=5), st.data())
+def test_whatever_is_sent_both_ways_answer_the_same(both: Both, asked: list[Any], cuts: list[int], data: Any) -> None:
+    """Methods, versions, headers, bodies, bad syntax, cut anywhere, with readers that pause."""
+    sent_both_ways(both, asked, cuts, data)

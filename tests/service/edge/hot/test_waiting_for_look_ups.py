@@ -1,0 +1,314 @@
+"""A request that only the warehouse can answer waits on its connection, and is answered as by the router."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from config.settings import Settings
+from service.base.seen import LoggedRequest
+from service.base.telemetry import ANSWERS, KEY_CHECKS, LOOKUPS, REQUESTS, ROUTED
+from service.http.answering import Answers
+from tests.service.edge.hot.test_answers import REQUESTS as ANYTHING
+from tests.service.edge.hot.test_answers import sent_both_ways
+from tests.support.both_ways import SPRINGFIELD, TARGETS, Both, asked_both_ways, normalised, request
+from tests.support.connection import Connection
+from tests.support.served import FORECAST
+from tests.support.waiting import eventually
+from warehouse.lookup.engine import Engine
+from warehouse.schema.errors import LookupBusy, LookupFailure, LookupStuck, LookupTimeout
+
+REGIONS = (f"{FORECAST}/by-county?county_fips_code=01025", f"{FORECAST}/by-state?state_code=IL&limit=1")
+_FACTS = {family.name for family in (ANSWERS, KEY_CHECKS, LOOKUPS, REQUESTS)}
+GOOD, BEHIND = TARGETS[0], "/v1/"
+
+
+@pytest.fixture(scope="module")
+def both(settings: Settings) -> Iterator[Both]:
+    with asked_both_ways(settings, "warehouse") as made:
+        yield made
+
+
+@pytest.fixture
+def no_router(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nobody(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError(f"{scope['path']} went to the router")
+
+    monkeypatch.setattr(both.direct, "_app", nobody)
+
+
+class HeldLookUps:
+    """Look-ups that have begun wait until they may `go` on; `begun` and `ended` of them."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.begun = self.ended = 0
+
+    def hold(self, monkeypatch: pytest.MonkeyPatch, engine: Engine) -> None:
+        entries = engine.entries
+
+        async def held(area: str, keys: Sequence[str]) -> list[bytes]:
+            self.begun += 1
+            await self.go.wait()
+            found = await entries(area, keys)
+            self.ended += 1
+            return found
+
+        monkeypatch.setattr(engine, "entries", held)
+
+
+@pytest.fixture
+def engine(both: Both) -> Engine:
+    current = both.running.app.follower.current
+    assert current is not None
+    return current.engine
+
+
+@pytest.fixture
+def held(both: Both, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldLookUps]:
+    made = HeldLookUps()
+    made.hold(monkeypatch, engine)
+    yield made
+
+    async def go() -> None:
+        made.go.set()
+
+    both.running.run(go)
+
+
+@contextlib.asynccontextmanager
+async def waiting(both: Both, held: HeldLookUps, *sent: bytes) -> AsyncIterator[Connection]:
+    """A connection whose first request waits for the warehouse."""
+    await both.look_at_keys()
+    connection, before = Connection(both.direct, both.config(both.direct)), held.begun
+    for data in sent:
+        connection.protocol.data_received(data)
+    await eventually(lambda: held.begun > before)
+    assert connection.protocol._asked is not None
+    yield connection
+
+
+@pytest.mark.parametrize("target", [*TARGETS, *REGIONS])
+@pytest.mark.parametrize("key", ["free", "metered"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize(
+    "lines", [(), ("Accept-Encoding: gzip",), ("If-None-Match: *",), ("Connection: close",)], ids=str
+)
+def test_the_answer_is_that_of_the_router(
+    both: Both, target: str, key: str, method: str, lines: tuple[str, ...]
+) -> None:
+    answer = both.compare([request(target, both.keys[key], *lines, method=method)])
+    assert b"\r\ncache-status: forecast; fwd=uri-miss; detail=warehouse\r\n" in answer
+
+
+@hypothesis_settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@given(st.lists(ANYTHING, min_size=1, max_size=4), st.lists(st.integers(0, 2000), max_size=5), st.data())
+def test_whatever_is_sent_both_ways_answer_the_same(both: Both, asked: list[Any], cuts: list[int], data: Any) -> None:
+    """Where nothing is kept, so that each request waits for the warehouse."""
+    sent_both_ways(both, asked, cuts, data)
+
+
+@pytest.mark.usefixtures("no_router")
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("known", [False, True], ids=["new words", "words that were used before"])
+def test_the_router_is_not_asked_and_a_query_is_read_once(
+    both: Both, target: str, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert both.direct.hot is not None
+    read: list[str] = []
+    meant = Answers._meant
+
+    def noted(self: Answers, area: str, *others: Any) -> Any:
+        read.append(area)
+        return meant(self, area, *others)
+
+    monkeypatch.setattr(Answers, "_meant", noted)
+    line = f"{target}&n={known}"
+    if known:
+        assert both.running.ask(line, key=both.keys["metered"]).status == 200
+    read.clear()
+    assert both.running.ask(line, key=both.keys["metered"]).status == 200
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["new words", "words that were used before"])
+def test_it_is_counted_as_on_the_router_path(both: Both, known: bool) -> None:
+    """Once, in metrics and in the usage of its key."""
+    app = both.running.app
+    key = app.verifier.recall(both.keys["metered"]).key.key_id  # type: ignore[union-attr]
+
+    def facts() -> dict[Any, float]:
+        counted: dict[Any, float] = {
+            (name, labels): value for name, labels, value in app.figures().counters if name in _FACTS
+        }
+        return {**counted, "billed": app.metering.counters.billable(key, 0, 1 << 40)}
+
+    def added(gate: Any, words: str) -> dict[Any, float]:
+        async def ask() -> None:
+            await both.look_at_keys()
+            connection = Connection(gate, both.config(gate))
+            await connection.feed(request(words, both.keys["metered"]))
+            await connection.settle()
+            assert connection.end().startswith(b"HTTP/1.1 200 OK\r\n")
+
+        before = facts()
+        both.running.run(ask)
+        return {fact: value - before.get(fact, 0) for fact, value in facts().items() if value != before.get(fact, 0)}
+
+    words = f"{GOOD}&counted="
+    if known:
+        both.running.ask(f"{words}x", key=both.keys["metered"])
+    routed = added(both.ordinary, f"{words}router")
+    assert any(fact[0] == ANSWERS.name and {ROUTED, "warehouse"} <= set(fact[1]) for fact in routed)
+    assert added(both.direct, f"{words}{'x' if known else 'new'}") == routed
+
+
+@pytest.mark.parametrize("kind", [LookupFailure, LookupBusy, LookupTimeout, LookupStuck, RuntimeError])
+@pytest.mark.parametrize("target", [GOOD, SPRINGFIELD])
+def test_a_look_up_that_fails_ends_as_on_the_router_path(
+    both: Both,
+    engine: Engine,
+    kind: Callable[[str], Exception],
+    target: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """In its answer, in the log, and among the last errors of its key."""
+    kept: list[LoggedRequest] = []
+
+    async def entries(*_: Any) -> list[bytes]:
+        raise kind("secret of the inside")
+
+    monkeypatch.setattr(engine, "entries", entries)
+    for gate in (both.direct, both.ordinary):
+        monkeypatch.setattr(gate, "_keep_error", lambda _, make: kept.append(make()))
+    answer = both.compare([request(target, both.keys["metered"], "X-Request-Id: failed")])
+    status = 500 if kind is RuntimeError else 503
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert b"secret" not in answer
+    assert (b"\r\nretry-after: 1\r\n" in answer) is (status == 503)
+    assert [line.status for line in kept] == [status, status]
+    said = [
+        one for one in caplog.records if getattr(one, "request_id", None) == "failed" and one.name != "forecast.access"
+    ]
+    assert len(said) == 2
+    assert len({(one.name, one.levelno, one.getMessage()) for one in said}) == 1
+
+
+def test_what_arrives_meanwhile_is_answered_behind_it(both: Both, held: HeldLookUps) -> None:
+    key = both.keys["free"]
+
+    async def run() -> tuple[bytes, bytes]:
+        async with waiting(both, held, request(GOOD, key), request(BEHIND, key)) as connection:
+            await asyncio.sleep(0.01)
+            before = connection.transport.written
+            held.go.set()
+            await connection.settle()
+            return before, connection.end()
+
+    before, answers = both.running.run(run)
+    assert before == b""
+    assert re.findall(rb"HTTP/1.1 200 OK\r\n.*?\r\n\r\n\{\"(\w+)", answers, re.DOTALL) == [b"total_results", b"version"]
+
+
+def test_who_asks_for_the_same_meanwhile_shares_the_look_up(both: Both, held: HeldLookUps) -> None:
+    """On whichever way; a client that goes away takes nothing from the others, and is told nothing."""
+    data = request(f"{FORECAST}?zip_code=90028", both.keys["free"])
+
+    async def run() -> tuple[bytes, bytes, bytes]:
+        async with waiting(both, held, data) as first:
+            second = Connection(both.direct, both.config(both.direct))
+            second.protocol.data_received(data)
+            third = Connection(both.ordinary, both.config(both.ordinary))
+            third.protocol.data_received(data)
+            await asyncio.sleep(0.01)
+            first.transport.closing = True
+            gone = first.end()
+            held.go.set()
+            for connection in (second, third):
+                await connection.settle()
+            return gone, second.end(), third.end()
+
+    gone, second, third = both.running.run(run)
+    assert (gone, held.begun, held.ended) == (b"", 1, 1)
+    assert normalised(second) == normalised(third)
+    assert second.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_what_a_client_that_goes_away_asked_for_is_looked_up_and_kept(
+    both: Both, held: HeldLookUps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored: list[str] = []
+    monkeypatch.setattr(both.running.app._shared, "put", lambda key, _: stored.append(key.name))
+
+    async def run() -> None:
+        async with waiting(both, held, request(GOOD, both.keys["free"])) as connection:
+            connection.transport.closing = True
+            connection.end()
+            held.go.set()
+            await eventually(lambda: len(stored) == 1)
+
+    both.running.run(run)
+
+
+def test_a_worker_that_drains_meanwhile_says_that_the_answer_is_the_last(both: Both, held: HeldLookUps) -> None:
+    """Checked once, and counted once."""
+    counter = both.running.app.telemetry.counter
+    counted = counter(KEY_CHECKS, "accepted"), counter(REQUESTS, "forecast", "200", "answered")
+
+    async def run() -> bytes:
+        async with waiting(both, held, request(GOOD, both.keys["free"])) as connection:
+            connection.protocol.shutdown()
+            both.direct.draining = True
+            try:
+                held.go.set()
+                await connection.settle()
+            finally:
+                both.direct.draining = False
+            return connection.end()
+
+    before = [one.value for one in counted]
+    answer = both.running.run(run)
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"\r\nconnection: close\r\n" in answer
+    assert [one.value for one in counted] == [value + 1 for value in before]
+
+
+def test_a_connection_that_grows_old_meanwhile_is_told_so(both: Both, held: HeldLookUps) -> None:
+    async def run() -> tuple[bytes, bool]:
+        async with waiting(both, held, request(GOOD, both.keys["free"])) as connection:
+            connection.protocol._grow_old()
+            held.go.set()
+            await connection.settle()
+            closing = connection.transport.closing
+            return connection.end(), closing
+
+    answer, closing = both.running.run(run)
+    assert b"\r\nconnection: close\r\n" in answer
+    assert closing
+
+
+def test_the_answer_is_of_the_release_in_which_it_was_looked_up(
+    both: Both, held: HeldLookUps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though another became current meanwhile: a request takes its release once."""
+    app = both.running.app
+    current = app.follower.current
+    assert current is not None
+
+    async def run() -> bytes:
+        async with waiting(both, held, request(GOOD, both.keys["free"])) as connection:
+            assert app.hot._release is not None
+            app.hot.switched("newer")
+            held.go.set()
+            await connection.settle()
+            app.hot.switched(current.id)
+            return connection.end()
+
+    assert b"\r\nx-data-release: %b\r\n" % current.id.encode() in both.running.run(run)
