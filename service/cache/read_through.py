@@ -40,8 +40,9 @@ class ReadThrough:
     `observe` is told (tier, outcome, seconds) of every look-up except those in the near cache, which counts its own:
     telling would take longer than finding.
 
-    The router path calls `get`. The direct answer (edge/hot) has no task to wait in, and a call for each near hit would
-    cost it 2 %. So it asks `near` and `shared` itself, and calls `looked_up` when it answers from the shared cache.
+    Requests that are not hot call `get`. The direct answer (edge/hot) has no task to wait in, and a call for each near
+    hit would cost it 2 %. So it asks `near` and `shared` itself, and calls `looked_up` when it answers from the shared
+    cache.
     """
 
     def __init__(
