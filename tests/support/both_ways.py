@@ -102,7 +102,7 @@ def request(target: str, key: str, *lines: str, method: str = "GET", version: st
 async def _never_kept(running: Served, cache_url: str) -> None:
     """From now on nothing is stored, and no fill answers when it is over."""
 
-    def put(key: CacheKey, entry: CacheEntry) -> "asyncio.Future[bool]":  # noqa: ARG001 - as the cache's own
+    def put(key: CacheKey, entry: CacheEntry) -> "asyncio.Future[bool]":
         return asyncio.get_running_loop().create_future()
 
     running.app._shared.put = put  # type: ignore[method-assign]
