@@ -64,6 +64,10 @@ class Checks:
         head.path = path = sent[:-1] if len(sent) > 1 and sent.endswith("/") else sent
         head.area = self._routes.get(path) or self._area_of(path, head.query) or NO_AREA
 
+    def is_simple(self, head: RequestHead) -> bool:
+        """Whether every request for this path counts as one, in the same area."""
+        return head.path in self._routes and head.path not in self._weights
+
     def refusal(self, head: RequestHead) -> Ruling:
         """The error that ends the request here, or None if it may go on.
 

@@ -8,9 +8,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from service.base.masking import masked, masked_query
 from service.base.seen import LoggedRequest
@@ -22,7 +23,7 @@ from service.edge.checks import Checks
 from service.edge.hot.answers import HotAnswers
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HotOutcome
 from service.edge.hot.wire import whole_answer
-from service.edge.requests.log import LONG, Make, itself
+from service.edge.requests.log import LONG, Made, Make
 from service.edge.requests.sightings import shortened
 from service.edge.requests.watch import PID, RequestWatch, stamp
 from service.http.errors import ApiError, kept_error, of_exception, of_failed, problem
@@ -149,11 +150,19 @@ class Gate:
         behind = self.fields_behind(head, _limits(head, reply.status))
         answer = whole_answer(reply, (*behind, _CLOSE) if head.last else behind, dates, bodiless=head.method == "HEAD")
         now = time.monotonic()
-        if head.refused_until > now and head.key is not None and not head.is_test and self.hot is not None:
-            self.hot.deny(head.key, head.area, kept_error(reply, head.request_id), head.refused_until)
+        if self.hot is not None and self._checks.is_simple(head):
+            self._refuse_next(self.hot, head, reply, now)
         seconds, directly = now - head.started, at_once and reply.status >= 400
         self.finished(head, reply.status, reply.outcome, reply.source, (), seconds, directly=directly)
         return answer
+
+    def _refuse_next(self, hot: HotAnswers, head: RequestHead, reply: Reply, now: float) -> None:
+        """Who is refused whatever they ask for is refused directly next time."""
+        if head.refused_until > now and head.key is not None and not head.is_test:
+            hot.deny(head.key, head.area, kept_error(reply, head.request_id), head.refused_until)
+        elif reply.status != 401:
+            return
+        hot.refuse_at(head.sent_path.encode(), head.area)
 
     def _ruled_or_made(self, head: RequestHead) -> Reply | Later | None:
         ruling = self._checks.refusal(head)
@@ -226,8 +235,7 @@ class Gate:
     ) -> None:
         """Counts a request that was answered, `seconds` after its head had arrived."""
         area, key = head.area, head.key
-        make: Make = partial(
-            _line,
+        make: Make = _Told(
             head.request_id,
             status,
             head.method,
@@ -242,7 +250,7 @@ class Gate:
             head.address,
         )
         if len(head.sent_path) + len(head.query) > LONG:
-            make = partial(itself, make())
+            make = Made(make())
         if head.is_test:  # a 503 on purpose must alarm nobody
             self.telemetry.count(TEST_REQUESTS, str(status), outcome)
             self._watch.look(make(), seconds, head.trace)
@@ -259,7 +267,7 @@ class Gate:
         self.telemetry.observe(REQUEST_SECONDS, seconds, area)
         if directly and head.trace is None:
             kind = (status, outcome, area if area != NO_AREA else None, head.key_id or head.address)
-            self._watch.look_at_error(kind, head.request_id, make)
+            self._watch.look_at_error(kind, make)
         else:
             self._watch.look(make(), seconds, head.trace)
 
@@ -315,39 +323,42 @@ def _limits(head: RequestHead, status: int, counted: tuple[Counted, ...] = ()) -
     return head.limits_after(billed)
 
 
-def _line(
-    request_id: str,
-    status: int,
-    method: str,
-    path: str,
-    query: str | bytes,
-    outcome: str,
-    seconds: float,
-    at: float,
-    area: str,
-    source: Source | None,
-    key: ApiKey | str | None,
-    address: str | None,
-) -> LoggedRequest:
-    """`query`: canonical, or as it was sent, in bytes. `key`: the key, or the id of one that is not good any more."""
-    # a key may have been put into the address by mistake, and an address may be long
-    shown = query if isinstance(query, str) else masked_query(query.decode("latin-1"))
-    known = key if isinstance(key, ApiKey) else None
-    return LoggedRequest(
-        time=stamp(at),
-        request_id=request_id,
-        status=status,
-        method=method,
-        path=shortened(masked(path)),
-        outcome=outcome,
-        milliseconds=round(seconds * 1000, 3),
-        pid=PID,
-        area=area if area != NO_AREA else None,
-        query=shortened(shown) or None,
-        tier=source.tier if source is not None else None,
-        release=source.release if source is not None else None,
-        key_id=known.key_id if known is not None else key if isinstance(key, str) else None,
-        partner=known.partner if known is not None else None,
-        test=(known is not None and known.test) or None,
-        address=address,
-    )
+class _Told(msgspec.Struct, gc=False):
+    """An answer that was given, from which its line is made."""
+
+    request_id: str
+    status: int
+    method: str
+    path: str
+    query: str | bytes  # canonical, or as it was sent, in bytes
+    outcome: str
+    seconds: float
+    at: float  # seconds since 1970
+    area: str
+    source: Source | None
+    key: ApiKey | str | None  # or the id of one that is not good any more
+    address: str | None
+
+    def __call__(self) -> LoggedRequest:
+        query, source, key = self.query, self.source, self.key
+        # a key may have been put into the address by mistake, and an address may be long
+        shown = query if isinstance(query, str) else masked_query(query.decode("latin-1"))
+        known = key if isinstance(key, ApiKey) else None
+        return LoggedRequest(
+            time=stamp(self.at),
+            request_id=self.request_id,
+            status=self.status,
+            method=self.method,
+            path=shortened(masked(self.path)),
+            outcome=self.outcome,
+            milliseconds=round(self.seconds * 1000, 3),
+            pid=PID,
+            area=self.area if self.area != NO_AREA else None,
+            query=shortened(shown) or None,
+            tier=source.tier if source is not None else None,
+            release=source.release if source is not None else None,
+            key_id=known.key_id if known is not None else key if isinstance(key, str) else None,
+            partner=known.partner if known is not None else None,
+            test=(known is not None and known.test) or None,
+            address=self.address,
+        )

@@ -12,24 +12,26 @@ from time import monotonic, time
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from service.base.telemetry import ANSWERS, DIRECT, LATENCY_BOUNDS, Counter, Telemetry
+from service.base.telemetry import ANSWERS, DIRECT, KEY_CHECKS, LATENCY_BOUNDS, Counter, Telemetry
 from service.cache.entry import CacheEntry
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedLookup
 from service.cache.sieve import Node, Sieve
 from service.edge.admission.admission import Admission, Allowance
 from service.edge.hot import heads
-from service.edge.hot.remembered import Caller, Denial, ErrorTarget, KnownError, Target
-from service.edge.hot.told import error_line_of, line_of, trace_of
+from service.edge.hot.plain import plain_line
+from service.edge.hot.remembered import Caller, Denial, ErrorTarget, KnownError, Place, Target
+from service.edge.hot.told import ToldError, line_of, trace_of
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, HotOutcome
 from service.edge.hot.wire import HeadMaker, ResponseHeads, lines_of
-from service.edge.requests.log import LONG, Make, itself
+from service.edge.requests.log import LONG, Made, Make
 from service.edge.requests.watch import RequestWatch
 from service.http.caching import accepts_gzip, matches
+from service.http.errors import kept_error, problem
 from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
 from service.http.reply import Header, Kept, KeptError
 from service.keys.record import ApiKey
-from service.keys.verifier import KeyVerifier
+from service.keys.verifier import KeyVerifier, Verified
 
 # Room for all ZIP codes and cities of the country: a walk through them all finds each again.
 MOST_TARGETS = 100_000
@@ -37,6 +39,7 @@ MOST_TARGET_BYTES = 64 << 20
 _MOST_DENIALS = 20_000
 _OLD = b" HTTP/1.0"  # its connections carry one request each
 _HEAD, _G = b"HEAD ", ord("G")  # of a GET
+_NO_LIMITS = b"\r\n\r\n"  # the end of a head that tells none
 _CLOSING = b"%bconnection: close\r\n\r\n"
 # Of a target, beside its request line.
 _OVERHEAD_BYTES = 780
@@ -72,11 +75,13 @@ class HotAnswers:
         self._telemetry = telemetry
         self._watch = watch
         self._keep_error = keep_error
-        self.errors = 0  # answers of targets that have none
+        self.errors = 0  # told to good keys
         self._release: str | None = None  # the current one; targets of others are not answered
         self._targets: Sieve[bytes, Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
         self._find_target = self._targets.find
         self._denials: dict[tuple[str, str], Denial] = {}  # by key id and area
+        self._places: dict[bytes, Place] = {}  # by path
+        self._of_wrong_keys: dict[tuple[str, str | None], KnownError] = {}  # by area and what is said; few are
         self.fields = heads.Fields()  # shared by the head readers of all connections
         self._dates: Headers | None = None  # the server's headers that the two lines below begin heads with
         self._ok = self._not_modified = b""  # status line and the server's headers, of a 200 and of a 304
@@ -93,16 +98,18 @@ class HotAnswers:
     def switched(self, release: str) -> None:
         """From now on requests are answered from `release`."""
         self._release = release
+        self._denials.clear()  # it may lack the area, which is told first
+        self._places.clear()
 
     def remember(self, url: bytes, area: str, kept: Kept | KeptError, query: str) -> None:
         """The router path answered the request for `url` with what is kept: next time it is hot."""
         line, size = heads.request_line(url), 0
         target: Target
         if isinstance(kept, KeptError):
-            target = ErrorTarget(url, area, kept, query, self._telemetry)
+            target = ErrorTarget(line, area, kept, query, self._telemetry)
             size = target.size
         else:
-            target = Target(url, area, kept, query, self._telemetry)
+            target = Target(line, area, kept, query, self._telemetry)
         if target.release == self._release:
             self._targets.put(line, target, len(line) + len(query) + size + _OVERHEAD_BYTES)
 
@@ -111,6 +118,11 @@ class HotAnswers:
         if len(self._denials) >= _MOST_DENIALS:
             self._denials.clear()
         self._denials[key.key_id, area] = Denial(KnownError(kept, area, self._telemetry), key, until)
+
+    def refuse_at(self, path: bytes, area: str) -> None:
+        """Whoever is refused in the area whatever they ask for there is told so directly at this path."""
+        if path not in self._places:
+            self._places[path] = Place(path, area, self._telemetry)
 
     def answer(
         self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None
@@ -123,7 +135,7 @@ class HotAnswers:
         end = head.find(b"\r\n")
         node = self._find_target(head[:end]) or self._find_other(head, end, caller)
         if node is None or node.value.release != self._release:
-            return FOR_ROUTER
+            return self._refused_anyway(head, end, caller, dates, now)
         node.visited = True
         target: Target = node.value
         node = self._find_near(target.digest)
@@ -132,21 +144,23 @@ class HotAnswers:
         if asked is None:
             return FOR_ROUTER
         caller.closes |= asked.connection is not None and asked.connection.lower() == heads.CLOSE
-        if node is None:
-            waiting = HeldRequest(head, target, caller, asked, dates, now, holder)
-            return self._told_again(waiting, target) if isinstance(target, ErrorTarget) else self._ask_shared(waiting)
+        if node is None and not isinstance(target, ErrorTarget):
+            return self._ask_shared(HeldRequest(head, target, caller, asked, dates, now, holder))
         if asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
         known = caller.known
         if known is None:
-            return FOR_ROUTER
+            return self._stranger(head, target, caller, asked, dates, now)
         key = known.key if now < known.good_before else self._good_key(caller, asked, now)
         allowance = self._admission.admit(key, target.area, now) if key is not None else None
         if allowance is None:
+            denied = self._denied(head, target, caller, asked, key, dates, now)
+            if denied is not None:
+                return denied
             waiting, kept = HeldRequest(head, target, caller, asked, dates, now, holder), node
-            if key is None:
-                return self._without_key(waiting)
-            return self._without_token(waiting, key, now, lambda allowance: self._from_near(waiting, kept, allowance))
+            return self._without_token(waiting, key, now, lambda allowance: self._held(waiting, kept, allowance))
+        if node is None:
+            return self._known_error(head, target, caller, asked, allowance, dates, now, None)
         if reader.news is not None:
             reader.learn()
         node.visited = True
@@ -163,72 +177,119 @@ class HotAnswers:
             line = line[:-1] + b"1"
         return self._find_target(line)
 
-    def _from_near(self, waiting: HeldRequest, node: Node, allowance: Allowance) -> bytes:
+    def _refused_anyway(self, head: bytes, end: int, caller: Caller, dates: Headers, now: float) -> HotOutcome:
+        """Of a request in words that nobody has used: what its key is refused with, whatever it asks for."""
+        line = plain_line(head, end)
+        place = self._places.get(line[2]) if line is not None else None
+        if place is None:
+            return FOR_ROUTER
+        asked = caller.reader.read(head, end)
+        if asked is None:
+            return FOR_ROUTER
+        caller.closes |= asked.connection is not None and asked.connection.lower() == heads.CLOSE
+        key = self._good_key(caller, asked, now)
+        if caller.known is None:
+            return self._stranger(head, place, caller, asked, dates, now)
+        return self._denied(head, place, caller, asked, key, dates, now) or FOR_ROUTER
+
+    def _held(self, waiting: HeldRequest, node: Node | None, allowance: Allowance) -> bytes:
+        """What a request that waited is told: what was near, or the error that its target had before."""
+        head, target, caller, asked = waiting.head, waiting.target, waiting.caller, waiting.asked
+        if node is None:
+            return self._known_error(head, target, caller, asked, allowance, waiting.dates, waiting.began, waiting)
         node.visited = True
-        return self._answered(waiting, waiting.target.from_near, node.value.heads, node.value.entry, allowance)
+        return self._answered(waiting, target.from_near, node.value.heads, node.value.entry, allowance)
 
-    def _told_again(self, waiting: HeldRequest, target: ErrorTarget) -> HotOutcome:
+    def _stranger(
+        self, head: bytes, target: Place, caller: Caller, asked: heads.HeaderValues, dates: Headers, now: float
+    ) -> HotOutcome:
+        """What the checks say of a key that is known to be wrong for the moment."""
+        wrong = caller.wrong
+        if wrong is None:
+            return FOR_ROUTER
+        said = (target.area, wrong.fault)
+        error = self._of_wrong_keys.get(said)
+        if error is None:
+            kept = kept_error(problem("invalid_api_key", "", wrong.fault), "")
+            error = self._of_wrong_keys[said] = KnownError(kept, target.area, self._telemetry)
+        self._telemetry.count(KEY_CHECKS, "invalid")
+        return self._error(head, target, error, caller, asked, None, _NO_LIMITS, dates, now, None)
+
+    def _denied(
+        self,
+        head: bytes,
+        target: Place,
+        caller: Caller,
+        asked: heads.HeaderValues,
+        key: ApiKey | None,
+        dates: Headers,
+        now: float,
+    ) -> bytes | None:
+        """What the key was refused with just now, if that still holds."""
+        denial = self._denials.get((key.key_id, target.area)) if key is not None else None
+        if denial is None or now >= denial.until or denial.key is not key:
+            return None
+        self._admission.count(denial.key, target.area, denial.error.status, denial.error.outcome)
+        return self._error(head, target, denial.error, caller, asked, denial.key, _NO_LIMITS, dates, now, None)
+
+    def _known_error(
+        self,
+        head: bytes,
+        target: Target,
+        caller: Caller,
+        asked: heads.HeaderValues,
+        allowance: Allowance,
+        dates: Headers,
+        began: float,
+        waited: HeldRequest | None,
+    ) -> bytes:
         """The error that the target had before."""
-        caller, asked, now = waiting.caller, waiting.asked, waiting.began
-        known = caller.known
-        if (
-            known is not None
-            and now < known.good_before
-            and asked.presented == caller.presented
-            and asked.host == caller.host
-        ):
-            key: ApiKey | None = known.key
-        else:
-            key = self._good_key(caller, asked, now)
-        if key is None:
-            return self._without_key(waiting)
-        allowance = self._admission.admit(key, target.area, now)
-        if allowance is None:
-            return self._without_token(
-                waiting, key, now, lambda allowance: self._allowed(waiting, target, key, allowance)
-            )
-        return self._allowed(waiting, target, key, allowance)
-
-    def _allowed(self, waiting: HeldRequest, target: ErrorTarget, key: ApiKey, allowance: Allowance) -> bytes:
-        usage = target.error.usage
-        tally = allowance.tallies.get(usage)
+        error: KnownError = target.error  # type: ignore[attr-defined]
+        tally = allowance.tallies.get(error.usage)
         if tally is None or tally.closed:
-            self._admission.count_allowed(allowance, target.area, usage)
+            self._admission.count_allowed(allowance, target.area, error.usage)
         else:
             tally.n += 1
-        return self._error(waiting, key, target.error, allowance.unbilled)
+        return self._error(head, target, error, caller, asked, allowance.key, allowance.unbilled, dates, began, waited)
 
-    def _error(self, waiting: HeldRequest, key: ApiKey, error: KnownError, tail: bytes) -> bytes:
-        """The bytes of the error, which counts from here on."""
-        head, target, caller, dates, watch = waiting.head, waiting.target, waiting.caller, waiting.dates, self._watch
+    def _error(
+        self,
+        head: bytes,
+        target: Place,
+        error: KnownError,
+        caller: Caller,
+        asked: heads.HeaderValues,
+        key: ApiKey | None,
+        tail: bytes,
+        dates: Headers,
+        began: float,
+        waited: HeldRequest | None,
+    ) -> bytes:
+        """The bytes of the error, which counts from here on. Without a good key, its caller is a stranger."""
+        watch = self._watch
         if caller.reader.news is not None:
-            caller.reader.learn()
-        request_id = _id_of(waiting.asked)
-        self.errors += 1
+            caller.reader.learn(stranger=key is None)
+        request_id = _id_of(asked)
         error.answered.value += 1
-        now, began = monotonic(), waiting.began
-        target.seconds.observe(now - began)
-        line = head[: head.find(b"\r\n")]
-        make: Make = partial(error_line_of, target, error, caller.address, key, request_id, now - began, line, time())
+        seconds = monotonic() - began
+        target.seconds.observe(seconds)
+        line = target.line if target.line and head.startswith(target.line) else head[: head.find(b"\r\n")]
+        make: Make = ToldError(target, error, caller.address, key, request_id, seconds, line, time())
         if len(line) > LONG:
-            make = partial(itself, make())
-        self._keep_error(key.key_id, make)
-        kind = (error.status, error.outcome, target.area, key.key_id)
-        note = partial(trace_of, head, began, now - began, waiting) if watch.tracer is not None else _no_trace
-        watch.look_at_error(kind, request_id.decode(), make, note)
+            make = Made(make())
+        if key is not None:
+            self.errors += 1
+            self._keep_error(key.key_id, make)
+        kind = (error.status, error.outcome, target.area, key.key_id if key is not None else caller.address)
+        note = partial(trace_of, head, began, seconds, waited) if watch.tracer is not None else _no_trace
+        watch.look_at_error(kind, make, note)
         if dates is not self._dates:
             self._dated(dates)
         if caller.closes:
             tail = _CLOSING % tail[:-2]
-        above = b"%b%b%bcontent-length: %d\r\nx-request-id: %b%b" % (
-            STATUS_LINE[error.status],
-            self._date_lines,
-            error.fields,
-            error.size + len(request_id),
-            request_id,
-            tail,
-        )
-        return b"%b%b%b%b" % (above, error.before, request_id, error.behind) if head[0] == _G else above
+        length = b"content-length: %d\r\nx-request-id: " % (error.size + len(request_id))
+        above = (STATUS_LINE[error.status], self._date_lines, error.fields, length, request_id, tail)
+        return b"".join((*above, error.before, request_id, error.behind) if head[0] == _G else above)
 
     def _ask_shared(self, waiting: HeldRequest) -> HotOutcome:
         shared, target, now, holder = self._cache.shared, waiting.target, waiting.began, waiting.holder
@@ -277,18 +338,16 @@ class HotAnswers:
         return self._written(head, target, tier, heads, entry, caller, asked, allowance, dates, began, waiting)
 
     def _without_token(
-        self, waiting: HeldRequest, key: ApiKey, now: float, finish: Callable[[Allowance], bytes]
+        self, waiting: HeldRequest, key: ApiKey | None, now: float, finish: Callable[[Allowance], bytes]
     ) -> HotOutcome:
-        """What the key was refused with just now, if that still holds; or the request waits for a token.
+        """The request waits for a token, or first of all for its key.
 
         It waits here: when very many requests come at once, the router path is so slow that the tokens leased for them
         expire before they are spent; then all would wait for ever.
         """
         area, holder = waiting.target.area, waiting.holder
-        denial = self._denials.get((key.key_id, area))
-        if denial is not None and now < denial.until and denial.key is key:
-            self._admission.count(key, area, denial.error.status, denial.error.outcome)
-            return self._error(waiting, key, denial.error, b"\r\n\r\n")
+        if key is None:
+            return self._without_key(waiting)
         if holder is None:
             return FOR_ROUTER
 
@@ -390,13 +449,17 @@ class HotAnswers:
         return b"".join((ok, lines, request_id, tail, body if head[0] == _G else b""))
 
     def _look_at(self, caller: Caller, asked: heads.HeaderValues) -> None:
-        """Looks at a host and a key that the connection has not sent before. The caller is known if both are good."""
-        caller.presented = caller.known = caller.host = None
+        """Looks at a host and a key that the connection has not sent before. The caller is known if both are good, and
+        `wrong` if the key is known to be."""
+        caller.presented = caller.known = caller.host = caller.wrong = None
         host, presented = asked.host, asked.presented
-        if host is not None and valid_host(host) and presented is not None:
-            known = self._verifier.recall(presented.decode("latin-1").strip())
-            if known is not None and not known.key.test:  # what is kept is live
-                caller.known, caller.presented, caller.host = known, presented, host
+        if host is None or not presented or not valid_host(host):
+            return
+        known = self._verifier.recall(presented.decode("latin-1").strip())
+        if not isinstance(known, Verified):
+            caller.wrong = known
+        elif not known.key.test:  # what is kept is live
+            caller.known, caller.presented, caller.host = known, presented, host
 
     def _dated(self, dates: Headers) -> None:
         self._date_lines = lines = lines_of(dates)

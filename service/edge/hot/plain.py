@@ -13,12 +13,20 @@ _LINE = re.compile(
 )
 
 
+def plain_line(data: bytes, end: int) -> "re.Match[bytes] | None":
+    """The request line that ends there: method, path, query, version. None if it is anything but plain."""
+    line = _LINE.fullmatch(data, 0, end)
+    if line is None or line.end(3 if line[3] is not None else 2) > limits.MOST_URL_BYTES:
+        return None
+    return line
+
+
 def plain_head(data: bytes, reader: HeadReader, started: float, *, fields: bool) -> RequestHead | None:
     """None if `data` is anything but one whole head of plain lines. `fields`: whether all headers are wanted, which is
     so at least where there is no key."""
     end = data.find(b"\r\n")
-    line = _LINE.fullmatch(data, 0, end)
-    if line is None or line.end(3 if line[3] is not None else 2) > limits.MOST_URL_BYTES:
+    line = plain_line(data, end)
+    if line is None:
         return None
     asked = reader.usually if data[end:] == reader.usual else reader.read(data, end)
     if asked is None:

@@ -4,9 +4,10 @@ from sys import intern
 
 from service.base.telemetry import ANSWERS, DIRECT, REQUEST_SECONDS, REQUESTS, Telemetry
 from service.edge.hot import heads
-from service.edge.hot.wire import lines_of
+from service.edge.hot.wire import lines_kept
 from service.http.reply import Kept, KeptError
 from service.keys.record import ApiKey
+from service.keys.verdict import Rejected
 from service.keys.verifier import Verified
 from service.quota.batch import UsageOutcome
 from service.quota.usage import outcome_of
@@ -18,7 +19,7 @@ class Caller:
     Owned by its connection. `reader` reads its heads.
     """
 
-    __slots__ = ("address", "closes", "host", "known", "presented", "reader")
+    __slots__ = ("address", "closes", "host", "known", "presented", "reader", "wrong")
 
     def __init__(self, reader: heads.HeadReader, address: str | None) -> None:
         self.address = address  # of the other end
@@ -26,10 +27,23 @@ class Caller:
         self.presented: bytes | None = None  # the key as it was sent
         self.known: Verified | None = None  # the same key, verified
         self.host: bytes | None = None
+        self.wrong: Rejected | None = None  # what is known of the key that was looked at last, if it is not good
         self.closes = False  # its last request wants no other after it
 
 
-class Target:
+class Place:
+    """Where requests are counted: a path in an area. `line`: the request line that all have in common, or empty."""
+
+    __slots__ = ("area", "line", "path", "seconds")
+
+    def __init__(self, path: bytes, area: str, telemetry: Telemetry, line: bytes = b"") -> None:
+        self.path = intern(path.decode("latin-1"))  # there are few
+        self.area = area
+        self.line = line
+        self.seconds = telemetry.histogram(REQUEST_SECONDS, area)
+
+
+class Target(Place):
     """A request target that the router path answered from a kept entry, and the counters of its answers.
 
     `HotAnswers` owns it, until it is evicted.
@@ -37,21 +51,18 @@ class Target:
 
     __slots__ = (
         "answered",
-        "area",
         "digest",
         "from_near",
         "from_shared",
         "key",
         "not_modified",
-        "path",
         "query",
         "release",
-        "seconds",
         "usage",
     )
 
-    def __init__(self, url: bytes, area: str, kept: Kept, query: str, telemetry: Telemetry) -> None:
-        self._place(url, area, query, telemetry)
+    def __init__(self, line: bytes, area: str, kept: Kept, query: str, telemetry: Telemetry) -> None:
+        self._place(line, query, area, telemetry)
         self.key = kept.key
         self.digest = kept.key.digest
         self.release = kept.key.release
@@ -62,11 +73,9 @@ class Target:
         self.answered = telemetry.counter(REQUESTS, area, "200", kept.outcome)
         self.not_modified = telemetry.counter(REQUESTS, area, "304", "not_modified")
 
-    def _place(self, url: bytes, area: str, query: str, telemetry: Telemetry) -> None:
-        self.path = intern(url.partition(b"?")[0].decode("latin-1"))  # there are few
-        self.area = area
+    def _place(self, line: bytes, query: str, area: str, telemetry: Telemetry) -> None:
+        super().__init__(line.split(b" ")[1].partition(b"?")[0], area, telemetry, line)
         self.query = query
-        self.seconds = telemetry.histogram(REQUEST_SECONDS, area)
 
 
 class KnownError:
@@ -76,7 +85,7 @@ class KnownError:
 
     def __init__(self, kept: KeptError, area: str, telemetry: Telemetry) -> None:
         self.status, self.outcome = kept.status, kept.code
-        self.fields = lines_of(kept.headers)
+        self.fields = lines_kept(kept.headers)
         self.before, self.behind = kept.before, kept.behind
         self.size = len(kept.before) + len(kept.behind)  # of its body, in bytes, without the id
         self.usage: UsageOutcome = outcome_of(kept.status, kept.code) or "rejected"
@@ -91,8 +100,8 @@ class ErrorTarget(Target):
 
     __slots__ = ("error", "size")
 
-    def __init__(self, url: bytes, area: str, kept: KeptError, query: str, telemetry: Telemetry) -> None:
-        self._place(url, area, query, telemetry)
+    def __init__(self, line: bytes, area: str, kept: KeptError, query: str, telemetry: Telemetry) -> None:
+        self._place(line, query, area, telemetry)
         self.digest = b""
         self.release = kept.release
         self.error = KnownError(kept, area, telemetry)

@@ -3,13 +3,15 @@
 import re
 import time
 
+import msgspec
+
 from service.base import tracing
 from service.base.masking import masked_query
 from service.base.seen import LoggedRequest
 from service.base.telemetry import Counter
 from service.base.tracing import Trace
 from service.cache.read_through import SHARED_STEP
-from service.edge.hot.remembered import Caller, KnownError, Target
+from service.edge.hot.remembered import Caller, KnownError, Place, Target
 from service.edge.hot.waiting import HeldRequest
 from service.edge.requests.sightings import shortened
 from service.edge.requests.watch import PID, stamp
@@ -49,33 +51,36 @@ def line_of(
     )
 
 
-def error_line_of(
-    target: Target,
-    error: KnownError,
-    address: str | None,
-    key: ApiKey,
-    request_id: bytes,
-    seconds: float,
-    line: bytes,
-    at: float,
-) -> LoggedRequest:
-    """`line`: the request line. `at`: when it was answered, in seconds since 1970."""
-    method, url, _ = line.split(b" ")
-    return LoggedRequest(
-        time=stamp(at),
-        request_id=request_id.decode(),
-        status=error.status,
-        method=method.decode(),
-        path=target.path,
-        outcome=error.outcome,
-        milliseconds=round(seconds * 1000, 3),
-        pid=PID,
-        area=target.area,
-        query=shortened(masked_query(url.partition(b"?")[2].decode("latin-1"))) or None,
-        key_id=key.key_id,
-        partner=key.partner,
-        address=address,
-    )
+class ToldError(msgspec.Struct, gc=False):
+    """An error that was told, from which its line is made if somebody wants that. Thousands of these are kept, which
+    the garbage collector need not look at."""
+
+    target: Place
+    error: KnownError
+    address: str | None
+    key: ApiKey | None
+    request_id: bytes
+    seconds: float
+    line: bytes  # the request line
+    at: float  # seconds since 1970
+
+    def __call__(self) -> LoggedRequest:
+        method, url, _ = self.line.split(b" ")
+        return LoggedRequest(
+            time=stamp(self.at),
+            request_id=self.request_id.decode(),
+            status=self.error.status,
+            method=method.decode(),
+            path=self.target.path,
+            outcome=self.error.outcome,
+            milliseconds=round(self.seconds * 1000, 3),
+            pid=PID,
+            area=self.target.area,
+            query=shortened(masked_query(url.partition(b"?")[2].decode("latin-1"))) or None,
+            key_id=self.key.key_id if self.key is not None else None,
+            partner=self.key.partner if self.key is not None else None,
+            address=self.address,
+        )
 
 
 def trace_of(head: bytes, began: float, seconds: float, waited: HeldRequest | None) -> Trace | None:

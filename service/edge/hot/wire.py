@@ -58,7 +58,7 @@ class HeadMaker:
 def whole_answer(reply: Reply, behind: tuple[Header, ...], dates: Headers, *, bodiless: bool = False) -> bytes:
     """A whole answer, with the fields `behind` its own. `dates` are the server's own headers."""
     length = b"" if reply.status == 304 else b"content-length: %d\r\n" % len(reply.body)
-    own, body = _lines_kept(reply.headers), b"" if bodiless else reply.body
+    own, body = lines_kept(reply.headers), b"" if bodiless else reply.body
     return b"".join((STATUS_LINE[reply.status], _DATES.of(dates), own, length, lines_of(behind), b"\r\n", body))
 
 
@@ -105,4 +105,4 @@ def lines_of(fields: Sequence[Header]) -> bytes:
 
 
 # Errors that are alike have the same fields.
-_lines_kept = lru_cache(maxsize=256)(lines_of)
+lines_kept = lru_cache(maxsize=256)(lines_of)

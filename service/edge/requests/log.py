@@ -8,6 +8,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
@@ -25,16 +26,33 @@ _MOST_KEPT = 10_000  # lines that `find` knows
 # Errors alike: status, outcome, area, and the key's id or the address.
 Kind = tuple[int, str, str | None, str | None]
 Write = Callable[[LoggedRequest], None]
-Make = Callable[[], LoggedRequest]
+
+
+class Make(Protocol):
+    """Makes the line of a request. Thousands are kept, so the garbage collector need not look at them (`gc=False`)."""
+
+    @property
+    def request_id(self) -> str | bytes: ...
+
+    def __call__(self) -> LoggedRequest: ...
+
 
 # What makes a line keeps what it needs of its request, for as long as the line may be wanted. Of a longer address (in
 # bytes) the line is made at once, which is shorter.
 LONG = 300
 
 
-def itself(request: LoggedRequest) -> LoggedRequest:
-    """For a line that has been made."""
-    return request
+class Made(msgspec.Struct, gc=False):
+    """A line that has been made."""
+
+    line: LoggedRequest
+
+    @property
+    def request_id(self) -> str:
+        return self.line.request_id
+
+    def __call__(self) -> LoggedRequest:
+        return self.line
 
 
 def gap(share: float, uniform: Callable[[], float] = random.random) -> int:
@@ -51,6 +69,14 @@ def share_logged(setting: str | float) -> float:
     return setting if isinstance(setting, float) else 1.0 if setting == "all" else 0.0
 
 
+class _Folded(msgspec.Struct):
+    """Errors alike: `until` then further ones are only counted, how many were, and what makes the line of the last."""
+
+    until: float
+    make: Make
+    count: int = 0
+
+
 class RequestLog:
     """The request log of one worker, which owns it. `share`: of the requests that are no errors, and not slow.
 
@@ -64,48 +90,47 @@ class RequestLog:
         self.errors = errors
         self._write = write
         self._clock = clock
-        # request ids, and what makes their lines
-        self._kept: deque[tuple[str, Make]] = deque(maxlen=_MOST_KEPT)
-        # by kind: until when further ones are only counted, how many were, and what makes the line of the last
-        self._folded: dict[Kind, tuple[float, int, Make]] = {}
+        self._kept: deque[Make] = deque(maxlen=_MOST_KEPT)
+        self._folded: dict[Kind, _Folded] = {}
 
     def told(self, request: LoggedRequest) -> None:
         """Logs `request`; if it is an error like one that was logged just now, later and together with others."""
         if request.status >= 400:
             kind = (request.status, request.outcome, request.area, request.key_id or request.address)
-            self.told_error(kind, request.request_id, lambda: request)
+            self.told_error(kind, Made(request))
         else:
-            self._kept.append((request.request_id, lambda: request))
+            self._kept.append(Made(request))
             self._write(request)
 
-    def told_error(self, kind: Kind, request_id: str, make: Make) -> None:
+    def told_error(self, kind: Kind, make: Make) -> None:
         """The same for an error whose line is made only if somebody wants it."""
-        self._kept.append((request_id, make))
+        self._kept.append(make)
         now = self._clock()
         folded = self._folded.get(kind)
-        if folded is not None and now < folded[0]:
-            self._folded[kind] = (folded[0], folded[1] + 1, make)
+        if folded is not None and now < folded.until:
+            folded.count += 1
+            folded.make = make
             return
         if folded is not None:
             self._tell(folded)
         elif len(self._folded) >= _MOST_FOLDED:
             self.tell_folded(at_once=True)
         self._write(make())
-        self._folded[kind] = (now + FOLD_SECONDS, 0, make)
+        self._folded[kind] = _Folded(now + FOLD_SECONDS, make)
 
     def tell_folded(self, *, at_once: bool = False) -> None:
         """Tells of errors whose time has come, or of all. Call it once a second, and at the end."""
         now = self._clock()
         for kind, folded in list(self._folded.items()):
-            if at_once or now >= folded[0]:
+            if at_once or now >= folded.until:
                 del self._folded[kind]
                 self._tell(folded)
 
     def find(self, request_id: str) -> list[LoggedRequest]:
         """What is known of a request; there may be several with its id."""
-        return [make() for kept_id, make in self._kept if kept_id == request_id]
+        wanted = (request_id, request_id.encode())
+        return [make() for make in self._kept if make.request_id in wanted]
 
-    def _tell(self, folded: tuple[float, int, Make]) -> None:
-        _, count, make = folded
-        if count:
-            self._write(msgspec.structs.replace(make(), count=count))
+    def _tell(self, folded: _Folded) -> None:
+        if folded.count:
+            self._write(msgspec.structs.replace(folded.make(), count=folded.count))

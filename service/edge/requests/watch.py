@@ -8,14 +8,14 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import msgspec
 
 from service.base import tracing
 from service.base.seen import LoggedRequest
 from service.base.tracing import Trace, Tracer
-from service.edge.requests.log import Kind, RequestLog, gap, itself
+from service.edge.requests.log import Kind, Made, Make, RequestLog, gap
 from service.edge.requests.sightings import Sightings
 
 # Direct answers of one worker that are looked at for the rankings between two reports, about.
@@ -78,8 +78,7 @@ class RequestWatch:
     def look_at_error(
         self,
         kind: Kind,
-        request_id: str,
-        make: Callable[[], LoggedRequest],
+        make: Make,
         note: Callable[[], Trace | None] = lambda: None,
     ) -> None:
         """A request was answered directly, with an error. It has its turn in the rankings and traces like others."""
@@ -93,10 +92,10 @@ class RequestWatch:
                 request = self._traced(make(), note()) if traced else make()
                 if sighted:
                     self._sight(request, self._every)
-                make = partial(itself, request)
+                make = Made(request)
             self._begin(sight=sighted, log=logged, trace=traced)
         if self.log.errors:
-            self.log.told_error(kind, request_id, make)
+            self.log.told_error(kind, make)
 
     def begin(self, headers: Iterable[tuple[bytes, bytes]]) -> Trace | None:
         """The trace of a request that is not answered directly, if it is traced; `look` wants it back. `headers` have
