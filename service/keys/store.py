@@ -3,6 +3,7 @@
 Every change is made together with its line in the audit trail (audit.py). Keys are never deleted.
 """
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any
 import msgspec
 from redis.asyncio import Redis
 
+from config.once_per_turn import OncePerTurn
+from service.base.batched import batched
+from service.base.tasks import hold_until_done
 from service.base.terms import Terms
 from service.base.whoami import whoami
 from service.keys import audit, form, pepper
@@ -22,6 +26,10 @@ from service.keys.sentinel import MEND, Memory
 from service.redis.client import RedisStore, raise_errors
 from service.redis.errors import StoreRefused, StoreUnavailable
 
+# Records that are looked up in one call, so that its reply stays small.
+_MOST_TOGETHER = 64
+# What the server has under the sentinel's name, and under a key's.
+_Replies = tuple[Any, Any]
 # A try fails if somebody else changed the key meanwhile.
 _TRIES = 10
 
@@ -45,17 +53,41 @@ class KeyStore:
         self.pepper = secret
         self.fingerprint = pepper.fingerprint(secret)
         self.memory = Memory(data, self.fingerprint)
+        self._wanted: list[tuple[str, asyncio.Future[_Replies]]] = []
+        self._turn = OncePerTurn(self._find_wanted)
+        self._finding: set[asyncio.Task[None]] = set()
 
     async def find(self, key_id: str) -> FoundKey:
-        """The record of `key_id` and the sentinel, in one round trip.
+        """The record of `key_id` and the sentinel, in one round trip for all that are wanted in a turn of the loop.
 
         Raises:
             ForeignStoreError: if the sentinel is damaged.
             StoreUnavailable: if the store does not answer; DamagedRecordError if the key's record is damaged.
         """
-        key, control = await self._read(record_name(key_id), CONTROL)
+        found: asyncio.Future[_Replies] = asyncio.get_running_loop().create_future()
+        self._wanted.append((record_name(key_id), found))
+        self._turn.soon()
+        control, key = await found
         known = _control_of(control)
         return FoundKey(decoded_key(key, key_id), known)
+
+    def _find_wanted(self) -> None:
+        wanted, self._wanted = self._wanted, []
+        for some in batched(wanted, _MOST_TOGETHER):
+            # its own task: a caller that goes away must not cancel the call of the others
+            hold_until_done(asyncio.create_task(self._find_together(some)), self._finding)
+
+    async def _find_together(self, wanted: "list[tuple[str, asyncio.Future[_Replies]]]") -> None:
+        try:
+            control, *keys = await self._read(CONTROL, *(name for name, _ in wanted))
+        except StoreUnavailable as error:
+            for _, found in wanted:
+                if not found.done():
+                    found.set_exception(error)
+            return
+        for (_, found), key in zip(wanted, keys, strict=True):
+            if not found.done():
+                found.set_result((control, key))
 
     async def control(self) -> Control | None:
         """The sentinel. Raises ForeignStoreError if it is damaged, StoreUnavailable."""

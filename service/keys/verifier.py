@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 
 from service.base.single_flight import SingleFlight
-from service.base.tasks import wait_for_task
+from service.base.tasks import hold_until_done, wait_for_task
 from service.keys import form
 from service.keys.errors import ForeignStoreError
 from service.keys.fault import fault_of
@@ -116,6 +116,7 @@ class KeyVerifier:
         self._asked = 0
         self._last_confirmed = -UNKNOWN_AFTER_SECONDS
         self._slots = asyncio.Semaphore(_MOST_LOOKUPS)
+        self._checking: set[asyncio.Task[KeyVerdict]] = set()
         self._flights: SingleFlight[KeyVerdict] = SingleFlight(abandons=True)
         self._new = 0
 
@@ -173,6 +174,15 @@ class KeyVerifier:
         if known.forgotten or self._time_of_day() >= known.ends or self._store.redis.is_away:
             return False
         self._start_recheck(known).add_done_callback(lambda _: told())
+        return True
+
+    def when_checked(self, presented: str, told: Callable[[], None]) -> bool:
+        """Looks up a key of which nothing is kept, once for all who present it; calls `told` in a later turn. False if
+        that would not help."""
+        if self._store.redis.is_away or form.parse(presented) is None or self.recall(presented) is not None:
+            return False
+        checking = hold_until_done(asyncio.create_task(self.check(presented)), self._checking)
+        checking.add_done_callback(lambda _: told())
         return True
 
     def invalidate(self, name: str | None) -> None:

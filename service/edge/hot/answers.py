@@ -36,7 +36,7 @@ from service.keys.verifier import KeyVerifier, Verified
 # Room for all ZIP codes and cities of the country: a walk through them all finds each again.
 MOST_TARGETS = 100_000
 MOST_TARGET_BYTES = 64 << 20
-_MOST_DENIALS = 20_000
+_MOST_DENIALS, _MOST_RECALLED = 20_000, 20_000
 _OLD = b" HTTP/1.0"  # its connections carry one request each
 _HEAD, _G = b"HEAD ", ord("G")  # of a GET
 _NO_LIMITS = b"\r\n\r\n"  # the end of a head that tells none
@@ -81,6 +81,7 @@ class HotAnswers:
         self._find_target = self._targets.find
         self._denials: dict[tuple[str, str], Denial] = {}  # by key id and area
         self._places: dict[bytes, Place] = {}  # by path
+        self._recalled: dict[bytes, Verified] = {}  # by a good key as it was sent: its fingerprint costs more
         self._of_wrong_keys: dict[tuple[str, str | None], KnownError] = {}  # by area and what is said; few are
         self.fields = heads.Fields()  # shared by the head readers of all connections
         self._dates: Headers | None = None  # the server's headers that the two lines below begin heads with
@@ -135,7 +136,7 @@ class HotAnswers:
         end = head.find(b"\r\n")
         node = self._find_target(head[:end]) or self._find_other(head, end, caller)
         if node is None or node.value.release != self._release:
-            return self._refused_anyway(head, end, caller, dates, now)
+            return self._refused_anyway(head, end, caller, dates, now, holder)
         node.visited = True
         target: Target = node.value
         node = self._find_near(target.digest)
@@ -150,7 +151,7 @@ class HotAnswers:
             self._look_at(caller, asked)
         known = caller.known
         if known is None:
-            return self._stranger(head, target, caller, asked, dates, now)
+            return self._stranger(head, target, caller, asked, dates, now, holder)
         key = known.key if now < known.good_before else self._good_key(caller, asked, now)
         allowance = self._admission.admit(key, target.area, now) if key is not None else None
         if allowance is None:
@@ -177,7 +178,9 @@ class HotAnswers:
             line = line[:-1] + b"1"
         return self._find_target(line)
 
-    def _refused_anyway(self, head: bytes, end: int, caller: Caller, dates: Headers, now: float) -> HotOutcome:
+    def _refused_anyway(
+        self, head: bytes, end: int, caller: Caller, dates: Headers, now: float, holder: Holder | None
+    ) -> HotOutcome:
         """Of a request in words that nobody has used: what its key is refused with, whatever it asks for."""
         line = plain_line(head, end)
         place = self._places.get(line[2]) if line is not None else None
@@ -189,7 +192,7 @@ class HotAnswers:
         caller.closes |= asked.connection is not None and asked.connection.lower() == heads.CLOSE
         key = self._good_key(caller, asked, now)
         if caller.known is None:
-            return self._stranger(head, place, caller, asked, dates, now)
+            return self._stranger(head, place, caller, asked, dates, now, holder)
         return self._denied(head, place, caller, asked, key, dates, now) or FOR_ROUTER
 
     def _held(self, waiting: HeldRequest, node: Node | None, allowance: Allowance) -> bytes:
@@ -201,12 +204,19 @@ class HotAnswers:
         return self._answered(waiting, target.from_near, node.value.heads, node.value.entry, allowance)
 
     def _stranger(
-        self, head: bytes, target: Place, caller: Caller, asked: heads.HeaderValues, dates: Headers, now: float
+        self,
+        head: bytes,
+        target: Place,
+        caller: Caller,
+        asked: heads.HeaderValues,
+        dates: Headers,
+        now: float,
+        holder: Holder | None,
     ) -> HotOutcome:
-        """What the checks say of a key that is known to be wrong for the moment."""
+        """What the checks say of a key that is known to be wrong for the moment. One that is not known is asked for."""
         wrong = caller.wrong
         if wrong is None:
-            return FOR_ROUTER
+            return self._without_key(head, caller, asked, dates, holder)
         said = (target.area, wrong.fault)
         error = self._of_wrong_keys.get(said)
         if error is None:
@@ -297,7 +307,7 @@ class HotAnswers:
             return FOR_ROUTER
         key = self._good_key(waiting.caller, waiting.asked, now)
         if key is None:
-            return self._without_key(waiting)
+            return self._without_key(waiting.head, waiting.caller, waiting.asked, waiting.dates, holder)
         if not self._admission.may_admit(key, target.area, now):
             return FOR_ROUTER
         generation = self._cache.near.generation
@@ -347,7 +357,7 @@ class HotAnswers:
         """
         area, holder = waiting.target.area, waiting.holder
         if key is None:
-            return self._without_key(waiting)
+            return self._without_key(waiting.head, waiting.caller, waiting.asked, waiting.dates, holder)
         if holder is None:
             return FOR_ROUTER
 
@@ -356,22 +366,35 @@ class HotAnswers:
 
         return WAITING if self._admission.ask(key, area, now, told) else FOR_ROUTER
 
-    def _without_key(self, waiting: HeldRequest) -> HotOutcome:
-        """The request waits until the key store was asked again about its key, if that was too long ago.
+    def _without_key(
+        self, head: bytes, caller: Caller, asked: heads.HeaderValues, dates: Headers, holder: Holder | None
+    ) -> HotOutcome:
+        """The request waits until the key store was asked about its key, or asked again if that was too long ago.
 
         It waits here: thousands of requests on the router path take longer than a key is good without being asked for.
         """
-        known, holder = waiting.caller.known, waiting.holder
-        if known is None or holder is None or waiting.rechecked:
+        known, host, presented = caller.known, asked.host, asked.presented
+        if holder is None:
             return FOR_ROUTER
-        told = self._verifier.when_rechecked(known, lambda: holder.told(lambda: self._with_key(waiting)))
-        return WAITING if told else FOR_ROUTER
 
-    def _with_key(self, waiting: HeldRequest) -> HotOutcome:
-        waiting.rechecked = now = monotonic()
-        if self._good_key(waiting.caller, waiting.asked, now) is None:
+        def told() -> None:
+            holder.told(lambda: self._with_key(head, caller, asked, dates, holder))
+
+        if known is not None:
+            waits = self._verifier.when_rechecked(known, told)
+        elif presented and host is not None and valid_host(host):
+            waits = self._verifier.when_checked(_text(presented), told)
+        else:
             return FOR_ROUTER
-        return self.answer(waiting.head, waiting.caller, waiting.dates, now, waiting.holder)
+        return WAITING if waits else FOR_ROUTER
+
+    def _with_key(
+        self, head: bytes, caller: Caller, asked: heads.HeaderValues, dates: Headers, holder: Holder
+    ) -> HotOutcome:
+        now = monotonic()
+        if self._good_key(caller, asked, now) is None and caller.wrong is None:
+            return FOR_ROUTER
+        return self.answer(head, caller, dates, now, holder)
 
     def _with_token(
         self, waiting: HeldRequest, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], bytes]
@@ -451,20 +474,32 @@ class HotAnswers:
     def _look_at(self, caller: Caller, asked: heads.HeaderValues) -> None:
         """Looks at a host and a key that the connection has not sent before. The caller is known if both are good, and
         `wrong` if the key is known to be."""
+        host, presented, before = asked.host, asked.presented, caller.host
         caller.presented = caller.known = caller.host = caller.wrong = None
-        host, presented = asked.host, asked.presented
-        if host is None or not presented or not valid_host(host):
+        if host is None or not presented or (host != before and not valid_host(host)):
             return
-        known = self._verifier.recall(presented.decode("latin-1").strip())
-        if not isinstance(known, Verified):
-            caller.wrong = known
-        elif not known.key.test:  # what is kept is live
+        known = self._recalled.get(presented)
+        if known is None or known.forgotten:
+            found = self._verifier.recall(_text(presented))
+            if not isinstance(found, Verified):
+                caller.wrong = found
+                return
+            known = found
+            if len(self._recalled) >= _MOST_RECALLED:
+                self._recalled.clear()
+            self._recalled[presented] = known
+        if not known.key.test:  # what is kept is live
             caller.known, caller.presented, caller.host = known, presented, host
 
     def _dated(self, dates: Headers) -> None:
         self._date_lines = lines = lines_of(dates)
         self._ok, self._not_modified = STATUS_LINE[200] + lines, STATUS_LINE[304] + lines
         self._dates = dates
+
+
+def _text(presented: bytes) -> str:
+    """A presented key as the checks read it."""
+    return presented.decode("latin-1").strip()
 
 
 def _no_trace() -> None:

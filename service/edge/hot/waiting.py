@@ -1,4 +1,4 @@
-"""A hot request that waits for its key, the shared cache, its quota or the rates, and what became of it."""
+"""A hot request that waits for the shared cache, its quota or the rates, and what became of it."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -32,11 +32,10 @@ class Holder(Protocol):
 
 
 class HeldRequest(msgspec.Struct):
-    """A hot request that waits for its key, the shared cache, its quota or the rates. It lives until its holder is
+    """A hot request that waits for the shared cache, its quota or the rates. It lives until its holder is
     told.
 
-    `rechecked`, `found`, `admitted`: when the key store, the shared cache, and then quota and rates had answered; 0 if
-    they were not asked.
+    `found`, `admitted`: when the shared cache, and then quota and rates had answered; 0 if they were not asked.
     """
 
     head: bytes  # as it arrived
@@ -46,6 +45,5 @@ class HeldRequest(msgspec.Struct):
     dates: list[Header]  # the server's own headers
     began: float  # monotonic seconds
     holder: Holder | None  # None: it cannot wait, and is answered at once or not at all
-    rechecked: float = 0.0
     found: float = 0.0
     admitted: float = 0.0

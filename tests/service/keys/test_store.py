@@ -1,7 +1,9 @@
 """The key store's records and sentinel. What real servers do with them is in tests/contract."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from service.keys.audit import AUDIT
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.names import CONTROL, key_id_of, record_name
 from service.keys.sentinel import SEEN
+from service.keys.store import FoundKey
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
 
@@ -57,6 +60,40 @@ async def test_a_damaged_record_is_unavailable_and_not_a_missing_key(store: Held
     await store.client.set(record_name(key.key_id), damage)
     with pytest.raises(StoreUnavailable, match="damaged"):
         await store.find(key.key_id)
+
+
+async def test_look_ups_of_one_turn_are_one_call(store: HeldKeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who goes away takes nobody along; a damaged record is its owner's trouble alone."""
+    ids = [(await store.issue("acme", "", None))[1].key_id for _ in range(3)]
+    await store.client.set(record_name(ids[1]), b"{}")
+    calls: list[object] = []
+    call = store.redis.call
+
+    async def counted(command: Any) -> Any:
+        calls.append(command)
+        return await call(command)
+
+    monkeypatch.setattr(store.redis, "call", counted)
+    finding = [asyncio.create_task(store.find(key_id)) for key_id in (*ids, "0" * 12)]
+    await asyncio.sleep(0)
+    finding[0].cancel()
+    _, damaged, found, missing = await asyncio.gather(*finding, return_exceptions=True)
+    assert isinstance(damaged, StoreUnavailable)
+    assert isinstance(found, FoundKey)
+    assert isinstance(missing, FoundKey)
+    assert (found.key and found.key.key_id, missing.key) == (ids[2], None)
+    assert len(calls) == 1
+
+
+async def test_when_the_store_fails_all_who_look_up_a_key_are_told(
+    store: HeldKeyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(_: object) -> None:
+        raise StoreUnavailable("key store: away")
+
+    monkeypatch.setattr(store.redis, "call", away)
+    told = await asyncio.gather(*(store.find("0" * 12) for _ in range(3)), return_exceptions=True)
+    assert [str(error) for error in told] == ["key store: away"] * 3
 
 
 async def test_a_record_of_another_type_is_unavailable(store: HeldKeyStore) -> None:

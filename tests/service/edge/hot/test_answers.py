@@ -121,6 +121,55 @@ def test_a_refusal_is_direct_and_the_same(both: Both, name: str, target: str, me
     assert normalised(both.running.run(ask)) == normalised(answer)
 
 
+@pytest.mark.parametrize("name", ["malformed", "unknown", "other", "slow", "used up"])
+@pytest.mark.parametrize("path", [FORECAST, f"{FORECAST}/"])
+def test_who_is_refused_whatever_they_ask_for_is_refused_directly_in_new_words(
+    both: Both, monkeypatch: pytest.MonkeyPatch, name: str, path: str
+) -> None:
+    """The checks are asked the first time at most, and the two ways do not differ in the answer."""
+
+    async def look(number: int, method: str = "GET") -> bytes:
+        await both.look_at_keys()
+        connection = Connection(both.direct, both.config(both.direct))
+        data = request(f"{path}?zip_code=36436&of={name}&n={number}", both.keys[name], method=method)
+        await connection.feed(data)
+        await connection.settle()
+        return connection.end()
+
+    both.running.run(lambda: look(0))
+    monkeypatch.setattr(both.direct, "answer_now", None)
+    for number, method in ((1, "GET"), (2, "HEAD")):
+        answer = both.running.run(lambda number=number, method=method: look(number, method))
+        target = f"{path}?zip_code=36436&of={name}&m={number}"
+        monkeypatch.undo()
+        expected = both.compare([request(target, both.keys[name], method=method)])
+        monkeypatch.setattr(both.direct, "answer_now", None)
+        assert normalised(answer) == normalised(expected)
+
+
+def test_what_a_key_is_refused_with_is_looked_at_again_with_a_new_release(both: Both) -> None:
+    """It may lack the area, which is told first."""
+    hot = both.running.app.hot
+    both.running.ask(f"{FORECAST}?zip_code=36436&n=x", key=both.keys["other"])
+    release = hot._release
+    assert release is not None
+    assert hot._denials
+    assert hot._places
+    hot.switched(release)
+    assert not hot._denials
+    assert not hot._places
+
+
+def test_a_path_whose_requests_count_as_several_is_left_to_the_checks(both: Both) -> None:
+    """Who may not ask for one may never ask for a hundred, which is told otherwise."""
+    batch = f"{FORECAST}/batch"
+    assert batch in both.direct._checks._weights
+    for name in ("unknown", "slow"):
+        for query in ("zip_code=36436", "zip_code=36436&zip_code=09001"):
+            both.compare([request(f"{batch}?{query}", both.keys[name])] * 2)
+    assert batch.encode() not in both.running.app.hot._places
+
+
 def test_a_key_whose_terms_change_is_refused_no_more(both: Both) -> None:
     """Though it was refused just now, and its new rate has to be asked for a token."""
     verifier = both.running.app.verifier
@@ -180,19 +229,21 @@ def test_a_direct_error_counts_as_the_ordinary_one_does(both: Both, monkeypatch:
             app.telemetry.counter(telemetry.REQUESTS, "forecast", "404", "no_matching_records").value,
             app.telemetry.counter(telemetry.REQUESTS, "forecast", "403", "not_entitled").value,
             app.telemetry.counter(telemetry.REQUESTS, "forecast", "401", "revoked_api_key").value,
+            app.telemetry.counter(telemetry.REQUESTS, "forecast", "401", "invalid_api_key").value,
             app.telemetry.counter(telemetry.KEY_CHECKS, "revoked").value,
-            sum(app.telemetry.histogram(telemetry.REQUEST_SECONDS, "forecast").counts) // 3,
+            app.telemetry.counter(telemetry.KEY_CHECKS, "invalid").value,
+            sum(app.telemetry.histogram(telemetry.REQUEST_SECONDS, "forecast").counts) // 4,
             app.telemetry.counter(telemetry.KEY_CHECKS, "accepted").value // 2,
         ]
 
     both.compare([request(KNOWN_ERRORS[0], both.keys["limited"])])
     kept.clear()
     before = counted()
-    for name in ("limited", "other", "revoked"):
+    for name in ("limited", "other", "revoked", "unknown"):
         both.compare([request(KNOWN_ERRORS[0], both.keys[name], f"X-Request-Id: counted-{name}")])
     assert counted() == [value + 2 for value in before]
     assert [line.status for line in kept] == [404, 404, 403, 403]
-    for name, status in (("limited", 404), ("other", 403), ("revoked", 401)):
+    for name, status in (("limited", 404), ("other", 403), ("revoked", 401), ("unknown", 401)):
         first, second = app.watch.log.find(f"counted-{name}")
         assert first.status == status
         changed = msgspec.structs.replace(second, time=first.time, milliseconds=first.milliseconds)
@@ -441,7 +492,7 @@ def test_a_key_that_was_forgotten_is_answered_directly_again_on_the_same_connect
         assert connection.end().count(b"HTTP/1.1 200 ") == 3
         return [after - before for before, after in pairwise(counts)]
 
-    assert both.running.run(run) == [1, 0, 1]
+    assert both.running.run(run) == [1, 1, 1]
 
 
 def test_a_host_that_is_none_is_refused_though_the_one_before_was_good(both: Both) -> None:

@@ -15,7 +15,7 @@ _MANY = 200
 
 def grown_old(both: Both, name: str, seconds: float) -> Verified:
     known = both.running.app.verifier.recall(both.keys[name])
-    assert known is not None
+    assert isinstance(known, Verified)
     known.checked(time.monotonic() - seconds)
     return known
 
@@ -49,6 +49,43 @@ def test_any_number_wait_for_one_look_up_and_are_answered_directly(
     answers = both.running.run(ask)
     assert {answer[:12] for answer in answers} <= {b"HTTP/1.1 200", b"HTTP/1.1 404"}
     assert app.hot.answered + app.hot.errors == before + _MANY
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(("name", "status"), [("free", b"200"), ("unknown", b"401")])
+@pytest.mark.parametrize("words", ["", "&in=new-words"])
+def test_any_number_wait_for_one_look_up_of_a_key_that_nobody_has_used(
+    both: Both, monkeypatch: pytest.MonkeyPatch, name: str, status: bytes, words: str
+) -> None:
+    """Good or wrong, and without the router, unless it has to find out what new words mean."""
+    verifier = both.running.app.verifier
+    store, asked = verifier._store, []
+    find = store.find
+
+    async def counted(key_id: str) -> object:
+        asked.append(key_id)
+        return await find(key_id)
+
+    monkeypatch.setattr(store, "find", counted)
+
+    async def ask() -> list[bytes]:
+        await both.look_at_keys()
+        verifier._wrong.clear()
+        known = verifier.recall(both.keys["free"])
+        assert isinstance(known, Verified)
+        verifier._forget(known)
+        asked.clear()
+        connections = [Connection(both.direct, both.config(both.direct)) for _ in range(_MANY)]
+        for one in connections:
+            await one.feed(request(f"{TARGETS[0]}{words}", both.keys[name]))
+        routed = [one for one in connections if one.protocol.tasks]
+        for one in connections:
+            await one.settle()
+        assert not routed or (name, words) == ("free", "&in=new-words")
+        return [one.end() for one in connections]
+
+    both.running.ask(f"{TARGETS[0]}&z", key=both.keys["malformed"])  # from now on the path is known
+    assert {answer[9:12] for answer in both.running.run(ask)} == {status}
     assert len(asked) == 1
 
 
