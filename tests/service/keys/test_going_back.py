@@ -6,6 +6,7 @@ import pytest
 from service.base.terms import Terms
 from service.keys import adopting, changes
 from service.keys.names import record_name
+from service.keys.verifier import Verified
 from tests.support.verifying import Scene
 
 
@@ -90,7 +91,7 @@ async def test_lost_terms_hold_where_they_were_seen_until_an_operator_decides(sc
 
 def terms_kept(scene: Scene) -> tuple[str, ...] | None:
     known = scene.verifier.recall(scene.presented)
-    assert known is not None
+    assert isinstance(known, Verified)
     return known.key.terms.areas
 
 

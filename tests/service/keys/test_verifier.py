@@ -10,6 +10,7 @@ from service.keys import form, verifier
 from service.keys.fault import fault_of
 from service.keys.names import record_name
 from service.keys.verdict import INVALID, Rejected
+from service.keys.verifier import Verified
 from tests.support.verifying import Scene
 
 # --- whose key is good -------------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ async def test_what_was_recalled_is_good_for_as_long_as_nobody_has_to_be_asked(s
     assert scene.verifier.recall(scene.presented) is None
     await scene.verified()
     known = scene.verifier.recall(scene.presented)
-    assert known is not None
+    assert isinstance(known, Verified)
     assert scene.verifier.good(known, scene.clock()) == scene.key
     scene.store.away = True
     scene.clock.now += 4.9
@@ -182,7 +183,7 @@ async def test_what_nobody_keeps_up_to_date_is_good_no_more(scene: Scene, monkey
     monkeypatch.setattr(verifier, "_MOST_VERIFIED", 1)
     await scene.verified()
     known = scene.verifier.recall(scene.presented)
-    assert known is not None
+    assert isinstance(known, Verified)
     other, _ = await scene.store.issue("acme", "", None)
     assert await scene.outcome(other) == "accepted"
     assert scene.verifier.good(known, scene.clock()) is None
@@ -191,7 +192,7 @@ async def test_what_nobody_keeps_up_to_date_is_good_no_more(scene: Scene, monkey
 async def test_what_was_recalled_is_good_no_more_when_it_is_revoked_or_expires(scene: Scene) -> None:
     await scene.verified()
     known = scene.verifier.recall(scene.presented)
-    assert known is not None
+    assert isinstance(known, Verified)
     await scene.revoke(push=True)
     await scene.settle()
     assert scene.verifier.good(known, scene.clock()) is None

@@ -4,6 +4,7 @@ import asyncio
 import re
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from service.cache.read_through import _LINGER_SECONDS as LINGER
 from service.cache.shared import TellLookup
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
+from service.keys.verifier import Verified
 from service.redis.breaker import FAILURES_TO_OPEN
 from tests.support.both_ways import SPRINGFIELD, TARGETS, Both, normalised, request
 from tests.support.connection import Connection
@@ -139,7 +141,7 @@ def test_who_is_refused_whatever_they_ask_for_is_refused_directly_in_new_words(
     both.running.run(lambda: look(0))
     monkeypatch.setattr(both.direct, "answer_now", None)
     for number, method in ((1, "GET"), (2, "HEAD")):
-        answer = both.running.run(lambda number=number, method=method: look(number, method))
+        answer = both.running.run(partial(look, number, method))
         target = f"{path}?zip_code=36436&of={name}&m={number}"
         monkeypatch.undo()
         expected = both.compare([request(target, both.keys[name], method=method)])
@@ -177,7 +179,7 @@ def test_a_key_whose_terms_change_is_refused_no_more(both: Both) -> None:
     async def run() -> bytes:
         await both.look_at_keys()
         known = verifier.recall(both.keys["other"])
-        assert known is not None
+        assert isinstance(known, Verified)
         before = known.key
         connection = Connection(both.direct, both.config(both.direct))
         for terms in (before.terms, before.terms, Terms(rate=Rate(90_000, 1, 90_000))):
@@ -484,7 +486,7 @@ def test_a_key_that_was_forgotten_is_answered_directly_again_on_the_same_connect
         for forgets in (False, True, False):
             if forgets:
                 known = verifier.recall(both.keys["free"])
-                assert known is not None
+                assert isinstance(known, Verified)
                 verifier._forget(known)
             await connection.feed(hot)
             await connection.settle()

@@ -95,13 +95,16 @@ def test_who_waited_for_a_key_that_was_revoked_gets_the_401(both: Both, monkeypa
         known = grown_old(both, "free", WAIT_AFTER_SECONDS + 1)
         store = both.running.app.verifier._store
         revoked = both.running.app.verifier.recall(both.keys["revoked"])
+        assert isinstance(revoked, Verified)
         find = store.find
 
         async def found(key_id: str) -> object:
             one = await find(key_id)
             assert one.key is not None
             ended = msgspec.structs.replace(
-                one.key, revoked_at=revoked.key.revoked_at if revoked else None, revision=one.key.revision + 1
+                one.key,
+                revoked_at=revoked.key.revoked_at if isinstance(revoked, Verified) else None,
+                revision=one.key.revision + 1,
             )
             return one._replace(key=ended) if hasattr(one, "_replace") else msgspec.structs.replace(one, key=ended)
 
