@@ -78,7 +78,7 @@ def test_any_number_wait_for_one_look_up_of_a_key_that_nobody_has_used(
         connections = [Connection(both.direct, both.config(both.direct)) for _ in range(_MANY)]
         for one in connections:
             await one.feed(request(f"{TARGETS[0]}{words}", both.keys[name]))
-        routed = [one for one in connections if one.protocol.tasks]
+        routed = [one for one in connections if one.tasks]
         for one in connections:
             await one.settle()
         assert not routed or (name, words) == ("free", "&in=new-words")
