@@ -147,7 +147,7 @@ class HotAnswers:
         caller.closes |= asked.connection is not None and asked.connection.lower() == heads.CLOSE
         if node is None and not isinstance(target, ErrorTarget):
             return self._ask_shared(HeldRequest(head, target, caller, asked, dates, now, holder))
-        if asked.presented != caller.presented or asked.host != caller.host:
+        if caller.known is None or asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
         known = caller.known
         if known is None:

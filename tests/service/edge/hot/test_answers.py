@@ -805,3 +805,14 @@ def sent_both_ways(both: Both, asked: list[Any], cuts: list[int], data: Any) -> 
 def test_whatever_is_sent_both_ways_answer_the_same(both: Both, asked: list[Any], cuts: list[int], data: Any) -> None:
     """Methods, versions, headers, bodies, bad syntax, cut anywhere, with readers that pause."""
     sent_both_ways(both, asked, cuts, data)
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize("target", [TARGETS[0], f"{FORECAST}?zip_code=99999"])
+@pytest.mark.parametrize("wrong", ["unknown", "malformed"])
+def test_who_sent_a_wrong_key_is_not_told_so_without_one(both: Both, wrong: str, target: str, version: str) -> None:
+    """Nor without a host."""
+    sent, bare = request(target, both.keys[wrong]), f"GET {target} HTTP/{version}\r\nAccept: x\r\n\r\n".encode()
+    answers = both.compare([sent, sent, bare])
+    assert answers.count(b'"invalid_api_key"') == 2
+    assert (b'"missing_api_key"' if version == "1.0" else b'"bad_request"') in answers
