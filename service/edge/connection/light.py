@@ -167,7 +167,7 @@ class LightConnection(Caller, asyncio.Protocol):
 
     def _grow_old(self) -> None:
         """The next answer is the last."""
-        self.closes = True
+        self.closes, self._old_at = True, monotonic()  # a timer may be early
 
     def _look_whether_idle(self) -> None:
         """One alarm for the first request, and then for the next ones: setting one for each would cost an answer."""

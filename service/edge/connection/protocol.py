@@ -85,7 +85,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self._deadlines = Deadlines(transport, self.loop, self.timeout_keep_alive, self._late, self._close_if_unused)
         self._deadlines.await_request()
         if self.app.connection_age:
-            self._deadlines.await_age(self._left_to_live(), self._grow_old)
+            left = self._left_to_live()
+            if left > 0:
+                self._deadlines.await_age(left, self._grow_old)
+            else:
+                self._grow_old()  # before what arrived is looked at
         over = len(self.connections) - self.app.most_connections
         if over > 0:
             self._make_room(over)

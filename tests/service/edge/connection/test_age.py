@@ -65,3 +65,24 @@ def test_connections_grow_old_as_the_setting_says(
 
     assert both.running.run(lambda: grows_old(0.01))
     assert not both.running.run(lambda: grows_old(0.0))
+
+
+def test_an_old_connection_closes_also_if_another_protocol_goes_on_with_it(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What arrives is answered by the router; no turn of the loop passes before it is looked at."""
+
+    async def ask() -> tuple[bytes, bool]:
+        await both.look_at_keys()
+        monkeypatch.setattr(both.direct, "connection_age", 0.01)
+        connection = Connection(both.direct, both.config(both.direct))
+        assert isinstance(connection.protocol, LightConnection)
+        await eventually(lambda: is_old(connection.protocol))
+        await connection.feed(request(ASKED["the router"], both.keys["free"]))
+        await connection.settle()
+        closed = connection.transport.closing
+        return connection.end(), closed
+
+    answer, closed = both.running.run(ask)
+    assert answer.count(b"\r\nconnection: close\r\n") == 1
+    assert closed
