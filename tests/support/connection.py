@@ -34,6 +34,9 @@ class KeptTransport:
     def close(self) -> None:
         self.closing = True
 
+    def abort(self) -> None:
+        self.closing = True
+
     def pause_reading(self) -> None:
         self.reading = False
 

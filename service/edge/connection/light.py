@@ -80,7 +80,7 @@ class LightConnection(Caller, asyncio.Protocol):
         if len(server.state.connections) > server.gate.most_connections:
             self._hand_over()
         data, self._sent_first = self._sent_first, b""
-        if data:
+        if data and not transport.is_closing():  # else it was one too many, and reset
             try:
                 (self._whole or self).data_received(data)
             except Exception:  # as the loop does for a defect there; here it would keep the server from ever closing

@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from config.settings import Settings
+from service.base.telemetry import REJECTED
 from service.edge.connection.direct import DirectProtocol
 from service.edge.connection.light import LightConnection
 from tests.support.both_ways import SPRINGFIELD, TARGETS, Both, request
-from tests.support.connection import Connection
+from tests.support.connection import Connection, light_server
 from tests.support.served import FORECAST, served
 
 
@@ -140,3 +141,19 @@ def test_an_answer_that_its_reader_takes_slowly_arrives_whole(settings: Settings
                 return bodies
 
         assert asyncio.run(ask()) == [whole] * 100
+
+
+def test_who_is_reset_is_counted_once_whatever_it_has_sent(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(both.direct, "most_connections", 0)
+    monkeypatch.setattr("service.edge.admission.limits.MOST_TURNED_AWAY", 0)
+
+    async def ask() -> float:
+        before = both.direct.telemetry.sum(REJECTED)
+        server = light_server(both.direct, both.config(both.direct))
+        sent = request(TARGETS[0], both.keys["free"])
+        connection = Connection(both.direct, both.config(both.direct), LightConnection(server, "", sent))
+        assert connection.transport.closing
+        assert connection.end() == b""
+        return both.direct.telemetry.sum(REJECTED) - before
+
+    assert both.running.run(ask) == 1
