@@ -16,10 +16,13 @@ class OncePerTurn:
         self._act = act
         self._due = False
 
-    def soon(self) -> None:
-        if not self._due:
-            self._due = True
-            asyncio.get_running_loop().call_soon(self._run)
+    def soon(self) -> bool:
+        """Returns whether this was the first call in this turn."""
+        if self._due:
+            return False
+        self._due = True
+        asyncio.get_running_loop().call_soon(self._run)
+        return True
 
     def _run(self) -> None:
         self._due = False

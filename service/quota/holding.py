@@ -3,7 +3,6 @@
 Pure: `rates.py` brings clock and store.
 """
 
-import asyncio
 from collections.abc import Callable
 from math import sqrt
 
@@ -43,6 +42,10 @@ FIRST_LOCAL_SECONDS, LOCAL_SECONDS = 0.05, 0.5
 
 _NEVER = float("-inf")
 
+TellDecision = Callable[[Decision], None]
+# Who waited, each with what to be told.
+Told = list[tuple[TellDecision, Decision]]
+
 
 class Holding:
     """The tokens of one key in one worker's RateLimiter, which forgets it when the key is idle.
@@ -50,7 +53,7 @@ class Holding:
     Times are in seconds of one clock that never goes back. `tokens` may be spent until `expires`, then those of the
     next lease. At `low` tokens, and from `renew_at` on, the lease is to be renewed. `spent` counts tokens since the
     beginning. `passed` is the decision for whoever spends one: at least that many are left. `alone` is how long the key
-    does without Redis after the last call, in seconds; 0 if that was answered.
+    does without Redis after the last call, in seconds; 0 if that was answered. `asks`: a lease is asked for now.
 
     While `tokens` exceeds `low`, and before `renew_at`, the direct answer may spend a token itself.
     """
@@ -69,9 +72,9 @@ class Holding:
         "_pause",
         "_sampled_spent",
         "alone",
+        "asks",
         "denied_until",
         "expires",
-        "flight",
         "local",
         "local_until",
         "low",
@@ -84,8 +87,8 @@ class Holding:
     )  # fmt: skip
 
     def __init__(self, rate: Rate, now: float) -> None:
-        self.waiting: list[asyncio.Future[Decision]] = []
-        self.flight: asyncio.Task[None] | None = None
+        self.waiting: list[TellDecision] = []
+        self.asks = False
         self.local = LocalShare()
         self.local_until = _NEVER
         self.alone = 0.0
@@ -150,26 +153,12 @@ class Holding:
     def wants_renewal(self, now: float) -> bool:
         return (
             (self.tokens <= self.low or now >= self.renew_at)
-            and self.flight is None
+            and not self.asks
             and self._most_ahead > 0
             and not self._next_tokens
             and now >= self.denied_until
             and now >= self.local_until
         )
-
-    def join(self) -> asyncio.Future[Decision]:
-        """Waits for the next lease; returns its decision for one more request."""
-        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        self.waiting.append(answer)
-        return answer
-
-    def take_off(self, flight: asyncio.Task[None]) -> None:
-        """Notes that `flight` asks for a lease now."""
-        self.flight = flight
-
-    def land(self) -> None:
-        """Notes that nobody asks for a lease any more."""
-        self.flight = None
 
     def part(self, now: float) -> None:
         """Redis did not answer: decides the key here for a while."""
@@ -213,30 +202,27 @@ class Holding:
             return 0
         return min(int(lately / max(elapsed, _LEAST_SECONDS) * LEASE_SECONDS), self._beyond // _HARDLY)
 
-    def receive(self, lease: Lease, debt: int, sent: float, now: float) -> None:
+    def receive(self, lease: Lease, debt: int, sent: float, now: float) -> Told:
         """Serves those who wait, in order, and keeps the rest. After a refusal nobody waits."""
         self.alone = 0.0
         self._late = now - sent >= LIFE_SECONDS - LEASE_SECONDS
         granted = max(0, lease.granted - debt)
         self._beyond = lease.remaining
         self.local.heard(lease.remaining, now)
-        served = 0
-        for caller in self.waiting:
-            if not granted:
-                break
-            served += 1
-            if not caller.done():
-                granted -= 1
-                self.spent += 1
-                caller.set_result(allowed(self.rate, granted + self._beyond))
+        served = min(granted, len(self.waiting))
+        told = [
+            (tell, allowed(self.rate, granted - 1 - at + self._beyond)) for at, tell in enumerate(self.waiting[:served])
+        ]
         del self.waiting[:served]
-        if granted:
-            self._keep(granted, sent, now)
+        self.spent += served
+        if granted > served:
+            self._keep(granted - served, sent, now)
         self._tell()
         if lease.retry_after:
             seconds = lease.retry_after / 1_000_000
             self.denied_until = now + max(seconds, self._pause)
-            self.settle(lambda: refused(seconds))
+            told += self.settle(lambda: refused(seconds))
+        return told
 
     def _keep(self, granted: int, sent: float, now: float) -> None:
         is_many = granted >= _MANY
@@ -249,9 +235,7 @@ class Holding:
         else:
             self.tokens, self.expires, self._next_tokens = granted, expires, 0
 
-    def settle(self, decide: Callable[[], Decision]) -> None:
-        """Tells everybody who waits what `decide` says for each."""
+    def settle(self, decide: Callable[[], Decision]) -> Told:
+        """Nobody waits any longer: each is to be told what `decide` says."""
         waiting, self.waiting = self.waiting, []
-        for caller in waiting:
-            if not caller.done():
-                caller.set_result(decide())
+        return [(tell, decide()) for tell in waiting]

@@ -20,14 +20,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Protocol
+from functools import partial
 
-from service.base.tasks import hold_until_done
 from service.base.terms import Rate
 from service.quota.decision import Decision, allowed, refused
 from service.quota.gcra import pace_of
-from service.quota.holding import Holding
-from service.quota.lease_store import Lease
+from service.quota.holding import Holding, TellDecision, Told
+from service.quota.lease_store import Lease, Leases, leased
 from service.quota.recent import Recent
 from service.redis.errors import StoreUnavailable
 
@@ -36,14 +35,6 @@ log = logging.getLogger("forecast.quota")
 # A key idle for longer is forgotten, and so are the least recent ones above this number: about 10 MB. A key forgotten
 # while Redis is away has its share of the burst again.
 REMEMBERED_KEYS, REMEMBERED_SECONDS = 20_000, 600.0
-
-
-class Leases(Protocol):
-    """Where tokens come from: `LeaseStore`."""
-
-    async def lease(self, key_id: str, rate: Rate, wanted: int, least: int = 1) -> Lease:
-        """Raises StoreUnavailable."""
-        ...
 
 
 class RateLimiter:
@@ -57,7 +48,9 @@ class RateLimiter:
         self._share = share
         self._clock = clock
         self._holdings: Recent[Holding] = Recent(REMEMBERED_KEYS, REMEMBERED_SECONDS)
-        self._flights: set[asyncio.Task[None]] = set()
+        self._under_way = 0  # leases that were asked for
+        self._all_told: asyncio.Future[None] | None = None  # somebody waits until there are none
+        self._early = False  # answers are read before their turn
 
     def try_take(self, key_id: str, rate: Rate, now: float | None = None) -> Decision | None:
         """The decision on one request, if it can be made here; None if `take` must ask. Needs a running loop.
@@ -69,7 +62,7 @@ class RateLimiter:
         holding = self._holdings.young.get(key_id)
         if holding is None or holding.rate is not rate:
             holding = self._find(key_id, rate, now)
-        if not holding.spend(now):
+        if not holding.spend(now) and not (holding.asks and self._comes_early(holding, now)):
             return self._without_tokens(holding, now)
         if holding.wants_renewal(now):
             self._start(key_id, holding)
@@ -103,17 +96,25 @@ class RateLimiter:
             and now >= holding.local_until
         )
 
-    def ask(self, key_id: str, rate: Rate, told: Callable[[Decision], None]) -> None:
-        """`take` without a task: `told` is called in a later turn; a token was taken if the request is allowed."""
-        answer = self._join(self._find(key_id, rate, self._clock()), key_id)
-        answer.add_done_callback(lambda answer: told(answer.result()))
+    def ask(self, key_id: str, rate: Rate, told: TellDecision) -> None:
+        """`take` without a task: `told` is called after this returned, from the event loop; a token was taken if the
+        request is allowed."""
+        self._join(self._find(key_id, rate, self._clock()), key_id, told)
 
     async def take(self, key_id: str, rate: Rate) -> Decision:
         """The decision on one request. A caller that goes away costs the others nothing."""
         decision = self.try_take(key_id, rate)
         if decision is not None:
             return decision
-        return await self._join(self._find(key_id, rate, self._clock()), key_id)
+        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        told = partial(_answer, answer)
+        holding = self._find(key_id, rate, self._clock())
+        self._join(holding, key_id, told)
+        try:
+            return await answer
+        finally:
+            if told in holding.waiting:  # what was meant for it serves the next
+                holding.waiting.remove(told)
 
     async def take_together(self, key_id: str, rate: Rate, number: int) -> Decision:
         """The decision on `number` requests (at most the burst) that pass together or not at all. A refusal takes
@@ -130,7 +131,7 @@ class RateLimiter:
         # a lease of its own: whoever waits for the next one may be fewer
         wanted = min(number + holding.local.debt(now), pace_of(rate).burst)
         try:
-            lease = await self._leases.lease(key_id, rate, wanted, wanted)
+            lease = await leased(self._leases, key_id, rate, wanted, wanted)
         except StoreUnavailable as error:
             log.debug("rate of %s: %s", key_id, error)
             now = self._clock()
@@ -142,16 +143,17 @@ class RateLimiter:
         return allowed(rate, lease.remaining)
 
     async def stop(self) -> None:
-        """Waits for the calls under way: none is cancelled half-way."""
-        while self._flights:
-            await asyncio.wait(self._flights)
+        """Waits for the leases under way: who waits for one is told."""
+        while self._under_way:
+            self._all_told = asyncio.get_running_loop().create_future()
+            await self._all_told
+        await self._leases.stop()
 
-    def _join(self, holding: Holding, key_id: str) -> asyncio.Future[Decision]:
+    def _join(self, holding: Holding, key_id: str, told: TellDecision) -> None:
         """Joins those who wait for the next lease."""
-        answer = holding.join()
-        if holding.flight is None:
+        holding.waiting.append(told)
+        if not holding.asks:
             self._start(key_id, holding)
-        return answer
 
     def _find(self, key_id: str, rate: Rate, now: float) -> Holding:
         holding = self._holdings.find(key_id, now)
@@ -176,37 +178,60 @@ class RateLimiter:
             return allowed(holding.rate, outcome.remaining)
         return refused(outcome.retry_after / 1_000_000, outcome.remaining)
 
-    def _start(self, key_id: str, holding: Holding) -> None:
-        flight = asyncio.create_task(self._renew(key_id, holding), name="lease")
-        holding.take_off(hold_until_done(flight, self._flights))
-
-    async def _renew(self, key_id: str, holding: Holding) -> None:
-        """Leases until nobody waits."""
+    def _comes_early(self, holding: Holding, now: float) -> bool:
+        """Whether the lease under way has arrived, and a token of it was spent. Where thousands of requests come
+        together, the event loop finds it much later: then its tokens are too old."""
+        self._early = True
         try:
-            while True:
-                sent = self._clock()
-                debt = holding.local.debt(sent)
-                wanted = debt + len(holding.waiting) + holding.ahead(sent, self._share())
-                if wanted == 0:
-                    return
-                rate = holding.rate
-                lease = await self._leases.lease(key_id, rate, wanted)
-                if holding.rate != rate:
-                    continue  # an answer about another rate, which may refuse for much longer
-                holding.receive(lease, debt, sent, self._clock())
-                if not holding.waiting:
-                    return
-        except StoreUnavailable as error:
-            log.debug("rate of %s: %s", key_id, error)
-            self._part(holding)
-        except BaseException:
-            self._part(holding)  # nobody may be left waiting, after a defect either
-            raise
+            self._leases.read_early()
         finally:
-            holding.land()
+            self._early = False
+        return holding.spend(now)
 
-    def _part(self, holding: Holding) -> None:
-        """Does without Redis for a while."""
+    def _start(self, key_id: str, holding: Holding) -> None:
+        """Asks for a lease, if anything is wanted."""
+        sent = self._clock()
+        debt = holding.local.debt(sent)
+        wanted = debt + len(holding.waiting) + holding.ahead(sent, self._share())
+        if wanted:
+            rate = holding.rate
+            self._leases.ask(key_id, rate, wanted, 1, partial(self._landed, key_id, holding, rate, debt, sent))
+            holding.asks = True
+            self._under_way += 1
+
+    def _landed(
+        self, key_id: str, holding: Holding, rate: Rate, debt: int, sent: float, lease: Lease | StoreUnavailable
+    ) -> None:
+        """Asks again for those who still wait."""
+        holding.asks = False
         now = self._clock()
-        holding.part(now)
-        holding.settle(lambda: self._locally(holding, now))
+        told: Told = []
+        if isinstance(lease, StoreUnavailable):
+            log.debug("rate of %s: %s", key_id, lease)
+            holding.part(now)
+            told = holding.settle(lambda: self._locally(holding, now))
+        elif holding.rate == rate:  # an answer about another rate may refuse for much longer
+            told = holding.receive(lease, debt, sent, now)
+        if holding.waiting:
+            self._start(key_id, holding)
+        self._under_way -= 1
+        if not self._under_way and self._all_told is not None:
+            self._all_told.set_result(None)
+            self._all_told = None
+        if told and self._early:  # whoever reads early is in the middle of a request
+            asyncio.get_running_loop().call_soon(_tell, told)
+        else:
+            _tell(told)
+
+
+def _answer(answer: "asyncio.Future[Decision]", decision: Decision) -> None:
+    if not answer.done():
+        answer.set_result(decision)
+
+
+def _tell(told: Told) -> None:
+    for tell, decision in told:
+        try:
+            tell(decision)
+        except Exception:  # a defect of one must not keep the others waiting
+            log.exception("who waited for a token could not go on")

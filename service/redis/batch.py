@@ -5,13 +5,12 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from redis.exceptions import RedisError
-
 from config.once_per_turn import OncePerTurn
-from service.base.tasks import end_task, hold_until_done
+from service.base.tasks import hold_until_done
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
-from service.redis.mget import MgetConnection, MgetError, Values, open_mget
+from service.redis.mget import MgetError, Values, open_mget
+from service.redis.own_connection import OwnConnection
 
 log = logging.getLogger("forecast.redis")
 
@@ -20,7 +19,6 @@ _MOST_KEYS = 64
 # Commands under way at once. A key waits for the next command while one is under way, unless there are enough keys to
 # fill one.
 _MOST_COMMANDS = 8
-_REOPEN_SECONDS = 0.5
 
 # Called with the value, None if there is none, or the reason why it is unknown.
 TellValue = Callable[["bytes | StoreUnavailable | None"], None]
@@ -40,11 +38,8 @@ class BatchedGet:
         self._turn = OncePerTurn(self._send)
         self._under_way = 0
         self._commands: set[asyncio.Task[None]] = set()
-        self._connection: MgetConnection | None = None
-        self._opening: asyncio.Task[None] | None = None
-        self._reopen_at = 0.0
+        self._own = OwnConnection(store, open_mget)
         self._stopped = False
-        store.follow(self._moved)
 
     async def get(self, name: str) -> bytes | None:
         """Raises StoreUnavailable."""
@@ -68,10 +63,7 @@ class BatchedGet:
     async def stop(self) -> None:
         """Tells everybody who waits, and whoever comes later, that the store is unavailable."""
         self._stopped = True
-        await end_task(self._opening)
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        await self._own.stop()
         if self._commands:  # each ends within the client's budget
             await asyncio.wait(self._commands)
 
@@ -84,13 +76,12 @@ class BatchedGet:
         ):
             batch, self._waiting = self._waiting[:_MOST_KEYS], self._waiting[_MOST_KEYS:]
             self._under_way += 1
-            connection = self._connection
-            if connection is not None and connection.is_open and not self._store.is_away:
+            connection = self._own.current
+            if connection is not None:
                 connection.ask([name for name, _ in batch], partial(self._told, batch))
             else:
                 # its own task: a caller that goes away must not cancel the command of the others
                 hold_until_done(asyncio.create_task(self._run(batch)), self._commands)
-                self._open()
 
     def _told(self, batch: _Batch, values: Values | MgetError) -> None:
         if not isinstance(values, MgetError):
@@ -99,21 +90,7 @@ class BatchedGet:
         elif values.answered:
             self._end(batch, self._store.failed(values, answered=True))
         else:
-            self._end(batch, self._lost(values))
-
-    def _lost(self, error: MgetError) -> StoreUnavailable:
-        """A lost connection counts as one failure, however many commands were under way."""
-        if self._connection is None:
-            return StoreUnavailable(f"{self._store.name}: {error}")
-        self._connection = None
-        return self._store.failed(error, answered=False)
-
-    def _moved(self) -> None:
-        """Those who wait are told that nothing is known; whoever comes next is answered from the new place."""
-        connection, self._connection = self._connection, None
-        self._reopen_at = 0.0
-        if connection is not None:
-            connection.close()
+            self._end(batch, self._own.lost(values))
 
     async def _run(self, batch: _Batch) -> None:
         names = [name for name, _ in batch]
@@ -136,20 +113,6 @@ class BatchedGet:
         _tell(batch, outcome)
         if self._waiting:
             self._send()
-
-    def _open(self) -> None:
-        now = asyncio.get_running_loop().time()
-        if self._opening is None and not self._stopped and now >= self._reopen_at and not self._store.is_away:
-            self._reopen_at = now + _REOPEN_SECONDS
-            self._opening = asyncio.create_task(self._opened(), name=f"open a connection to the {self._store.name}")
-
-    async def _opened(self) -> None:
-        try:
-            self._connection = await self._store.connection(open_mget)
-        except (RedisError, OSError) as error:
-            log.debug("%s: no connection of its own: %s", self._store.name, error)
-        finally:
-            self._opening = None
 
 
 def _tell(batch: _Batch, outcome: Values | StoreUnavailable) -> None:

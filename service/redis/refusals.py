@@ -1,6 +1,6 @@
 """What a server means by an error that it answers with."""
 
-from redis.exceptions import NoPermissionError, OutOfMemoryError, ReadOnlyError, ResponseError
+from redis.exceptions import NoPermissionError, NoScriptError, OutOfMemoryError, ReadOnlyError, ResponseError
 
 from config.first_line import first_line
 from service.redis.errors import Refusal
@@ -12,7 +12,18 @@ _REFUSALS: dict[Refusal, str] = {
     "full": "it is full (maxmemory), and refuses to store anything",
     "read_only": "it is a read-only replica, and refuses to store anything",
 }
+_KINDS: dict[str, type[ResponseError]] = {
+    "NOPERM": NoPermissionError,
+    "NOSCRIPT": NoScriptError,
+    "OOM": OutOfMemoryError,
+    "READONLY": ReadOnlyError,
+}
 _WITHOUT_REPLICAS = "it has lost its replicas (NOREPLICAS), and refuses to store anything"
+
+
+def error_in(reply: str) -> ResponseError:
+    """The client library's error for what a server answered."""
+    return _KINDS.get(reply.partition(" ")[0], ResponseError)(reply)
 
 
 def says_not_primary(error: object) -> bool:

@@ -26,11 +26,11 @@ class Script:
         self.text = resources.files(room).joinpath(file).read_text(encoding="utf-8")
         self._file = file
         self._loads = loads
-        self._sha = sha1(self.text.encode(), usedforsecurity=False).hexdigest()  # how Redis names a script
+        self.sha = sha1(self.text.encode(), usedforsecurity=False).hexdigest()  # how Redis names a script
 
     async def run(self, client: Redis, calls: Sequence[ScriptCall]) -> list[Any]:
         """The reply to each call, or the error that it was answered with. Raises StoreUnavailable if one is missing."""
-        replies = await self._pipelined(client, "EVALSHA", self._sha, calls)
+        replies = await self._pipelined(client, "EVALSHA", self.sha, calls)
         unknown = [at for at, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
         if unknown:  # the server was restarted
             again = await self._teach(client, [calls[at] for at in unknown])
@@ -44,7 +44,7 @@ class Script:
             replies = await store.call(lambda client: self.run(client, calls))
             store.heard(replies)
             return replies
-        replies = await store.pipelined(_named("EVALSHA", self._sha, calls))
+        replies = await store.pipelined(_named("EVALSHA", self.sha, calls))
         unknown = [at for at, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
         if unknown:  # each node learns it by itself
             again = await store.pipelined(_named("EVAL", self.text, [calls[at] for at in unknown]))
@@ -60,7 +60,7 @@ class Script:
         if not self._loads:
             return await self.evaluate(client, calls)
         await client.script_load(self.text)
-        return await self._pipelined(client, "EVALSHA", self._sha, calls)
+        return await self._pipelined(client, "EVALSHA", self.sha, calls)
 
     async def _pipelined(self, client: Redis, command: str, script: str, calls: Sequence[ScriptCall]) -> list[Any]:
         async with client.pipeline(transaction=False) as pipeline:

@@ -35,7 +35,7 @@ from service.operators.actions import Actions
 from service.quota.backup import UsageDump
 from service.quota.batch import Batch
 from service.quota.last_errors import LastErrors
-from service.quota.lease_store import LeaseStore
+from service.quota.lease_store import LeaseStore, leased
 from service.quota.left_usage import LeftUsage
 from service.quota.names import DAY_SECONDS
 from service.quota.report import UsageReport
@@ -253,7 +253,7 @@ async def test_rates_are_kept_beside_the_cache(opened: Opened) -> None:
     """Twice: the server does not know the script at first."""
     leases = LeaseStore(opened("forecast-cache"))
     for _ in range(2):
-        assert (await leases.lease("a", parse_rate("100/s"), 1)).granted == 1
+        assert (await leased(leases, "a", parse_rate("100/s"), 1, 1)).granted == 1
 
 
 async def test_the_last_errors_of_keys_are_kept_beside_the_cache(opened: Opened) -> None:

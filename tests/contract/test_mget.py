@@ -160,7 +160,7 @@ def test_look_ups_travel_on_it(guarded: Guarded, new_loop: Callable[[], asyncio.
         store = Counted("cache", url, open_client(url, timeout=30))
         batched = BatchedGet(store)
         assert await batched.get("c:a") == b"value"
-        await eventually(lambda: batched._connection is not None)
+        await eventually(lambda: batched._own.current is not None)
         gc.collect()
         for _ in range(100):
             assert await batched.get("c:a") == b"value"
@@ -180,7 +180,7 @@ async def test_a_user_without_the_right_is_refused_and_the_connection_stays(guar
     for _ in range(3 * FAILURES_TO_OPEN):
         with pytest.raises(StoreUnavailable, match=r"(?i)no permissions"):
             await batched.get("c:a")
-        await eventually(lambda: batched._connection is not None)
+        await eventually(lambda: batched._own.current is not None)
     assert not store.is_away
     with BlockingRedis.from_url(guarded.url_of("password")) as client:
         client.execute_command("ACL", "SETUSER", "nobody", "+mget")
@@ -201,13 +201,13 @@ async def test_a_connection_that_the_server_ends_is_opened_again(
     guarded: Guarded, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody who asks later notices."""
-    monkeypatch.setattr("service.redis.batch._REOPEN_SECONDS", 0)
+    monkeypatch.setattr("service.redis.own_connection.REOPEN_SECONDS", 0)
     url = guarded.url_of("user with the documented rights")
     store = RedisStore("cache", url, opened(url))
     batched = BatchedGet(store)
     assert await batched.get("c:a") == b"value"
-    await eventually(lambda: batched._connection is not None)
-    first = batched._connection
+    await eventually(lambda: batched._own.current is not None)
+    first = batched._own._connection
     assert first is not None
     with BlockingRedis.from_url(guarded.url_of("password")) as client:
         client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
@@ -216,6 +216,6 @@ async def test_a_connection_that_the_server_ends_is_opened_again(
     # the client's idle connection was ended as well: it is for the client to notice
     await store.call(lambda client: client.connection_pool.disconnect())
     assert await batched.get("c:a") == b"value"
-    await eventually(lambda: batched._connection not in {None, first})
+    await eventually(lambda: batched._own._connection not in {None, first})
     assert await batched.get("c:large") == STORED["c:large"]
     await batched.stop()

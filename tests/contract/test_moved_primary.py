@@ -148,7 +148,7 @@ async def test_all_that_a_store_asks_goes_to_the_new_primary(
 
 def _own(look_ups: BatchedGet) -> bool:
     look_ups.ask("name", lambda _: None)
-    return look_ups._connection is not None
+    return look_ups._own.current is not None
 
 
 async def test_changes_are_pushed_from_the_new_primary(

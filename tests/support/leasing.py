@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from service.base.terms import Rate
 from service.quota.gcra import Bucket, decide
-from service.quota.lease_store import Lease
+from service.quota.lease_store import Lease, TellLease
 from service.quota.rates import RateLimiter
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import Clock
@@ -24,24 +24,30 @@ class FakeLeases:
         self.buckets: dict[str, Bucket] = {}
         self.granted = 0
         self.away = False
-        self.holding = False
-        self.defect: Exception | None = None
-        self._held: list[tuple[float, asyncio.Future[None]]] = []
+        self.holding = self.early = False
+        self._held: list[tuple[float, Callable[[], None]]] = []
 
-    async def lease(self, key_id: str, rate: Rate, wanted: int, least: int = 1) -> Lease:
+    def ask(self, key_id: str, rate: Rate, wanted: int, least: int, told: TellLease) -> None:
         self.calls.append((key_id, wanted))
-        if self.defect is not None:
-            raise self.defect
-        if self.away:
-            raise StoreUnavailable("the leases are away")
         outcome = decide(self.buckets.get(key_id), rate, int(self.clock() * 1_000_000), wanted, least)
-        self.buckets[key_id] = outcome.bucket
-        self.granted += outcome.granted
+        answer: Lease | StoreUnavailable = Lease(outcome.granted, outcome.remaining, outcome.retry_after)
+        if self.away:
+            answer = StoreUnavailable("the leases are away")
+        else:
+            self.buckets[key_id] = outcome.bucket
+            self.granted += outcome.granted
         if self.delay or self.holding:
-            answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._held.append((self.clock() + self.delay, answer))
-            await answer
-        return Lease(outcome.granted, outcome.remaining, outcome.retry_after)
+            self._held.append((self.clock() + self.delay, lambda: told(answer)))
+        else:
+            asyncio.get_running_loop().call_soon(told, answer)
+
+    def read_early(self) -> None:
+        """Answers that are `early` are there as soon as somebody looks."""
+        if self.early:
+            self.let_go()
+
+    async def stop(self) -> None:
+        """Nothing is open."""
 
     def arrive(self) -> None:
         """Every answer whose time has come."""
@@ -52,10 +58,10 @@ class FakeLeases:
         self._release(lambda _: True)
 
     def _release(self, wanted: Callable[[float], bool]) -> None:
-        for due, answer in self._held:
-            if wanted(due) and not answer.done():
-                answer.set_result(None)
-        self._held = [(due, answer) for due, answer in self._held if not answer.done()]
+        due = [tell for at, tell in self._held if wanted(at)]
+        self._held = [(at, tell) for at, tell in self._held if not wanted(at)]
+        for tell in due:
+            tell()
 
 
 class OneWorker:

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from service.base.terms import Rate
-from service.quota.lease_store import Lease, LeaseStore
+from service.quota.lease_store import Lease, LeaseStore, leased
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 
@@ -46,7 +46,9 @@ async def store() -> AsyncIterator[Watched]:
 async def test_calls_of_one_turn_share_a_round_trip(store: Watched) -> None:
     """Each has its own answer, in the order they came."""
     leases = LeaseStore(store)
-    answers = await asyncio.gather(*(leases.lease(key, RATE, wanted) for key, wanted in [("a", 2), ("b", 5), ("a", 4)]))
+    answers = await asyncio.gather(
+        *(leased(leases, key, RATE, wanted, 1) for key, wanted in [("a", 2), ("b", 5), ("a", 4)])
+    )
     assert [(answer.granted, answer.remaining) for answer in answers] == [(2, 3), (5, 0), (3, 0)]
     assert store.commands == 1
 
@@ -54,7 +56,7 @@ async def test_calls_of_one_turn_share_a_round_trip(store: Watched) -> None:
 async def test_many_calls_are_split(store: Watched) -> None:
     """So that Redis serves others in between."""
     leases = LeaseStore(store)
-    answers = await asyncio.gather(*(leases.lease(f"k{number}", RATE, 1 + number % 5) for number in range(150)))
+    answers = await asyncio.gather(*(leased(leases, f"k{number}", RATE, 1 + number % 5, 1) for number in range(150)))
     assert [answer.granted for answer in answers] == [1 + number % 5 for number in range(150)]
     assert store.commands == 3
 
@@ -86,7 +88,7 @@ async def test_a_reply_that_makes_no_sense_counts_as_none(store: Watched, reply:
     """More than was wanted, a bucket that leaks, waiting for ever: the store is as good as away."""
     store.replies = [reply]
     with pytest.raises(StoreUnavailable, match="was answered with"):
-        await LeaseStore(store).lease("k", RATE, 3)
+        await leased(LeaseStore(store), "k", RATE, 3, 1)
 
 
 @pytest.mark.parametrize(
@@ -95,14 +97,16 @@ async def test_a_reply_that_makes_no_sense_counts_as_none(store: Watched, reply:
 async def test_a_reply_that_makes_sense_is_believed(store: Watched, reply: Any, lease: Lease) -> None:
     """All, or a part and when there will be more."""
     store.replies = [reply]
-    assert await LeaseStore(store).lease("k", RATE, 3) == lease
+    assert await leased(LeaseStore(store), "k", RATE, 3, 1) == lease
 
 
 async def test_an_error_reaches_the_call_that_it_is_for(store: Watched) -> None:
     """The others have their leases."""
     store.replies = [[1, 4, 0, 1], ResponseError("OOM command not allowed"), [1, 3, 0, 1]]
     leases = LeaseStore(store)
-    first, second, third = await asyncio.gather(*(leases.lease("k", RATE, 1) for _ in range(3)), return_exceptions=True)
+    first, second, third = await asyncio.gather(
+        *(leased(leases, "k", RATE, 1, 1) for _ in range(3)), return_exceptions=True
+    )
     assert (first, third) == (Lease(1, 4, 0), Lease(1, 3, 0))
     assert isinstance(second, StoreUnavailable)
     assert "OOM" in str(second)
@@ -112,10 +116,10 @@ async def test_a_failure_reaches_all_who_share_it_and_nobody_else(store: Watched
     """The next turn tries again."""
     leases = LeaseStore(store)
     store.failure = StoreUnavailable("cache is away")
-    results = await asyncio.gather(*(leases.lease("k", RATE, 1) for _ in range(3)), return_exceptions=True)
+    results = await asyncio.gather(*(leased(leases, "k", RATE, 1, 1) for _ in range(3)), return_exceptions=True)
     assert [(type(result), str(result)) for result in results] == [(StoreUnavailable, "cache is away")] * 3
     store.failure = None
-    assert (await leases.lease("k", RATE, 1)).granted == 1
+    assert (await leased(leases, "k", RATE, 1, 1)).granted == 1
 
 
 async def test_a_defect_leaves_nobody_waiting(store: Watched) -> None:
@@ -124,7 +128,7 @@ async def test_a_defect_leaves_nobody_waiting(store: Watched) -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
     store.failure = RuntimeError("a defect")
     with pytest.raises(StoreUnavailable, match="a defect"):
-        await asyncio.wait_for(LeaseStore(store).lease("k", RATE, 1), 1)
+        await asyncio.wait_for(leased(LeaseStore(store), "k", RATE, 1, 1), 1)
     await asyncio.sleep(0)
     gc.collect()
     assert [str(error) for error in reported] == ["a defect"]
@@ -133,7 +137,7 @@ async def test_a_defect_leaves_nobody_waiting(store: Watched) -> None:
 async def test_a_caller_that_goes_away_harms_nobody(store: Watched) -> None:
     """The command is not its own."""
     leases = LeaseStore(store)
-    tasks = [asyncio.create_task(leases.lease("k", RATE, 1)) for _ in range(3)]
+    tasks = [asyncio.create_task(leased(leases, "k", RATE, 1, 1)) for _ in range(3)]
     await asyncio.sleep(0)
     tasks[0].cancel()
     assert [answer.granted for answer in await asyncio.gather(*tasks[1:])] == [1, 1]

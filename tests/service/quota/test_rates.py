@@ -85,10 +85,10 @@ async def test_a_refusal_says_how_long(worker: OneWorker) -> None:
     assert worker.limiter.try_take("k", hourly) == Decision(False, 0, 260, 260)
 
 
-async def test_requests_of_a_moment_share_one_call(worker: OneWorker) -> None:
-    """It asks for all of them; those who came first pass."""
+async def test_requests_of_a_moment_share_a_call(worker: OneWorker) -> None:
+    """The first asks at once, and one call asks for all the others; those who came first pass."""
     decisions = await asyncio.gather(*(worker.limiter.take("k", SLOW) for _ in range(12)))
-    assert worker.leases.calls == [("k", 12)]
+    assert worker.leases.calls == [("k", 1), ("k", 11)]
     assert [decision.allowed for decision in decisions] == [True] * 10 + [False] * 2
     assert [decision.remaining for decision in decisions] == [*range(9, -1, -1), 0, 0]
 
@@ -117,12 +117,10 @@ async def test_a_caller_that_goes_away_takes_nothing_from_the_others(worker: One
     tasks[0].cancel()
     await worker.settle()
     worker.leases.let_go()
-    assert all(decision.allowed for decision in await asyncio.gather(*tasks[1:]))
-    worker.leases.holding = False
-    decision = worker.limiter.try_take("k", SLOW)
-    assert decision is not None
-    assert decision.allowed
-    assert worker.leases.calls == [("k", 3)]
+    assert (await tasks[1]).allowed
+    assert worker.leases.calls == [("k", 1), ("k", 1)]
+    worker.leases.let_go()
+    assert (await tasks[2]).allowed
 
 
 async def test_tokens_that_live_longer_are_renewed_early_and_never_too_many(worker: OneWorker) -> None:
@@ -300,16 +298,39 @@ async def test_a_failed_renewal_leaves_the_tokens_that_there_are(worker: OneWork
     assert await worker.take(FAST, 20) == 20
 
 
-async def test_a_defect_leaves_nobody_waiting(worker: OneWorker) -> None:
-    """They have their share; the loop is told."""
-    reported: list[BaseException] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
-    worker.leases.defect = RuntimeError("a defect")
-    assert (await asyncio.wait_for(worker.limiter.take("k", FAST), 1)).allowed
-    await worker.limiter.stop()
+async def test_a_defect_of_one_leaves_nobody_else_waiting(worker: OneWorker, caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged."""
+
+    def broken(_: Decision) -> None:
+        raise RuntimeError("a defect")
+
+    worker.leases.holding = True
+    first = asyncio.create_task(worker.limiter.take("k", FAST))
     await worker.settle()
-    worker.limiter = OneWorker().limiter
-    assert [str(error) for error in reported] == ["a defect"]
+    worker.limiter.ask("k", FAST, broken)
+    after = asyncio.create_task(worker.limiter.take("k", FAST))
+    await worker.settle()
+    worker.leases.holding = False
+    worker.leases.let_go()
+    assert (await first).allowed
+    assert (await after).allowed
+    assert "a defect" in caplog.text
+
+
+async def test_a_lease_that_has_arrived_serves_whoever_comes_before_the_loop_finds_it(worker: OneWorker) -> None:
+    """Also those who waited, who are told once the request under way is answered: in a later turn."""
+    await worker.drive(FAST, 400, 1)
+    worker.clock.now += LIFE_SECONDS
+    worker.leases.holding = True
+    told: list[Decision] = []
+    worker.limiter.ask("k", FAST, told.append)
+    worker.leases.early = True
+    decision = worker.limiter.try_take("k", FAST)
+    assert decision is not None
+    assert decision.allowed
+    assert told == []
+    await worker.settle()
+    assert [one.allowed for one in told] == [True]
 
 
 async def test_what_is_held_of_many_keys_is_bounded(worker: OneWorker) -> None:

@@ -78,7 +78,7 @@ class Caller:
 
 @pytest.fixture(autouse=True)
 def _reopened_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.redis.batch._REOPEN_SECONDS", 0)
+    monkeypatch.setattr("service.redis.own_connection.REOPEN_SECONDS", 0)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ async def batched(store: Store) -> AsyncIterator[BatchedGet]:
     """With its connection open: the first look-up went by the client."""
     made = BatchedGet(store)
     assert await made.get("k1") == b"1"
-    await eventually(lambda: made._connection is not None)
+    await eventually(lambda: made._own.current is not None)
     yield made
     await made.stop()
 
@@ -158,12 +158,12 @@ async def test_while_there_is_no_connection_look_ups_go_by_the_client(store: Sto
     store.full = True
     for number in range(3):
         assert await batched.get(f"k{number}") == str(number).encode()
-        await eventually(lambda: batched._opening is None)
+        await eventually(lambda: batched._own._opening is None)
     assert (store.by_client, store.opened) == (3, 3)
     assert not store.is_away, "a connection that cannot be made is no failed call"
     store.full = False
     assert await batched.get("k3") == b"3"
-    await eventually(lambda: batched._connection is not None)
+    await eventually(lambda: batched._own.current is not None)
     found = asyncio.create_task(batched.get("k4"))
     assert await _sent(store.wires[0]) == [["k4"]]
     _answer(store.wires[0], ["k4"])
@@ -173,10 +173,10 @@ async def test_while_there_is_no_connection_look_ups_go_by_the_client(store: Sto
 
 async def test_a_connection_is_not_tried_again_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many look-ups go by the client meanwhile."""
-    monkeypatch.setattr("service.redis.batch._REOPEN_SECONDS", 60)
+    monkeypatch.setattr("service.redis.own_connection.REOPEN_SECONDS", 60)
     batched = BatchedGet(store)
     await batched.get("k1")
-    await eventually(lambda: batched._connection is not None)
+    await eventually(lambda: batched._own.current is not None)
     store.wires[0].connection.connection_lost(None)
     for _ in range(10):
         assert await batched.get("k1") == b"1"
@@ -202,7 +202,7 @@ async def test_a_lost_connection_costs_those_who_were_under_way(
     assert {str(caller.found[name]) for name in lost} == {"cache: reset by peer"}
     assert all(caller.found[name] == name[1:].encode() for name in caller.asked if name not in lost)
     assert not store.is_away
-    await eventually(lambda: len(store.wires) == 2 and batched._opening is None)
+    await eventually(lambda: len(store.wires) == 2 and batched._own._opening is None)
     caller.ask("new")
     assert await _sent(store.wires[1]) == [["new"]]
     _answer(store.wires[1], ["new"])
@@ -238,7 +238,7 @@ async def test_failures_of_the_connection_open_the_circuit_and_then_nobody_asks(
     store.timeout = 0.01 if lost == "silence" else 60
     batched = BatchedGet(store)
     await batched.get("k1")
-    await eventually(lambda: batched._connection is not None)
+    await eventually(lambda: batched._own.current is not None)
     caller, wire = Caller(batched), store.wires[0]
     store.gone = True
     for number in range(FAILURES_TO_OPEN):
@@ -314,7 +314,7 @@ async def test_stopping_waits_for_what_goes_by_the_client(store: Store) -> None:
     await caller.all_told()
     assert caller.found["k1"] == b"1"
     assert caller.unavailable == {"k2"}
-    assert (batched._opening, batched._connection) == (None, None)
+    assert (batched._own._opening, batched._own._connection) == (None, None)
 
 
 async def test_a_caller_that_cannot_use_what_was_found_harms_nobody(

@@ -12,6 +12,7 @@ from service.base.terms import Quota, Rate, Terms
 from service.keys.store import KeyStore
 from service.quota.decision import allowed
 from service.quota.holding import Holding
+from service.quota.lease_store import TellLease
 from service.quota.local_share import LocalShare
 from service.redis.errors import StoreUnavailable
 from tests.support.both_ways import TARGETS, Both, request
@@ -50,7 +51,7 @@ async def held(both: Both, rate: Rate) -> Holding:
         await ended([connection])
     holdings = both.running.app.metering.limiter._holdings.young
     (found,) = (holding for holding in holdings.values() if holding.rate == rate)
-    await eventually(lambda: found.flight is None)
+    await eventually(lambda: not found.asks)
     found.tokens = found._next_tokens = 0
     found.denied_until = found.local_until = float("-inf")
     found.alone = 0.0
@@ -75,18 +76,18 @@ def test_a_crowd_without_tokens_waits_for_one_lease_and_is_answered_directly(bot
     """A token for each: on the router path the wait would take so long that the next lease is worth nothing either."""
     before, calls = both.answered, []
     limiter = both.running.app.metering.limiter
-    lease = limiter._leases.lease
+    ask = limiter._leases.ask
 
     async def run() -> tuple[list[bytes], int]:
         holding = await held(both, RATE)
         spent = holding.spent
 
-        async def noted(key_id: str, rate: Rate, wanted: int) -> object:
+        def noted(key_id: str, rate: Rate, wanted: int, least: int, told: TellLease) -> None:
             calls.append(wanted)
-            return await lease(key_id, rate, wanted)
+            ask(key_id, rate, wanted, least, told)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(limiter._leases, "lease", noted)
+            patch.setattr(limiter._leases, "ask", noted)
             answers = await ended(await crowd(both, "leased", 40))
         return answers, holding.spent - spent
 
@@ -191,15 +192,15 @@ def test_whoever_waits_while_the_rates_are_away_is_let_pass_by_this_workers_shar
     """And is told what is left of that, not of the last lease."""
     limiter = both.running.app.metering.limiter
 
-    async def gone(*_: object) -> None:
-        raise StoreUnavailable("gone")
+    def gone(key_id: str, rate: Rate, wanted: int, least: int, told: TellLease) -> None:
+        asyncio.get_running_loop().call_soon(told, StoreUnavailable("gone"))
 
     async def run() -> bytes:
         holding = await held(both, RATE)
         holding.local = LocalShare()
         holding.local.heard(5_000, limiter._clock())
         holding.passed = allowed(RATE, 99_000)
-        monkeypatch.setattr(limiter._leases, "lease", gone)
+        monkeypatch.setattr(limiter._leases, "ask", gone)
         (answer,) = await ended(await crowd(both, "leased", 1))
         await held(both, RATE)
         return answer
