@@ -15,6 +15,7 @@ import os
 import socket
 from collections.abc import Callable
 from time import monotonic
+from typing import Any
 
 log = logging.getLogger("forecast.sockets")
 
@@ -40,13 +41,16 @@ class Acceptor:
     """Takes what waits at `listening`, in the running loop, from `start` to `close`. Its server owns it.
 
     `make` makes the protocol of a connection. With a `look`, who has sent something by the turn after it was accepted
-    gets what that returns instead.
+    gets what that returns instead. `connections` are the server's, which waits for them when it stops.
     """
 
-    def __init__(self, listening: socket.socket, make: Make, look: FirstLook | None = None) -> None:
+    def __init__(
+        self, listening: socket.socket, make: Make, connections: set[Any], look: FirstLook | None = None
+    ) -> None:
         self._listening = listening
         self._kind = (listening.family, listening.type, listening.proto)
         self._make = make
+        self._connections = connections
         self._look = look
         self._loop = asyncio.get_running_loop()
         self._next = 1  # how many are taken at most, if turns of the loop are short
@@ -121,7 +125,7 @@ class Acceptor:
             if not rest:
                 os.close(file)
                 return True
-            answer = _Rest(rest)
+            answer = _Rest(rest, self._connections)
         self._adopt(file, answer)
         return True
 
@@ -151,13 +155,19 @@ def _unsent(file: int, data: bytes) -> bytes:
 class _Rest(asyncio.Protocol):
     """Sends the end of an answer, and closes."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, connections: set[Any]) -> None:
         self._data = data
+        self._connections = connections
+
+    def shutdown(self) -> None:
+        """Called by the server when it stops: it closes anyway."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._connections.add(self)
         self._late = asyncio.get_running_loop().call_later(_READ_SECONDS, transport.abort)
         transport.write(self._data)
         transport.close()
 
     def connection_lost(self, _: Exception | None) -> None:
         self._late.cancel()
+        self._connections.discard(self)

@@ -39,7 +39,8 @@ class ListenerServer(uvicorn.Server):
         made: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
         own = partial(made, config=self.config, server_state=self.server_state, app_state={})
         make, look = self._look(own, self.server_state) if self._look is not None else (lambda _: own(), None)
-        self._acceptors = [Acceptor(listening, make, look) for listening in sockets or []]
+        known = self.server_state.connections
+        self._acceptors = [Acceptor(listening, make, known, look) for listening in sockets or []]
         for acceptor in self._acceptors:
             acceptor.start()
 

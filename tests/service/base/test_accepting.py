@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 import uvloop
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.base.accepting import Acceptor, FirstLook
+from service.base.server import ListenerServer, plain_config
 from tests.support.waiting import eventually
 
 _MANY = 300
@@ -63,7 +65,7 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 @contextlib.asynccontextmanager
 async def accepting(listening: socket.socket, look: FirstLook | None = None) -> AsyncIterator[None]:
-    acceptor = Acceptor(listening, lambda _: Greeting(), look)
+    acceptor = Acceptor(listening, lambda _: Greeting(), set(), look)
     acceptor.start()
     try:
         yield
@@ -217,6 +219,33 @@ def test_an_answer_that_the_kernel_does_not_take_at_once_arrives_whole(listening
             with socket.create_connection(listening.getsockname(), timeout=60) as one:
                 one.sendall(b"request")
                 assert await asyncio.to_thread(received, one) == answer
+
+    run(work)
+
+
+def test_a_server_that_stops_waits_for_who_reads_the_end_of_an_answer(listening: socket.socket) -> None:
+    answer = bytes(range(256)) * (64 << 10)  # 16 MiB, as above
+    looked = threading.Event()
+
+    def look(_: bytes, __: str) -> bytes:
+        looked.set()
+        return answer
+
+    async def nobody(scope: Any, receive: Any, send: Any) -> None:
+        """Nothing comes here."""
+
+    async def work() -> None:
+        config = plain_config(nobody, HttpToolsProtocol, timeout_graceful_shutdown=60)
+        server = ListenerServer(config, lambda _, __: (lambda _: Greeting(), look))
+        with socket.create_connection(listening.getsockname(), timeout=60) as one:
+            one.sendall(b"request")
+            serving = asyncio.create_task(server.serve([listening]))
+            assert await asyncio.to_thread(looked.wait, 60)
+            server.should_exit = True
+            await asyncio.wait([serving], timeout=0.5)
+            assert not serving.done()
+            assert await asyncio.to_thread(received, one) == answer
+        await asyncio.wait_for(serving, 60)
 
     run(work)
 

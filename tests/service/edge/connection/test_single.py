@@ -160,7 +160,9 @@ async def connected(both: Both, sent: bytes) -> AsyncIterator[tuple[socket.socke
     server.make = kept
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
-        acceptor = Acceptor(listening, partial(LightConnection, server), SingleRequests(server))
+        acceptor = Acceptor(
+            listening, partial(LightConnection, server), server.state.connections, SingleRequests(server)
+        )
         with socket.create_connection(listening.getsockname()) as client:
             client.setblocking(False)
             client.send(sent)
