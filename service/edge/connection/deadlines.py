@@ -48,10 +48,12 @@ class Deadlines:
         """Calls `on_old` in so many seconds."""
         self._age = self._loop.call_later(seconds, on_old)
 
-    def await_request(self) -> None:
-        """From now on, unless it is awaited already: what arrives in between wins no time."""
+    def await_request(self, since: float | None = None) -> None:
+        """From now on, or since then (monotonic seconds), unless it is awaited already: what arrives in between wins no
+        time."""
         if self._arrival is None:
-            self._arrival = self._loop.call_later(limits.HEAD_SECONDS, self._late)
+            gone = monotonic() - since if since is not None else 0.0
+            self._arrival = self._loop.call_later(max(0.0, limits.HEAD_SECONDS - gone), self._late)
 
     def arrived(self) -> None:
         """The whole request has arrived, or was refused."""

@@ -41,11 +41,18 @@ class DirectProtocol(LimitedProtocol):
         self._checked: RequestHead | None = None  # the same, with what the checks found out about it
 
     def take_over(
-        self, caller: Caller, asked: bytes | None, checked: RequestHead | None, age_left: float | None
+        self,
+        caller: Caller,
+        asked: bytes | None,
+        checked: RequestHead | None,
+        age_left: float | None,
+        silent_since: float | None,
     ) -> None:
         """Called before `connection_made`: `caller` was the connection so far. `asked` is the head of a request that
-        waits, if one does, and `checked` what was found out about it; `told` is called when it is over."""
+        waits, if one does, and `checked` what was found out about it; `told` is called when it is over.
+        `silent_since`: when it began (monotonic seconds), if it was never answered."""
         self._caller, self._asked, self._checked, self._age_left = caller, asked, checked, age_left
+        self._silent_since = silent_since
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -153,7 +153,9 @@ class LightConnection(Caller, asyncio.Protocol):
         whole = self._whole = self._server.make()
         self._transport.set_write_buffer_limits()
         self._transport.set_protocol(whole)
-        whole.take_over(self, self._asked, self._checked, self._old_at - monotonic() if self._old_at else None)
+        age_left = self._old_at - monotonic() if self._old_at else None
+        silent_since = self._opened_at if not self._answered_at else None
+        whole.take_over(self, self._asked, self._checked, age_left, silent_since)
         whole.connection_made(self._transport)
         if self._answered_at:
             whole.was_answered(self._answered_at)

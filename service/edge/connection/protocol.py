@@ -73,6 +73,7 @@ class LimitedProtocol(HttpToolsProtocol):
         # the connection
         self._is_one_too_many = False
         self._is_old = False
+        self._silent_since: float | None = None  # monotonic seconds; None: since it has this protocol
         self._advice: str | None = None  # on the request that the parser refused
         self._refusal: str | None = None  # the error code that it ends with
         self._turn: asyncio.Handle | None = None  # the coming turn of the loop that goes on with held requests
@@ -83,7 +84,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.flow = HoldingFlow(transport)
         self._deadlines = Deadlines(transport, self.loop, self.timeout_keep_alive, self._late, self._close_if_unused)
-        self._deadlines.await_request()
+        self._deadlines.await_request(self._silent_since)
         if self.app.connection_age:
             left = self._left_to_live()
             if left > 0:

@@ -9,6 +9,7 @@ import pytest
 
 from config.settings import Settings
 from service.base.telemetry import REJECTED
+from service.edge.admission.limits import HEAD_SECONDS
 from service.edge.connection.direct import DirectProtocol
 from service.edge.connection.light import LightConnection
 from tests.support.both_ways import SPRINGFIELD, TARGETS, Both, request
@@ -115,6 +116,23 @@ def test_a_silent_connection_is_closed_after_its_time(
                     silent.sendall(head)
                     assert silent.recv(1 << 16).startswith(b"HTTP/1.1 200")
             assert silent.recv(1) == b""
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_who_sends_the_first_byte_late_wins_no_time(both: Both, answered: bool) -> None:
+    """A first request has its time from the beginning of the connection, whoever has that; the next one its own."""
+    hot = request(TARGETS[0], both.keys["free"])
+
+    async def ask() -> float:
+        connection = await _asked(both, *([hot] if answered else []))
+        connection.protocol._opened_at -= HEAD_SECONDS - 1
+        await connection.feed(hot[:9])
+        left = connection.protocol._deadlines._arrival.when() - asyncio.get_running_loop().time()
+        connection.end()
+        return float(left)
+
+    left = both.running.run(ask)
+    assert (HEAD_SECONDS - 1 < left <= HEAD_SECONDS) if answered else left <= 1
 
 
 def test_an_answer_that_its_reader_takes_slowly_arrives_whole(settings: Settings) -> None:
