@@ -96,8 +96,9 @@ class LightConnection(Caller, asyncio.Protocol):
         self._hand_over().pause_writing()
 
     def shutdown(self) -> None:
-        """Called by the server when it stops."""
-        self._hand_over().shutdown()
+        """Called by the server when it stops. A request may be on its way."""
+        self._alarm.cancel()
+        self._alarm = self._server.loop.call_later(DirectProtocol.idle_linger_seconds, self._close_if_idle)
 
     # --- requests ------------------------------------------------------------------------------------------------
 
@@ -170,6 +171,12 @@ class LightConnection(Caller, asyncio.Protocol):
     def _grow_old(self) -> None:
         """The next answer is the last."""
         self.closes, self._old_at = True, monotonic()  # a timer may be early
+
+    def _close_if_idle(self) -> None:
+        if self._asked is None:
+            self._transport.close()
+        else:
+            self.shutdown()
 
     def _look_whether_idle(self) -> None:
         """One alarm for the first request, and then for the next ones: setting one for each would cost an answer."""

@@ -15,6 +15,7 @@ from service.edge.connection.light import LightConnection
 from tests.support.both_ways import SPRINGFIELD, TARGETS, Both, request
 from tests.support.connection import Connection, light_server
 from tests.support.served import FORECAST, served
+from tests.support.waiting import eventually
 
 
 async def _asked(both: Both, *chunks: bytes) -> Connection:
@@ -81,6 +82,29 @@ def test_a_request_that_waits_is_answered_also_if_another_protocol_goes_on(both:
 
     assert both.running.run(partial(ask, "pause")).startswith(b"HTTP/1.1 200 ")
     assert both.running.run(partial(ask, "defect")) == b""
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_worker_that_stops_closes_a_connection_a_little_later_and_makes_no_protocol_for_it(
+    both: Both, monkeypatch: pytest.MonkeyPatch, asks: bool
+) -> None:
+    """A thousand of them would take longer than the answers that others wait for. A request that was on its way is
+    answered."""
+    monkeypatch.setattr(DirectProtocol, "idle_linger_seconds", 0.01)
+    hot = request(TARGETS[0], both.keys["free"])
+
+    async def ask() -> bytes:
+        connection = await _asked(both, hot)
+        connection.protocol.shutdown()
+        assert not connection.transport.closing
+        if asks:
+            await connection.feed(hot)
+            await connection.settle()
+        await eventually(lambda: connection.transport.closing)
+        assert isinstance(connection.protocol, LightConnection)
+        return connection.end()
+
+    assert both.running.run(ask).count(b"HTTP/1.1 200 ") == 1 + asks
 
 
 def test_a_connection_leaves_nothing_behind(both: Both) -> None:
