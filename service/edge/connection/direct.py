@@ -120,10 +120,11 @@ class DirectProtocol(LimitedProtocol):
             or caller is None
             or (cycle is not None and not cycle.response_complete)  # what came before is answered first
             or self.flow.write_paused
-            or self.app.draining
             or self._is_one_too_many
         ):
             return False
+        if self.app.draining:
+            caller.closes = True
         outcome = hot.answer(head, caller, self.server_state.default_headers, now, holder)
         if outcome is FOR_ROUTER:
             outcome = self._answer_plain(head, caller, now, holder)
@@ -172,13 +173,16 @@ class DirectProtocol(LimitedProtocol):
         asked, self._asked = self._asked, None
         if asked is None or self.transport.is_closing():
             return  # nobody is left to answer, and nothing counts
-        outcome = make() if not self.app.draining else FOR_ROUTER
-        if outcome is FOR_ROUTER and self._caller is not None and not self.app.draining:
-            outcome = self._answer_plain(asked, self._caller, monotonic(), self)
+        caller = self._caller
+        if caller is not None and self.app.draining:
+            caller.closes = True
+        outcome = make()
+        if outcome is FOR_ROUTER and caller is not None:
+            outcome = self._answer_plain(asked, caller, monotonic(), self)
         match outcome:
             case bytes():
                 self._checked = None
-                self._write(outcome, self._caller, monotonic())
+                self._write(outcome, caller, monotonic())
             case Unanswered.WAITING:
                 self._asked = asked
             case Unanswered.FOR_ROUTER:

@@ -104,9 +104,11 @@ class LightConnection(Caller, asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         server = self._server
-        if self._asked is not None or server.gate.draining:
+        if self._asked is not None:
             self._hand_over().data_received(data)
             return
+        if server.gate.draining:
+            self.closes = True
         now, checked = monotonic(), None
         outcome: HotOutcome = self._hot.answer(data, self, server.state.default_headers, now, self)
         if outcome is FOR_ROUTER:
@@ -122,9 +124,11 @@ class LightConnection(Caller, asyncio.Protocol):
         """The request that waited can be answered now, or goes to the router path."""
         if self._transport.is_closing():
             return  # nobody is left to answer, and nothing counts
-        if self._whole is not None or self._server.gate.draining:
-            (self._whole or self._hand_over()).told(make)
+        if self._whole is not None:
+            self._whole.told(make)
             return
+        if self._server.gate.draining:
+            self.closes = True
         try:
             outcome = make()
         except Exception:  # as the loop does for a defect in `data_received`

@@ -258,7 +258,7 @@ def test_what_a_client_that_goes_away_asked_for_is_looked_up_and_kept(
 
 
 def test_a_worker_that_drains_meanwhile_says_that_the_answer_is_the_last(both: Both, held: HeldLookUps) -> None:
-    """Checked once, and counted once."""
+    """Checked once, looked up once, and counted once."""
     counter = both.running.app.telemetry.counter
     counted = counter(KEY_CHECKS, "accepted"), counter(REQUESTS, "forecast", "200", "answered")
 
@@ -278,6 +278,7 @@ def test_a_worker_that_drains_meanwhile_says_that_the_answer_is_the_last(both: B
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"\r\nconnection: close\r\n" in answer
     assert [one.value for one in counted] == [value + 1 for value in before]
+    assert held.begun == 1
 
 
 def test_a_connection_that_grows_old_meanwhile_is_told_so(both: Both, held: HeldLookUps) -> None:
