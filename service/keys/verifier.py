@@ -168,21 +168,23 @@ class KeyVerifier:
             self._start_recheck(known)
         return known.key if self._time_of_day() < known.ends else None
 
-    def when_rechecked(self, known: Verified, told: Callable[[], None]) -> bool:
+    def when_rechecked(self, known: Verified, told: Callable[[KeyVerdict | None], None]) -> bool:
         """Asks the store about a key that is too old for `good`, once for all who want to know; calls `told` in a later
-        turn. False if that would not help."""
+        turn, with what `check` would say then. False if that would not help."""
         if known.forgotten or self._time_of_day() >= known.ends or self._store.redis.is_away:
             return False
-        self._start_recheck(known).add_done_callback(lambda _: told())
+        self._start_recheck(known).add_done_callback(lambda _: told(self._judge_again(known)))
         return True
 
-    def when_checked(self, presented: str, told: Callable[[], None]) -> bool:
-        """Looks up a key of which nothing is kept, once for all who present it; calls `told` in a later turn. False if
-        that would not help."""
+    def when_checked(self, presented: str, told: Callable[[KeyVerdict | None], None]) -> bool:
+        """Looks up a key of which nothing is kept, once for all who present it; calls `told` in a later turn, with the
+        verdict, if no defect prevented one. False if that would not help."""
         if self._store.redis.is_away or form.parse(presented) is None or self.recall(presented) is not None:
             return False
         checking = hold_until_done(asyncio.create_task(self.check(presented)), self._checking)
-        checking.add_done_callback(lambda _: told())
+        checking.add_done_callback(
+            lambda one: told(one.result() if not one.cancelled() and not one.exception() else None)
+        )
         return True
 
     def invalidate(self, name: str | None) -> None:

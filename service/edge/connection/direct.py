@@ -199,11 +199,12 @@ def plain_answer(
 ) -> tuple[HotOutcome, RequestHead | None]:
     """The answer to a plain request that is not hot, if it needs to wait for nothing, or for its entry alone: then the
     `holder` is told. If it is not answered at once, also what was found out about it, for the router path."""
+    verdict, caller.verdict = caller.verdict, None
     head = plain_head(data, caller.reader, now, fields=gate.traces)
     if head is None:
         return FOR_ROUTER, None
     head.last = caller.closes = caller.closes or head.last
-    head.address = caller.address
+    head.address, head.verdict = caller.address, verdict
 
     def written(reply: Reply) -> bytes:
         head.last = caller.closes  # the connection may have grown old

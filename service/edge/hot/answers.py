@@ -31,6 +31,7 @@ from service.http.errors import kept_error, problem
 from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
 from service.http.reply import Header, Kept, KeptError
 from service.keys.record import ApiKey
+from service.keys.verdict import KeyVerdict
 from service.keys.verifier import KeyVerifier, Verified
 
 # Room for all ZIP codes and cities of the country: a walk through them all finds each again.
@@ -377,8 +378,8 @@ class HotAnswers:
         if holder is None:
             return FOR_ROUTER
 
-        def told() -> None:
-            holder.told(lambda: self._with_key(head, caller, asked, dates, holder))
+        def told(verdict: KeyVerdict | None) -> None:
+            holder.told(lambda: self._with_key(head, caller, asked, dates, holder, verdict))
 
         if known is not None:
             waits = self._verifier.when_rechecked(known, told)
@@ -389,10 +390,17 @@ class HotAnswers:
         return WAITING if waits else FOR_ROUTER
 
     def _with_key(
-        self, head: bytes, caller: Caller, asked: heads.HeaderValues, dates: Headers, holder: Holder
+        self,
+        head: bytes,
+        caller: Caller,
+        asked: heads.HeaderValues,
+        dates: Headers,
+        holder: Holder,
+        verdict: KeyVerdict | None,
     ) -> HotOutcome:
         now = monotonic()
         if self._good_key(caller, asked, now) is None and caller.wrong is None:
+            caller.verdict = verdict  # the checks need not ask again, and wait as long again for a store that is away
             return FOR_ROUTER
         return self.answer(head, caller, dates, now, holder)
 

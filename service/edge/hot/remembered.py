@@ -7,7 +7,7 @@ from service.edge.hot import heads
 from service.edge.hot.wire import lines_kept
 from service.http.reply import Kept, KeptError
 from service.keys.record import ApiKey
-from service.keys.verdict import Rejected
+from service.keys.verdict import KeyVerdict, Rejected
 from service.keys.verifier import Verified
 from service.quota.batch import UsageOutcome
 from service.quota.usage import outcome_of
@@ -19,7 +19,7 @@ class Caller:
     Owned by its connection. `reader` reads its heads.
     """
 
-    __slots__ = ("address", "closes", "host", "known", "presented", "reader", "wrong")
+    __slots__ = ("address", "closes", "host", "known", "presented", "reader", "verdict", "wrong")
 
     def __init__(self, reader: heads.HeadReader, address: str | None) -> None:
         self.address = address  # of the other end
@@ -28,6 +28,9 @@ class Caller:
         self.known: Verified | None = None  # the same key, verified
         self.host: bytes | None = None
         self.wrong: Rejected | None = None  # what is known of the key that was looked at last, if it is not good
+        self.verdict: KeyVerdict | None = (
+            None  # on the key of the request that goes to the checks now, if it was asked for
+        )
         self.closes = False  # its last request wants no other after it
 
 

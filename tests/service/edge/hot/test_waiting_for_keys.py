@@ -5,8 +5,10 @@ import time
 import msgspec
 import pytest
 
+from service.edge.gate import Gate
 from service.keys.verifier import UNKNOWN_AFTER_SECONDS, WAIT_AFTER_SECONDS, Verified
-from tests.support.both_ways import TARGETS, Both, request
+from service.redis.errors import StoreUnavailable
+from tests.support.both_ways import TARGETS, Both, normalised, request
 from tests.support.connection import Connection
 from tests.support.served import FORECAST
 
@@ -119,6 +121,37 @@ def test_who_waited_for_a_key_that_was_revoked_gets_the_401(both: Both, monkeypa
         return connection.end()
 
     assert both.running.run(ask).startswith(b"HTTP/1.1 401 ")
+
+
+@pytest.mark.parametrize(("name", "status"), [("free", b"200"), ("unknown", b"503")])
+@pytest.mark.parametrize("target", [TARGETS[0], f"{FORECAST}?zip_code=99999", f"{TARGETS[0]}&in=other-words"])
+def test_a_look_up_that_fails_is_not_tried_again_for_the_same_request(
+    both: Both, monkeypatch: pytest.MonkeyPatch, name: str, status: bytes, target: str
+) -> None:
+    """Nobody waits twice; who is known waits no longer, and others hear what the router says."""
+    verifier, asked = both.running.app.verifier, []
+
+    async def away(key_id: str) -> object:
+        asked.append(key_id)
+        raise StoreUnavailable("it hangs")
+
+    async def ask(gate: Gate) -> bytes:
+        await both.look_at_keys()
+        verifier._wrong.clear()
+        grown_old(both, "free", WAIT_AFTER_SECONDS + 1)
+        monkeypatch.setattr(verifier._store, "find", away)
+        asked.clear()
+        connection = Connection(gate, both.config(gate))
+        await connection.feed(request(target, both.keys[name]))
+        await connection.settle()
+        monkeypatch.undo()
+        assert len(asked) == 1
+        return connection.end()
+
+    both.running.ask(target, key=both.keys["free"])
+    direct, ordinary = both.running.run(lambda: ask(both.direct)), both.running.run(lambda: ask(both.ordinary))
+    assert normalised(direct) == normalised(ordinary)
+    assert direct[9:12] == (b"404" if name == "free" and "99999" in target else status)
 
 
 @pytest.mark.parametrize(("age", "direct"), [(30.0, True), (UNKNOWN_AFTER_SECONDS + 1, False)])
