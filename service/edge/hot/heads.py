@@ -24,8 +24,9 @@ _LESSONS = 4
 # for a head of the full size, which would not pay, and could be used to keep a worker busy.
 _MOST_NAME_BYTES = 1_000
 _MOST_MATCHERS = 1_000
-# By address, and of how many bytes.
-_MOST_TAUGHT, _LONGEST_LEAD = 1_000, 4_000
+_MOST_TAUGHT = 1_000  # addresses
+# Of a longer head nothing is kept: a connection keeps up to four times its bytes. Reading one anew takes some 10 µs.
+_LONGEST_KEPT = 2_000
 # Of the matchers, for callers whose key is not known to be good: they must not keep a worker busy.
 _MOST_FOR_STRANGERS = 100
 
@@ -138,10 +139,9 @@ class Fields:
         return found
 
     def teach(self, origin: str, lesson: Lesson) -> None:
-        if len(lesson.lead) <= _LONGEST_LEAD:
-            if len(self.taught) >= _MOST_TAUGHT:
-                self.taught.clear()
-            self.taught[origin] = lesson
+        if len(self.taught) >= _MOST_TAUGHT:
+            self.taught.clear()
+        self.taught[origin] = lesson
 
 
 class HeadReader:
@@ -193,7 +193,7 @@ class HeadReader:
         if self.usual:
             if head[start:] == self.usual:
                 return self.usually
-        elif self._match is not None and head.startswith(self._lead, start) and len(head) <= limits.MOST_HEADER_BYTES:
+        elif self._match is not None and head.startswith(self._lead, start) and len(head) <= _LONGEST_KEPT:
             found = self._match(head, start + len(self._lead))
             if found is not None:
                 for group, field in enumerate(self._varies, 1):
@@ -211,8 +211,10 @@ class HeadReader:
         asked = HeaderValues()
         if len(lines) > limits.MOST_HEADERS or not self._fields.read(lines, asked):
             return None
-        self.news = lines if self._lessons else None
-        self._read, self._lines, self._values = head[start:], lines, asked
+        self.news = None
+        if len(head) <= _LONGEST_KEPT:
+            self.news = lines if self._lessons else None
+            self._read, self._lines, self._values = head[start:], lines, asked
         return asked
 
     def learn(self, *, stranger: bool = False) -> None:

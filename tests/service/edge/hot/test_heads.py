@@ -1,5 +1,7 @@
 """Heads that are read without the parser say what the parser says; whatever else there is, is the parser's."""
 
+import tracemalloc
+
 import httptools
 import pytest
 from hypothesis import given, settings
@@ -253,10 +255,27 @@ def test_what_is_taught_does_not_fill_the_memory() -> None:
         for chunk in (head(*USUAL), head(*USUAL)):
             assert both_read(reader, chunk)
     assert len(fields.taught) == 5
-    reader = HeadReader(fields, "long")
-    for _ in range(3):
-        assert both_read(reader, head(*USUAL, b"Cookie: " + b"x" * heads._LONGEST_LEAD))
-    assert "long" not in fields.taught
+
+
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("name", [b"Cookie", b"x-request-id", b"x-api-key"])
+def test_a_long_head_is_read_and_nothing_of_it_is_kept(name: bytes, learned: bool) -> None:
+    """Ten thousand connections may send one each. Also where a short one in its place was learned."""
+    reader = HeadReader(Fields())
+    other = [line for line in USUAL if not line.startswith(name)]
+    for number in range(4 * learned):
+        assert both_read(reader, head(*other, b"%b: %d" % (name, number)))
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for number in range(8):
+        assert reader.read(head(*other, b"%b: %d" % (name, number) + b"x" * 12_000), len(LINE)) is not None
+        if reader.news is not None:
+            reader.learn()
+    kept = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert kept < 2_000
+    for value in (b": " + b"x" * 12_000, b": short"):
+        assert both_read(reader, head(*other, name + value))
 
 
 def test_matchers_do_not_fill_the_memory() -> None:
