@@ -131,6 +131,7 @@ def asked_both_ways(settings: Settings, tier: str) -> Iterator[Both]:
                 "revoked": Terms(),
             }
             issued = {name: await store.issue("acme", "", None, one) for name, one in terms.items()}
+            issued["test"] = await store.issue("acme", "", None, test=True)
             ended, _ = await store.issue("acme", "", datetime.now(UTC) + timedelta(seconds=1), Terms())
             await store.revoke(issued["revoked"][1].key_id)
             others = {"expired": ended, "unknown": form.generate()[0], "malformed": "phf_live_x", "missing": ""}

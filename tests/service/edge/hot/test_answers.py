@@ -849,3 +849,27 @@ def test_who_sent_a_wrong_key_is_not_told_so_without_one(both: Both, wrong: str,
     answers = both.compare([sent, sent, bare])
     assert answers.count(b'"invalid_api_key"') == 2
     assert (b'"missing_api_key"' if version == "1.0" else b'"bad_request"') in answers
+
+
+KNOWN_BEFORE = st.tuples(
+    st.sampled_from(["GET", "GET", "HEAD"]),
+    st.sampled_from([TARGETS[0], TARGETS[0], KNOWN_ERRORS[0], f"{TARGETS[0]}&in=other-words", "/v1/", "/nowhere"]),
+    st.sampled_from([None, "", "free", "free", "limited", "test", "unknown", "malformed", "revoked", "other", "slow"]),
+    st.sampled_from([None, "forecast.test", "forecast.test", "other.test", "no host"]),
+    st.sampled_from(["", "", "Accept-Encoding: gzip", "Cookie: " + "x" * 3000]),
+)
+
+
+def bare(method: str, target: str, key: str | None, host: str | None, line: str) -> bytes:
+    """A head with as little as that; None: not even an empty header."""
+    lines = [] if host is None else [f"Host: {host}"]
+    lines += [] if key is None else [f"x-api-key: {key}"]
+    return "\r\n".join([f"{method} {target} HTTP/1.1", *lines, *filter(None, [line]), "", ""]).encode()
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(st.lists(KNOWN_BEFORE, min_size=2, max_size=3))
+def test_what_is_known_of_a_request_is_not_taken_for_the_next(both: Both, asked: list[Any]) -> None:
+    """Each on its own, as most arrive: with another key, another host, or without."""
+    sent = [bare(method, target, key and both.keys[key], *others) for method, target, key, *others in asked]
+    assert both.compare(sent).count(b"HTTP/1.1 ") == len(sent)
