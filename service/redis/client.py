@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from redis import Redis as BlockingRedis
@@ -113,6 +114,7 @@ class RedisStore:
         self._followers: list[Callable[[], None]] = []
         self._breaker = CircuitBreaker(self._changed)
         self._probe: asyncio.Task[None] | None = None
+        self._moved = asyncio.Event()  # since the last look
         self._looks = 0
         self._looked_left = 0
         if place is not None:
@@ -236,6 +238,8 @@ class RedisStore:
         self._breaker.failure()
         if self._breaker.is_open and not was_open:
             log.warning("%s (%s) is away: %s", self.name, self._where, first_line(error))
+        if self._breaker.is_open and self._place is not None:
+            self._place.doubt()
         return StoreUnavailable(f"{self.name}: {first_line(error)}")
 
     def _demoted(self, error: Exception) -> None:
@@ -248,9 +252,13 @@ class RedisStore:
             client = self._client
             self._place.doubt()
             if self._client is client:
-                self._move(self._place.url)
+                self._connect_anew(self._place.url)
 
     def _move(self, url: str | None) -> None:
+        self._connect_anew(url)
+        self._moved.set()
+
+    def _connect_anew(self, url: str | None) -> None:
         """Leaves all connections; new ones lead to `url`. None: there is no place now, so the store is away."""
         if self._client is not None and self._open is not None:
             self._left.append(self._client)
@@ -281,14 +289,20 @@ class RedisStore:
             log.debug("probe failed: %s", error)
 
     async def _look(self) -> float:
-        """Probes while the store is away; while it is not, finds out now and then whether it is still the primary."""
+        """Probes while the store is away; while it is not, finds out now and then whether it is still the primary.
+
+        A new place is not left waiting for the next look.
+        """
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._moved.wait(), PROBE_SECONDS)
+        self._moved.clear()
         self._looks += 1
         await self._leave()
         if self._breaker.is_open or not self.healthy:
             await self._ping()
         elif self._client is not None and not self._looks % _LOOKS_BETWEEN_ROLES:
             await self._ask_role(self._client)
-        return PROBE_SECONDS
+        return 0.0
 
     async def _ask_role(self, client: Redis) -> None:
         """Finds out whether a healthy server is still the primary. What else goes wrong, requests find out."""

@@ -10,14 +10,14 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from config.server_lists import Node, ServerList, server_list
 from config.urls import mask_url
-from service.base.tasks import end_task, keep_running
+from service.base.tasks import end_task, hold_until_done, keep_running
 from service.redis.client import RedisStore, open_client
 from service.redis.errors import StoreUnavailable
 from service.redis.sentinels import ASK_FOR_PRIMARY, Vote, elected
@@ -26,7 +26,7 @@ log = logging.getLogger("forecast.redis")
 
 ROUND_SECONDS = 1.0
 AWAY_AFTER_SECONDS = 5.0
-# One Sentinel's answer. A round takes no longer, whichever of them are away.
+# One Sentinel's answer. A round takes no longer, and less if a majority agrees before.
 _ANSWER_SECONDS = 0.5
 # A server that says again and again that it is not the primary costs new connections this often.
 _DOUBT_SECONDS = 5.0
@@ -52,6 +52,7 @@ class Primary:
         self.agreed_at = math.inf if self._listed is None else -math.inf
         self.problem = "" if self._listed is None else "its Sentinels were not asked yet"
         self._sentinels = [] if self._listed is None else _clients(self._listed)
+        self._asking: set[asyncio.Task[Vote | None]] = set()
         self._node: Node | None = None
         self._followers: list[Moved] = []
         self._asked_again = asyncio.Event()
@@ -78,11 +79,14 @@ class Primary:
 
     async def stop(self) -> None:
         await end_task(self._task)
+        for asking in list(self._asking):  # of whoever is silent
+            await end_task(asking)
         for sentinel in self._sentinels:
             await sentinel.aclose(close_connection_pool=True)
 
     def doubt(self) -> None:
-        """The server said that it is not the primary. All connections are made anew, so a name is resolved again."""
+        """The server said that it is not the primary, or says nothing. All connections are made anew, so a name is
+        resolved again, or Sentinels are asked before their time."""
         self._asked_again.set()
         now = time.monotonic()
         if self._listed is None and now - self._doubted_at >= _DOUBT_SECONDS:
@@ -111,14 +115,23 @@ class Primary:
 
     async def _ask(self, listed: ServerList) -> None:
         began = time.monotonic()
-        votes = await asyncio.gather(*(_ask_one(sentinel, listed.service) for sentinel in self._sentinels))
-        node = elected(listed, votes)
+        node = await self._elected(listed)
         self.agreed_at, self.problem = began, ""
         if node != self._node or self.url is None:
             if self._node is not None:
                 log.warning("%s: the primary is %s now", self._shown, node)
             self._node, self.url = node, listed.server_url(node)
             self._tell()
+
+    async def _elected(self, listed: ServerList) -> Node:
+        """Whom a majority names. Who is silent is not waited for once it does."""
+        asking = [asyncio.create_task(_ask_one(sentinel, listed.service)) for sentinel in self._sentinels]
+        votes: list[Vote | None] = []
+        for answer in asyncio.as_completed([hold_until_done(task, self._asking) for task in asking]):
+            votes.append(await answer)
+            with suppress(StoreUnavailable):
+                return elected(listed, votes)
+        return elected(listed, votes)
 
     def _tell(self) -> None:
         for moved in self._followers:

@@ -1,10 +1,15 @@
 """A primary that moved: connections are left, and nothing is asked of a server that is none."""
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 
 import pytest
 
+from config.server_lists import Node
+from service.redis import client as client_module
+from service.redis import primary as primary_module
 from service.redis.batch import BatchedGet
+from service.redis.breaker import FAILURES_TO_OPEN
 from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.invalidation import InvalidationListener
@@ -144,6 +149,30 @@ async def test_all_that_a_store_asks_goes_to_the_new_primary(
     assert store.healthy
     await look_ups.stop()
     await store.stop()
+
+
+async def test_a_store_that_is_away_asks_where_its_primary_is_and_is_there_as_soon_as_it_knows(
+    servers: tuple[PortServer, PortServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits neither for the next round nor for the next probe."""
+    sentinel = await SentinelDouble(Node("127.0.0.1", 1)).start()
+    primary = Primary(f"redis+sentinel://{sentinel.node}/keys")
+    await primary.start()
+    monkeypatch.setattr(primary_module, "ROUND_SECONDS", 600)
+    store = open_store("a store", primary, timeout=5)
+    await store.start()
+    monkeypatch.setattr(client_module, "PROBE_SECONDS", 600)
+    assert not store.healthy
+    await eventually(lambda: sentinel.asked == 2)  # it is not asked again by itself
+    sentinel.primary = servers[1].node
+    for _ in range(FAILURES_TO_OPEN):
+        with suppress(StoreUnavailable):
+            await name_at(store)
+    await eventually(lambda: primary.url == servers[1].url)
+    await eventually(lambda: store.healthy)
+    await store.stop()
+    await primary.stop()
+    sentinel.stop()
 
 
 def _own(look_ups: BatchedGet) -> bool:

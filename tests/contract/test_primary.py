@@ -14,7 +14,7 @@ from service.redis.errors import StoreUnavailable
 from service.redis.primary import Primary, open_store
 from tests.support.sentinel_doubles import SentinelDouble
 from tests.support.sentinels import Trio
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 
 class Sentinels(Protocol):
@@ -188,5 +188,18 @@ async def test_sentinels_that_differ_are_no_majority() -> None:
     with pytest.raises(StoreUnavailable, match="no majority"):
         async with primary_module.found(Doubles(doubles).url):
             pass
+    for double in doubles:
+        double.stop()
+
+
+async def test_who_is_silent_is_not_waited_for_when_the_others_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each silent Sentinel would delay every failover by the time that an answer may take."""
+    monkeypatch.setattr(primary_module, "_ANSWER_SECONDS", 600)
+    doubles = [await SentinelDouble(Node("127.0.0.1", 6000)).start() for _ in range(3)]
+    doubles[0].silent = True
+    primary = Primary(Doubles(doubles).url)
+    await asyncio.wait_for(primary.find(), PATIENCE)
+    assert primary.url == "redis://127.0.0.1:6000/0"
+    await primary.stop()
     for double in doubles:
         double.stop()
