@@ -10,6 +10,7 @@ from redis.exceptions import RedisError
 
 from service.base.batched import batched
 from service.redis.cluster.slots import SLOTS
+from tests.support.network import HERE, Machine
 from tests.support.sentinels import PortServer, free_port
 from tests.support.waiting import until
 
@@ -25,12 +26,13 @@ _NODE_TIMEOUT_MILLISECONDS = 1000
 class ClusterServer(PortServer):
     """One node. What it holds is in memory alone."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, machine: Machine = HERE) -> None:
         self.bus = free_port()
         enabled = ("--cluster-enabled", "yes", "--cluster-port", str(self.bus))
         tolerant = ("--cluster-require-full-coverage", "no", "--cluster-allow-reads-when-down", "yes")
         timeout = ("--cluster-node-timeout", str(_NODE_TIMEOUT_MILLISECONDS))
-        super().__init__(folder, *enabled, *tolerant, *timeout, "--repl-diskless-sync-delay", "0", *options)
+        told = (*enabled, *tolerant, *timeout, "--repl-diskless-sync-delay", "0", *options)
+        super().__init__(folder, *told, machine=machine)
 
     @property
     def id(self) -> str:
@@ -69,8 +71,10 @@ class ClusterServer(PortServer):
 class Cluster:
     """Three primaries with a third of the slots each, and a replica of each."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        self.nodes = [ClusterServer(folder / str(number), *options) for number in range(2 * _PRIMARIES)]
+    def __init__(self, folder: Path, *options: str, machines: Sequence[Machine] = (HERE,) * 2 * _PRIMARIES) -> None:
+        self.nodes = [
+            ClusterServer(folder / str(number), *options, machine=machine) for number, machine in enumerate(machines)
+        ]
         self.primaries, self.replicas = self.nodes[:_PRIMARIES], self.nodes[_PRIMARIES:]  # as they began
 
     @property

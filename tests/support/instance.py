@@ -8,7 +8,7 @@ import signal
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.cli import main
+from tests.support.network import HERE, Machine
 from tests.support.waiting import until
 from warehouse.releases.instances import live_instances
 from warehouse.rules.drift_rules import DRIFT_RULES
@@ -50,9 +51,9 @@ def environment(data: Path, **settings: object) -> dict[str, str]:
     return {**clean, "PYTHONPATH": path, **base, **ours}
 
 
-def forecast(env: Mapping[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
+def forecast(env: Mapping[str, str], *arguments: str, machine: Machine = HERE) -> "subprocess.CompletedProcess[str]":
     """Runs one command to its end."""
-    command = [sys.executable, "-m", "service", *arguments]
+    command = [*machine.prefix, sys.executable, "-m", "service", *arguments]
     return subprocess.run(command, env=dict(env), capture_output=True, text=True, timeout=_COMMAND_SECONDS, check=False)
 
 
@@ -79,45 +80,51 @@ def issue_key(env: Mapping[str, str], partner: str = "acme", run: Run = forecast
 
 
 class Instance:
-    """`log` collects what it wrote to standard error, as parsed JSON lines."""
+    """`log` collects what it wrote to standard error, as parsed JSON lines. It is asked from the machine it runs on."""
 
-    def __init__(self, env: Mapping[str, str], log: Path, workers: int) -> None:
+    def __init__(
+        self, env: Mapping[str, str], log: Path, workers: int, machine: Machine = HERE, prefix: Sequence[str] = ()
+    ) -> None:
+        self.machine = machine
         self.log_file = log
         self._stream = log.open("wb")
         arguments = ["serve", "--port", "0", "--operator-port", "0", "--workers", str(workers)]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "service", *arguments], env=dict(env), stderr=self._stream, start_new_session=True
+            [*(prefix or machine.prefix), sys.executable, "-m", "service", *arguments],
+            env=dict(env),
+            stderr=self._stream,
+            start_new_session=True,
         )
         self.partners = self.operators = ""
         until(self._addressed)
 
     def get(self, path: str, key: str | None, timeout: float = _ANSWER_SECONDS, **params: str) -> httpx.Response:
         headers = {"x-api-key": key} if key else {}
-        return httpx.get(f"{self.partners}{path}", params=params, headers=headers, timeout=timeout, verify=NO_TLS)
+        with self.machine.inside():
+            return httpx.get(f"{self.partners}{path}", params=params, headers=headers, timeout=timeout, verify=NO_TLS)
 
     def zip_code(self, key: str | None, zip_code: str = "36436") -> httpx.Response:
         return self.get(FORECAST, key, zip_code=zip_code)
 
     def ready(self) -> httpx.Response:
-        return httpx.get(f"{self.operators}/health/ready", timeout=_ANSWER_SECONDS, verify=NO_TLS)
+        return self._operators("/health/ready")
 
     def metric(self, sample: str) -> float:
         """The value of one sample line of /metrics, 0 if it is not there."""
-        text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=NO_TLS).text
+        text = self._operators("/metrics").text
         lines = (line.rpartition(" ") for line in text.splitlines())
         return next((float(value) for name, _, value in lines if name == sample), 0.0)
 
     def total(self, name: str, **labels: str) -> float:
         """The sum of the samples of a metric that have these labels."""
-        text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=NO_TLS).text
+        text = self._operators("/metrics").text
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
         return sum(
             sample.value for sample in samples if sample.name == name and labels.items() <= sample.labels.items()
         )
 
     def worker_pids(self, token: str = "") -> list[int]:
-        headers = {"authorization": f"Bearer {token}"} if token else {}
-        text = httpx.get(f"{self.operators}/metrics", timeout=_ANSWER_SECONDS, verify=NO_TLS, headers=headers).text
+        text = self._operators("/metrics", {"authorization": f"Bearer {token}"} if token else {}).text
         prefix = 'forecast_worker_resident_memory_bytes{pid="'
         return [int(line[len(prefix) :].partition('"')[0]) for line in text.splitlines() if line.startswith(prefix)]
 
@@ -138,6 +145,10 @@ class Instance:
             self.process.kill()
             self._stream.close()
 
+    def _operators(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
+        with self.machine.inside():
+            return httpx.get(f"{self.operators}{path}", timeout=_ANSWER_SECONDS, verify=NO_TLS, headers=headers)
+
     def _addressed(self) -> bool:
         if self.process.poll() is not None:
             raise AssertionError(f"serve ended: {self.log_file.read_text()}")
@@ -149,8 +160,11 @@ class Instance:
 
 
 @contextlib.contextmanager
-def serving(env: Mapping[str, str], log: Path, workers: int = 1) -> Iterator[Instance]:
-    instance = Instance(env, log, workers)
+def serving(
+    env: Mapping[str, str], log: Path, workers: int = 1, machine: Machine = HERE, prefix: Sequence[str] = ()
+) -> Iterator[Instance]:
+    """`prefix` in place of that of `machine`, where the instance needs one of its own."""
+    instance = Instance(env, log, workers, machine, prefix)
     try:
         yield instance
     finally:

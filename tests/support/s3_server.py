@@ -1,6 +1,6 @@
 """An S3 on this machine: moto, which checks a condition and writes without a lock, behind one.
 
-``python -m tests.support.s3_server`` prints its port, and serves until it is killed.
+``python -m tests.support.s3_server [ADDRESS]`` prints its port, and serves until it is killed.
 """
 
 import contextlib
@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tests.support.network import HERE, Machine
+
 _users = itertools.count()
 REGION = "us-east-1"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
@@ -21,10 +23,11 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 @dataclass(frozen=True)
 class S3Server:
     port: int
+    machine: Machine = HERE
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.machine.address}:{self.port}"
 
     @property
     def options(self) -> dict[str, str]:
@@ -33,7 +36,7 @@ class S3Server:
     def make_bucket(self, name: str) -> str:
         """The URL of a new bucket."""
         request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
-        with urllib.request.urlopen(request):
+        with self.machine.inside(), urllib.request.urlopen(request):
             return f"s3://{name}"
 
     def user_with(self, policy: str) -> dict[str, str]:
@@ -57,20 +60,19 @@ class S3Server:
 
 
 @contextlib.contextmanager
-def s3_server() -> Iterator[S3Server]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.s3_server"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
+def s3_server(machine: Machine = HERE) -> Iterator[S3Server]:
+    command = [*machine.prefix, sys.executable, "-m", "tests.support.s3_server", machine.address]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
     try:
-        yield S3Server(int(process.stdout.readline()))
+        yield S3Server(int(process.stdout.readline()), machine)
     finally:
         process.kill()
         process.wait()
         process.stdout.close()
 
 
-def main() -> None:
+def main(address: str = HERE.address) -> None:
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
@@ -83,10 +85,10 @@ def main() -> None:
         with changing:
             return list(moto(environ, start))
 
-    server = make_server("127.0.0.1", 0, serve, threaded=True)
+    server = make_server(address, 0, serve, threaded=True)
     print(server.port, flush=True)  # noqa: T201 - it listens already
     server.serve_forever()
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])

@@ -16,6 +16,7 @@ from redis.exceptions import RedisError
 
 from config.server_lists import Node
 from service.embedded.runtime import server_program
+from tests.support.network import HERE, Machine
 
 _LONG_SECONDS = 60.0
 _HOST = "127.0.0.1"
@@ -49,11 +50,12 @@ def wait_until(what: Callable[[], object], describe: str) -> None:
 
 
 class PortServer:
-    """One server process on a TCP port; `options` are its configuration. Its data outlives a kill."""
+    """One server process on a TCP port of `machine`; `options` are its configuration. Its data outlives a kill."""
 
-    def __init__(self, folder: Path, *options: str, sentinel: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, *options: str, sentinel: Sequence[str] = (), machine: Machine = HERE) -> None:
         self.port = free_port()
-        self.node = Node(_HOST, self.port)
+        self.node = Node(machine.address, self.port)
+        self.machine = machine
         self.credentials = ""  # as in a URL, with the `@`
         self._folder = folder
         self._options = options
@@ -61,15 +63,16 @@ class PortServer:
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True)
         if sentinel:  # it rewrites its configuration
-            lines = [f"port {self.port}", f"bind {_HOST}", f"dir {folder}", *sentinel]
+            lines = [f"port {self.port}", f"bind {machine.address}", "protected-mode no", f"dir {folder}", *sentinel]
             (folder / "sentinel.conf").write_text("\n".join(lines) + "\n")
 
     def start(self) -> "PortServer":
         if self._sentinel:
             arguments = [str(self._folder / "sentinel.conf"), "--sentinel"]
         else:
-            arguments = ["--port", str(self.port), "--bind", _HOST, "--dir", str(self._folder), "--save", ""]
-        command = [server_program(), *arguments, *self._options]
+            place = ["--port", str(self.port), "--bind", self.machine.address, "--protected-mode", "no"]
+            arguments = [*place, "--dir", str(self._folder), "--save", ""]
+        command = [*self.machine.prefix, server_program(), *arguments, *self._options]
         with (self._folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         wait_until(lambda: self.answers() or self._running.poll() is not None, f"a server on port {self.port}")
@@ -81,12 +84,12 @@ class PortServer:
         return f"redis://{self.credentials}{self.node}/0"
 
     def command(self, *words: str | bytes | int) -> Any:
-        with Redis.from_url(self.url, socket_timeout=5) as client:
+        with self.machine.inside(), Redis.from_url(self.url, socket_timeout=5) as client:
             return client.execute_command(*words)
 
     def answers(self) -> bool:
         try:
-            with Redis.from_url(self.url, socket_timeout=1) as client:
+            with self.machine.inside(), Redis.from_url(self.url, socket_timeout=1) as client:
                 return bool(client.ping())
         except RedisError:
             return False
@@ -122,16 +125,22 @@ class Trio:
 
     SERVICE = "keys"
 
-    def __init__(self, folder: Path, servers: int = 2) -> None:
+    def __init__(self, folder: Path, servers: int = 2, machines: Sequence[Machine] = (HERE, HERE, HERE)) -> None:
         always = ("--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync-delay", "0")
-        self.servers = [PortServer(folder / f"server-{at}", *always) for at in range(servers)]
+        self.servers = [
+            PortServer(folder / f"server-{at}", *always, machine=machine)
+            for at, machine in enumerate(machines[:servers])
+        ]
         first = self.servers[0].node
         about = [
             f"sentinel monitor {self.SERVICE} {first.host} {first.port} 2",
             f"sentinel down-after-milliseconds {self.SERVICE} 500",
             f"sentinel failover-timeout {self.SERVICE} 3000",
         ]
-        self.sentinels = [PortServer(folder / f"sentinel-{at}", sentinel=about) for at in range(3)]
+        self.sentinels = [
+            PortServer(folder / f"sentinel-{at}", sentinel=about, machine=machine)
+            for at, machine in enumerate(machines)
+        ]
 
     @property
     def url(self) -> str:
@@ -154,8 +163,7 @@ class Trio:
 
     def primary(self) -> PortServer:
         """The one that the first Sentinel names."""
-        _, port = self.sentinels[0].command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.SERVICE)
-        return next(server for server in self.servers if server.port == int(port))
+        return next(server for server in self.servers if server.port == self.names(self.sentinels[0]))
 
     def replicas(self) -> list[PortServer]:
         primary = self.primary()
