@@ -1,7 +1,11 @@
 """A primary that moved: connections are left, and nothing is asked of a server that is none."""
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +18,7 @@ from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.invalidation import InvalidationListener
 from service.redis.primary import Primary, open_store
+from tests.support.network import Machine
 from tests.support.sentinel_doubles import SentinelDouble
 from tests.support.sentinels import PortServer
 from tests.support.waiting import eventually
@@ -178,6 +183,49 @@ async def test_a_store_that_is_away_asks_where_its_primary_is_and_is_there_as_so
 def _own(look_ups: BatchedGet) -> bool:
     look_ups.ask("name", lambda _: None)
     return look_ups._own.current is not None
+
+
+async def test_a_name_that_leads_elsewhere_is_followed_by_every_connection(
+    servers: tuple[PortServer, PortServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old server is silent, with connections open, and its name leads to another machine, as after a failover of a
+    managed primary."""
+    old = servers[0]
+    new = PortServer(tmp_path / "new", machine=_Elsewhere())
+    new.port, new.node = old.port, Node(_Elsewhere.address, old.port)
+    new.start().command("SET", "name", "new")
+    leads_to = old.node.host
+    resolve = socket.getaddrinfo
+
+    def resolved(host: str, *rest: Any, **options: Any) -> Any:
+        return resolve(leads_to if host == "keys.test" else host, *rest, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    primary = Primary(f"redis://keys.test:{old.port}/0")
+    store = open_store("a store", primary, timeout=0.5)
+    await store.start()
+    look_ups = BatchedGet(store)
+    assert set(await asyncio.gather(*(name_at(store) for _ in range(20)))) == {b"one"}
+    await eventually(lambda: _own(look_ups))
+    old.stall()
+    try:
+        for _ in range(FAILURES_TO_OPEN):
+            with pytest.raises(StoreUnavailable):
+                await name_at(store)
+        leads_to = new.node.host
+        await eventually(lambda: store.healthy)
+        assert set(await asyncio.gather(*(name_at(store) for _ in range(20)))) == {b"new"}
+        assert await look_ups.get("name") == b"new"
+    finally:
+        old.go_on()
+        new.kill()
+    await look_ups.stop()
+    await store.stop()
+    await primary.stop()
+
+
+class _Elsewhere(Machine):
+    address = "127.0.0.2"
 
 
 async def test_changes_are_pushed_from_the_new_primary(

@@ -8,15 +8,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
+from service.cache.key import cache_key
 from service.cache.warm import Plan, WarmError, warm
 from service.embedded.probe import check_answers_redis
 from service.redis.client import RedisStore, open_client
+from service.redis.cluster.lookups import ClusterGet
+from service.redis.cluster.slots import SLOTS
+from service.redis.cluster.store import ClusterStore
 from service.redis.errors import StoreUnavailable
 from service.redis.invalidation import InvalidationListener
+from service.redis.opening import opened
 from service.redis.primary import Primary, found
+from tests.support.sentinels import free_port
 from tests.support.tls import Authority, TlsServer
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, until
 
 PLAN = Plan(release="r1", ttl=60, seconds=5)
 
@@ -105,6 +112,51 @@ async def test_sentinels_and_what_they_name_are_reached_by_it_too(server: TlsSer
         assert warm(url, PLAN, [("forecast", "36436", b"{}")], lambda _: None) == 1
     finally:
         sentinel.kill()
+
+
+@pytest.fixture
+def nodes(server: TlsServer, tmp_path: Path) -> Iterator[list[TlsServer]]:
+    """A cluster of two, half of the slots each, that speaks TLS alone, among themselves as well."""
+    made = []
+    for number in range(2):
+        folder = tmp_path / f"node-{number}"
+        folder.mkdir()
+        more = ("--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-port", str(free_port()))
+        made.append(TlsServer(folder, program_of_redis(), issuer=server.issuer, more=more))
+    first, second = (Redis.from_url(one.url) for one in made)
+    with first, second:
+        first.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, SLOTS // 2 - 1)
+        second.execute_command("CLUSTER", "ADDSLOTSRANGE", SLOTS // 2, SLOTS - 1)
+        bus = int(second.config_get("cluster-port")["cluster-port"])
+        first.execute_command("CLUSTER", "MEET", "127.0.0.1", made[1].port, bus)
+        until(lambda: all(b"cluster_state:ok" in bytes(_info(one)) for one in (first, second)))
+    yield made
+    for one in made:
+        one.kill()
+
+
+def _info(client: Redis) -> bytes:
+    said: bytes = client.execute_command("CLUSTER", "INFO")
+    return said
+
+
+async def test_a_cluster_is_reached_by_it_on_all_nodes(nodes: list[TlsServer]) -> None:
+    """`rediss+cluster://`: the nodes that others name too, and those that a look-up is sent on to."""
+    url = nodes[0].url.replace("rediss://", "rediss+cluster://").replace("/0?", "?")
+    assert check_answers_redis(url) is None
+    queries = [f"{number:05}" for number in range(40)]
+    assert warm(url, PLAN, [("forecast", query, b"{}") for query in queries], lambda _: None) == len(queries)
+    async with opened("the cache", url, 5) as store:
+        assert isinstance(store, ClusterStore)
+        assert sorted(node.address.port for node in store.nodes) == sorted(node.port for node in nodes)
+        store.owners[:] = [store.owners[0]] * SLOTS  # an old map: half of them are sent on
+        look_ups = ClusterGet(store)
+        found: list[object] = []
+        for query in queries:
+            look_ups.ask(cache_key(PLAN.release, "forecast", query).name, found.append)
+        await eventually(lambda: len(found) == len(queries))
+        assert all(isinstance(value, bytes) for value in found)
+        await look_ups.stop()
 
 
 def program_of_redis() -> str:

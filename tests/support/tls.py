@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -41,11 +42,19 @@ _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-
 class TlsServer:
     """`url` names the authority and a client's certificate; `speaks_tls` is False where the program cannot.
 
-    With `watched`, it is a Sentinel that knows the server on this port as the primary of `keys`.
+    With `watched`, it is a Sentinel that knows the server on this port as the primary of `keys`. `issuer` makes the
+    certificates of several, and `more` are further options.
     """
 
-    def __init__(self, folder: Path, program: str, watched: "TlsServer | None" = None) -> None:
-        authority = Authority(folder / "certificates") if watched is None else watched.issuer
+    def __init__(
+        self,
+        folder: Path,
+        program: str,
+        watched: "TlsServer | None" = None,
+        issuer: Authority | None = None,
+        more: Sequence[str] = (),
+    ) -> None:
+        authority = issuer or (Authority(folder / "certificates") if watched is None else watched.issuer)
         self.issuer: Authority = authority
         certificate, key = authority.issue("server" if watched is None else "sentinel")
         self.client: tuple[Path, Path] = authority.issue("client") if watched is None else watched.client
@@ -55,7 +64,7 @@ class TlsServer:
             self.port: int = free.getsockname()[1]
         options = ["--port", "0", "--tls-port", str(self.port), "--bind", "127.0.0.1", "--dir", str(folder)]
         options += ["--tls-cert-file", str(certificate), "--tls-key-file", str(key)]
-        options += ["--tls-ca-cert-file", str(self.authority), "--tls-auth-clients", "yes", "--save", ""]
+        options += ["--tls-ca-cert-file", str(self.authority), "--tls-auth-clients", "yes", *more, "--save", ""]
         if watched is not None:
             folder.mkdir(parents=True)
             about = folder / "sentinel.conf"
