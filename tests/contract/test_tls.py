@@ -117,27 +117,26 @@ async def test_sentinels_and_what_they_name_are_reached_by_it_too(server: TlsSer
 @pytest.fixture
 def nodes(server: TlsServer, tmp_path: Path) -> Iterator[list[TlsServer]]:
     """A cluster of two, half of the slots each, that speaks TLS alone, among themselves as well."""
-    made = []
-    for number in range(2):
+    made, buses = [], [free_port(), free_port()]
+    for number, bus in enumerate(buses):
         folder = tmp_path / f"node-{number}"
         folder.mkdir()
-        more = ("--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-port", str(free_port()))
+        more = ("--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-port", str(bus))
         made.append(TlsServer(folder, program_of_redis(), issuer=server.issuer, more=more))
-    first, second = (Redis.from_url(one.url) for one in made)
-    with first, second:
-        first.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, SLOTS // 2 - 1)
-        second.execute_command("CLUSTER", "ADDSLOTSRANGE", SLOTS // 2, SLOTS - 1)
-        bus = int(second.config_get("cluster-port")["cluster-port"])
-        first.execute_command("CLUSTER", "MEET", "127.0.0.1", made[1].port, bus)
-        until(lambda: all(b"cluster_state:ok" in bytes(_info(one)) for one in (first, second)))
+    first, second = made
+    _cluster(first, "ADDSLOTSRANGE", 0, SLOTS // 2 - 1)
+    _cluster(second, "ADDSLOTSRANGE", SLOTS // 2, SLOTS - 1)
+    _cluster(first, "MEET", "127.0.0.1", second.port, buses[1])
+    until(lambda: all(b"cluster_state:ok" in _cluster(one, "INFO") for one in made))
     yield made
     for one in made:
         one.kill()
 
 
-def _info(client: Redis) -> bytes:
-    said: bytes = client.execute_command("CLUSTER", "INFO")
-    return said
+def _cluster(node: TlsServer, *words: str | int) -> bytes:
+    with Redis.from_url(node.url) as client:
+        said: bytes = client.execute_command("CLUSTER", *words)
+        return said
 
 
 async def test_a_cluster_is_reached_by_it_on_all_nodes(nodes: list[TlsServer]) -> None:

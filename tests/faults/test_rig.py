@@ -16,11 +16,13 @@ from pathlib import Path
 import boto3
 import pytest
 
+from config.server_lists import Node
 from service.redis.cluster.slots import slot_of
-from tests.support.instance import serving
+from tests.support.instance import issue_key, serving
 from tests.support.network import Namespace, Network, permitted
 from tests.support.rig import Load, Rig, rig
 from tests.support.s3_server import REGION
+from tests.support.sentinels import PortServer, wait_until
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.soak
@@ -250,3 +252,45 @@ def test_an_instance_with_an_empty_folder_is_ready_within_ten_seconds(whole: Rig
         took = time.monotonic() - began
     tell(f"ready {took:.1f} s after it was started on an empty folder")
     assert took < 10
+
+
+@needs_namespaces
+def test_an_instance_follows_a_name_to_the_machine_that_took_over(whole: Rig, tmp_path: Path) -> None:
+    """Plain URLs of keys and cache, whose machine goes silent; its name leads to the replica's from then on."""
+    network, _ = network_of(whole)
+    ours, old_machine, new_machine = (network.machine() for _ in range(3))
+    old = PortServer(tmp_path / "old", *("--appendonly", "yes"), machine=old_machine)
+    new = PortServer(tmp_path / "new", *("--appendonly", "yes"), machine=new_machine)
+    new.port, new.node = old.port, Node(new_machine.address, old.port)
+    hosts = tmp_path / "hosts"
+    hosts.write_text(f"{old_machine.address} keys.test\n")
+    try:
+        old.start()
+        new.start().command("REPLICAOF", *map(str, old.node))
+        wait_until(lambda: new.command("INFO", "replication")["master_link_status"] == "up", "a replica in step")
+        named = f"redis://keys.test:{old.port}/0"
+        env = whole.env_of(8) | {"FORECAST_KEYS_URL": named, "FORECAST_CACHE_URL": named}
+        commands = env | {"FORECAST_KEYS_URL": old.url, "FORECAST_CACHE_URL": old.url}
+        prefix = ours.with_names(hosts)
+        with ours.inside():
+            known, fresh = issue_key(commands), issue_key(commands)
+        with serving(env, tmp_path / "serve.log", machine=ours, prefix=prefix) as instance:
+            until(lambda: instance.zip_code(known).status_code == 200)
+            with Load(instance, known) as of_known:
+                until(lambda: of_known.statuses[200] > 50)
+                network.unplug(old_machine)
+                with Load(instance, fresh) as of_fresh:
+                    until(lambda: of_fresh.statuses[503] > 10)
+                new.command("REPLICAOF", "NO", "ONE")
+                hosts.write_text(f"{new_machine.address} keys.test\n")
+                moved = time.monotonic()
+                with Load(instance, fresh) as of_fresh:
+                    until(lambda: of_fresh.statuses[200] > 0)
+                until(lambda: instance.ready().json()["status"] == "ready")
+                took = of_fresh.first(200) - moved
+                well = time.monotonic() - moved
+        tell(f"once the name led elsewhere, unverified keys were answered in {took:.2f} s; all well in {well:.2f} s")
+        assert of_known.statuses.keys() == {200}
+    finally:
+        old.kill()
+        new.kill()

@@ -1,17 +1,21 @@
 """What a request costs on several instances that share both Redis and a data folder.
 
-``python -m tests.figures.instances_cost [INSTANCES [SECONDS]]`` (3 and 3 by default, which take less than a minute):
-one instance with one worker, so many that share nothing, and as many that share all, each twice. wrk asks each instance
-for some 4,500 answers a second, of a key with a rate and a quota, all of which are near. A line for each: milliseconds
-of processor for 1,000 answers, of all processes of the instances and of all Redis. Those that share nothing show what
-a machine on which more is going on makes of the same work; what is more with those that share is the price of sharing.
+``python -m tests.figures.instances_cost [INSTANCES [ROUNDS [SECONDS]]]`` (3, 12 and 3 by default: three minutes): one
+instance with one worker, so many that share nothing, and for each number from two on as many that share all. All of
+them run all the time. Each round asks each of these in turn, in another order each time: wrk asks each of its
+instances for some 4,500 answers a second, of a key with a rate and a quota, all of which are near. Counted is the time
+of the processor, user and system, of all processes of the instances that were asked. A line for each: milliseconds for
+1,000 answers, and how much more that is than for one instance of the same round: median, quartiles, and the standard
+error of the mean. Those that share nothing show what a machine on which more is going on makes of the same work; what
+is more with those that share is the price of sharing.
 """
 
+import math
 import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from statistics import mean
+from statistics import mean, quantiles, stdev
 from typing import NamedTuple
 
 from tests.figures.common import Site, say, site
@@ -36,18 +40,34 @@ class Cost(NamedTuple):
     redis: float
 
 
-def main(number: str = "3", seconds: str = "3") -> None:
+class Asked(NamedTuple):
+    """Instances that are asked together, and what asks each of them."""
+
+    instances: list[Instance]
+    scripts: list[Path]
+    servers: list[int]  # process ids
+
+
+def main(number: str = "3", rounds: str = "12", seconds: str = "3") -> None:
+    most = int(number)
     with ExitStack() as stack:
-        grounds = [_Ground.within(stack) for _ in range(int(number))]
-        together, strangers = grounds[:1] * len(grounds), grounds
-        ways = {"one": grounds[:1], "strangers": strangers, "sharing": together}
+        ways = {"one": _started(stack, [_Ground.within(stack)])}
+        ways["strangers"] = _started(stack, [_Ground.within(stack) for _ in range(most)])
+        ways |= {f"{count} sharing": _started(stack, [_Ground.within(stack)] * count) for count in range(2, most + 1)}
+        for way in ways.values():
+            _ask(way, 1)  # fills what is near, and leases
         seen: dict[str, list[Cost]] = {name: [] for name in ways}
-        for name in (*ways, *reversed(ways)):
-            seen[name].append(_measured(name, ways[name], float(seconds)))
-        one = mean(cost.instances for cost in seen["one"])
-        for name, costs in seen.items():
-            each, redis = mean(cost.instances for cost in costs), mean(cost.redis for cost in costs)
-            say(f"{name}: {each:.2f} ms for 1,000 ({(each / one - 1) * 100:+.1f} %), and {redis:.2f} of Redis")
+        for turn in range(int(rounds)):
+            names = list(ways)
+            for name in (*names[turn % len(names) :], *names[: turn % len(names)]):
+                seen[name].append(_measured(ways[name], float(seconds)))
+    for name, costs in seen.items():
+        each, redis = mean(cost.instances for cost in costs), mean(cost.redis for cost in costs)
+        more = [(cost.instances / one.instances - 1) * 100 for cost, one in zip(costs, seen["one"], strict=True)]
+        low, middle, high = quantiles(more, n=4)
+        error = stdev(more) / math.sqrt(len(more))
+        told = f"{middle:+.1f} % (quartiles {low:+.1f} and {high:+.1f}, mean {mean(more):+.1f} ± {error:.1f})"
+        say(f"{name}: {each:.2f} ms for 1,000 answers, and {redis:.2f} of Redis; {told}")
 
 
 class _Ground(NamedTuple):
@@ -69,35 +89,34 @@ class _Ground(NamedTuple):
         return cls(made, made.env | {"FORECAST_DRAIN": str(SHORT_DRAIN)}, script)
 
 
-def _measured(name: str, grounds: list[_Ground], seconds: float) -> Cost:
-    """Of an instance on each of `grounds`, which may be one and the same."""
-    with ExitStack() as stack:
-        logs = [ground.site.folder / f"serve-{at}.log" for at, ground in enumerate(grounds)]
-        instances = [stack.enter_context(serving(ground.env, log)) for ground, log in zip(grounds, logs, strict=True)]
-        scripts = [ground.script for ground in grounds]
-        peers = len(grounds) // len(set(scripts))
-        until(lambda: all(one.metric("forecast_all_workers") == peers for one in instances))
-        _ask(instances, scripts, 1)  # fills what is near, and leases
-        pids = [pid for one in instances for pid in (one.process.pid, *one.descendants())]
-        servers = sorted({server.pid for ground in grounds for server in (ground.site.keys, ground.site.cache)})
-        before = _busy(pids), _busy(servers)
-        answers = _ask(instances, scripts, seconds)
-        after = _busy(pids), _busy(servers)
+def _started(stack: ExitStack, grounds: list[_Ground]) -> Asked:
+    """An instance on each of `grounds`, which may be one and the same."""
+    logs = [ground.site.folder / f"serve-{at}.log" for at, ground in enumerate(grounds)]
+    instances = [stack.enter_context(serving(ground.env, log)) for ground, log in zip(grounds, logs, strict=True)]
+    scripts = [ground.script for ground in grounds]
+    peers = len(grounds) // len(set(scripts))
+    until(lambda: all(one.metric("forecast_all_workers") == peers for one in instances))
+    servers = sorted({server.pid for ground in grounds for server in (ground.site.keys, ground.site.cache)})
+    return Asked(instances, scripts, servers)
+
+
+def _measured(way: Asked, seconds: float) -> Cost:
+    pids = [pid for one in way.instances for pid in (one.process.pid, *one.descendants())]
+    before = _busy(pids), _busy(way.servers)
+    answers = _ask(way, seconds)
+    after = _busy(pids), _busy(way.servers)
     busy, redis = (late - early for early, late in zip(before, after, strict=True))
-    cost = Cost(busy / answers * 1e6, redis / answers * 1e6)
-    told = f"{cost.instances:.2f} ms for 1,000 answers; Redis {cost.redis:.2f}"
-    say(f"{len(grounds)} {name}: {answers / seconds:,.0f}/s, {told}")
-    return cost
+    return Cost(busy / answers * 1e6, redis / answers * 1e6)
 
 
-def _ask(instances: list[Instance], scripts: list[Path], seconds: float) -> int:
+def _ask(way: Asked, seconds: float) -> int:
     """How many were answered."""
     load = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", "-s"]
     asking = [
         subprocess.Popen(
             [*load, str(script), f"{one.partners}{FORECAST}?zip_code=36436"], stdout=subprocess.PIPE, text=True
         )
-        for one, script in zip(instances, scripts, strict=True)
+        for one, script in zip(way.instances, way.scripts, strict=True)
     ]
     answers = 0
     for one in asking:
@@ -115,4 +134,4 @@ def _busy(pids: list[int]) -> float:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(*sys.argv[1:4])
