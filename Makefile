@@ -1,5 +1,7 @@
 # Population and housing forecasts. `make` lists the targets.
 SHELL := /bin/sh
+# Whatever the shell was told: hundreds of processes are started, which compile their modules once.
+unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
