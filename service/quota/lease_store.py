@@ -42,9 +42,6 @@ class Leases(Protocol):
         called once, after this returned: with StoreUnavailable if Redis is away or refuses, or if its answer makes no
         sense."""
 
-    def read_early(self) -> None:
-        """Tells those whose answers have arrived, before the event loop comes to them."""
-
     async def stop(self) -> None: ...
 
 
@@ -64,9 +61,6 @@ class LeaseStore:
         words = (1, lease_name(key_id), pace.requests, pace.micros, pace.burst, wanted, least)
         self._line.call(words, partial(self._tell, rate, wanted, least, told))
 
-    def read_early(self) -> None:
-        self._line.read_early()
-
     async def stop(self) -> None:
         await self._line.stop()
 
@@ -77,12 +71,8 @@ class LeaseStore:
         elif isinstance(reply, StoreUnavailable):
             told(reply)
         else:
-            said = (
-                reply
-                if isinstance(reply, Exception)
-                else f"a lease was answered with {repr(reply)[:_SHOWN_CHARACTERS]}"
-            )
-            told(StoreUnavailable(f"{self._name}: {said}"))
+            shown = f"a lease was answered with {repr(reply)[:_SHOWN_CHARACTERS]}"
+            told(StoreUnavailable(f"{self._name}: {reply if isinstance(reply, Exception) else shown}"))
 
 
 async def leased(leases: Leases, key_id: str, rate: Rate, wanted: int, least: int) -> Lease:

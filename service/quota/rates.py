@@ -50,7 +50,6 @@ class RateLimiter:
         self._holdings: Recent[Holding] = Recent(REMEMBERED_KEYS, REMEMBERED_SECONDS)
         self._under_way = 0  # leases that were asked for
         self._all_told: asyncio.Future[None] | None = None  # somebody waits until there are none
-        self._early = False  # answers are read before their turn
 
     def try_take(self, key_id: str, rate: Rate, now: float | None = None) -> Decision | None:
         """The decision on one request, if it can be made here; None if `take` must ask. Needs a running loop.
@@ -62,7 +61,7 @@ class RateLimiter:
         holding = self._holdings.young.get(key_id)
         if holding is None or holding.rate is not rate:
             holding = self._find(key_id, rate, now)
-        if not holding.spend(now) and not (holding.asks and self._comes_early(holding, now)):
+        if not holding.spend(now):
             return self._without_tokens(holding, now)
         if holding.wants_renewal(now):
             self._start(key_id, holding)
@@ -112,9 +111,10 @@ class RateLimiter:
         self._join(holding, key_id, told)
         try:
             return await answer
-        finally:
+        except asyncio.CancelledError:
             if told in holding.waiting:  # what was meant for it serves the next
                 holding.waiting.remove(told)
+            raise
 
     async def take_together(self, key_id: str, rate: Rate, number: int) -> Decision:
         """The decision on `number` requests (at most the burst) that pass together or not at all. A refusal takes
@@ -178,16 +178,6 @@ class RateLimiter:
             return allowed(holding.rate, outcome.remaining)
         return refused(outcome.retry_after / 1_000_000, outcome.remaining)
 
-    def _comes_early(self, holding: Holding, now: float) -> bool:
-        """Whether the lease under way has arrived, and a token of it was spent. Where thousands of requests come
-        together, the event loop finds it much later: then its tokens are too old."""
-        self._early = True
-        try:
-            self._leases.read_early()
-        finally:
-            self._early = False
-        return holding.spend(now)
-
     def _start(self, key_id: str, holding: Holding) -> None:
         """Asks for a lease, if anything is wanted."""
         sent = self._clock()
@@ -204,6 +194,9 @@ class RateLimiter:
     ) -> None:
         """Asks again for those who still wait."""
         holding.asks = False
+        self._under_way -= 1
+        if not self._under_way and self._all_told is not None and not self._all_told.done():
+            self._all_told.set_result(None)
         now = self._clock()
         told: Told = []
         if isinstance(lease, StoreUnavailable):
@@ -214,24 +207,13 @@ class RateLimiter:
             told = holding.receive(lease, debt, sent, now)
         if holding.waiting:
             self._start(key_id, holding)
-        self._under_way -= 1
-        if not self._under_way and self._all_told is not None:
-            self._all_told.set_result(None)
-            self._all_told = None
-        if told and self._early:  # whoever reads early is in the middle of a request
-            asyncio.get_running_loop().call_soon(_tell, told)
-        else:
-            _tell(told)
+        for tell, decision in told:
+            try:
+                tell(decision)
+            except Exception:  # a defect of one must not keep the others waiting
+                log.exception("who waited for a token could not go on")
 
 
 def _answer(answer: "asyncio.Future[Decision]", decision: Decision) -> None:
     if not answer.done():
         answer.set_result(decision)
-
-
-def _tell(told: Told) -> None:
-    for tell, decision in told:
-        try:
-            tell(decision)
-        except Exception:  # a defect of one must not keep the others waiting
-            log.exception("who waited for a token could not go on")

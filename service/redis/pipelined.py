@@ -6,8 +6,6 @@ it: what follows could belong to anybody.
 """
 
 import asyncio
-import os
-import socket
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
@@ -21,7 +19,6 @@ from service.base.patience import Alarm
 
 # Far more than the largest reply that one command can ask for.
 _MOST_REPLY_BYTES = 128 << 20
-_READ_BYTES = 1 << 16
 # Of a reply that makes no sense, in the log.
 _SHOWN_CHARACTERS = 40
 
@@ -65,8 +62,6 @@ class PipelinedConnection(asyncio.Protocol, ABC, Generic[C]):
         self._alarm: Alarm | None = None
         self._reader = _reader()
         self._unread = 0  # bytes of the reply that is arriving
-        self._reading = False
-        self._early: socket.socket | None = None  # the same connection, to be read at any time
 
     @abstractmethod
     def _read(self, reply: object) -> None:
@@ -76,42 +71,14 @@ class PipelinedConnection(asyncio.Protocol, ABC, Generic[C]):
     def _lost(self, command: C, reason: str) -> None:
         """There will be no reply."""
 
-    @property
-    def under_way(self) -> int:
-        """Commands that wait for their replies."""
-        return len(self._commands)
-
     def close(self) -> None:
         self._end("closed")
-
-    def may_read_early(self) -> None:
-        """Lets `read_early` read, unless the connection is encrypted."""
-        found = self._transport.get_extra_info("socket")
-        if found is not None and self._transport.get_extra_info("sslcontext") is None:
-            # a descriptor of our own: the transport's may be closed, and be somebody else's, before we are told
-            self._early = socket.socket(fileno=os.dup(found.fileno()))
-
-    def read_early(self) -> None:
-        """Reads what has arrived, before the event loop comes to it: that may have thousands of sockets before it.
-        Does nothing while replies are being read."""
-        if self._early is None or self._reading or not self._commands:
-            return
-        try:
-            data = self._early.recv(_READ_BYTES, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return
-        except OSError as error:
-            self._end(str(error))
-            return
-        if data:  # the loop finds out by itself that the connection was closed
-            self.data_received(data)
 
     def data_received(self, data: bytes) -> None:
         if not self.is_open:
             return
         self._unread += len(data)
         self._reader.feed(data)
-        self._reading = True
         try:
             if not self._commands:
                 raise NonsenseError("nothing was asked for")
@@ -124,8 +91,6 @@ class PipelinedConnection(asyncio.Protocol, ABC, Generic[C]):
                 raise NonsenseError("it does not end")
         except NonsenseError as error:
             self._end(f"a reply that makes no sense: {error}")
-        finally:
-            self._reading = False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(str(exc) if exc else "the connection was closed")
@@ -162,9 +127,6 @@ class PipelinedConnection(asyncio.Protocol, ABC, Generic[C]):
             return
         self.is_open = False
         self._transport.abort()
-        if self._early is not None:
-            self._early.close()
-            self._early = None
         while self._commands:
             self._lost(self._take(), reason)
 

@@ -6,7 +6,7 @@ long are not waited for either. In a cluster, and while there is no connection, 
 
 import asyncio
 import logging
-from functools import partial
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 import msgspec
@@ -15,12 +15,11 @@ from redis.exceptions import NoScriptError
 from config.once_per_turn import OncePerTurn
 from service.base.batched import batched
 from service.base.tasks import hold_until_done
-from service.redis.calls import CallConnection, LostError, TellReply, open_calls, packed
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 from service.redis.name_store import NameStore
 from service.redis.own_connection import OwnConnection
-from service.redis.pipelined import ErrorReply
+from service.redis.pipelined import ErrorReply, PipelinedConnection, open_pipelined
 from service.redis.refusals import error_in, says_not_primary
 from service.redis.script import Script, ScriptCall
 
@@ -31,19 +30,21 @@ _MOST_CALLS = 64
 # In a loop with thousands of ready connections a turn takes far longer than Redis.
 _LONG_TURN_SECONDS = 0.001
 
+# Called with the reply, with Redis' error, or with StoreUnavailable.
+TellReply = Callable[[object], None]
+
 
 class _Call(msgspec.Struct, eq=False):
     words: ScriptCall
-    told: TellReply | None
+    told: TellReply
+    sent: float = 0.0  # monotonic seconds
     teaches: bool = False  # it takes the script with it
 
     def tell(self, reply: object) -> None:
-        told, self.told = self.told, None
-        if told is not None:
-            try:
-                told(reply)
-            except Exception:  # a defect of one caller must not keep the others from being told
-                log.exception("the reply to a script could not be used")
+        try:
+            self.told(reply)
+        except Exception:  # a defect of one caller must not keep the others from being told
+            log.exception("the reply to a script could not be used")
 
 
 class ScriptLine:
@@ -52,7 +53,7 @@ class ScriptLine:
     def __init__(self, store: NameStore, script: Script) -> None:
         self._store = store
         self._script = script
-        self._own: _Own | None = _Own(store) if isinstance(store, RedisStore) else None
+        self._server = _Server(store, script) if isinstance(store, RedisStore) else None
         self._waiting: list[_Call] = []
         self._turn = OncePerTurn(self._turned)
         self._began = 0.0  # when the first call of this turn came, in monotonic seconds
@@ -60,23 +61,17 @@ class ScriptLine:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def call(self, words: ScriptCall, told: TellReply) -> None:
-        """`told` is called once, after this returned: with the reply, with Redis' error, or with StoreUnavailable."""
+        """`told` is called once, after this returned."""
         self._waiting.append(_Call(words, told))
         if self._turn.soon():
             self._began = monotonic()
         if self._turns_are_long:
             self._send()
 
-    def read_early(self) -> None:
-        """Tells those whose replies have arrived, before the event loop comes to them."""
-        connection = self._own.current if self._own is not None else None
-        if connection is not None:
-            connection.read_early()
-
     async def stop(self) -> None:
         """Tells everybody who waits that the store is unavailable."""
-        if self._own is not None:
-            await self._own.stop()
+        if self._server is not None:
+            await self._server.own.stop()
         while self._tasks:  # each ends within the client's budget
             await asyncio.wait(self._tasks)
 
@@ -90,23 +85,12 @@ class ScriptLine:
 
     def _send(self) -> bool:
         """Whether there was a connection to send all calls on."""
-        connection = self._own.current if self._own is not None else None
+        connection = self._server.own.current if self._server is not None else None
         if connection is None:
             return False
         calls, self._waiting = self._waiting, []
-        commands = [packed(("EVALSHA", self._script.sha, *call.words)) for call in calls]
-        connection.call(b"".join(commands), [partial(self._replied, connection, call) for call in calls])
+        connection.call(calls)
         return True
-
-    def _replied(self, connection: CallConnection, call: _Call, reply: object) -> None:
-        if isinstance(reply, ErrorReply):
-            reply = error_in(str(reply))
-            if isinstance(reply, NoScriptError) and not call.teaches:  # the server was restarted
-                call.teaches = True
-                text = packed(("EVAL", self._script.text, *call.words))
-                connection.call(text, [partial(self._replied, connection, call)])
-                return
-        call.tell(self._own.judged(reply) if self._own is not None else reply)
 
     async def _run(self, calls: list[_Call]) -> None:
         try:
@@ -121,18 +105,57 @@ class ScriptLine:
             call.tell(reply)
 
 
-class _Own(OwnConnection[CallConnection]):
-    """The connection of a ScriptLine to one server, which hears how its calls ended."""
+class _Server:
+    """The one server that a ScriptLine calls, and its connection to it."""
 
-    def __init__(self, store: RedisStore) -> None:
-        super().__init__(store, open_calls)
+    def __init__(self, store: RedisStore, script: Script) -> None:
+        self.store = store
+        self.script = script
+        self.own = OwnConnection(
+            store,
+            lambda client: open_pipelined(
+                client, lambda transport, timeout, opener: _Connection(transport, timeout, opener, self)
+            ),
+        )
 
-    def judged(self, reply: object) -> object:
-        """What to tell of it."""
-        if isinstance(reply, LostError):
-            return self.lost(reply)
-        if says_not_primary(reply) and isinstance(reply, Exception):
-            self._store.failed(reply, answered=True)
-        else:
-            self._store.succeeded()
-        return reply
+
+class _Connection(PipelinedConnection[_Call]):
+    def __init__(self, transport: asyncio.WriteTransport, timeout: float, opener: object, server: _Server) -> None:
+        super().__init__(transport, timeout, opener)
+        self._server = server
+
+    def call(self, calls: Sequence[_Call]) -> None:
+        """Sends `calls`, while the connection is open."""
+        now, script = monotonic(), self._server.script
+        commands = []
+        for call in calls:
+            call.sent = now
+            named = ("EVAL", script.text) if call.teaches else ("EVALSHA", script.sha)
+            commands.append(_packed((*named, *call.words)))
+        self._begin()
+        self._commands.extend(calls)
+        self._send(b"".join(commands))
+
+    def _read(self, reply: object) -> None:
+        call, store = self._take(), self._server.store
+        if isinstance(reply, ErrorReply):
+            reply = error_in(str(reply))
+            if isinstance(reply, NoScriptError) and not call.teaches:  # the server was restarted
+                call.teaches = True
+                self.call([call])
+                return
+            if says_not_primary(reply):
+                store.failed(reply, answered=True)
+                call.tell(reply)
+                return
+        store.succeeded()
+        call.tell(reply)
+
+    def _lost(self, command: _Call, reason: str) -> None:
+        command.tell(self._server.own.lost(ConnectionError(reason)))
+
+
+def _packed(words: Sequence[str | int]) -> bytes:
+    """One command as Redis reads it. Its words are in ASCII."""
+    texts = [str(word) for word in words]
+    return "".join([f"*{len(texts)}\r\n", *[f"${len(text)}\r\n{text}\r\n" for text in texts]]).encode("ascii")

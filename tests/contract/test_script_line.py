@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from service.base.terms import Rate
-from service.quota.lease_store import SCRIPT, Lease, LeaseStore, leased
+from service.quota.lease_store import SCRIPT, Lease, LeaseStore, lease_name, leased
 from service.redis import script_line
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually, until
 
 RATE = Rate(10, 60, 500)
 
@@ -34,9 +34,8 @@ async def leases(store: RedisStore) -> AsyncIterator[LeaseStore]:
 
 
 def own(leases: LeaseStore) -> object:
-    line = leases._line
-    assert line._own is not None
-    return line._own.current
+    assert leases._line._server is not None
+    return leases._line._server.own.current
 
 
 async def test_a_connection_of_its_own_grants_what_the_client_grants(store: RedisStore, leases: LeaseStore) -> None:
@@ -57,19 +56,18 @@ async def test_a_server_that_forgot_the_script_is_sent_it_by_the_same_connection
     assert real.command("SCRIPT", "EXISTS", SCRIPT.sha) == [1]
 
 
-async def test_a_reply_that_has_arrived_is_read_before_the_loop_turns(
-    leases: LeaseStore, monkeypatch: pytest.MonkeyPatch
+async def test_where_turns_of_the_loop_are_long_a_call_is_sent_at_once(
+    real: Backend, leases: LeaseStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a loop whose turns are long, calls are sent at once, too."""
+    """The server has it, and not a turn has passed here."""
     monkeypatch.setattr(script_line, "_LONG_TURN_SECONDS", -1.0)
     await leased(leases, "k", RATE, 1, 1)
     told: list[Lease | StoreUnavailable] = []
-    leases.ask("k", RATE, 2, 1, told.append)
+    leases.ask("other", RATE, 2, 1, told.append)
+    until(lambda: real.command("EXISTS", lease_name("other")) == 1)
     assert told == []
-    while not told:  # no turn passes here: the server answers meanwhile
-        leases.read_early()
-    assert [lease.granted for lease in told if isinstance(lease, Lease)] == [2]
-    assert (await leased(leases, "k", RATE, 3, 1)).granted == 3
+    await eventually(lambda: bool(told))
+    assert told == [Lease(2, RATE.burst - 2, 0)]
 
 
 async def test_who_waits_on_a_connection_that_is_cut_is_told_and_the_next_goes_by_the_client(
@@ -80,7 +78,7 @@ async def test_who_waits_on_a_connection_that_is_cut_is_told_and_the_next_goes_b
         waiting = [asyncio.create_task(leased(leases, "k", RATE, 1, 1)) for _ in range(3)]
         await asyncio.sleep(0)
         real.command("CLIENT", "KILL", "TYPE", "normal")
-        ended = await asyncio.gather(*waiting, return_exceptions=True)
+        ended = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), PATIENCE)
         assert [type(one) for one in ended] == [StoreUnavailable] * 3
     finally:
         real.command("CLIENT", "UNPAUSE")
@@ -103,7 +101,7 @@ async def test_stopping_tells_whoever_waits(real: Backend, leases: LeaseStore) -
         await asyncio.sleep(0)
         await leases.stop()
         with pytest.raises(StoreUnavailable):
-            await waiting
+            await asyncio.wait_for(waiting, PATIENCE)
     finally:
         real.command("CLIENT", "UNPAUSE")
 
@@ -118,3 +116,13 @@ async def test_an_error_reaches_the_call_that_it_is_for(real: Backend, leases: L
         real.command("CONFIG", "SET", "maxmemory", "0")
     assert (await leased(leases, "k", RATE, 1, 1)).granted == 1
     assert own(leases) is not None
+
+
+async def test_a_server_that_became_a_replica_is_left(real: Backend, store: RedisStore, leases: LeaseStore) -> None:
+    real.command("REPLICAOF", "127.0.0.1", "1")
+    try:
+        with pytest.raises(StoreUnavailable, match="READONLY"):
+            await leased(leases, "k", RATE, 1, 1)
+        assert store.is_away
+    finally:
+        real.command("REPLICAOF", "NO", "ONE")

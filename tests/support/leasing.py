@@ -24,7 +24,7 @@ class FakeLeases:
         self.buckets: dict[str, Bucket] = {}
         self.granted = 0
         self.away = False
-        self.holding = self.early = False
+        self.holding = False
         self._held: list[tuple[float, Callable[[], None]]] = []
 
     def ask(self, key_id: str, rate: Rate, wanted: int, least: int, told: TellLease) -> None:
@@ -40,11 +40,6 @@ class FakeLeases:
             self._held.append((self.clock() + self.delay, lambda: told(answer)))
         else:
             asyncio.get_running_loop().call_soon(told, answer)
-
-    def read_early(self) -> None:
-        """Answers that are `early` are there as soon as somebody looks."""
-        if self.early:
-            self.let_go()
 
     async def stop(self) -> None:
         """Nothing is open."""

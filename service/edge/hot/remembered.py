@@ -28,9 +28,7 @@ class Caller:
         self.known: Verified | None = None  # the same key, verified
         self.host: bytes | None = None
         self.wrong: Rejected | None = None  # what is known of the key that was looked at last, if it is not good
-        self.verdict: KeyVerdict | None = (
-            None  # on the key of the request that goes to the checks now, if it was asked for
-        )
+        self.verdict: KeyVerdict | None = None  # on the key of a request that goes to the checks, if it was looked up
         self.closes = False  # its last request wants no other after it
 
 

@@ -50,6 +50,10 @@ class GetConnection(PipelinedConnection[Lookup]):
         super().__init__(transport, timeout, opener)
         self._owner = owner
 
+    @property
+    def under_way(self) -> int:
+        return len(self._commands)
+
     def ask(self, lookups: list[Lookup]) -> None:
         """Asks for at least one name."""
         now = monotonic()
