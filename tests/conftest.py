@@ -51,51 +51,25 @@ _WAITING = {"browser", "conformance", "contract", "faults"}
 _PROCESSES = 5  # that tests are run in, as pyproject.toml has it
 
 
-class _Turned(pytest.Package):
-    """A folder that is collected from another place on by each test process."""
-
-    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
-        found = list(super().collect())
-        number, processes = os.environ["PYTEST_XDIST_WORKER"][2:], os.environ["PYTEST_XDIST_WORKER_COUNT"]
-        begin = len(found) * int(number) // int(processes)
-        yield from found[begin:] + found[:begin]
-
-
-def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Each test process begins with other modules, and finds the rest compiled: at first, all would compile all."""
-    if "PYTEST_XDIST_WORKER" in os.environ and (path / "__init__.py").exists():
-        return _Turned.from_parent(parent, path=path)
-    return None
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that mostly wait for other processes are begun first, by all test processes but the last.
 
     Each test process is given an equal part of what is collected, in order, and takes from the end of another's when it
-    has done its own. In the order of folders the waiting ones would be left to the end, and the processors idle. All
-    tests that need a browser share one.
+    has done its own. In the order of folders the waiting ones would be left to the end, and the processors idle.
     """
-    items.sort(key=lambda item: item.path)  # wherever it was begun
-    yield  # those that are not run are left out
     waiting: list[pytest.Item] = []
     rest: list[pytest.Item] = []
     for item in items:
         (waiting if _WAITING.intersection(item.path.parts) else rest).append(item)
-    groups = {group: number for number, group in enumerate(dict.fromkeys(map(_group, waiting)))}
+    modules = {module: number for number, module in enumerate(dict.fromkeys(item.path for item in waiting))}
     ordered: list[pytest.Item] = []
     taken, begin = 0, _PROCESSES - 1
     for process in range(begin):
-        part = [item for item in waiting if groups[_group(item)] % begin == process]
+        part = [item for item in waiting if modules[item.path] % begin == process]
         room = max(0, len(items) // _PROCESSES - len(part))
         ordered += part + rest[taken : taken + room]
         taken += room
     items[:] = ordered + rest[taken:]
-
-
-def _group(item: pytest.Item) -> Path:
-    """What one test process does: the tests of a module, or all that need a browser."""
-    return item.path.parent if "browser" in item.path.parts else item.path
 
 
 @pytest.hookimpl(trylast=True)
