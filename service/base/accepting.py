@@ -17,6 +17,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
+from service.base import closing
+
 log = logging.getLogger("forecast.sockets")
 
 _MOST_AT_ONCE = 256
@@ -27,8 +29,6 @@ _FIRST_BYTES = 16 << 10
 # None waits, or who did has gone. After any other error, such as no file left to open, a moment passes.
 _NOBODY = (BlockingIOError, ConnectionAbortedError, InterruptedError)
 _RETRY_SECONDS = 0.1
-# How long the end of an answer may wait for its reader.
-_READ_SECONDS = 30.0
 
 # Given the address of a connection's other end.
 Make = Callable[[str], asyncio.Protocol]
@@ -121,11 +121,11 @@ class Acceptor:
             log.exception("what a connection sent first could not be looked at")
             answer = b""
         if isinstance(answer, bytes):
-            rest = _unsent(file, answer)
-            if not rest:
+            rest = _written(file, answer)
+            if not rest and closing.all_sent(file):
                 os.close(file)
                 return True
-            answer = _Rest(rest, self._connections)
+            answer = closing.LingeringClose(self._connections, rest)
         self._adopt(file, answer)
         return True
 
@@ -142,7 +142,7 @@ class Acceptor:
             connection.close()
 
 
-def _unsent(file: int, data: bytes) -> bytes:
+def _written(file: int, data: bytes) -> bytes:
     """What is left of `data` when so much was sent as the kernel takes."""
     try:
         return data[os.write(file, data) :] if data else b""
@@ -150,24 +150,3 @@ def _unsent(file: int, data: bytes) -> bytes:
         return data
     except OSError:  # its other end has gone
         return b""
-
-
-class _Rest(asyncio.Protocol):
-    """Sends the end of an answer, and closes."""
-
-    def __init__(self, data: bytes, connections: set[Any]) -> None:
-        self._data = data
-        self._connections = connections
-
-    def shutdown(self) -> None:
-        """Called by the server when it stops: it closes anyway."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._connections.add(self)
-        self._late = asyncio.get_running_loop().call_later(_READ_SECONDS, transport.abort)
-        transport.write(self._data)
-        transport.close()
-
-    def connection_lost(self, _: Exception | None) -> None:
-        self._late.cancel()
-        self._connections.discard(self)

@@ -3,7 +3,7 @@
 from time import monotonic
 from typing import Any, cast
 
-from service.edge.connection.deadlines import reset
+from service.base.closing import LingeringClose, reset
 from service.edge.connection.protocol import LimitedProtocol
 
 
@@ -25,12 +25,17 @@ class OperatorsProtocol(LimitedProtocol):
         super().on_message_begin()
 
     def _make_room(self, over: int) -> None:  # noqa: ARG002 - one goes for each that comes
-        others = (cast("OperatorsProtocol", other) for other in self.connections if other is not self)
+        others = (cast("OperatorsProtocol | LingeringClose", other) for other in self.connections if other is not self)
         there = [other for other in others if not other.transport.is_closing()]
         if there:
-            reset(min(there, key=OperatorsProtocol.worth).transport)
+            reset(min(there, key=_worth).transport)
 
     def worth(self) -> tuple[bool, float]:
         """A connection that waits for an answer, and reads it, is worth more than one that does not; then the one that
         asked last."""
         return not self._is_idle() and not self.flow.write_paused, self._asked_at
+
+
+def _worth(connection: OperatorsProtocol | LingeringClose) -> tuple[bool, float]:
+    """Of one that lingers: nothing."""
+    return connection.worth() if isinstance(connection, OperatorsProtocol) else (False, 0.0)

@@ -6,8 +6,8 @@ import logging
 import socket
 
 from config.settings import Settings
+from service.base.closing import reset
 from service.base.server import ListenerServer, plain_config
-from service.edge.connection.deadlines import reset
 from service.keys import audit
 from service.operators.access import Tokens
 from service.operators.actions import Actions

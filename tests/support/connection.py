@@ -119,7 +119,7 @@ class Connection:
         """Until everything that arrived is answered, or waits for more, or the connection is closed."""
         await asyncio.sleep(0)
         until = asyncio.get_running_loop().time() + _MOST_SECONDS
-        while (self.protocol._asked is not None or self.holds) and not self.transport.closing:
+        while (getattr(self.protocol, "_asked", None) is not None or self.holds) and not self.transport.closing:
             assert asyncio.get_running_loop().time() < until
             await asyncio.sleep(0.001)
         if self.tasks:

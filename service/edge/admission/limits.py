@@ -9,8 +9,6 @@ MOST_HEAD_BYTES = MOST_URL_BYTES + 2 * MOST_HEADER_BYTES
 HEAD_SECONDS = 10.0
 # How long one connection may keep the others waiting at a time. A single read can bring the work of half a second.
 TURN_SECONDS = 0.001
-# A reader that takes nothing from a full buffer for this long is gone, or stalls on purpose.
-READ_SECONDS = 30.0
 # Connections over the limit that are kept until their first request, which is answered with a 503. Each holds an open
 # file, so any further one is reset at once.
 MOST_TURNED_AWAY = 200

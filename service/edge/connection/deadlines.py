@@ -1,17 +1,12 @@
 """How long a connection may take: to send a request, to read its answer, to ask again."""
 
 import asyncio
-import contextlib
 import random
-import socket
-import struct
 from collections.abc import Callable
 from time import monotonic
 
+from service.base import closing
 from service.edge.admission import limits
-
-# SO_LINGER on, for 0 seconds.
-_AT_ONCE = struct.pack("ii", 1, 0)
 
 
 class Deadlines:
@@ -73,20 +68,13 @@ class Deadlines:
     def await_reader(self) -> None:
         """The transport's buffer is full."""
         if self._reading is None:
-            self._reading = self._loop.call_later(limits.READ_SECONDS, reset, self._transport)
+            self._reading = self._loop.call_later(closing.READ_SECONDS, closing.reset, self._transport)
 
     def reader_took(self) -> None:
         """The buffer is no longer full."""
         if self._reading is not None:
             self._reading.cancel()
             self._reading = None
-        if self._transport.is_closing():
-            self.closed()
-
-    def closed(self) -> None:
-        """The transport was closed. It waits for its reader without end, and is silent about it if little is left."""
-        if self._transport.get_write_buffer_size():
-            self.await_reader()
 
     def end(self) -> None:
         """The connection is lost."""
@@ -112,12 +100,3 @@ class Deadlines:
 def lifetime(age: float) -> float:
     """About `age` seconds: connections that were opened together, as after a deploy, must not all close together."""
     return age * random.uniform(0.9, 1.1)  # noqa: S311 - no secret
-
-
-def reset(transport: asyncio.Transport) -> None:
-    """Drops what is not sent, in the kernel as well, which would keep megabytes for a reader that never comes."""
-    opened = transport.get_extra_info("socket")
-    if opened is not None:
-        with contextlib.suppress(OSError):
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-    transport.abort()

@@ -171,7 +171,7 @@ class DirectProtocol(LimitedProtocol):
 
     def _answer_asked(self, make: Callable[[], HotOutcome]) -> None:
         asked, self._asked = self._asked, None
-        if asked is None or self.transport.is_closing():
+        if asked is None or self._is_over or self.transport.is_closing():
             return  # nobody is left to answer, and nothing counts
         caller = self._caller
         if caller is not None and self.app.draining:

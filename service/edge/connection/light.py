@@ -12,6 +12,7 @@ from time import monotonic
 
 from uvicorn.server import ServerState
 
+from service.base import closing
 from service.edge.admission import limits
 from service.edge.connection.deadlines import lifetime
 from service.edge.connection.direct import DirectProtocol, plain_answer
@@ -87,6 +88,10 @@ class LightConnection(Caller, asyncio.Protocol):
                 log.exception("what a connection sent first could not be answered")
                 transport.abort()
 
+    def _close(self) -> None:
+        if closing.close(self._transport, self._server.state.connections):
+            self.connection_lost(None)
+
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - it is over in any case
         self._asked = self._checked = None
         self._forget()
@@ -148,7 +153,7 @@ class LightConnection(Caller, asyncio.Protocol):
             if self._whole is not None:
                 self._whole.close_after_answer()
             else:
-                self._transport.close()
+                self._close()
 
     # --- its end -------------------------------------------------------------------------------------------------
 
@@ -178,7 +183,7 @@ class LightConnection(Caller, asyncio.Protocol):
 
     def _close_if_idle(self) -> None:
         if self._asked is None:
-            self._transport.close()
+            self._close()
         else:
             self.shutdown()
 
@@ -190,4 +195,4 @@ class LightConnection(Caller, asyncio.Protocol):
         if rest > 0:
             self._alarm = self._server.loop.call_later(rest, self._look_whether_idle)
         else:
-            self._transport.close()
+            self._close()

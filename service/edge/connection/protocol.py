@@ -6,22 +6,21 @@ uvicorn limits neither the size of headers nor the time that they take to arrive
 import asyncio
 import re
 import sys
+from collections.abc import Callable
 from time import monotonic
 from typing import Any, Protocol
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from service.base import closing
 from service.edge.admission import limits
-from service.edge.connection.deadlines import Deadlines, lifetime, reset
+from service.edge.connection.deadlines import Deadlines, lifetime
 from service.edge.connection.pipelining import END_OF_HEAD, HoldingFlow
 from service.edge.hints import of_parser_error
 from service.edge.hot.wire import whole_answer
 from service.http.head import new_request_id
 from service.http.reply import Reply
 
-# How long what a refused client still sends is thrown away: closing at once would reset the connection, and its
-# answer with it.
-_REFUSED_LINGER_SECONDS = 1.0
 _ABSOLUTE = re.compile(rb"https?://[^/?#]", re.IGNORECASE)
 _METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}(?= )")
 
@@ -39,6 +38,15 @@ class Application(Protocol):
     def refusal(self, code: str, request_id: str, address: str | None, detail: str | None = None) -> Reply:
         """The answer to such a request from `address`; `code` is one that `LimitedProtocol` refuses with."""
         ...
+
+
+class _Answering:
+    """What uvicorn writes an answer to: the transport, but that closing it is left to the connection."""
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self.write = transport.write
+        self.is_closing = transport.is_closing
+        self.close = close
 
 
 class RequestRefused(Exception):  # noqa: N818 - raised inside the parser's callbacks to stop it
@@ -73,6 +81,7 @@ class LimitedProtocol(HttpToolsProtocol):
         # the connection
         self._is_one_too_many = False
         self._is_old = False
+        self._is_over = False  # its end, which may linger, is another protocol's
         self._silent_since: float | None = None  # monotonic seconds; None: since it has this protocol
         self._advice: str | None = None  # on the request that the parser refused
         self._refusal: str | None = None  # the error code that it ends with
@@ -83,6 +92,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.flow = HoldingFlow(transport)
+        self._answering = _Answering(transport, self._close)
         self._deadlines = Deadlines(transport, self.loop, self.timeout_keep_alive, self._late, self._close_if_unused)
         self._deadlines.await_request(self._silent_since)
         if self.app.connection_age:
@@ -121,7 +131,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_one_too_many = True
         if over > limits.MOST_TURNED_AWAY:
             self.app.rejected("unavailable")
-            reset(self.transport)
+            closing.reset(self.transport)
 
     def _is_idle(self) -> bool:
         return self.cycle is None or bool(self.cycle.response_complete)
@@ -134,8 +144,14 @@ class LimitedProtocol(HttpToolsProtocol):
             self._turn = None
 
     def _close(self) -> None:
-        self.transport.close()
-        self._deadlines.closed()
+        if not self._is_over and closing.close(self.transport, self.connections):
+            self._part()
+
+    def _part(self) -> None:
+        """The connection is another protocol's."""
+        self._is_over = True
+        self._unset_keepalive_if_required()
+        self.connection_lost(ConnectionAbortedError())
 
     # --- arrival -------------------------------------------------------------------------------------------------
 
@@ -229,6 +245,7 @@ class LimitedProtocol(HttpToolsProtocol):
             raise self._stop("bad_request")  # the authority form is for proxies; the absolute one RFC 9112 asks for
         self._begin_in_uvicorn()
         super().on_headers_complete()
+        self.cycle.transport = self._answering  # type: ignore[assignment]  # that is all it uses
         if self._other_method is not None:
             self.scope["method"], self._other_method = self._other_method, None
         if self._is_old or self.parser.should_upgrade():
@@ -255,9 +272,10 @@ class LimitedProtocol(HttpToolsProtocol):
         self._deadlines.arrived()
 
     def on_response_complete(self) -> None:
+        if self._is_over:
+            self.server_state.total_requests += 1
+            return
         super().on_response_complete()
-        if self.transport.is_closing():
-            self._deadlines.closed()
         if self.flow.held and self._turn is None:
             self._turn = self.loop.call_soon(self._go_on)
         # the cycle is that of the newest request: the refusal comes after all that were in order
@@ -295,11 +313,10 @@ class LimitedProtocol(HttpToolsProtocol):
         address = self.client[0] if self.client else None
         reply = self.app.refusal(self._refusal or "bad_request", request_id, address, self._advice)
         self._unset_keepalive_if_required()
-        self.flow.resume_reading()
         behind = ((b"x-request-id", request_id.encode()), (b"connection", b"close"))
         self.transport.write(whole_answer(reply, behind, self.server_state.default_headers))
-        self.transport.write_eof()
-        self.loop.call_later(_REFUSED_LINGER_SECONDS, self._close)
+        closing.linger(self.transport, self.connections)
+        self._part()
 
     # --- deadlines -----------------------------------------------------------------------------------------------
 
@@ -328,8 +345,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._close()
 
     def timeout_keep_alive_handler(self) -> None:
-        super().timeout_keep_alive_handler()
-        self._deadlines.closed()
+        self._close()
 
     # --- draining ------------------------------------------------------------------------------------------------
 

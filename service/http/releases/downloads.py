@@ -15,7 +15,7 @@ from service.http.releases.ranges import Part
 from service.http.reply import OUTCOME, Header, Send
 
 # What a download keeps in memory, twice at most; writing it takes the event loop some 30 µs. With the connection's
-# deadline for readers it also means: at least so much in limits.READ_SECONDS.
+# deadline for readers it also means: at least so much in closing.READ_SECONDS.
 _BLOCK_BYTES = 128 << 10
 _THREADS = 4
 # A disk that takes longer for a block hangs.

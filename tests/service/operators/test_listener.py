@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from config.settings import Settings
+from service.base import closing
 from service.base.sockets import bind, url_of
 from service.edge.admission import limits
 from service.keys import audit
@@ -135,6 +136,32 @@ async def test_the_newest_connection_takes_the_place_of_the_one_that_was_idle_lo
                     with pytest.raises(ConnectionResetError):
                         first.closes()
                 assert second.send(request).answer().status == 200
+
+        await asyncio.to_thread(ask)
+        await listener.stop(30)
+
+
+async def test_a_connection_whose_end_lingers_goes_before_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was refused, and its client neither closes it nor has to be waited for."""
+    monkeypatch.setattr(OperatorsApp, "most_connections", 2)
+    monkeypatch.setattr(closing, "_LOOK_SECONDS", 60.0)
+    settings = Settings(data_dir=str(tmp_path))
+    with bind("127.0.0.1", 0, "operator_port") as bound:
+        port = bound.getsockname()[1]
+        listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, tmp_path, purge))
+        listener.start(Watched(lambda: instance(WELL)))
+
+        def ask() -> None:
+            request = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            with Wire(port, 30) as idle, Wire(port, 30) as refused:
+                assert idle.send(request).answer().status == 200
+                assert refused.send("nonsense\r\n\r\n").answer().status == 400
+                for _ in range(2):
+                    assert idle.send(request).answer().status == 200
+                    with Wire(port, 30) as third:
+                        assert third.send(request).answer().status == 200
 
         await asyncio.to_thread(ask)
         await listener.stop(30)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from service.base import closing
 from service.edge.admission import limits
 from service.edge.connection import deadlines as module
 from service.edge.connection.deadlines import Deadlines
@@ -137,28 +138,14 @@ def test_a_connection_is_idle_from_its_last_answer_on(clock: Clock, connection: 
 def test_a_reader_that_takes_nothing_is_reset(clock: Clock, connection: Connection) -> None:
     """In time it was let be; and each time that the buffer fills up has its own time."""
     connection.deadlines.await_reader()
-    clock.wait(limits.READ_SECONDS - 1)
+    clock.wait(closing.READ_SECONDS - 1)
     connection.deadlines.reader_took()
-    clock.wait(limits.READ_SECONDS)
+    clock.wait(closing.READ_SECONDS)
     connection.deadlines.await_reader()
-    clock.wait(limits.READ_SECONDS - 1)
+    clock.wait(closing.READ_SECONDS - 1)
     assert not connection.transport.aborted
     clock.wait(1)
     assert connection.transport.aborted
-
-
-@pytest.mark.parametrize("left", [0, 1])
-def test_a_closed_connection_waits_for_its_reader_only_so_long(clock: Clock, connection: Connection, left: int) -> None:
-    """From when it was closed, or took something last; with nothing left there is none to wait for."""
-    connection.deadlines.await_reader()
-    connection.transport.closing, connection.transport.left = True, left
-    connection.deadlines.closed()
-    clock.wait(limits.READ_SECONDS - 1)
-    connection.deadlines.reader_took()
-    clock.wait(limits.READ_SECONDS - 1)
-    assert not connection.transport.aborted
-    clock.wait(1)
-    assert connection.transport.aborted == bool(left)
 
 
 def test_a_lost_connection_is_told_nothing_and_not_kept(clock: Clock) -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from config.settings import Settings
+from service.base import closing
 from service.edge.admission import limits
 from service.edge.connection.protocol import LimitedProtocol
 from tests.support.problems import refused
@@ -169,7 +170,7 @@ def test_a_flood_of_connections_is_reset_beyond_those_that_can_be_told(
 
 def test_a_reader_that_takes_nothing_is_let_go(worker: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """It asks for more than the network holds, and reads none of it; nobody else notices."""
-    monkeypatch.setattr(limits, "READ_SECONDS", SHORT)
+    monkeypatch.setattr(closing, "READ_SECONDS", SHORT)
     asked = worker.head(f"{FORECAST}?city_name=springfield&state_code=IL").encode()
     with socket.create_connection(("127.0.0.1", worker.port), timeout=1) as slow:
         with contextlib.suppress(TimeoutError, ConnectionError):
@@ -188,7 +189,7 @@ def test_a_reader_that_leaves_a_little_is_let_go_when_its_connection_is_closed(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, last: str
 ) -> None:
     """A closed connection waits for its reader, and what is left may be too little for the server to pause."""
-    monkeypatch.setattr(limits, "READ_SECONDS", SHORT)
+    monkeypatch.setattr(closing, "READ_SECONDS", SHORT)
     begin = LimitedProtocol.connection_made
 
     def connection_made(protocol: LimitedProtocol, transport: asyncio.Transport) -> None:
