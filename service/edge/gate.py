@@ -159,10 +159,10 @@ class Gate:
     def _refuse_next(self, hot: HotAnswers, head: RequestHead, reply: Reply, now: float) -> None:
         """Who is refused whatever they ask for is refused directly next time."""
         if head.refused_until > now and head.key is not None and not head.is_test:
-            hot.deny(head.key, head.area, kept_error(reply, head.request_id), head.refused_until)
+            hot.errors.deny(head.key, head.area, kept_error(reply, head.request_id), head.refused_until)
         elif reply.status != 401:
             return
-        hot.refuse_at(head.sent_path.encode(), head.area)
+        hot.errors.refuse_at(head.sent_path.encode(), head.area)
 
     def _ruled_or_made(self, head: RequestHead) -> Reply | Later | None:
         ruling = self._checks.refusal(head)
@@ -267,7 +267,7 @@ class Gate:
         self.telemetry.observe(REQUEST_SECONDS, seconds, area)
         if directly and head.trace is None:
             kind = (status, outcome, area if area != NO_AREA else None, head.key_id or head.address)
-            self._watch.look_at_error(kind, make)
+            self._watch.look_at_error(kind, make, time.monotonic())
         else:
             self._watch.look(make(), seconds, head.trace)
 

@@ -41,6 +41,7 @@ from service.edge.admission.admission import Admission
 from service.edge.checks import Checks
 from service.edge.gate import Gate
 from service.edge.hot.answers import HotAnswers
+from service.edge.hot.errors import ErrorAnswers
 from service.edge.hot.wire import HeadMaker
 from service.edge.requests.lines import LineWriter, text_line
 from service.edge.requests.log import RequestLog, share_logged
@@ -139,7 +140,7 @@ class WorkerApp:
             self._admission,
             self.telemetry,
             self.watch,
-            self.metering.errors.add,
+            ErrorAnswers(self._admission, self.telemetry, self.watch, self.metering.errors.add),
         )
         self._told_answered = self._told_passed = 0
         self._shown: tuple[str, ...] = ()  # releases that figures name
@@ -212,7 +213,7 @@ class WorkerApp:
 
     def figures(self) -> Snapshot:
         """The figures until now, with those that the near cache and the direct answer count themselves."""
-        answered, passed = self.hot.answered, self.hot.answered + self.hot.errors
+        answered, passed = self.hot.answered, self.hot.answered + self.hot.errors.told
         self.watch.adapt(answered - self._told_answered)
         self.telemetry.count(KEY_CHECKS, "accepted", amount=passed - self._told_passed)
         self._told_answered, self._told_passed = answered, passed

@@ -300,6 +300,12 @@ class Admission:
         """Counts an answer that `admit` let pass. The allowance then has its tally, to add to until it is closed."""
         allowance.tallies[outcome] = self._counters.count(allowance.key.key_id, area, outcome)
 
+    def count_denied(self, key: ApiKey, area: str, outcome: UsageOutcome, now: float) -> tuple[Tally, float]:
+        """Counts a refusal. Its tally may be added to until it is closed, and until then, in monotonic seconds."""
+        wall = self._clock()
+        tally = self._counters.count(key.key_id, area, outcome)
+        return tally, now + min(_LOOK_SECONDS, HOUR_SECONDS - wall % HOUR_SECONDS)
+
     def count(self, key: ApiKey, area: str, status: int, outcome: str, number: int = 1) -> None:
         """Counts a request that has ended, or `number` of them, by how it was answered."""
         if area in self._areas:

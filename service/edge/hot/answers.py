@@ -8,28 +8,27 @@ right now, an answer that neither cache has.
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from time import monotonic, time
+from time import monotonic
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from service.base.telemetry import ANSWERS, DIRECT, KEY_CHECKS, LATENCY_BOUNDS, Counter, Telemetry
+from service.base.telemetry import ANSWERS, DIRECT, LATENCY_BOUNDS, Counter, Telemetry
 from service.cache.entry import CacheEntry
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedLookup
 from service.cache.sieve import Node, Sieve
 from service.edge.admission.admission import Admission, Allowance
 from service.edge.hot import heads
+from service.edge.hot.errors import ErrorAnswers
 from service.edge.hot.plain import plain_line
-from service.edge.hot.remembered import Caller, Denial, ErrorTarget, KnownError, Place, Target
-from service.edge.hot.told import ToldError, line_of, trace_of
+from service.edge.hot.remembered import Caller, ErrorTarget, Place, Target
+from service.edge.hot.told import line_of, trace_of
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, HotOutcome
-from service.edge.hot.wire import HeadMaker, ResponseHeads, lines_of
-from service.edge.requests.log import LONG, Made, Make
+from service.edge.hot.wire import Headers, HeadMaker, ResponseHeads, closing_tail, id_of, lines_of
 from service.edge.requests.watch import RequestWatch
 from service.http.caching import accepts_gzip, matches
-from service.http.errors import kept_error, problem
-from service.http.head import MOST_REQUEST_ID, new_request_id, valid_host, valid_request_id
-from service.http.reply import Header, Kept, KeptError
+from service.http.head import valid_host
+from service.http.reply import Kept, KeptError
 from service.keys.record import ApiKey
 from service.keys.verdict import KeyVerdict
 from service.keys.verifier import KeyVerifier, Verified
@@ -37,16 +36,13 @@ from service.keys.verifier import KeyVerifier, Verified
 # Room for all ZIP codes and cities of the country: a walk through them all finds each again.
 MOST_TARGETS = 100_000
 MOST_TARGET_BYTES = 64 << 20
-_MOST_DENIALS, _MOST_RECALLED = 20_000, 20_000
+_MOST_RECALLED = 20_000
 _OLD = b" HTTP/1.0"  # its connections carry one request each
 _HEAD, _G = b"HEAD ", ord("G")  # of a GET
-_NO_LIMITS = b"\r\n\r\n"  # the end of a head that tells none
-_CLOSING = b"%bconnection: close\r\n\r\n"
 # Of a target, beside its request line.
 _OVERHEAD_BYTES = 780
 _QUICK_SECONDS = LATENCY_BOUNDS[0]
 
-Headers = list[Header]
 _accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
 
 
@@ -66,7 +62,7 @@ class HotAnswers:
         admission: Admission,
         telemetry: Telemetry,
         watch: RequestWatch,
-        keep_error: Callable[[str, Make], None] = lambda _, __: None,
+        errors: ErrorAnswers,
     ) -> None:
         self._cache = cache
         self._find_near = cache.near.find
@@ -75,19 +71,14 @@ class HotAnswers:
         self._admission = admission
         self._telemetry = telemetry
         self._watch = watch
-        self._keep_error = keep_error
-        self.errors = 0  # told to good keys
+        self.errors = errors
         self._release: str | None = None  # the current one; targets of others are not answered
         self._targets: Sieve[bytes, Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
         self._find_target = self._targets.find
-        self._denials: dict[tuple[str, str], Denial] = {}  # by key id and area
-        self._places: dict[bytes, Place] = {}  # by path
         self._recalled: dict[bytes, Verified] = {}  # by a good key as it was sent: its fingerprint costs more
-        self._of_wrong_keys: dict[tuple[str, str | None], KnownError] = {}  # by area and what is said; few are
         self.fields = heads.Fields()  # shared by the head readers of all connections
-        self._dates: Headers | None = None  # the server's headers that the two lines below begin heads with
+        self._dates: Headers | None = None  # the server's headers that the line below begins heads with
         self._ok = self._not_modified = b""  # status line and the server's headers, of a 200 and of a 304
-        self._date_lines = b""  # the server's headers alone
 
     @property
     def answered(self) -> int:
@@ -100,8 +91,7 @@ class HotAnswers:
     def switched(self, release: str) -> None:
         """From now on requests are answered from `release`."""
         self._release = release
-        self._denials.clear()  # it may lack the area, which is told first
-        self._places.clear()
+        self.errors.clear()  # it may lack an area, which is told first
 
     def remember(self, url: bytes, area: str, kept: Kept | KeptError, query: str) -> None:
         """The router path answered the request for `url` with what is kept: next time it is hot."""
@@ -114,17 +104,6 @@ class HotAnswers:
             target = Target(line, area, kept, query, self._telemetry)
         if target.release == self._release:
             self._targets.put(line, target, len(line) + len(query) + size + _OVERHEAD_BYTES)
-
-    def deny(self, key: ApiKey, area: str, kept: KeptError, until: float) -> None:
-        """Until then, in monotonic seconds, the key is refused in the area with what is kept."""
-        if len(self._denials) >= _MOST_DENIALS:
-            self._denials.clear()
-        self._denials[key.key_id, area] = Denial(KnownError(kept, area, self._telemetry), key, until)
-
-    def refuse_at(self, path: bytes, area: str) -> None:
-        """Whoever is refused in the area whatever they ask for there is told so directly at this path."""
-        if path not in self._places:
-            self._places[path] = Place(path, area, self._telemetry)
 
     def answer(
         self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None
@@ -156,13 +135,13 @@ class HotAnswers:
         key = known.key if now < known.good_before else self._good_key(caller, asked, now)
         allowance = self._admission.admit(key, target.area, now) if key is not None else None
         if allowance is None:
-            denied = self._denied(head, target, caller, asked, key, dates, now)
+            denied = self.errors.denied(head, target, caller, asked, key, dates, now)
             if denied is not None:
                 return denied
             waiting, kept = HeldRequest(head, target, caller, asked, dates, now, holder), node
             return self._without_token(waiting, key, now, lambda allowance: self._held(waiting, kept, allowance))
         if node is None:
-            return self._known_error(head, target, caller, asked, allowance, dates, now, None)
+            return self.errors.known(head, target, caller, asked, allowance, dates, now, None)
         if reader.news is not None:
             reader.learn()
         node.visited = True
@@ -184,7 +163,7 @@ class HotAnswers:
     ) -> HotOutcome:
         """Of a request in words that nobody has used: what its key is refused with, whatever it asks for."""
         line = plain_line(head, end)
-        place = self._places.get(line[2]) if line is not None else None
+        place = self.errors.places.get(line[2]) if line is not None else None
         if place is None:
             return FOR_ROUTER
         asked = caller.reader.read(head, end)
@@ -194,13 +173,13 @@ class HotAnswers:
         key = self._good_key(caller, asked, now)
         if caller.known is None:
             return self._stranger(head, place, caller, asked, dates, now, holder)
-        return self._denied(head, place, caller, asked, key, dates, now) or FOR_ROUTER
+        return self.errors.denied(head, place, caller, asked, key, dates, now) or FOR_ROUTER
 
     def _held(self, waiting: HeldRequest, node: Node | None, allowance: Allowance) -> bytes:
         """What a request that waited is told: what was near, or the error that its target had before."""
         head, target, caller, asked = waiting.head, waiting.target, waiting.caller, waiting.asked
         if node is None:
-            return self._known_error(head, target, caller, asked, allowance, waiting.dates, waiting.began, waiting)
+            return self.errors.known(head, target, caller, asked, allowance, waiting.dates, waiting.began, waiting)
         node.visited = True
         return self._answered(waiting, target.from_near, node.value.heads, node.value.entry, allowance)
 
@@ -214,93 +193,11 @@ class HotAnswers:
         now: float,
         holder: Holder | None,
     ) -> HotOutcome:
-        """What the checks say of a key that is known to be wrong for the moment. One that is not known is asked for."""
+        """What a key is told that is known to be wrong for the moment. One that is not known is asked for."""
         wrong = caller.wrong
         if wrong is None:
             return self._without_key(head, caller, asked, dates, holder)
-        said = (target.area, wrong.fault)
-        error = self._of_wrong_keys.get(said)
-        if error is None:
-            kept = kept_error(problem("invalid_api_key", "", wrong.fault), "")
-            error = self._of_wrong_keys[said] = KnownError(kept, target.area, self._telemetry)
-        self._telemetry.count(KEY_CHECKS, "invalid")
-        return self._error(head, target, error, caller, asked, None, _NO_LIMITS, dates, now, None)
-
-    def _denied(
-        self,
-        head: bytes,
-        target: Place,
-        caller: Caller,
-        asked: heads.HeaderValues,
-        key: ApiKey | None,
-        dates: Headers,
-        now: float,
-    ) -> bytes | None:
-        """What the key was refused with just now, if that still holds."""
-        denial = self._denials.get((key.key_id, target.area)) if key is not None else None
-        if denial is None or now >= denial.until or denial.key is not key:
-            return None
-        self._admission.count(denial.key, target.area, denial.error.status, denial.error.outcome)
-        return self._error(head, target, denial.error, caller, asked, denial.key, _NO_LIMITS, dates, now, None)
-
-    def _known_error(
-        self,
-        head: bytes,
-        target: Target,
-        caller: Caller,
-        asked: heads.HeaderValues,
-        allowance: Allowance,
-        dates: Headers,
-        began: float,
-        waited: HeldRequest | None,
-    ) -> bytes:
-        """The error that the target had before."""
-        error: KnownError = target.error  # type: ignore[attr-defined]
-        tally = allowance.tallies.get(error.usage)
-        if tally is None or tally.closed:
-            self._admission.count_allowed(allowance, target.area, error.usage)
-        else:
-            tally.n += 1
-        return self._error(head, target, error, caller, asked, allowance.key, allowance.unbilled, dates, began, waited)
-
-    def _error(
-        self,
-        head: bytes,
-        target: Place,
-        error: KnownError,
-        caller: Caller,
-        asked: heads.HeaderValues,
-        key: ApiKey | None,
-        tail: bytes,
-        dates: Headers,
-        began: float,
-        waited: HeldRequest | None,
-    ) -> bytes:
-        """The bytes of the error, which counts from here on. Without a good key, its caller is a stranger."""
-        watch = self._watch
-        if caller.reader.news is not None:
-            caller.reader.learn(stranger=key is None)
-        request_id = _id_of(asked)
-        error.answered.value += 1
-        seconds = monotonic() - began
-        target.seconds.observe(seconds)
-        line = target.line if target.line and head.startswith(target.line) else head[: head.find(b"\r\n")]
-        make: Make = ToldError(target, error, caller.address, key, request_id, seconds, line, time())
-        if len(line) > LONG:
-            make = Made(make())
-        if key is not None:
-            self.errors += 1
-            self._keep_error(key.key_id, make)
-        kind = (error.status, error.outcome, target.area, key.key_id if key is not None else caller.address)
-        note = partial(trace_of, head, began, seconds, waited) if watch.tracer is not None else _no_trace
-        watch.look_at_error(kind, make, note)
-        if dates is not self._dates:
-            self._dated(dates)
-        if caller.closes:
-            tail = _CLOSING % tail[:-2]
-        length = b"content-length: %d\r\nx-request-id: " % (error.size + len(request_id))
-        above = (STATUS_LINE[error.status], self._date_lines, error.fields, length, request_id, tail)
-        return b"".join((*above, error.before, request_id, error.behind) if head[0] == _G else above)
+        return self.errors.wrong_key(wrong.fault, head, target, caller, asked, dates, now)
 
     def _ask_shared(self, waiting: HeldRequest) -> HotOutcome:
         shared, target, now, holder = self._cache.shared, waiting.target, waiting.began, waiting.holder
@@ -445,7 +342,7 @@ class HotAnswers:
             (lines, not_modified, etag), body = heads[0], entry.body
         if dates is not self._dates:
             self._dated(dates)
-        request_id = _id_of(asked)
+        request_id = id_of(asked.request_id)
         usage, counter, ok = target.usage, target.answered, self._ok
         if asked.if_none_match and (asked.if_none_match == etag or matches(asked.if_none_match, etag)):
             usage, counter, ok = "not_modified", target.not_modified, self._not_modified
@@ -476,7 +373,7 @@ class HotAnswers:
             # no lambda: its variables would be slower on every way through here
             line = partial(line_of, target, tier, caller, allowance.key, request_id, status, usage, seconds, method)
             watch.look_directly(line, partial(trace_of, head, began, seconds, waited), slow=slow)
-        tail = allowance.tail if not caller.closes else _CLOSING % allowance.tail[:-2]
+        tail = allowance.tail if not caller.closes else closing_tail(allowance.tail)
         return b"".join((ok, lines, request_id, tail, body if head[0] == _G else b""))
 
     def _look_at(self, caller: Caller, asked: heads.HeaderValues) -> None:
@@ -500,7 +397,7 @@ class HotAnswers:
             caller.known, caller.presented, caller.host = known, presented, host
 
     def _dated(self, dates: Headers) -> None:
-        self._date_lines = lines = lines_of(dates)
+        lines = lines_of(dates)
         self._ok, self._not_modified = STATUS_LINE[200] + lines, STATUS_LINE[304] + lines
         self._dates = dates
 
@@ -508,16 +405,3 @@ class HotAnswers:
 def _text(presented: bytes) -> str:
     """A presented key as the checks read it."""
     return presented.decode("latin-1").strip()
-
-
-def _no_trace() -> None:
-    """Nobody traces."""
-
-
-def _id_of(asked: heads.HeaderValues) -> bytes:
-    """The request's id, or a new one if it has none that can be used."""
-    sent = asked.request_id
-    # most are letters and digits alone, which is cheaper to check than the whole grammar
-    if sent is not None and ((sent.isalnum() and len(sent) <= MOST_REQUEST_ID) or valid_request_id(sent)):
-        return sent
-    return new_request_id()

@@ -2,6 +2,8 @@
 
 from sys import intern
 
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
 from service.base.telemetry import ANSWERS, DIRECT, REQUEST_SECONDS, REQUESTS, Telemetry
 from service.edge.hot import heads
 from service.edge.hot.wire import lines_kept
@@ -10,7 +12,7 @@ from service.keys.record import ApiKey
 from service.keys.verdict import KeyVerdict, Rejected
 from service.keys.verifier import Verified
 from service.quota.batch import UsageOutcome
-from service.quota.usage import outcome_of
+from service.quota.usage import Tally, outcome_of
 
 
 class Caller:
@@ -82,15 +84,24 @@ class Target(Place):
 class KnownError:
     """An error that is told again, without the id of a request, and its counter."""
 
-    __slots__ = ("answered", "before", "behind", "fields", "outcome", "size", "status", "usage")
+    __slots__ = ("_fields", "answered", "before", "begin", "behind", "fields", "id_length", "outcome", "size", "status",
+                 "usage")  # fmt: skip
 
     def __init__(self, kept: KeptError, area: str, telemetry: Telemetry) -> None:
         self.status, self.outcome = kept.status, kept.code
-        self.fields = lines_kept(kept.headers)
+        self.begin = STATUS_LINE[kept.status]
+        self._fields = lines_kept(kept.headers)
         self.before, self.behind = kept.before, kept.behind
         self.size = len(kept.before) + len(kept.behind)  # of its body, in bytes, without the id
         self.usage: UsageOutcome = outcome_of(kept.status, kept.code) or "rejected"
         self.answered = telemetry.counter(REQUESTS, area, str(kept.status), kept.code)
+        self.fields_with(0)
+
+    def fields_with(self, id_length: int) -> bytes:
+        """Its header lines, up to the value of the request's id, which is so long. They are in `fields` from now on."""
+        self.id_length = id_length
+        self.fields = b"%bcontent-length: %d\r\nx-request-id: " % (self._fields, self.size + id_length)
+        return self.fields
 
 
 class ErrorTarget(Target):
@@ -111,11 +122,13 @@ class ErrorTarget(Target):
 
 class Denial:
     """What a key is refused with in an area, whatever it asks for there: `error`, for this record of the key, and until
-    then, in monotonic seconds."""
+    then, in monotonic seconds. `tally` counts whom it is told, until `counts_until`, or until it is closed."""
 
-    __slots__ = ("error", "key", "until")
+    __slots__ = ("counts_until", "error", "key", "tally", "until")
 
     def __init__(self, error: KnownError, key: ApiKey, until: float) -> None:
         self.error = error
         self.key = key
         self.until = until
+        self.tally: Tally | None = None
+        self.counts_until = 0.0

@@ -97,15 +97,14 @@ class RequestLog:
         """Logs `request`; if it is an error like one that was logged just now, later and together with others."""
         if request.status >= 400:
             kind = (request.status, request.outcome, request.area, request.key_id or request.address)
-            self.told_error(kind, Made(request))
+            self.told_error(kind, Made(request), self._clock())
         else:
             self._kept.append(Made(request))
             self._write(request)
 
-    def told_error(self, kind: Kind, make: Make) -> None:
-        """The same for an error whose line is made only if somebody wants it."""
+    def told_error(self, kind: Kind, make: Make, now: float) -> None:
+        """The same for an error whose line is made only if somebody wants it. `now` is by the clock of the log."""
         self._kept.append(make)
-        now = self._clock()
         folded = self._folded.get(kind)
         if folded is not None and now < folded.until:
             folded.count += 1

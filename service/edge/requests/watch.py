@@ -79,9 +79,11 @@ class RequestWatch:
         self,
         kind: Kind,
         make: Make,
+        now: float,
         note: Callable[[], Trace | None] = lambda: None,
     ) -> None:
-        """A request was answered directly, with an error. It has its turn in the rankings and traces like others."""
+        """A request was answered directly, with an error, `now`, in monotonic seconds. It has its turn in the rankings
+        and traces like others."""
         self.errors += 1
         if self.skip > 0:
             self.skip -= 1
@@ -95,7 +97,7 @@ class RequestWatch:
                 make = Made(request)
             self._begin(sight=sighted, log=logged, trace=traced)
         if self.log.errors:
-            self.log.told_error(kind, make)
+            self.log.told_error(kind, make, now)
 
     def begin(self, headers: Iterable[tuple[bytes, bytes]]) -> Trace | None:
         """The trace of a request that is not answered directly, if it is traced; `look` wants it back. `headers` have

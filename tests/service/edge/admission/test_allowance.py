@@ -185,6 +185,22 @@ async def test_a_tally_counts_for_its_hour(scene: Scene) -> None:
     assert sent.hours == ((hour - 1, AREA, "answered", 2), (hour, AREA, "answered", 1))
 
 
+async def test_a_refusal_counts_for_its_hour(scene: Scene) -> None:
+    """Also while one that is known is told again and again, and its tally is added to."""
+    key, clock = key_with(Terms()), scene.usage.clock
+    clock.now += 3_600 - clock.now % 3_600 - 0.3
+    tally, until = scene.admission.count_denied(key, AREA, "limited", 1000.0)
+    assert until == pytest.approx(1000.3)
+    tally.add()
+    clock.now += 0.4
+    tally, until = scene.admission.count_denied(key, AREA, "limited", 1000.4)
+    assert 1001 < until <= 1001.4
+    hour = int(clock.now // 3_600)
+    sent = scene.usage.counters.to_send_of("a")
+    assert tally.closed
+    assert sent.hours == ((hour - 1, AREA, "limited", 2), (hour, AREA, "limited", 1))
+
+
 async def test_nobody_passes_before_a_token_was_leased(scene: Scene) -> None:
     """However often it is asked; and with a token, once for each."""
     key = key_with(Terms(rate=Rate(1000, 1, 2)))

@@ -25,6 +25,7 @@ from service.cache.shared import TellLookup
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from service.keys.verifier import Verified
+from service.quota.usage import Tally
 from service.redis.breaker import FAILURES_TO_OPEN
 from tests.support.both_ways import SPRINGFIELD, TARGETS, Both, normalised, request
 from tests.support.connection import Connection
@@ -63,22 +64,22 @@ def test_an_error_that_a_request_had_before_is_direct_and_the_same(
 ) -> None:
     """As long as the release is served."""
     assert both.running.ask(target, key=both.keys[key]).status in (400, 404)
-    before = both.running.app.hot.errors
+    before = both.running.app.hot.errors.told
     answer = both.compare([request(target, both.keys[key], *lines)])
     assert answer.startswith(b"HTTP/1.1 40")
-    assert both.running.app.hot.errors == before + 1
+    assert both.running.app.hot.errors.told == before + 1
 
 
 def test_an_error_is_the_next_release_s_own(both: Both) -> None:
     """What was not there may be there now."""
     hot, target = both.running.app.hot, KNOWN_ERRORS[0]
     both.running.ask(target, key=both.keys["free"])
-    release, before = hot._release, hot.errors
+    release, before = hot._release, hot.errors.told
     assert release is not None
     hot.switched("newer")
     assert both.running.ask(target, key=both.keys["free"]).status == 404
     hot.switched(release)
-    assert hot.errors == before
+    assert hot.errors.told == before
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -123,6 +124,25 @@ def test_a_refusal_is_direct_and_the_same(both: Both, name: str, target: str, me
     assert normalised(both.running.run(ask)) == normalised(answer)
 
 
+@pytest.mark.parametrize("both", ["near"], indirect=True)
+@pytest.mark.parametrize("over", ["closed", "the hour"])
+def test_a_refusal_is_counted_anew_when_its_count_is_over(both: Both, over: str) -> None:
+    hot = both.running.app.hot
+    hot.errors.clear()
+    for _ in range(3):
+        assert both.running.ask(TARGETS[0], key=both.keys["other"]).status == 403
+    (denial,) = hot.errors._denials.values()
+    assert denial.tally is not None
+    denial.tally = stale = Tally()
+    if over == "closed":
+        stale.close()
+    else:
+        denial.counts_until = 0.0
+    assert both.running.ask(TARGETS[0], key=both.keys["other"]).status == 403
+    assert stale.n == 0
+    assert denial.tally is not stale
+
+
 @pytest.mark.parametrize("name", ["malformed", "unknown", "other", "slow", "used up"])
 @pytest.mark.parametrize("path", [FORECAST, f"{FORECAST}/"])
 def test_who_is_refused_whatever_they_ask_for_is_refused_directly_in_new_words(
@@ -155,11 +175,11 @@ def test_what_a_key_is_refused_with_is_looked_at_again_with_a_new_release(both: 
     both.running.ask(f"{FORECAST}?zip_code=36436&n=x", key=both.keys["other"])
     release = hot._release
     assert release is not None
-    assert hot._denials
-    assert hot._places
+    assert hot.errors._denials
+    assert hot.errors.places
     hot.switched(release)
-    assert not hot._denials
-    assert not hot._places
+    assert not hot.errors._denials
+    assert not hot.errors.places
 
 
 def test_a_path_whose_requests_count_as_several_is_left_to_the_checks(both: Both) -> None:
@@ -169,7 +189,7 @@ def test_a_path_whose_requests_count_as_several_is_left_to_the_checks(both: Both
     for name in ("unknown", "slow"):
         for query in ("zip_code=36436", "zip_code=36436&zip_code=09001"):
             both.compare([request(f"{batch}?{query}", both.keys[name])] * 2)
-    assert batch.encode() not in both.running.app.hot._places
+    assert batch.encode() not in both.running.app.hot.errors.places
 
 
 def test_a_key_whose_terms_change_is_refused_no_more(both: Both) -> None:
@@ -222,8 +242,8 @@ def test_a_direct_error_counts_as_the_ordinary_one_does(both: Both, monkeypatch:
     """In metrics, usage, the log, and among the last errors of its key."""
     app = both.running.app
     kept: list[LoggedRequest] = []
-    for one in (both.ordinary, both.direct, app.hot):
-        monkeypatch.setattr(one, "_keep_error", lambda _, make: kept.append(make()))
+    for one, name in ((both.ordinary, "_keep_error"), (both.direct, "_keep_error"), (app.hot.errors, "_keep")):
+        monkeypatch.setattr(one, name, lambda _, make: kept.append(make()))
 
     def counted() -> list[int]:
         app.figures()
@@ -314,8 +334,8 @@ def test_an_error_is_told_to_its_owner_with_what_was_asked_as_it_was_sent(
 ) -> None:
     """One that is remembered as much as the first; a hot target would know it in its canonical form only."""
     kept: list[str | None] = []
-    for one in (both.direct, both.running.app.hot):
-        monkeypatch.setattr(one, "_keep_error", lambda _, make: kept.append(make().query))
+    for one, name in ((both.direct, "_keep_error"), (both.running.app.hot.errors, "_keep")):
+        monkeypatch.setattr(one, name, lambda _, make: kept.append(make().query))
 
     async def run() -> None:
         for _ in range(3):
