@@ -29,6 +29,7 @@ class OwnConnection(Generic[P]):
         self._connection: P | None = None
         self._opening: asyncio.Task[None] | None = None
         self._reopen_at = 0.0
+        self._moves = 0
         self._stopped = False
         store.follow(self._moved)
 
@@ -57,6 +58,7 @@ class OwnConnection(Generic[P]):
 
     def _moved(self) -> None:
         """Those who wait are told that nothing is known; whoever comes next is answered from the new place."""
+        self._moves += 1
         self._reopen_at = 0.0
         self._leave()
 
@@ -72,8 +74,13 @@ class OwnConnection(Generic[P]):
             self._opening = asyncio.create_task(self._opened(), name=f"open a connection to the {self._store.name}")
 
     async def _opened(self) -> None:
+        moves = self._moves
         try:
-            self._connection = await self._store.connection(self._make)
+            connection = await self._store.connection(self._make)
+            if moves == self._moves:
+                self._connection = connection
+            else:  # it leads to where the store was
+                connection.close()
         except (RedisError, OSError) as error:
             log.debug("%s: no connection of its own: %s", self._store.name, error)
         finally:

@@ -22,7 +22,8 @@ from tests.support.waiting import eventually
 
 
 class Store(RedisStore):
-    """Connections to it end at the test. `gone`: nobody gets through, by either way; `full`: there are no new ones."""
+    """Connections to it end at the test. `gone`: nobody gets through, by either way; `full`: there are no new ones.
+    New ones wait for `opening`."""
 
     def __init__(self, client: Redis) -> None:
         super().__init__("cache", "redis://fake", client)
@@ -30,10 +31,13 @@ class Store(RedisStore):
         self.timeout = 60.0
         self.wires: list[Wire] = []
         self.opened = self.by_client = 0
+        self.opening = asyncio.Event()
+        self.opening.set()
 
     async def connection(self, made: Callable[[Redis], Awaitable[Any]]) -> Any:
         self.opened += 1
         await asyncio.sleep(0)
+        await self.opening.wait()
         if self.gone or self.full:
             raise RedisConnectionError("refused")
         self.wires.append(Wire(self.timeout))
@@ -338,3 +342,18 @@ async def test_a_caller_that_cannot_use_what_was_found_harms_nobody(
     assert await _sent(wire) == [["d"]]
     _answer(wire, ["d"])
     assert caller.found["d"] == b"d"
+
+
+async def test_a_connection_that_was_being_opened_when_the_store_moved_is_not_used(store: Store) -> None:
+    """It leads to where the store was; another one is opened."""
+    batched = BatchedGet(store)
+    opening = store.opening = asyncio.Event()
+    assert await batched.get("k1") == b"1"
+    await eventually(lambda: store.opened == 1)
+    store._move("redis://elsewhere")
+    opening.set()
+    await eventually(lambda: bool(store.wires) and store.wires[0].ended == 1)
+    assert batched._own.current is None
+    await eventually(lambda: batched._own.current is not None)
+    assert (store.opened, store.wires[1].ended) == (2, 0)
+    await batched.stop()
