@@ -6,9 +6,10 @@
 -- ARGV[3]  burst: tokens of a full bucket; burst * micros is below 2^52, so that every number here is exact
 -- ARGV[4]  wanted: tokens asked for, at least 1
 -- ARGV[5]  least: if there are fewer than this, none is granted; 1 to wanted
+-- ARGV[6]  number of the call, which is returned, so that a reply tells whose it is
 --
 -- Returns  {granted, remaining (whole tokens), retry_after (microseconds until there are least; 0 if all were granted),
---           now (microseconds)}
+--           now (microseconds), number of the call}
 --
 -- A bucket that is no number, or of another type, is full; one that lies too far ahead is empty, and fills from now
 -- on. The record lives a second longer than it says anything: after its arrival time the bucket is full, as without a
@@ -57,4 +58,4 @@ local retry_after = 0
 if granted < wanted then
     retry_after = math.max(cost(least) - free, 1)
 end
-return {granted, whole(free), retry_after, now}
+return {granted, whole(free), retry_after, now, tonumber(ARGV[6])}

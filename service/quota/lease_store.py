@@ -55,24 +55,28 @@ class LeaseStore:
     def __init__(self, store: NameStore) -> None:
         self._name = store.name
         self._line = ScriptLine(store, SCRIPT)
+        self._calls = 0
 
     def ask(self, key_id: str, rate: Rate, wanted: int, least: int, told: TellLease) -> None:
         pace = pace_of(rate)
-        words = (1, lease_name(key_id), pace.requests, pace.micros, pace.burst, wanted, least)
-        self._line.call(words, partial(self._tell, rate, wanted, least, told))
+        self._calls = number = self._calls + 1
+        words = (1, lease_name(key_id), pace.requests, pace.micros, pace.burst, wanted, least, number)
+        self._line.call(words, partial(self._tell, rate, wanted, least, number, told))
 
     async def stop(self) -> None:
         await self._line.stop()
 
-    def _tell(self, rate: Rate, wanted: int, least: int, told: TellLease, reply: object) -> None:
-        lease = _lease_of(reply, rate, wanted, least)
-        if lease is not None:
-            told(lease)
-        elif isinstance(reply, StoreUnavailable):
-            told(reply)
-        else:
-            shown = f"a lease was answered with {repr(reply)[:_SHOWN_CHARACTERS]}"
-            told(StoreUnavailable(f"{self._name}: {reply if isinstance(reply, Exception) else shown}"))
+    def _tell(self, rate: Rate, wanted: int, least: int, number: int, told: TellLease, reply: object) -> bool:
+        if isinstance(reply, Exception):
+            told(reply if isinstance(reply, StoreUnavailable) else StoreUnavailable(f"{self._name}: {reply}"))
+            return True
+        lease = _lease_of(reply, rate, wanted, least, number)
+        if lease is None:
+            shown = repr(reply)[:_SHOWN_CHARACTERS]
+            told(StoreUnavailable(f"{self._name}: a lease was answered with {shown}"))
+            return False
+        told(lease)
+        return True
 
 
 async def leased(leases: Leases, key_id: str, rate: Rate, wanted: int, least: int) -> Lease:
@@ -90,13 +94,13 @@ async def leased(leases: Leases, key_id: str, rate: Rate, wanted: int, least: in
     return lease
 
 
-def _lease_of(reply: object, rate: Rate, wanted: int, least: int) -> Lease | None:
+def _lease_of(reply: object, rate: Rate, wanted: int, least: int, number: int) -> Lease | None:
     """None if the script cannot have replied so: the reply is damaged, or belongs to another call."""
-    if not isinstance(reply, list) or len(reply) != 4 or any(type(number) is not int for number in reply):
+    if not isinstance(reply, list) or len(reply) != 5 or any(type(one) is not int for one in reply):
         return None
-    granted, remaining, retry_after, _ = reply
+    granted, remaining, retry_after, _, replied_to = reply
     pace = pace_of(rate)
     in_range = (granted == 0 or least <= granted <= wanted) and 0 <= remaining <= pace.burst
     lacks = remaining < least and 0 < retry_after <= pace.cost(least)
     waits = retry_after == 0 if granted == wanted else lacks
-    return Lease(granted, remaining, retry_after) if in_range and waits else None
+    return Lease(granted, remaining, retry_after) if in_range and waits and replied_to == number else None

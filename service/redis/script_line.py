@@ -19,7 +19,7 @@ from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 from service.redis.name_store import NameStore
 from service.redis.own_connection import OwnConnection
-from service.redis.pipelined import ErrorReply, PipelinedConnection, open_pipelined
+from service.redis.pipelined import ErrorReply, NonsenseError, PipelinedConnection, open_pipelined
 from service.redis.refusals import error_in, says_not_primary
 from service.redis.script import Script, ScriptCall
 
@@ -30,8 +30,9 @@ _MOST_CALLS = 64
 # In a loop with thousands of ready connections a turn takes far longer than Redis.
 _LONG_TURN_SECONDS = 0.001
 
-# Called with the reply, with Redis' error, or with StoreUnavailable.
-TellReply = Callable[[object], None]
+# Called with the reply, with Redis' error, or with StoreUnavailable. False: that is no reply to this call, so the next
+# ones may belong to others, too.
+TellReply = Callable[[object], bool]
 
 
 class _Call(msgspec.Struct, eq=False):
@@ -40,11 +41,12 @@ class _Call(msgspec.Struct, eq=False):
     sent: float = 0.0  # monotonic seconds
     teaches: bool = False  # it takes the script with it
 
-    def tell(self, reply: object) -> None:
+    def tell(self, reply: object) -> bool:
         try:
-            self.told(reply)
+            return self.told(reply)
         except Exception:  # a defect of one caller must not keep the others from being told
             log.exception("the reply to a script could not be used")
+            return True
 
 
 class ScriptLine:
@@ -148,8 +150,9 @@ class _Connection(PipelinedConnection[_Call]):
                 store.failed(reply, answered=True)
                 call.tell(reply)
                 return
+        if not call.tell(reply):
+            raise NonsenseError.of(reply)
         store.succeeded()
-        call.tell(reply)
 
     def _lost(self, command: _Call, reason: str) -> None:
         command.tell(self._server.own.lost(ConnectionError(reason)))

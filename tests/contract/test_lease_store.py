@@ -66,16 +66,17 @@ def test_the_script_decides_as_gcra_does(
             seconds, micros = client.time()
             bucket = Bucket(seconds * 1_000_000 + micros + ahead)
             client.set(NAME, bucket.tat)
-        for passed, any_rate, wanted, together in steps:
+        for number, (passed, any_rate, wanted, together) in enumerate(steps):
             rate = steps[0][1] if same else any_rate
             if bucket is not None:  # time passes: what was granted lies further back
                 bucket = Bucket(max(0, bucket.tat - passed))
                 client.set(NAME, bucket.tat, xx=True)
             pace = pace_of(rate)
             least = wanted if together else 1
-            *reply, now = script(keys=[NAME], args=[pace.requests, pace.micros, pace.burst, wanted, least])
+            *reply, now, call = script(keys=[NAME], args=[pace.requests, pace.micros, pace.burst, wanted, least, number])
             outcome = decide(bucket, rate, now, wanted, least)
             assert reply == [outcome.granted, outcome.remaining, outcome.retry_after]
+            assert call == number
             bucket = outcome.bucket
             stored = client.get(NAME)
             if stored is not None:

@@ -67,32 +67,35 @@ async def test_many_calls_are_split(store: Watched) -> None:
         None,
         b"OK",
         [],
-        [1, 4, 0],
-        [1, 4, 0, 1, 1],
-        [b"1", 4, 0, 1],
-        [1.0, 4, 0, 1],
-        [True, 4, 0, 1],
-        [-1, 4, 0, 1],
-        [4, 0, 0, 1],
-        [3, 6, 0, 1],
-        [3, -1, 0, 1],
-        [3, 2, 5, 1],
-        [2, 0, 0, 1],
-        [2, 1, 5, 1],
-        [2, 0, 100_001, 1],
-        [2, 0, -5, 1],
+        [1, 4, 0, 9],
+        [1, 4, 0, 9, 1, 1],
+        [b"1", 4, 0, 9, 1],
+        [1.0, 4, 0, 9, 1],
+        [True, 4, 0, 9, 1],
+        [-1, 4, 0, 9, 1],
+        [4, 0, 0, 9, 1],
+        [3, 6, 0, 9, 1],
+        [3, -1, 0, 9, 1],
+        [3, 2, 5, 9, 1],
+        [2, 0, 0, 9, 1],
+        [2, 1, 5, 9, 1],
+        [2, 0, 100_001, 9, 1],
+        [2, 0, -5, 9, 1],
+        [3, 2, 0, 9, 2],
+        [3, 2, 0, 9, None],
     ],
     ids=repr,
 )
 async def test_a_reply_that_makes_no_sense_counts_as_none(store: Watched, reply: Any) -> None:
-    """More than was wanted, a bucket that leaks, waiting for ever: the store is as good as away."""
+    """More than was wanted, a bucket that leaks, waiting for ever, the reply to another call: the store is as good as
+    away."""
     store.replies = [reply]
     with pytest.raises(StoreUnavailable, match="was answered with"):
         await leased(LeaseStore(store), "k", RATE, 3, 1)
 
 
 @pytest.mark.parametrize(
-    ("reply", "lease"), [([3, 2, 0, 1], Lease(3, 2, 0)), ([2, 0, 100_000, 1], Lease(2, 0, 100_000))], ids=repr
+    ("reply", "lease"), [([3, 2, 0, 9, 1], Lease(3, 2, 0)), ([2, 0, 100_000, 9, 1], Lease(2, 0, 100_000))], ids=repr
 )
 async def test_a_reply_that_makes_sense_is_believed(store: Watched, reply: Any, lease: Lease) -> None:
     """All, or a part and when there will be more."""
@@ -102,7 +105,7 @@ async def test_a_reply_that_makes_sense_is_believed(store: Watched, reply: Any, 
 
 async def test_an_error_reaches_the_call_that_it_is_for(store: Watched) -> None:
     """The others have their leases."""
-    store.replies = [[1, 4, 0, 1], ResponseError("OOM command not allowed"), [1, 3, 0, 1]]
+    store.replies = [[1, 4, 0, 9, 1], ResponseError("OOM command not allowed"), [1, 3, 0, 9, 3]]
     leases = LeaseStore(store)
     first, second, third = await asyncio.gather(
         *(leased(leases, "k", RATE, 1, 1) for _ in range(3)), return_exceptions=True

@@ -10,7 +10,7 @@ from service.redis.errors import StoreUnavailable
 from service.redis.script import Script
 
 # Of tokens of one key, whose burst is 5.
-CALLS = [[1, "r:{a}", 10, 1_000_000, 5, wanted, 1] for wanted in (1, 3, 4)]
+CALLS = [[1, "r:{a}", 10, 1_000_000, 5, wanted, 1, 0] for wanted in (1, 3, 4)]
 
 
 class Sent(FakeAsyncRedis):
