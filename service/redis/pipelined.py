@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 import hiredis
 from redis.asyncio import Redis
+from redis.exceptions import InvalidResponse, RedisError
 
 from service.base.patience import Alarm
 
@@ -142,7 +143,13 @@ async def open_pipelined(client: Redis, make: Callable[[asyncio.WriteTransport, 
         RedisError, OSError: if it cannot be made, or was closed meanwhile.
     """
     connection = client.connection_pool.make_connection()  # type: ignore[no-untyped-call]
-    await connection.connect()
+    try:
+        await connection.connect()
+    except (RedisError, OSError):
+        raise
+    except Exception as error:  # the library documents no error for a reply that makes no sense, and stays connected
+        await connection.disconnect(nowait=True)
+        raise InvalidResponse(f"a reply that makes no sense: {error!r}") from None
     writer = connection._writer  # noqa: SLF001 - the library is pinned for such uses
     transport = writer.transport
     if transport.is_closing() or connection._reader.at_eof():  # noqa: SLF001 - as above

@@ -73,7 +73,9 @@ def test_the_script_decides_as_gcra_does(
                 client.set(NAME, bucket.tat, xx=True)
             pace = pace_of(rate)
             least = wanted if together else 1
-            *reply, now, call = script(keys=[NAME], args=[pace.requests, pace.micros, pace.burst, wanted, least, number])
+            *reply, now, call = script(
+                keys=[NAME], args=[pace.requests, pace.micros, pace.burst, wanted, least, number]
+            )
             outcome = decide(bucket, rate, now, wanted, least)
             assert reply == [outcome.granted, outcome.remaining, outcome.retry_after]
             assert call == number

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import RedisError
 
 from service.redis import pipelined
 from service.redis.client import open_client
 from service.redis.mget import MgetConnection, MgetError, Values, open_mget
 from tests.support.mget import Asked, Wire, reply_to_mget
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 Greeting = Callable[[AbstractConnection], Awaitable[None]]
 VALUES = st.lists(
@@ -333,4 +334,23 @@ async def test_a_server_that_closes_at_once_leaves_nothing_that_seems_open(greet
     else:
         connection = await _open(server, greeting)
         await eventually(lambda: not connection.is_open)
+    server.close()
+
+
+async def test_a_server_that_greets_with_nonsense_makes_no_connection() -> None:
+    """The library stumbles over it; whoever opens a connection is told as of any other failure."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(1000):
+            writer.write(b"-MOVED\r\n")
+        writer.close()
+        closed.set()
+
+    closed = asyncio.Event()
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    client = open_client(f"redis://:password@127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout=5)
+    with pytest.raises(RedisError, match="makes no sense"):
+        await open_mget(client)
+    await asyncio.wait_for(closed.wait(), PATIENCE)  # nothing is left open
+    await client.aclose(close_connection_pool=True)
     server.close()
