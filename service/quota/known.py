@@ -87,12 +87,12 @@ class Known:
         self.left -= number
         return self.left > 0
 
-    def standing(self, quota: Quota, used: int, now: float) -> QuotaState:
+    def standing(self, quota: Quota, used: int, now: float, quick_until: float) -> QuotaState:
         """The state with `used` requests counted `now`. The next thousandth of what is left needs no other look, but
         none beyond the warning level."""
         remaining, level = quota.requests - used, quota.requests * quota.warn_at
         self.quick = max(0, min(self.left - 1, remaining // 1000, math.ceil(level) - used - 1))
-        self.quick_until = min(self.until, self.ends)
+        self.quick_until = min(quick_until, self.ends)
         self.state = QuotaState(
             used,
             max(0, remaining),

@@ -3,7 +3,9 @@
 A worker knows the total of all workers, as the store last had it, and what it counted since. The total is good for
 TRUST_SECONDS, and for as many requests as a quarter of this worker's share of what was left. Then the worker stores
 what it counted of the key and reads the total again, in one round trip for all who wait. Flushes do the same for every
-key in use, so that requests of a hot key seldom wait. When little is left, each request asks.
+key in use. A total that grows old all the same, as in a loop with thousands of ready connections, where a call takes a
+second, is read again while requests go by it for TRUST_SECONDS more. So those of a hot key seldom wait. When little is
+left, each request asks.
 
 The bound: a quota is exceeded by at most what all workers answer within TRUST_SECONDS and the time of a call, and by no
 more than a quarter of what was left at the beginning of that time, or one request for each worker if that is more; and
@@ -21,7 +23,7 @@ from datetime import UTC, datetime
 from service.base.tasks import wait_for_task
 from service.base.terms import Quota, QuotaPeriod, period_of
 from service.quota.batch import NO_BATCH, Batch
-from service.quota.known import Known, QuotaState
+from service.quota.known import TRUST_SECONDS, Known, QuotaState
 from service.quota.names import DAY_SECONDS
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import Gap, Refused, Totals, UsageStore
@@ -34,6 +36,8 @@ WAIT_SECONDS = 0.25
 SOON_SECONDS = 0.02
 # All workers together may admit one in this many of the requests that are left before they ask again.
 _PART = 4
+# From this age on, a total is read again while requests go by it. Most of the time a flush has brought a newer one.
+DUE_SECONDS = 0.8
 _UNBOUNDED = 1 << 60  # requests
 _MOST_KNOWN = 100_000  # keys
 _PERIODS: tuple[QuotaPeriod, ...] = ("day", "month")
@@ -85,12 +89,16 @@ class QuotaGuard:
         if quota is not known.quota or not known.begins <= now < known.ends:
             self._adopt(key_id, known, quota, now)
         used = known.base + self._counters.billable(key_id, known.first, known.end)
+        due = known.at + DUE_SECONDS
+        until = known.until + TRUST_SECONDS if key_id in self._priming else known.until
         if used + number <= quota.requests:
-            if known.left < number or not known.at <= now < known.until:
+            if known.left < number or not known.at <= now < until:
                 return None
             if not known.spend(number):
                 self._store_soon(key_id)
-        return known.standing(quota, used, now)
+            if now >= due:
+                self._start(key_id)
+        return known.standing(quota, used, now, due if now < due else until)
 
     async def standing(self, key_id: str, quota: Quota, number: int = 1) -> QuotaState:
         """`check`, after asking the store if need be; never fails, and ends within WAIT_SECONDS."""

@@ -8,7 +8,8 @@ import pytest
 from service.base.terms import Quota, parse_quota
 from service.quota import quotas
 from service.quota.batch import NO_BATCH
-from service.quota.known import QuotaState
+from service.quota.known import TRUST_SECONDS, QuotaState
+from service.quota.quotas import DUE_SECONDS
 from service.quota.usage_store import Totals
 from tests.support.usage import NOON, UsageWorker, stored
 from tests.support.waiting import eventually
@@ -96,6 +97,35 @@ async def test_a_total_that_is_old_is_read_again(usage: UsageWorker, other: Usag
     assert usage.quotas.check("a", MONTHLY, usage.clock.now) is None
     assert (await state(usage)).used == 4
     assert usage.redis.calls == calls + 1
+
+
+async def test_a_total_that_grows_old_is_read_again_while_requests_go_by_it(usage: UsageWorker) -> None:
+    """So that those of a hot key need not wait where flushes are late, as in a very busy loop."""
+    await state(usage, MANY)
+    calls = usage.redis.calls
+    for seconds in (DUE_SECONDS - 0.01, 0.02):
+        assert usage.redis.calls == calls
+        usage.clock.now += seconds
+        assert usage.quotas.check("a", MANY, usage.clock.now) is not None
+        await usage.quotas.settle()
+    assert usage.redis.calls == calls + 1
+    usage.clock.now += TRUST_SECONDS - 0.1
+    assert usage.quotas.check("a", MANY, usage.clock.now) is not None
+
+
+async def test_a_total_is_good_while_it_is_read_again_and_for_no_longer_than_twice_its_time(usage: UsageWorker) -> None:
+    await state(usage, MANY)
+    usage.redis.seconds = 60
+    begun = usage.clock.now
+    for age, is_good in (
+        (DUE_SECONDS + 0.01, True),
+        (2 * TRUST_SECONDS - 0.01, True),
+        (2 * TRUST_SECONDS + 0.01, False),
+    ):
+        usage.clock.now = begun + age
+        assert (usage.quotas.check("a", MANY, usage.clock.now) is not None) == is_good
+    for reading in usage.quotas._priming.values():
+        reading.cancel()
 
 
 async def test_a_clock_that_was_set_back_makes_no_total_young(usage: UsageWorker) -> None:
