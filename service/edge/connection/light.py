@@ -169,6 +169,8 @@ class LightConnection(Caller, asyncio.Protocol):
         whole.connection_made(self._transport)
         if self._answered_at:
             whole.was_answered(self._answered_at)
+        if self._server.gate.draining:
+            whole.shutdown()
         return whole
 
     def _forget(self) -> None:

@@ -107,6 +107,25 @@ def test_a_worker_that_stops_closes_a_connection_a_little_later_and_makes_no_pro
     assert both.running.run(ask).count(b"HTTP/1.1 200 ") == 1 + asks
 
 
+def test_a_connection_that_sends_an_empty_line_to_a_worker_that_stops_does_not_keep_it(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is no request, but the parser has to look at it. A request would have ten seconds to arrive."""
+    monkeypatch.setattr(DirectProtocol, "idle_linger_seconds", 0.01)
+    monkeypatch.setattr("service.edge.admission.limits.HEAD_SECONDS", 600.0)
+
+    async def ask() -> bytes:
+        connection = await _asked(both, request(TARGETS[0], both.keys["unknown"]))
+        monkeypatch.setattr(both.direct, "draining", True)
+        connection.protocol.shutdown()
+        await connection.feed(b"\r\n")
+        assert isinstance(connection.protocol, DirectProtocol)
+        await eventually(lambda: connection.transport.closing)
+        return connection.end()
+
+    assert both.running.run(ask).count(b"HTTP/1.1 401 ") == 1
+
+
 def test_a_connection_leaves_nothing_behind(both: Both) -> None:
     """No alarm, and no place among the server's connections; whoever had it last."""
 
