@@ -62,6 +62,11 @@ class DirectProtocol(LimitedProtocol):
         if self._asked is not None:
             self._deadlines.arrived()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        # it may be the connection that was handed over, which refers to this: both would wait for the garbage collector
+        self._caller = None
+
     def was_answered(self, at: float) -> None:
         """The last answer of the connection was given at `at`, in monotonic seconds, and nothing has arrived since."""
         self._deadlines.answered(at)

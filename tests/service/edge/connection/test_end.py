@@ -1,0 +1,64 @@
+"""Of a connection that has ended nothing is left, however it was used and however it ended."""
+
+import gc
+import socket
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from service.edge.connection.direct import DirectProtocol
+from service.edge.connection.light import LightConnection
+from tests.support.served import FORECAST, Served
+from tests.support.waiting import until
+
+GOOD = f"{FORECAST}?zip_code=36436"
+OTHER = "/v1/openapi.json"  # which the router answers
+# What is sent at once, each time; then its answers are awaited.
+USES: dict[str, list[list[str]]] = {
+    "says nothing": [],
+    "asks": [[GOOD], [GOOD]],
+    "asks twice at once": [[GOOD, GOOD]],
+    "asks the router": [[OTHER]],
+    "asks the router, and then directly": [[OTHER], [GOOD]],
+    "asks the router after a direct answer": [[GOOD], [OTHER]],
+    "is refused": [["no target"]],
+}
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def _connections(worker: Served) -> list[LightConnection | DirectProtocol]:
+    """What there is in memory for connections to `worker`."""
+    gate = worker.app.gate
+    return [
+        one
+        for one in gc.get_objects()
+        if (type(one) is DirectProtocol and one.app is gate)
+        or (type(one) is LightConnection and one._server.gate is gate)
+    ]
+
+
+@pytest.mark.usefixtures("uncollected")
+@pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
+@pytest.mark.parametrize("use", USES)
+def test_a_connection_that_has_ended_leaves_nothing_to_the_garbage_collector(
+    worker: Served, use: str, reset: bool
+) -> None:
+    """The collector runs so seldom in a worker that a hundred thousand connections could wait for it."""
+    before = {id(one): one for one in _connections(worker)}
+    with worker.wire() as wire:
+        until(lambda: any(id(one) not in before for one in _connections(worker)))
+        for targets in USES[use]:
+            wire.send("".join(worker.head(target) for target in targets))
+            for _ in targets:
+                wire.answer()
+        if reset:
+            wire._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    until(lambda: all(id(one) in before for one in _connections(worker)))
