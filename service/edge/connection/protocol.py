@@ -109,6 +109,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._end()
         self._deadlines.end()
         super().connection_lost(exc)
+        self._answering.close = self.transport.close  # no longer this connection's, which it would keep
         self._unset_keepalive_if_required()  # uvicorn leaves it, and this with it, if the connection was reset
 
     def pause_writing(self) -> None:
