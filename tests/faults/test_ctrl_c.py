@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.service.conftest import servers_of
-from tests.support.country import make_country
+from tests.support.drops import people, write_drop
 from tests.support.instance import children_of, environment, forecast_here, is_alive
 from tests.support.waiting import PATIENCE, until
-from tests.warehouse.altering import FIGURES, edit
 from tests.warehouse.helpers import publish
 from warehouse.releases.catalog import Catalog
 
@@ -37,20 +36,14 @@ run()
 """
 
 
-def drop_of(folder: Path, more: int) -> Path:
-    """With so many more people and homes everywhere."""
-    country = make_country()
-    edit(FIGURES, lambda figure: figure + more)(country)
-    return country.write(folder)
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two releases, a key, its backup, and a drop."""
     folder = tmp_path_factory.mktemp("made")
     catalog = Catalog(folder / "data")
-    for more in (1, 2):
-        assert publish(catalog, drop_of(folder / f"drop-{more}", more)).result == "published"
+    for figure in (1, 2):
+        drop = write_drop(folder / f"drop-{figure}", population=[people("36436", 2023, figure)])
+        assert publish(catalog, drop).result == "published"
     env = environment(folder / "data")
     assert forecast_here(env, "keys", "issue", "--partner", "acme").returncode == 0
     assert forecast_here(env, "keys", "export", str(folder / "keys.jsonl")).returncode == 0

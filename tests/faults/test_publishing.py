@@ -40,8 +40,16 @@ _KILLS, _MANY_KILLS = 4, 24
 
 @pytest.fixture(scope="module")
 def drops(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two drops that differ in every figure."""
+    """Two small drops that differ in a figure."""
     folder = tmp_path_factory.mktemp("drops")
+    one, two = (write_drop(folder / str(figure), population=[people("36436", 2023, figure)]) for figure in (1, 2))
+    return one, two
+
+
+@pytest.fixture(scope="module")
+def large_drops(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two drops that differ in every figure, and are built in files of many blocks."""
+    folder = tmp_path_factory.mktemp("large")
     country = make_country()
     one = country.write(folder / "one")
     edit(FIGURES, lambda figure: figure + 1)(country)
@@ -132,12 +140,12 @@ def test_ctrl_c_leaves_no_reader_and_nothing_staged(env: dict[str, str], short: 
 # ---- a full disk ----
 
 
-def test_a_full_disk_is_one_line_and_the_next_publish_is_clean(short: Path, drops: tuple[Path, Path]) -> None:
+def test_a_full_disk_is_one_line_and_the_next_publish_is_clean(short: Path, large_drops: tuple[Path, Path]) -> None:
     """At every stage: from no room at all to all but the last step. The release before stays current."""
     with mounted(short / "disk", 16_384) as disk:
         data = disk / "data"
         env = environment(data)
-        assert forecast_here(env, "extracts", "publish", str(drops[0])).returncode == 0
+        assert forecast_here(env, "extracts", "publish", str(large_drops[0])).returncode == 0
         before = assert_whole(data)
         release = sum(path.stat().st_size for path in (data / "releases").rglob("*") if path.is_file())
         said = set()
@@ -147,7 +155,7 @@ def test_a_full_disk_is_one_line_and_the_next_publish_is_clean(short: Path, drop
                 while True:
                     os.write(stream.fileno(), bytes(4096))
             os.truncate(filler, filler.stat().st_size - int(release * share) // 4096 * 4096)
-            full = forecast(env, "extracts", "publish", str(drops[1]))
+            full = forecast(env, "extracts", "publish", str(large_drops[1]))
             assert (full.returncode, full.stdout) == (1, ""), (share, full.stderr)
             assert "Traceback" not in full.stderr
             assert full.stderr.count("\n") == 1, full.stderr
@@ -156,7 +164,7 @@ def test_a_full_disk_is_one_line_and_the_next_publish_is_clean(short: Path, drop
             filler.unlink()
         assert all("No space left" in line and "{" not in line for line in said), said
         assert all("`forecast extracts retire" in line for line in said), said
-        assert forecast_here(env, "extracts", "publish", str(drops[1])).returncode == 0
+        assert forecast_here(env, "extracts", "publish", str(large_drops[1])).returncode == 0
         assert list((data / "staging").iterdir()) == []
         assert assert_whole(data) != before
 
