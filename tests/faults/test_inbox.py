@@ -6,7 +6,8 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,49 @@ def inbox(short: Path) -> Path:
 
 @pytest.fixture
 def env(published: Site, inbox: Path) -> Env:
+    return watching(published, inbox)
+
+
+def watching(site: Site, inbox: Path) -> Env:
     """Drops go live when they have their marker, or have been quiet for a moment."""
-    return {**published.env, "FORECAST_INBOX": str(inbox), "FORECAST_INBOX_QUIET": "1.5"}
+    return {**site.env, "FORECAST_INBOX": str(inbox), "FORECAST_INBOX_QUIET": "1.5"}
+
+
+@dataclass(frozen=True)
+class Watched:
+    """An instance that tests share. It publishes what they bring, and each begins with what others left."""
+
+    site: Site
+    instance: Instance
+    inbox: Path
+    data: Path
+    told: Path  # a file for the path of the last report
+
+
+@pytest.fixture(scope="module")
+def watched(common: Site) -> Iterator[Watched]:
+    """Its watcher may be killed."""
+    folder = common.data.parent
+    inbox, told = folder / "inbox", folder / "told"
+    inbox.mkdir()
+    program = "import os, sys; open(sys.argv[1], 'w').write(os.environ['DROP_REPORT'])"
+    command = f'{sys.executable} -c "{program}" {told}'
+    env = watching(common, inbox) | {"FORECAST_INBOX_ON_REFUSAL": command}
+    with serving(env, folder / "serve.log") as instance:
+        yield Watched(common, instance, inbox, common.data, told)
+
+
+@pytest.fixture(scope="module")
+def cramped(common: Site) -> Iterator[Watched]:
+    """Its data is on a disk of its own."""
+    folder = common.data.parent / "cramped"
+    inbox = folder / "inbox"
+    inbox.mkdir(parents=True)
+    with mounted(folder / "disk", 196_608) as disk:
+        shutil.copytree(common.data, disk / "data")
+        env = watching(common, inbox) | {"FORECAST_DATA_DIR": str(disk / "data")}
+        with serving(env, folder / "serve.log") as instance:
+            yield Watched(common, instance, inbox, disk / "data", folder / "told")
 
 
 def put(inbox: Path, name: str, figure: int, *, marker: bool = True) -> None:
@@ -81,46 +123,42 @@ def test_a_drop_goes_live_by_itself(published: Site, env: Env, inbox: Path, shor
     assert "nanobind" not in (short / "serve.log").read_text(), "an orderly end says nothing"
 
 
-def test_half_a_drop_is_never_published_nor_a_refused_one(published: Site, env: Env, inbox: Path, short: Path) -> None:
+def test_half_a_drop_is_never_published_nor_a_refused_one(watched: Watched, short: Path) -> None:
     """While it grows, however slowly, it waits; then it is published whole, as one release."""
-    told = short / "told"
-    program = "import os, sys; open(sys.argv[1], 'w').write(os.environ['DROP_REPORT'])"
-    env["FORECAST_INBOX_ON_REFUSAL"] = f'{sys.executable} -c "{program}" {told}'
+    instance, site, inbox = watched.instance, watched.site, watched.inbox
     whole = short / "whole"
     write_drop(whole, population=[people("36436", 2023, 2001)])
-    with serving(env, short / "serve.log") as instance:
-        before = figure(instance, published)
-        drop = inbox / "slow"
-        drop.mkdir()
-        for file in sorted(whole.iterdir()):
-            content = file.read_bytes()
-            for part in (content[: len(content) // 2], content[len(content) // 2 :]):
-                with (drop / file.name).open("ab") as stream:
-                    stream.write(part)
-                time.sleep(0.3)  # how slow the writer is: less than the quiet time, all of it together more
-                assert settled(inbox) == {"published": [], "quarantine": []}
-                assert figure(instance, published) == before
-        until(lambda: settled(inbox)["published"] == ["slow"])
-        assert figure(instance, published) == 2001
-        _refused(instance, published, inbox, told)
-    assert str(told) not in (short / "serve.log").read_text(), "the command may name a token"
-    with serving(env, short / "again.log") as instance:
-        assert instance.metric("forecast_inbox_refused_total") == 1, "kept over restarts"
+    before, there = figure(instance, site), settled(inbox)
+    drop = inbox / "slow"
+    drop.mkdir()
+    for file in sorted(whole.iterdir()):
+        content = file.read_bytes()
+        for part in (content[: len(content) // 2], content[len(content) // 2 :]):
+            with (drop / file.name).open("ab") as stream:
+                stream.write(part)
+            time.sleep(0.3)  # how slow the writer is: less than the quiet time, all of it together more
+            assert settled(inbox) == there
+            assert figure(instance, site) == before
+    until(lambda: "slow" in settled(inbox)["published"])
+    assert figure(instance, site) == 2001
+    _refused(watched)
+    assert str(watched.told) not in instance.log_file.read_text(), "the command may name a token"
 
 
-def _refused(instance: Instance, published: Site, inbox: Path, told: Path) -> None:
+def _refused(watched: Watched) -> None:
     """Quarantine with its report, metrics, the command; partners see what they saw, and readiness is not concerned."""
-    assert instance.metric("forecast_inbox_refused_total") == 0
-    put(inbox, "bad", -1)
+    instance, told = watched.instance, watched.told
+    before = instance.metric("forecast_inbox_refused_total")
+    put(watched.inbox, "bad", -1)
     until(lambda: told.exists() and told.read_text() != "")
     report = Path(told.read_text())
     assert "out-of-range" in report.read_text()
     assert "Refused" in report.with_suffix(".txt").read_text()
     assert (report.parent / "bad" / "zip_population.parquet").exists()
     until(lambda: instance.metric("forecast_inbox_waiting") == 0)
-    assert instance.metric("forecast_inbox_refused_total") == 1
+    assert instance.metric("forecast_inbox_refused_total") == before + 1
     assert abs(time.time() - instance.metric("forecast_inbox_last_refusal_timestamp_seconds")) < 60
-    assert (figure(instance, published), instance.ready().json()["status"]) == (2001, "ready")
+    assert (figure(instance, watched.site), instance.ready().json()["status"]) == (2001, "ready")
 
 
 # As many as `_moments` tells.
@@ -150,29 +188,30 @@ def _kill_at(moment: Callable[[], bool], over: Callable[[], bool], pid: int, rea
     return True
 
 
-def test_a_killed_watcher_leaves_nothing_half_done(published: Site, env: Env, inbox: Path, short: Path) -> None:
+def test_a_killed_watcher_leaves_nothing_half_done(watched: Watched) -> None:
     """The supervisor starts another, which publishes the drop; it is counted once, and all that is there is whole."""
+    instance, inbox = watched.instance, watched.inbox
+    counted, there = instance.metric("forecast_inbox_published_total"), settled(inbox)
     names: list[str] = []
     met = 0  # moments
-    with serving(env, short / "serve.log") as instance:
-        while met < _MOMENTS:
-            assert len(names) < 10 * _MOMENTS, "the moments cannot be met"
-            until(lambda: len(watchers(instance)) == 1)
-            (pid,) = watchers(instance)
-            readers: list[int] = []
-            moment = _moments(inbox, published.data)[met]
-            names.append(f"drop-{len(names):02}")
-            put(inbox, names[-1], 3000 + len(names))
-            met += _kill_at(moment, lambda: names[-1] in settled(inbox)["published"], pid, readers)
-            until(lambda: not any(map(is_alive, readers)))  # noqa: B023 - done with in this turn
-            until(lambda: names[-1] in settled(inbox)["published"])
-            until(lambda: figure(instance, published) == 3000 + len(names))
-        until(lambda: instance.ready().json()["status"] == "ready")
-        assert instance.metric("forecast_inbox_published_total") == len(names)
-    assert settled(inbox) == {"published": sorted(names), "quarantine": []}
+    while met < _MOMENTS:
+        assert len(names) < 10 * _MOMENTS, "the moments cannot be met"
+        until(lambda: len(watchers(instance)) == 1)
+        (pid,) = watchers(instance)
+        readers: list[int] = []
+        moment = _moments(inbox, watched.data)[met]
+        names.append(f"drop-{len(names):02}")
+        put(inbox, names[-1], 3000 + len(names))
+        met += _kill_at(moment, lambda: names[-1] in settled(inbox)["published"], pid, readers)
+        until(lambda: not any(map(is_alive, readers)))  # noqa: B023 - done with in this turn
+        until(lambda: names[-1] in settled(inbox)["published"])
+        until(lambda: figure(instance, watched.site) == 3000 + len(names))
+    until(lambda: instance.ready().json()["status"] == "ready")
+    assert instance.metric("forecast_inbox_published_total") == counted + len(names)
+    assert settled(inbox) == there | {"published": sorted([*there["published"], *names])}
     assert not any(inbox.glob(".claimed/*/"))
-    assert list((published.data / "staging").iterdir()) == []
-    catalog = Catalog(published.data)
+    assert list((watched.data / "staging").iterdir()) == []
+    catalog = Catalog(watched.data)
     for release in catalog.names():
         catalog.verify(catalog.manifest(release))
 
@@ -180,10 +219,15 @@ def test_a_killed_watcher_leaves_nothing_half_done(published: Site, env: Env, in
 def test_nothing_survives_a_killed_supervisor_in_the_middle(
     published: Site, env: Env, inbox: Path, short: Path
 ) -> None:
-    """Neither the watcher nor the reader of the drop; the next instance publishes what was claimed."""
+    """Neither the watcher nor the reader of the drop; the next instance publishes what was claimed.
+
+    What the first one refused is still counted.
+    """
     with serving(env, short / "serve.log") as instance:
         until(lambda: len(watchers(instance)) == 1)
         (pid,) = watchers(instance)
+        put(inbox, "bad", -1)
+        until(lambda: instance.metric("forecast_inbox_refused_total") == 1 and not children_of(pid))
         put(inbox, "2026-10", 4001)
         until(lambda: bool(children_of(pid)))
         family = [pid, *children_of(pid)]
@@ -192,7 +236,8 @@ def test_nothing_survives_a_killed_supervisor_in_the_middle(
         until(lambda: not any(map(is_alive, family)))
     with serving(env, short / "again.log") as instance:
         until(lambda: figure(instance, published) == 4001)
-        until(lambda: settled(inbox)["published"] == ["2026-10"])
+        until(lambda: settled(inbox) == {"published": ["2026-10"], "quarantine": ["bad"]})
+        assert instance.metric("forecast_inbox_refused_total") == 1
 
 
 def test_of_two_instances_one_watches_and_the_other_takes_over(
@@ -227,46 +272,42 @@ def test_of_two_instances_one_watches_and_the_other_takes_over(
         assert other.metric("forecast_inbox_published_total") == 4
 
 
-def test_a_drop_that_swells_beyond_the_disk_is_refused_and_others_go_live(
-    published: Site, env: Env, inbox: Path, short: Path
-) -> None:
+def test_a_drop_that_swells_beyond_the_disk_is_refused_and_others_go_live(cramped: Watched) -> None:
     """Small as it is, decoded it is larger than the disk: its own fault, told with sizes; the disk is never full."""
-    with mounted(short / "disk", 196_608) as disk:
-        shutil.copytree(published.data, disk / "data")
-        env["FORECAST_DATA_DIR"] = str(disk / "data")
-        put(inbox, "swelling", 7000)
-        write_swelling(inbox / "swelling" / "projects.parquet", 40_000)
-        put(inbox, "good", 7001)
-        least = [shutil.disk_usage(disk).free]
-        with serving(env, short / "serve.log") as instance:
+    instance, inbox = cramped.instance, cramped.inbox
+    until(lambda: instance.ready().json()["status"] == "ready")
+    refused = instance.metric("forecast_inbox_refused_total")
+    put(inbox, "swelling", 7000, marker=False)
+    write_swelling(inbox / "swelling" / "projects.parquet", 40_000)
+    (inbox / "swelling" / "_SUCCESS").touch()
+    put(inbox, "good", 7001)
+    least = [shutil.disk_usage(cramped.data).free]
 
-            def live() -> bool:
-                least.append(shutil.disk_usage(disk).free)
-                return figure(instance, published) == 7001
+    def live() -> bool:
+        least.append(shutil.disk_usage(cramped.data).free)
+        return figure(instance, cramped.site) == 7001
 
-            until(live)
-            until(lambda: settled(inbox) == {"published": ["good"], "quarantine": ["swelling"]})
-            until(lambda: instance.metric("forecast_inbox_refused_total") == 1)
-            assert instance.metric("forecast_inbox_failing") == 0
-        assert min(least) > 8 << 20
+    until(live)
+    until(lambda: "good" in settled(inbox)["published"] and settled(inbox)["quarantine"] == ["swelling"])
+    until(lambda: instance.metric("forecast_inbox_refused_total") == refused + 1)
+    assert instance.metric("forecast_inbox_failing") == 0
+    assert min(least) > 8 << 20
     (report,) = inbox.glob("quarantine/swelling-*/report.txt")
     assert re.search(r"needed more than \d+\.\d MB of disk; \d+\.\d MB were free", " ".join(report.read_text().split()))
 
 
-def test_a_disk_that_others_filled_is_no_fault_of_a_drop(published: Site, env: Env, inbox: Path, short: Path) -> None:
+def test_a_disk_that_others_filled_is_no_fault_of_a_drop(cramped: Watched) -> None:
     """It is tried again, as readiness says, and published when there is room; newer ones come after it."""
-    with mounted(short / "disk", 16_384) as disk:
-        shutil.copytree(published.data, disk / "data")
-        env["FORECAST_DATA_DIR"] = str(disk / "data")
-        with serving(env, short / "serve.log") as instance:
-            until(lambda: len(watchers(instance)) == 1)
-            until(lambda: instance.metric("forecast_ready") == 1)
-            filler = fill(disk)
-            put(inbox, "older", 7000)
-            until(lambda: any("No space left" in reason for reason in instance.ready().json()["reasons"]))
-            put(inbox, "newer", 7001)
-            assert settled(inbox) == {"published": [], "quarantine": []}
-            filler.unlink()
-            until(lambda: settled(inbox) == {"published": ["newer", "older"], "quarantine": []})
-            until(lambda: figure(instance, published) == 7001)
-            until(lambda: instance.ready().json()["status"] == "ready")
+    instance, inbox = cramped.instance, cramped.inbox
+    until(lambda: len(watchers(instance)) == 1)
+    until(lambda: instance.metric("forecast_ready") == 1)
+    there = settled(inbox)
+    filler = fill(cramped.data.parent)
+    put(inbox, "older", 7002)
+    until(lambda: any("No space left" in reason for reason in instance.ready().json()["reasons"]))
+    put(inbox, "newer", 7003)
+    assert settled(inbox) == there
+    filler.unlink()
+    until(lambda: settled(inbox) == there | {"published": sorted([*there["published"], "newer", "older"])})
+    until(lambda: figure(instance, cramped.site) == 7003)
+    until(lambda: instance.ready().json()["status"] == "ready")
