@@ -9,6 +9,7 @@ from service.quota.lease_store import Lease, TellLease
 from service.quota.rates import RateLimiter
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import Clock
+from tests.support.waiting import settled
 
 
 class FakeLeases:
@@ -72,17 +73,12 @@ class OneWorker:
         """A limiter over the same leases, which knows nothing of what the first one was told."""
         return RateLimiter(self.leases, lambda: self.workers, self.clock)
 
-    async def settle(self) -> None:
-        """Lets everything that can go on without the test go on."""
-        for _ in range(20):
-            await asyncio.sleep(0)
-
     async def take(self, rate: Rate, times: int = 1, key_id: str = "k") -> int:
         """How many of so many requests, one after the other and all at this moment, are let pass."""
         passed = 0
         for _ in range(times):
             passed += (await self.limiter.take(key_id, rate)).allowed
-            await self.settle()
+            await settled()
         return passed
 
     async def drive(self, rate: Rate, per_second: float, seconds: float) -> int:

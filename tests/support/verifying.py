@@ -1,12 +1,11 @@
 """A verifier with one good key, a store that a test holds, and a clock that it turns."""
 
-import asyncio
-
 from service.keys.names import record_name
 from service.keys.record import ApiKey
 from service.keys.verdict import Accepted, Rejected, Unknown
 from service.keys.verifier import KeyVerifier
 from tests.support.key_store import PEPPER, Clock, HeldKeyStore
+from tests.support.waiting import settled
 
 
 class Scene:
@@ -38,8 +37,7 @@ class Scene:
 
     async def settle(self) -> None:
         """Lets everything that can go on without the test go on."""
-        for _ in range(50):
-            await asyncio.sleep(0)
+        await settled()
 
     async def revoke(self, *, push: bool) -> None:
         holding, self.store.holding = self.store.holding, False

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 import httpx
@@ -39,3 +40,10 @@ async def eventually(holds: Callable[[], bool | Awaitable[bool]]) -> None:
             return
         assert loop.time() < end, f"not within {PATIENCE} s"
         await asyncio.sleep(0.002)
+
+
+async def settled() -> None:
+    """Lets everything in this event loop go on that can without the test. Costs nothing if nothing can."""
+    ready: deque[object] = vars(asyncio.get_running_loop())["_ready"]
+    while ready:  # noqa: ASYNC110 - there is no event for it
+        await asyncio.sleep(0)

@@ -9,7 +9,7 @@ from service.quota.decision import Decision
 from service.quota.holding import FIRST_LOCAL_SECONDS, LIFE_SECONDS, LOCAL_SECONDS, SPARE_LIFE_SECONDS, SPARE_SHARE
 from service.quota.rates import REMEMBERED_KEYS
 from tests.support.leasing import OneWorker
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, settled
 
 FAST = Rate(500, 1, 100)
 SLOW = Rate(10, 1, 10)
@@ -29,7 +29,7 @@ async def test_a_hot_key_rarely_asks_and_nobody_waits(worker: OneWorker) -> None
         decision = worker.limiter.try_take("k", FAST)
         assert decision is not None
         assert decision.allowed
-        await worker.settle()
+        await settled()
     assert len(worker.leases.calls) < 90
 
 
@@ -98,12 +98,12 @@ async def test_requests_during_a_call_wait_for_it(worker: OneWorker) -> None:
     """The ones that it did not ask for have the next, in their order."""
     worker.leases.holding = True
     first = asyncio.create_task(worker.limiter.take("k", SLOW))
-    await worker.settle()
+    await settled()
     later = [asyncio.create_task(worker.limiter.take("k", SLOW)) for _ in range(3)]
-    await worker.settle()
+    await settled()
     assert worker.leases.calls == [("k", 1)]
     worker.leases.let_go()
-    await worker.settle()
+    await settled()
     assert first.done()
     assert worker.leases.calls == [("k", 1), ("k", 3)]
     worker.leases.let_go()
@@ -114,9 +114,9 @@ async def test_a_caller_that_goes_away_takes_nothing_from_the_others(worker: One
     """The call goes on; the token that was meant for it serves the next."""
     worker.leases.holding = True
     tasks = [asyncio.create_task(worker.limiter.take("k", SLOW)) for _ in range(3)]
-    await worker.settle()
+    await settled()
     tasks[0].cancel()
-    await worker.settle()
+    await settled()
     worker.leases.let_go()
     assert (await asyncio.wait_for(tasks[1], PATIENCE)).allowed
     assert worker.leases.calls == [("k", 1), ("k", 1)]
@@ -134,7 +134,7 @@ async def test_tokens_that_live_longer_are_renewed_early_and_never_too_many(work
     for _ in range(2000):
         worker.clock.now += 1 / 2000
         assert worker.limiter.try_take("k", rate) is not None
-        await worker.settle()
+        await settled()
         held.append(holding.tokens + holding._next_tokens)
     assert max(held) == 100
 
@@ -159,7 +159,7 @@ async def test_an_answer_that_comes_late_leases_nothing_ahead(worker: OneWorker)
     worker.clock.now += LIFE_SECONDS
     worker.leases.holding = True
     waiting = asyncio.create_task(worker.limiter.take("k", FAST))
-    await worker.settle()
+    await settled()
     worker.clock.now += LIFE_SECONDS
     worker.leases.let_go()
     assert (await waiting).allowed
@@ -199,9 +199,9 @@ async def test_a_rate_raised_during_a_call_is_not_refused_for_the_old_one(worker
     worker.limiter = worker.another()
     worker.leases.holding = True
     old = asyncio.create_task(worker.limiter.take("k", hourly))
-    await worker.settle()
+    await settled()
     new = asyncio.create_task(worker.limiter.take("k", FAST))
-    await worker.settle()
+    await settled()
     worker.leases.holding = False
     worker.leases.let_go()
     assert ((await old).retry_after, (await new).retry_after) == (1, 1)
@@ -307,10 +307,10 @@ async def test_a_defect_of_one_leaves_nobody_else_waiting(worker: OneWorker, cap
 
     worker.leases.holding = True
     first = asyncio.create_task(worker.limiter.take("k", FAST))
-    await worker.settle()
+    await settled()
     worker.limiter.ask("k", FAST, broken)
     after = asyncio.create_task(worker.limiter.take("k", FAST))
-    await worker.settle()
+    await settled()
     worker.leases.holding = False
     worker.leases.let_go()
     assert (await asyncio.wait_for(first, PATIENCE)).allowed
@@ -329,9 +329,9 @@ async def test_stopping_waits_for_the_call_under_way(worker: OneWorker) -> None:
     """It is not cancelled half-way."""
     worker.leases.holding = True
     waiting = asyncio.create_task(worker.limiter.take("k", SLOW))
-    await worker.settle()
+    await settled()
     stopping = asyncio.create_task(worker.limiter.stop())
-    await worker.settle()
+    await settled()
     assert not stopping.done()
     worker.leases.let_go()
     await stopping

@@ -13,6 +13,7 @@ from service.base.terms import Rate
 from service.quota.rates import RateLimiter
 from tests.support.key_store import Clock
 from tests.support.leasing import FakeLeases
+from tests.support.waiting import settled
 
 EVEN, SKEWED = (1, 1, 1, 1), (97, 1, 1, 1)
 FAST, SLOW = Rate(500, 1, 100), Rate(10, 1, 10)
@@ -37,8 +38,7 @@ class Workers:
             self.clock.now = at
             self.leases.arrive()
             self._request(self.limiters[worker], rate)
-            for _ in range(3):
-                await asyncio.sleep(0)
+            await settled()
         while self._tasks:
             self.clock.now += 0.001
             self.leases.arrive()
