@@ -20,7 +20,7 @@ from tests.support.drops import location, write_drop
 from tests.support.instance import FORECAST, NO_TLS, Instance, forecast_here, serving
 from tests.support.waiting import until
 
-_ZIP_CODES = [str(number) for number in range(36000, 36400)]
+_ZIP_CODES = [str(number) for number in range(36000, 36200)]
 _CALLERS = 2
 _HIT = "forecast; hit; detail=shared"
 
