@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,17 +17,33 @@ from tests.support.waiting import until
 from warehouse.releases.catalog import Catalog
 
 
-@pytest.fixture
-def inbox(short: Path) -> Path:
-    folder = short / "inbox"
+@pytest.fixture(scope="module")
+def inbox(common: Site) -> Path:
+    folder = common.data.parent / "inbox"
     folder.mkdir()
     return folder
 
 
-@pytest.fixture
-def env(published: Site, inbox: Path) -> Env:
+@pytest.fixture(scope="module")
+def told(common: Site) -> Path:
+    """A file for what the command of the inbox was told last."""
+    return common.data.parent / "told"
+
+
+@pytest.fixture(scope="module")
+def env(common: Site, inbox: Path, told: Path) -> Env:
     """Every drop that changes a figure is held."""
-    return {**published.env, "FORECAST_INBOX": str(inbox), "FORECAST_INBOX_HOLD": "changed-figures"}
+    program = "import os, sys; open(sys.argv[1], 'w').write(os.environ['DROP_RESULT'])"
+    command = f'{sys.executable} -c "{program}" {told}'
+    ours = {"FORECAST_INBOX": str(inbox), "FORECAST_INBOX_HOLD": "changed-figures"}
+    return common.env | ours | {"FORECAST_INBOX_ON_REFUSAL": command}
+
+
+@pytest.fixture(scope="module")
+def holding(common: Site, env: Env) -> Iterator[Instance]:
+    """An instance whose watcher may be killed, for tests that leave no drop held."""
+    with serving(env, common.data.parent / "serve.log") as instance:
+        yield instance
 
 
 def places(inbox: Path, name: str) -> list[str]:
@@ -51,30 +67,29 @@ def approving(env: Env, name: str) -> "subprocess.Popen[bytes]":
 
 
 def test_a_held_drop_is_told_to_operators_until_it_is_approved(
-    published: Site, env: Env, inbox: Path, short: Path
+    common: Site, env: Env, holding: Instance, inbox: Path, told: Path
 ) -> None:
     """Health and metrics, the command, and the log of the instance, which names who approved it and why."""
-    told = short / "told"
-    program = "import os, sys; open(sys.argv[1], 'w').write(os.environ['DROP_RESULT'])"
-    env["FORECAST_INBOX_ON_REFUSAL"] = f'{sys.executable} -c "{program}" {told}'
-    with serving(env, short / "serve.log") as instance:
-        before = figure(instance, published)
-        held(instance, inbox, "2026-10", 1001)
-        until(lambda: instance.ready().json()["status"] == "degraded")
-        assert instance.ready().status_code == 200, "a balancer goes on sending to it"
-        assert "1 drop waits for approval" in instance.ready().json()["reasons"][0]
-        assert 0 < instance.metric("forecast_inbox_held_oldest_age_seconds") < 600
-        until(lambda: told.exists() and told.read_text() == "held")
-        assert figure(instance, published) == before
-        done = forecast_here(env, "extracts", "approve", "2026-10", "--reason", "seen")
-        assert done.returncode == 0, done.stderr
-        assert figure(instance, published) == 1001
-        until(lambda: instance.ready().json()["status"] == "ready")
-        assert instance.metric("forecast_inbox_held") == instance.metric("forecast_inbox_held_oldest_age_seconds") == 0
-        assert instance.metric("forecast_inbox_published_total") == 1
-        until(lambda: any(line.get("event") == "approved" for line in instance.log()))
-    (line,) = [line for line in instance.log() if line.get("event") == "approved"]
-    assert "2026-10 was approved by" in line["message"]
+    until(lambda: holding.ready().json()["status"] == "ready")
+    before, counted = figure(holding, common), holding.metric("forecast_inbox_published_total")
+    told.unlink(missing_ok=True)
+    held(holding, inbox, "2026-10", 1001)
+    until(lambda: holding.ready().json()["status"] == "degraded")
+    assert holding.ready().status_code == 200, "a balancer goes on sending to it"
+    assert "1 drop waits for approval" in holding.ready().json()["reasons"][0]
+    assert 0 < holding.metric("forecast_inbox_held_oldest_age_seconds") < 600
+    until(lambda: told.exists() and told.read_text() == "held")
+    assert figure(holding, common) == before
+    done = forecast_here(env, "extracts", "approve", "2026-10", "--reason", "seen")
+    assert done.returncode == 0, done.stderr
+    assert figure(holding, common) == 1001
+    until(lambda: holding.ready().json()["status"] == "ready")
+    assert holding.metric("forecast_inbox_held") == holding.metric("forecast_inbox_held_oldest_age_seconds") == 0
+    assert holding.metric("forecast_inbox_published_total") == counted + 1
+    approved = "2026-10 was approved by"
+    until(lambda: any(approved in line["message"] for line in holding.log()))
+    (line,) = [line for line in holding.log() if approved in line["message"]]
+    assert line["event"] == "approved"
     assert line["message"].endswith(": seen")
 
 
@@ -103,28 +118,27 @@ def _kill_at(moment: Callable[[], bool], process: "subprocess.Popen[bytes]") -> 
 
 
 def test_a_killed_approval_leaves_the_drop_whole_and_in_one_place(
-    published: Site, env: Env, inbox: Path, short: Path
+    common: Site, env: Env, holding: Instance, inbox: Path
 ) -> None:
     """Held, or published; partners see the old release or the new one. The same command completes it."""
     met = number = 0
-    with serving(env, short / "serve.log") as instance:
-        while met < 3:
-            number += 1
-            assert number < 30, "the moments cannot be met"
-            name = f"drop-{number:02}"
-            before = figure(instance, published)
-            held(instance, inbox, name, 3000 + number)
-            met += _kill_at(_moments(published.data)[met], approving(env, name))
-            (place,) = places(inbox, name)
-            assert place in ("held", "published")
-            assert figure(instance, published) in (before, 3000 + number)
-            if place == "held":
-                done = forecast_here(env, "extracts", "approve", name, "--reason", "seen", "--over-newer")
-                assert done.returncode == 0, done.stderr
-            assert places(inbox, name) == ["published"]
-            until(lambda: figure(instance, published) == 3000 + number)  # noqa: B023 - done with in this turn
-            until(lambda: instance.metric("forecast_inbox_held") == 0)
-    catalog = Catalog(published.data)
+    while met < 3:
+        number += 1
+        assert number < 30, "the moments cannot be met"
+        name = f"drop-{number:02}"
+        before = figure(holding, common)
+        held(holding, inbox, name, 3000 + number)
+        met += _kill_at(_moments(common.data)[met], approving(env, name))
+        (place,) = places(inbox, name)
+        assert place in ("held", "published")
+        assert figure(holding, common) in (before, 3000 + number)
+        if place == "held":
+            done = forecast_here(env, "extracts", "approve", name, "--reason", "seen", "--over-newer")
+            assert done.returncode == 0, done.stderr
+        assert places(inbox, name) == ["published"]
+        until(lambda: figure(holding, common) == 3000 + number)  # noqa: B023 - done with in this turn
+        until(lambda: holding.metric("forecast_inbox_held") == 0)
+    catalog = Catalog(common.data)
     assert list(catalog.staging.iterdir()) == []
     for release in catalog.names():
         catalog.verify(catalog.manifest(release))
@@ -134,32 +148,34 @@ def test_a_killed_approval_leaves_the_drop_whole_and_in_one_place(
 
 
 def test_a_watcher_that_dies_while_a_drop_is_approved_or_held_loses_nothing(
-    published: Site, env: Env, inbox: Path, short: Path
+    common: Site, env: Env, holding: Instance, inbox: Path
 ) -> None:
     """The approval is another process, and goes on; a drop on its way to held/ is held by the next watcher."""
-    with serving(env, short / "serve.log") as instance:
-        until(lambda: len(watchers(instance)) == 1)
-        held(instance, inbox, "older", 4001)
-        approval = approving(env, "older")
-        until(lambda: any(published.data.glob("staging/*")) or approval.poll() is not None)
-        (pid,) = watchers(instance)
-        os.kill(pid, signal.SIGKILL)
-        assert approval.wait(60) == 0
-        assert places(inbox, "older") == ["published"]
-        until(lambda: figure(instance, published) == 4001)
-        until(lambda: len(watchers(instance)) == 1)
-        (pid,) = watchers(instance)
-        put(inbox, "newer", 4002)
-        until(lambda: any(inbox.glob(".claimed/*/newer")) or places(inbox, "newer") == ["held"])
-        os.kill(pid, signal.SIGKILL)
-        until(lambda: places(inbox, "newer") == ["held"])
-        until(lambda: instance.metric("forecast_inbox_held") == 1)
-        assert figure(instance, published) == 4001
+    until(lambda: len(watchers(holding)) == 1)
+    held(holding, inbox, "older", 4001)
+    approval = approving(env, "older")
+    until(lambda: any(common.data.glob("staging/*")) or approval.poll() is not None)
+    (pid,) = watchers(holding)
+    os.kill(pid, signal.SIGKILL)
+    assert approval.wait(60) == 0
+    assert places(inbox, "older") == ["published"]
+    until(lambda: figure(holding, common) == 4001)
+    until(lambda: len(watchers(holding)) == 1)
+    (pid,) = watchers(holding)
+    put(inbox, "newer", 4002)
+    until(lambda: any(inbox.glob(".claimed/*/newer")) or places(inbox, "newer") == ["held"])
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: places(inbox, "newer") == ["held"])
+    until(lambda: holding.metric("forecast_inbox_held") == 1)
+    assert figure(holding, common) == 4001
+    done = forecast_here(env, "extracts", "discard", "newer", "--reason", "tried")
+    assert done.returncode == 0, done.stderr
+    until(lambda: holding.metric("forecast_inbox_held") == 0)
 
 
-def test_a_drop_that_does_not_come_is_a_reason_in_health(published: Site, env: Env, short: Path) -> None:
+def test_a_drop_that_does_not_come_is_a_reason_in_health(published: Site, short: Path) -> None:
     """It takes no instance out of the balancer, and partners are answered."""
-    env["FORECAST_DROP_EVERY"] = "1s"
+    env = published.env | {"FORECAST_DROP_EVERY": "1s"}
     with serving(env, short / "serve.log") as instance:
         until(lambda: instance.ready().json()["status"] == "degraded")
         answer = instance.ready()
