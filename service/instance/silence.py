@@ -4,6 +4,7 @@ A machine that is overloaded keeps good workers silent. So only time counts in w
 held a processor, or wanted none. Time in which the supervisor itself was late counts little.
 """
 
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -41,6 +42,7 @@ class Silence:
         self._all = 0.0
         self._able = 0.0  # in which it could have answered
         self._last: tuple[float, Sample | None] | None = None
+        self._states = Counter[str]()  # how often each was seen
 
     def look(self, now: float, sample: Sample | None) -> None:
         """Call every `LOOK_SECONDS`. `now` is in seconds; `sample` is None if nothing is known."""
@@ -50,6 +52,8 @@ class Silence:
             self._all += step
             self._able += _able(before, sample, step, patient=self._starting)
         self._last = (now, sample)
+        if sample is not None:
+            self._states[sample.state] += 1
 
     @property
     def is_long(self) -> bool:
@@ -61,8 +65,9 @@ class Silence:
         return self._able >= _HANGS_SECONDS or self._all >= _LONGEST_SECONDS
 
     def __str__(self) -> str:
-        sample = self._last[1] if self._last is not None else None
-        what = _WORDS.get(sample.state, "waiting for something else") if sample is not None else "silent"
+        # what it did most of the time: one that is busy waits now and then for its other threads
+        [(state, _)] = self._states.most_common(1) or [("", 0)]
+        what = _WORDS.get(state, "waiting for something else") if state else "silent"
         return f"{what} for {self._all:.1f} s"
 
 

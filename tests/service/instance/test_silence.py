@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 
+import msgspec
 import pytest
 
 from service.instance.silence import LOOK_SECONDS, Sample, Silence, take_sample
@@ -35,6 +36,11 @@ def going_on(seconds: float, state: str, *, ran: float = 0, waited: float = 0, w
         (going_on(2, "R", ran=1), "busy for 2.0 s"),
         (going_on(2, "S", ran=0.01), "waiting for something else for 2.0 s"),
         (going_on(4, "R", ran=0.5), "busy for 4.0 s"),
+        # a busy thread that waits for another one of its process as it is looked at last
+        (
+            [*going_on(2, "R", ran=1)[:-1], msgspec.structs.replace(going_on(2, "R", ran=1)[-1], state="S")],
+            "busy for 2.0 s",
+        ),
     ],
 )
 def test_what_could_answer_and_does_not_for_two_seconds_hangs(samples: list[Sample], said: str) -> None:
