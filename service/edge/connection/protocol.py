@@ -10,7 +10,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Protocol
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from service.base import closing
 from service.edge.admission import limits
@@ -44,9 +44,15 @@ class _Answering:
     """What uvicorn writes an answer to: the transport, but that closing it is left to the connection."""
 
     def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
-        self.write = transport.write
+        self.write: Callable[[bytes], None] = transport.write
         self.is_closing = transport.is_closing
         self.close = close
+
+    def end(self) -> None:
+        """The connection is lost, or another protocol's: nothing is written any more, and nothing closed."""
+        self.write = lambda _: None
+        self.is_closing = lambda: True
+        self.close = lambda: None
 
 
 class RequestRefused(Exception):  # noqa: N818 - raised inside the parser's callbacks to stop it
@@ -86,6 +92,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._advice: str | None = None  # on the request that the parser refused
         self._refusal: str | None = None  # the error code that it ends with
         self._turn: asyncio.Handle | None = None  # the coming turn of the loop that goes on with held requests
+        self._earlier: RequestResponseCycle | None = None  # what is under way if the newest request waits for it
 
     # --- the transport -------------------------------------------------------------------------------------------
 
@@ -109,8 +116,15 @@ class LimitedProtocol(HttpToolsProtocol):
         self._end()
         self._deadlines.end()
         super().connection_lost(exc)
-        self._answering.close = self.transport.close  # no longer this connection's, which it would keep
+        self._answering.end()
+        if self._earlier is not None:  # uvicorn tells the newest alone, which never begins now, and would keep this
+            self._earlier.disconnected = True
+            self._earlier.message_event.set()
+            self.cycle.on_response = lambda: None
         self._unset_keepalive_if_required()  # uvicorn leaves it, and this with it, if the connection was reset
+
+    def eof_received(self) -> None:
+        self._close()  # the loop would close it, and then wait for a reader without a deadline
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -246,6 +260,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.url[:1] != b"/" and not _ABSOLUTE.match(self.url):
             raise self._stop("bad_request")  # the authority form is for proxies; the absolute one RFC 9112 asks for
         self._begin_in_uvicorn()
+        self._earlier = self.cycle if self.cycle is not None and not self.cycle.response_complete else None
         super().on_headers_complete()
         self.cycle.transport = self._answering  # type: ignore[assignment]  # that is all it uses
         if self._other_method is not None:
@@ -274,6 +289,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._deadlines.arrived()
 
     def on_response_complete(self) -> None:
+        self._earlier = None
         if self._is_over:
             self.server_state.total_requests += 1
             return

@@ -183,10 +183,12 @@ def test_a_reader_that_takes_nothing_is_let_go(worker: Served, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    "last", ["", "Connection: close\r\n", "Transfer-Encoding: none\r\n"], ids=["idle", "last", "bad"]
+    ("last", "half_closes"),
+    [("", False), ("Connection: close\r\n", False), ("Transfer-Encoding: none\r\n", False), ("", True)],
+    ids=["idle", "last", "bad", "half-closed"],
 )
 def test_a_reader_that_leaves_a_little_is_let_go_when_its_connection_is_closed(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, last: str
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, last: str, half_closes: bool
 ) -> None:
     """A closed connection waits for its reader, and what is left may be too little for the server to pause."""
     monkeypatch.setattr(closing, "READ_SECONDS", SHORT)
@@ -201,6 +203,8 @@ def test_a_reader_that_leaves_a_little_is_let_go_when_its_connection_is_closed(
         head = worker.head(f"{FORECAST}?city_name=springfield&state_code=IL")
         with socket.create_connection(("127.0.0.1", worker.port), timeout=5) as slow:
             slow.sendall(head.encode() * 10_000 + (head[:-2] + last + "\r\n").encode())
+            if half_closes:
+                slow.shutdown(socket.SHUT_WR)
             assert worker.ask(GOOD).status == 200
             reset = select.poll()
             reset.register(slow, 0)
