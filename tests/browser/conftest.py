@@ -5,11 +5,12 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.browser.double import Double
 from tests.support.waiting import PATIENCE
@@ -54,13 +55,20 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def opened(browser: Browser) -> Opened:
+    """Each page is a tab of a window that is there already: another window takes longer than most tests here."""
+
+    @cache
+    def window(size: tuple[int, int], scheme: ColorScheme) -> BrowserContext:
+        made = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+        made.set_default_timeout(PATIENCE * 1000)
+        made.new_page()  # closed with its last tab
+        return made
+
     @contextmanager
     def opening(
         url: str, size: tuple[int, int] = WIDE, scheme: ColorScheme = "light", errors: bool = False
     ) -> Iterator[Page]:
-        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
-        context.set_default_timeout(PATIENCE * 1000)
-        page = context.new_page()
+        page = window(size, scheme).new_page()
         said: list[str] = []
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
@@ -69,7 +77,7 @@ def opened(browser: Browser) -> Opened:
         if _PICTURES is not None:
             name = re.sub(r"\W+", "-", os.environ["PYTEST_CURRENT_TEST"].partition("::")[2].partition(" ")[0])
             page.screenshot(path=Path(_PICTURES) / f"{name}{size[0]}-{scheme}.png", full_page=True)
-        context.close()
+        page.close()
         assert errors or said == []
 
     return opening

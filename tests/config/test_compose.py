@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import yaml
 from redis import Redis
+from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError
+from redis.retry import Retry
 
 from config.loading import load
 from config.settings import Settings
@@ -129,7 +131,8 @@ def test_each_redis_has_a_password_of_its_own(short: Path) -> None:
     for role in REDIS:
         assert made[f"{role}-url"] == f"redis://:{made[role]}@{role}:6379/0"
         with passwords.started(role) as socket:
-            with Redis(unix_socket_path=socket) as stranger, pytest.raises(AuthenticationError):
+            without = Redis(unix_socket_path=socket, retry=Retry(NoBackoff(), 0))
+            with without as stranger, pytest.raises(AuthenticationError):
                 stranger.ping()
             with Redis(unix_socket_path=socket, password=made[role]) as service:
                 assert service.ping()
