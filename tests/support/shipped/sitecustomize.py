@@ -6,7 +6,7 @@ Litestar and the Redis client load them wherever they are installed, for an eigh
 import os
 import sys
 
-_NOT_SHIPPED = ("attr", "attrs", "pydantic")
+_NOT_SHIPPED = ("annotated_types", "attr", "attrs", "pydantic")
 _TRACES = ("opentelemetry",)
 
 for name in (*_NOT_SHIPPED, *(() if "FORECAST_TRACES" in os.environ else _TRACES)):
