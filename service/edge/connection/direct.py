@@ -64,6 +64,7 @@ class DirectProtocol(LimitedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._asked = None
         # it may be the connection that was handed over, which refers to this: both would wait for the garbage collector
         self._caller = None
 
@@ -176,7 +177,7 @@ class DirectProtocol(LimitedProtocol):
 
     def _answer_asked(self, make: Callable[[], HotOutcome]) -> None:
         asked, self._asked = self._asked, None
-        if asked is None or self._is_over or self.transport.is_closing():
+        if asked is None or self.transport.is_closing():
             return  # nobody is left to answer, and nothing counts
         caller = self._caller
         if caller is not None and self.app.draining:

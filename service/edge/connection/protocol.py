@@ -166,7 +166,6 @@ class LimitedProtocol(HttpToolsProtocol):
     def _part(self) -> None:
         """The connection is another protocol's."""
         self._is_over = True
-        self._unset_keepalive_if_required()
         self.connection_lost(ConnectionAbortedError())
 
     # --- arrival -------------------------------------------------------------------------------------------------
@@ -330,7 +329,6 @@ class LimitedProtocol(HttpToolsProtocol):
         request_id = new_request_id().decode()
         address = self.client[0] if self.client else None
         reply = self.app.refusal(self._refusal or "bad_request", request_id, address, self._advice)
-        self._unset_keepalive_if_required()
         behind = ((b"x-request-id", request_id.encode()), (b"connection", b"close"))
         self.transport.write(whole_answer(reply, behind, self.server_state.default_headers))
         closing.linger(self.transport, self.connections)

@@ -1,8 +1,9 @@
 """The operators' listener on a real socket."""
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx
@@ -27,6 +28,16 @@ def audit_level() -> Iterator[None]:
     level = audit.log.level
     yield
     audit.log.setLevel(level)
+
+
+@contextlib.asynccontextmanager
+async def listened(settings: Settings, folder: Path) -> AsyncIterator[int]:
+    """A listener with `settings` on loopback: its port."""
+    with bind("127.0.0.1", 0, "operator_port") as bound:
+        listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, folder, purge))
+        listener.start(Watched(lambda: instance(WELL)))
+        yield bound.getsockname()[1]
+        await listener.stop(30)
 
 
 async def listening(settings: Settings, folder: Path, *requests: tuple[str, str]) -> list[int]:
@@ -98,10 +109,7 @@ async def test_what_a_request_may_cost_is_limited_as_it_is_for_partners(
     """In size and in time, with errors in the form of this listener, and then the connection is closed."""
     monkeypatch.setattr(limits, "HEAD_SECONDS", 0.3)
     settings = Settings(data_dir=str(tmp_path), operator_write_token=WRITE)
-    with bind("127.0.0.1", 0, "operator_port") as bound:
-        port = bound.getsockname()[1]
-        listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, tmp_path, purge))
-        listener.start(Watched(lambda: instance(WELL)))
+    async with listened(settings, tmp_path) as port:
 
         def ask(request: str) -> tuple[int, str]:
             with Wire(port, 30) as wire:
@@ -110,7 +118,6 @@ async def test_what_a_request_may_cost_is_limited_as_it_is_for_partners(
                 return answer.status, answer.json()["code"]
 
         answers = await asyncio.gather(*(asyncio.to_thread(ask, request) for request, *_ in REFUSED.values()))
-        await listener.stop(30)
     assert dict(zip(REFUSED, answers, strict=True)) == {
         name: (status, code) for name, (_, status, code) in REFUSED.items()
     }
@@ -122,10 +129,7 @@ async def test_the_newest_connection_takes_the_place_of_the_one_that_was_idle_lo
     """So that nobody keeps a health check out; whoever has just asked stays."""
     monkeypatch.setattr(OperatorsApp, "most_connections", 2)
     settings = Settings(data_dir=str(tmp_path))
-    with bind("127.0.0.1", 0, "operator_port") as bound:
-        port = bound.getsockname()[1]
-        listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, tmp_path, purge))
-        listener.start(Watched(lambda: instance(WELL)))
+    async with listened(settings, tmp_path) as port:
 
         def ask() -> None:
             request = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -138,7 +142,6 @@ async def test_the_newest_connection_takes_the_place_of_the_one_that_was_idle_lo
                 assert second.send(request).answer().status == 200
 
         await asyncio.to_thread(ask)
-        await listener.stop(30)
 
 
 async def test_a_connection_whose_end_lingers_goes_before_any_other(
@@ -148,10 +151,7 @@ async def test_a_connection_whose_end_lingers_goes_before_any_other(
     monkeypatch.setattr(OperatorsApp, "most_connections", 2)
     monkeypatch.setattr(closing, "_LOOK_SECONDS", 60.0)
     settings = Settings(data_dir=str(tmp_path))
-    with bind("127.0.0.1", 0, "operator_port") as bound:
-        port = bound.getsockname()[1]
-        listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, tmp_path, purge))
-        listener.start(Watched(lambda: instance(WELL)))
+    async with listened(settings, tmp_path) as port:
 
         def ask() -> None:
             request = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -164,4 +164,3 @@ async def test_a_connection_whose_end_lingers_goes_before_any_other(
                         assert third.send(request).answer().status == 200
 
         await asyncio.to_thread(ask)
-        await listener.stop(30)
