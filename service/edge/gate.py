@@ -6,6 +6,7 @@ key too.
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
@@ -25,7 +26,7 @@ from service.edge.hot.waiting import FOR_ROUTER, WAITING, HotOutcome
 from service.edge.hot.wire import whole_answer
 from service.edge.requests.log import LONG, Made, Make
 from service.edge.requests.sightings import shortened
-from service.edge.requests.watch import PID, RequestWatch, stamp
+from service.edge.requests.watch import RequestWatch, stamp
 from service.http.errors import ApiError, kept_error, of_exception, of_failed, problem
 from service.http.head import NO_AREA, SCOPE_KEY, RequestHead, head_in
 from service.http.reply import (
@@ -216,7 +217,7 @@ class Gate:
             path="-",
             outcome=code,
             milliseconds=0.0,
-            pid=PID,
+            pid=os.getpid(),
             address=address,
         )
         self._watch.look(line, 0.0)
@@ -352,7 +353,7 @@ class _Told(msgspec.Struct, gc=False):
             path=shortened(masked(self.path)),
             outcome=self.outcome,
             milliseconds=round(self.seconds * 1000, 3),
-            pid=PID,
+            pid=os.getpid(),
             area=self.area if self.area != NO_AREA else None,
             query=shortened(shown) or None,
             tier=source.tier if source is not None else None,

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from typing import Protocol
 
 # While a process whose socket has closed comes to its end.
 _POLL_SECONDS = 0.02
@@ -13,7 +14,18 @@ _FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 0.2, 5.0
 _SETTLED_SECONDS = 10.0
 
 
-def start_child(module: str, *files: int) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+class Child(Protocol):
+    """What an instance asks of a process that it started; `subprocess.Popen` has it."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """The exit code, or the negative number of the signal that ended it; None while it runs."""
+
+    def send_signal(self, number: int, /) -> None: ...
+
+
+def start_child(module: str, *files: int) -> tuple[Child, socket.socket]:
     """Runs ``python -m module``. Its arguments: our process id, and descriptors: its end of the socket, then `files`.
 
     Call from the main thread: the child dies with the thread that started it. Raises OSError.
@@ -31,7 +43,7 @@ def start_child(module: str, *files: int) -> tuple["subprocess.Popen[bytes]", so
     return process, ours
 
 
-async def ended(process: "subprocess.Popen[bytes]") -> str:
+async def ended(process: Child) -> str:
     """Waits for the end of `process`; returns how it ended.
 
     Not in a thread, which could not be abandoned while a process hangs in the kernel.

@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import logging
 import signal
-import subprocess
 
 import msgspec
 
 from service.base.tasks import keep_running
-from service.instance.children import Backoff, ended, start_child
+from service.instance.children import Backoff, Child, ended
+from service.instance.forks import Forks
 
 log = logging.getLogger("forecast.supervisor")
 
@@ -28,13 +28,14 @@ class ProcessProblem(msgspec.Struct, frozen=True):
 class KeptProcess:
     """Keeps one process of an instance alive; owned by its supervisor. `problem` is None while all is well."""
 
-    def __init__(self, name: str, module: str) -> None:
+    def __init__(self, name: str, module: str, forks: Forks) -> None:
         """`name` follows "the" in messages; `module` is started with `orders`, its first line."""
         self.problem: str | None = None
         self._name = name
         self._module = module
+        self._forks = forks
         self._orders = b""
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._backoff = Backoff(_PAUSE_SECONDS)
         self._stopping = asyncio.Event()
@@ -78,7 +79,7 @@ class KeptProcess:
 
     async def _run(self) -> str:
         """Runs one process, from its start to its end; says how it ended."""
-        self._process, control_socket = start_child(self._module)
+        self._process, control_socket = await self._forks.start(self._module)
         reader, writer = await asyncio.open_connection(sock=control_socket)
         self.problem = None
         try:

@@ -1,4 +1,4 @@
-"""The process that mirrors the store of releases: ``python -m service.instance.mirror_main <control fd>``.
+"""The process that mirrors the store of releases: ``python -m service.instance.mirror_main PARENT CONTROL_FD``.
 
 The supervisor starts it where `FORECAST_RELEASES_URL` is set. Workers know nothing of it: they follow the data folder.
 """
@@ -10,6 +10,7 @@ import threading
 from functools import partial
 from pathlib import Path
 
+from config.processes import name_process
 from service.base import logs
 from service.instance.kept_main import Control, teller
 from service.instance.orders import MirrorOrders
@@ -63,6 +64,7 @@ def _run(control: Control) -> None:
 
 
 def main() -> None:
+    name_process("mirror")
     _run(Control())
     logging.shutdown()
     os._exit(0)  # threads that wait for the store cannot be ended

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import os
 import secrets
@@ -23,6 +24,7 @@ from service.embedded import owner
 from service.embedded.owner import EmbeddedServers
 from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import EmbeddedError
+from service.instance.forks import Forks
 from service.instance.kept_process import KeptProcess
 from service.instance.orders import MirrorOrders, WatchOrders
 from service.instance.peers import Peers
@@ -43,6 +45,7 @@ from warehouse.schema.errors import CatalogError, FilesHang, StoreError
 
 log = logging.getLogger("forecast.supervisor")
 
+_WATCHER, _MIRROR = "service.instance.watcher_main", "service.instance.mirror_main"
 _TEND_SECONDS = 0.25
 # Operators are answered until the workers have ended. Their last answers get what is left of the drain time then, and
 # at least this long.
@@ -68,7 +71,8 @@ class Supervisor:
         self._settings = settings
         self._log_json = log_json
         self._on_ready = on_ready
-        self._workers = Workers(worker_count(settings), self._reported)
+        self._forks = Forks()
+        self._workers = Workers(worker_count(settings), self._reported, self._forks)
         self._stops_at_once = False
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
@@ -78,26 +82,34 @@ class Supervisor:
         self._counting = FileAccess(_FILE_THREADS)
         self._beside: dict[str, int] = {}  # workers of the other instances on the data folder, by instance
         self._locks = FileAccess()
-        self._watcher = KeptProcess("inbox's watcher", "service.instance.watcher_main")
-        self._mirror = KeptProcess("mirror of the store of releases", "service.instance.mirror_main")
+        self._watcher = KeptProcess("inbox's watcher", _WATCHER, self._forks)
+        self._mirror = KeptProcess("mirror of the store of releases", _MIRROR, self._forks)
         self._id = secrets.token_hex(4)
         self._view = InstanceView(self._id, settings, self._workers, self._watcher, self._mirror, self._hang)
         self.last_resort = LastResort()
 
-    async def run(self) -> None:
-        """Serves until SIGTERM, SIGINT or SIGHUP; a second SIGTERM or SIGINT stops at once.
+    def prepare(self) -> None:
+        """Checks what needs no event loop, and begins to fork processes, which needs a process without threads.
 
         Raises:
-            StartError: if a port is taken, the data folder cannot be written, a Redis URL is wrong, or an extra is
-                missing.
+            StartError: if a Redis URL was forgotten, or an extra is missing.
         """
         settings = self._settings
         owner.wanted(settings)  # first, so that an operator hears of a forgotten URL before any other problem
         problem = tracing.missing() if settings.traces > 0 else None
         if problem is not None:
             raise StartError(f"FORECAST_TRACES: {problem}")
+        self._forks.begin(self._import_all)
         if settings.releases_url is not None:
             self._check_releases_url()
+
+    async def run(self) -> None:
+        """Serves until SIGTERM, SIGINT or SIGHUP; a second SIGTERM or SIGINT stops at once. Call `prepare` before.
+
+        Raises:
+            StartError: if a port is taken, the data folder cannot be written, or a Redis URL is wrong.
+        """
+        settings = self._settings
         async with contextlib.AsyncExitStack() as stack:
             self._partners = stack.enter_context(bind(settings.listen_host, settings.listen_port, "listen_port"))
             self._operators = stack.enter_context(bind(settings.operator_host, settings.operator_port, "operator_port"))
@@ -107,6 +119,18 @@ class Supervisor:
             self._instance = self._open_instance()
             stack.callback(returned_within, _CLOSE_SECONDS, self._instance.close)
             await self._serve()
+
+    def _import_all(self) -> None:
+        importlib.import_module("service.worker.preload").preload()
+        if self._settings.inbox is not None:
+            importlib.import_module(_WATCHER)
+        if self._settings.releases_url is not None:
+            importlib.import_module(_MIRROR)
+
+    def close(self) -> None:
+        """Call last."""
+        self._forks.close()
+        self.last_resort.cancel()
 
     def _check_releases_url(self) -> None:
         """What no store is needed for: whether it is away is told by `state`, because an instance serves on without."""
@@ -283,8 +307,9 @@ def serve(settings: Settings, *, log_json: bool, on_ready: Callable[[str, str], 
             supervisor.last_resort.start()
 
     try:
+        supervisor.prepare()
         uvloop.run(run())
     except CatalogError as error:
         raise StartError(str(error)) from None
     finally:
-        supervisor.last_resort.cancel()
+        supervisor.close()

@@ -1,4 +1,4 @@
-"""The process that watches an instance's inbox: ``python -m service.instance.watcher_main <control fd>``.
+"""The process that watches an instance's inbox: ``python -m service.instance.watcher_main PARENT CONTROL_FD``.
 
 The supervisor starts it. It is no serving process because it handles raw drops (Decision 8); it publishes as the
 command line does.
@@ -7,6 +7,7 @@ command line does.
 import logging
 import os
 
+from config.processes import name_process
 from service.base import logs
 from service.instance.kept_main import Control
 from service.instance.orders import WatchOrders
@@ -23,6 +24,7 @@ def _watch(control: Control) -> None:
 
 
 def main() -> None:
+    name_process("inbox")
     _watch(Control())
     logging.shutdown()
     os._exit(0)  # the listening thread cannot be ended, and libraries complain of it at an orderly exit

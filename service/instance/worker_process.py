@@ -5,7 +5,6 @@ import contextlib
 import os
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,8 @@ import msgspec
 
 from service.base import messages
 from service.base.seen import LoggedRequest, Sighting
-from service.instance.children import ended, start_child
+from service.instance.children import Child, ended
+from service.instance.forks import Forks
 from service.instance.silence import Silence, take_sample
 
 _FRESH_SECONDS = 0.5
@@ -31,7 +31,7 @@ class WorkerProcess:
 
     def __init__(
         self,
-        process: "subprocess.Popen[bytes]",
+        process: Child,
         control_socket: socket.socket,
         orders: messages.Orders,
         on_report: Callable[[], None],
@@ -52,9 +52,11 @@ class WorkerProcess:
         self._listening = asyncio.create_task(self._listen(control_socket, orders), name=f"worker {self.pid}")
 
     @classmethod
-    def start(cls, orders: messages.Orders, listening: socket.socket, on_report: Callable[[], None]) -> "WorkerProcess":
-        """Starts a worker. Call from the main thread: a worker dies with the thread that started it."""
-        process, control_socket = start_child("service.worker.main", listening.fileno())
+    async def start(
+        cls, forks: Forks, orders: messages.Orders, listening: socket.socket, on_report: Callable[[], None]
+    ) -> "WorkerProcess":
+        """Starts a worker. Call from the main thread: a worker dies with the thread that started it. Raises OSError."""
+        process, control_socket = await forks.start("service.worker.main", listening.fileno())
         return cls(process, control_socket, orders, on_report)
 
     async def ended(self) -> str:

@@ -17,6 +17,7 @@ from service.base.seen import Sighting
 from service.base.tasks import end_task, hold_until_done, keep_running
 from service.base.telemetry import Telemetry
 from service.instance.children import LONGEST_BACKOFF_SECONDS, Backoff
+from service.instance.forks import Forks
 from service.instance.silence import LOOK_SECONDS
 from service.instance.stopping import LAST_SECONDS, stop_workers
 from service.instance.worker_process import WorkerProcess
@@ -41,8 +42,9 @@ class Workers:
     that started it.
     """
 
-    def __init__(self, wanted: int, on_report: Callable[[], None]) -> None:
+    def __init__(self, wanted: int, on_report: Callable[[], None], forks: Forks) -> None:
         self.wanted = wanted
+        self._forks = forks
         self.all: list[WorkerProcess] = []  # including those that are starting or leaving
         self.restarts = 0  # workers that were replaced
         self.retired = Telemetry()  # figures of workers that ended
@@ -113,7 +115,7 @@ class Workers:
         backoff = Backoff()
         successor: WorkerProcess | None = None
         while not self._stopping.is_set():
-            worker = successor or self._started(self._orders)
+            worker = successor or await self._started(self._orders)
             if worker is None:
                 await self._pause(LONGEST_BACKOFF_SECONDS)
                 continue
@@ -137,10 +139,10 @@ class Workers:
             await self._pause(backoff.after(loop.time() - began))
         return 0.0
 
-    def _started(self, orders: Orders) -> WorkerProcess | None:
+    async def _started(self, orders: Orders) -> WorkerProcess | None:
         try:
             told = msgspec.structs.replace(orders, shared=self._shared)
-            worker = WorkerProcess.start(told, self._listening, self._on_report)
+            worker = await WorkerProcess.start(self._forks, told, self._listening, self._on_report)
             worker.on_sightings = self.on_sightings
         except OSError as error:
             log.error("cannot start a worker: %s; trying again", error)
@@ -190,7 +192,7 @@ class Workers:
         patience = self._patience
         self._patience = min(_LONGEST_PATIENCE_SECONDS, 2 * patience)
         orders = msgspec.structs.replace(self._orders, takes_over=hung.report is not None and bool(hung.report.release))
-        worker = self._started(orders)
+        worker = await self._started(orders)
         deadline = loop.time() + patience
         while worker is not None and (worker.report is None or worker.report.hung is not None):
             if loop.time() > deadline or self._stopping.is_set():

@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 
-from config.processes import belong_to, collect_seldom
+from config.processes import belong_to, collect_seldom, name_process
 
 # Answers and connections leave nothing for the garbage collector, and each connection is some 40 objects: while
 # thousands are opened, it would take two fifths of the time, and a third of a second at once.
@@ -18,6 +18,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all; the supervisor says when to drain
         signal.signal(number, signal.SIG_IGN)
     belong_to(parent)
+    name_process("worker")
     collect_seldom(_COLLECT_AFTER_OBJECTS)
     code = 0
     try:

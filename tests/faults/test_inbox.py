@@ -89,7 +89,7 @@ def figure(instance: Instance, site: Site) -> int:
 
 
 def watchers(instance: Instance) -> list[int]:
-    return instance.descendants("service.instance.watcher_main")
+    return instance.descendants("forecast-inbox")
 
 
 def settled(inbox: Path) -> dict[str, list[str]]:

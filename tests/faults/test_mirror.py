@@ -21,7 +21,7 @@ from warehouse.upstream.store import ReleasesStore
 
 OTHER = "20991105T090000Z-ba9876543210"
 TOKEN = "may-roll-back-0123456789"
-MIRROR = "service.instance.mirror_main"
+MIRROR = "forecast-mirror"
 
 
 @pytest.fixture

@@ -60,6 +60,19 @@ def test_a_worker_that_is_killed_is_replaced_and_what_it_counted_stays(published
         assert instance.metric("forecast_worker_restarts_total") == 2
 
 
+def test_without_the_process_that_forks_workers_go_on_and_are_replaced(published: Site, short: Path) -> None:
+    """Nothing else ends with it."""
+    with serving(published.env, short / "serve.log") as instance:
+        (pid,) = instance.worker_pids()
+        (forking,) = instance.descendants("forecast-forks")
+        os.kill(forking, signal.SIGKILL)
+        assert instance.zip_code(published.key).status_code == 200
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: instance.worker_pids() not in ([], [pid]))
+        assert instance.zip_code(published.key).status_code == 200
+        assert instance.descendants("forecast-forks") == []
+
+
 def test_nothing_survives_a_killed_supervisor_but_the_keys(short: Path) -> None:
     """Workers and embedded servers end with it, also when it is killed outright. A key that was issued works later.
 
@@ -71,7 +84,7 @@ def test_nothing_survives_a_killed_supervisor_but_the_keys(short: Path) -> None:
         key = issue_key(env)
         assert instance.zip_code(key).status_code == 200
         children = instance.descendants()
-        assert len(children) == 4, "two workers, two embedded servers"
+        assert len(children) == 5, "two workers and what forks them, two embedded servers"
         instance.process.kill()
         instance.process.wait()
         until(lambda: not any(is_alive(pid) for pid in children))

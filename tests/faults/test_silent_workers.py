@@ -98,7 +98,7 @@ def test_a_worker_that_hangs_at_its_start_is_replaced_like_any_other(pair: Insta
     os.kill(first, signal.SIGKILL)
 
     def successors() -> set[int]:
-        return set(pair.descendants("service.worker.main")) - {first, other}
+        return set(pair.descendants("forecast-worker")) - {first, other}
 
     until(lambda: bool(successors()))
     (starting,) = successors()

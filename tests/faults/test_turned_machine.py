@@ -22,7 +22,7 @@ from warehouse.upstream.store import ReleasesStore, all_releases
 
 SECOND, THIRD, LEFT = (f"2099110{day}T090000Z-ba987654321{day}" for day in range(1, 4))
 HOUR, DAY = 3600, 86_400
-MIRROR = "service.instance.mirror_main"
+MIRROR = "forecast-mirror"
 _buckets = itertools.count()
 
 

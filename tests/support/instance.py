@@ -132,9 +132,9 @@ class Instance:
         lines = self.log_file.read_text().splitlines()
         return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
-    def descendants(self, module: str = "") -> list[int]:
-        """Every process that this instance started; those that run `module` alone, if that is given."""
-        return children_of(self.process.pid, module)
+    def descendants(self, name: str = "") -> list[int]:
+        """Every process that this instance started; those of that name alone, if it is given."""
+        return [pid for pid in children_of(self.process.pid) if not name or name_of(pid) == name]
 
     def stop(self, number: int = signal.SIGTERM, seconds: float = _STOP_SECONDS) -> int:
         if self.process.poll() is None:
@@ -190,6 +190,14 @@ def children_of(pid: int, module: str = "") -> list[int]:
             if parent == pid and module.encode() in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
     return found
+
+
+def name_of(pid: int) -> str:
+    """As `ps` shows it; empty if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def is_alive(pid: int) -> bool:

@@ -1,5 +1,6 @@
 """What is told of a direct answer, if it is looked at: its line in the request log, and its trace."""
 
+import os
 import re
 import time
 
@@ -14,7 +15,7 @@ from service.cache.read_through import SHARED_STEP
 from service.edge.hot.remembered import Caller, KnownError, Place, Target
 from service.edge.hot.waiting import HeldRequest
 from service.edge.requests.sightings import shortened
-from service.edge.requests.watch import PID, stamp
+from service.edge.requests.watch import stamp
 from service.keys.record import ApiKey
 
 # In a head of plain lines.
@@ -40,7 +41,7 @@ def line_of(
         path=target.path,
         outcome=outcome,
         milliseconds=round(seconds * 1000, 3),
-        pid=PID,
+        pid=os.getpid(),
         area=target.area,
         query=target.query,
         tier="near" if tier is target.from_near else "shared",
@@ -74,7 +75,7 @@ class ToldError(msgspec.Struct, gc=False):
             path=self.target.path,
             outcome=self.error.outcome,
             milliseconds=round(self.seconds * 1000, 3),
-            pid=PID,
+            pid=os.getpid(),
             area=self.target.area,
             query=shortened(masked_query(url.partition(b"?")[2].decode("latin-1"))) or None,
             key_id=self.key.key_id if self.key is not None else None,

@@ -3,7 +3,6 @@
 A direct answer only counts down to the next request that is looked at. All else is looked at: it takes far longer.
 """
 
-import os
 import random
 import time
 from collections.abc import Callable, Iterable
@@ -20,7 +19,6 @@ from service.edge.requests.sightings import Sightings
 
 # Direct answers of one worker that are looked at for the rankings between two reports, about.
 _SIGHTED = 25
-PID = os.getpid()
 
 
 class RequestWatch:

@@ -10,6 +10,7 @@ from config.settings import Settings
 from service.base.messages import Endpoints, Orders
 from service.instance import silence as silence_module
 from service.instance import workers as workers_module
+from service.instance.forks import Forks
 from service.instance.silence import Sample, Silence
 from service.instance.worker_process import WorkerProcess
 from service.instance.workers import Workers
@@ -49,7 +50,7 @@ async def test_a_worker_that_cannot_be_killed_is_replaced_all_the_same(
     """The kernel lets it go much later, or never; until then operators hear of it."""
     started: list[Any] = []
 
-    def start(*_: object) -> Any:
+    async def start(*_: object) -> Any:
         started.append(InTheKernel(len(started), hangs=not started))
         return started[-1]
 
@@ -57,7 +58,7 @@ async def test_a_worker_that_cannot_be_killed_is_replaced_all_the_same(
     monkeypatch.setattr(workers_module, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(workers_module, "_DEATH_SECONDS", 0.01)
     monkeypatch.setattr(silence_module, "_HANGS_SECONDS", 0.05)
-    workers = Workers(1, lambda: None)
+    workers = Workers(1, lambda: None, Forks())
     orders = Orders(Settings(data_dir="/nowhere"), Endpoints("", "", b""), log_json=False)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         workers.start(orders, listening)

@@ -1,0 +1,10 @@
+"""Imports all that a worker runs, for a process that forks workers off."""
+
+from service.http.app import build_litestar
+from service.worker import serving
+
+__all__ = ["preload", "serving"]
+
+
+def preload() -> None:
+    build_litestar([])  # Litestar imports a third of itself when it is first used
