@@ -18,6 +18,8 @@ from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.cli import main
+from tests.support import launcher
+from tests.support.launcher import Launched
 from tests.support.network import HERE, Machine
 from tests.support.waiting import until
 from warehouse.releases.instances import live_instances
@@ -53,6 +55,8 @@ def environment(data: Path, **settings: object) -> dict[str, str]:
 
 def forecast(env: Mapping[str, str], *arguments: str, machine: Machine = HERE) -> "subprocess.CompletedProcess[str]":
     """Runs one command to its end."""
+    if not machine.prefix and launcher.can_launch(env):
+        return launcher.run(env, *arguments, timeout=_COMMAND_SECONDS)
     command = [*machine.prefix, sys.executable, "-m", "service", *arguments]
     return subprocess.run(command, env=dict(env), capture_output=True, text=True, timeout=_COMMAND_SECONDS, check=False)
 
@@ -89,12 +93,13 @@ class Instance:
         self.log_file = log
         self._stream = log.open("wb")
         arguments = ["serve", "--port", "0", "--operator-port", "0", "--workers", str(workers)]
-        self.process = subprocess.Popen(
-            [*(prefix or machine.prefix), sys.executable, "-m", "service", *arguments],
-            env=dict(env),
-            stderr=self._stream,
-            start_new_session=True,
-        )
+        prefix = prefix or machine.prefix
+        self.process: Launched | subprocess.Popen[bytes]
+        if not prefix and launcher.can_launch(env):
+            self.process = launcher.launch(env, *arguments, errors=self._stream)
+        else:
+            command = [*prefix, sys.executable, "-m", "service", *arguments]
+            self.process = subprocess.Popen(command, env=dict(env), stderr=self._stream, start_new_session=True)
         self.partners = self.operators = ""
         until(self._addressed)
 

@@ -1,0 +1,146 @@
+"""Runs `forecast` in processes that are forked off one that has imported it: importing takes most of a short command.
+
+They are processes as any other: with an environment, a session, signals and an end of their own. Where a test has more
+of its own than settings (a path, a clock, a namespace), it starts an interpreter.
+"""
+
+import atexit
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import IO, NoReturn
+
+from config.processes import adopt_orphans
+from service.instance import forks
+
+_SETTINGS = "FORECAST_"
+
+
+class Launched(forks.ForkedChild):
+    """A process that runs `forecast`, as `subprocess.Popen` shows one."""
+
+    def wait(self, timeout: float | None = None) -> int:  # type: ignore[override]
+        deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("forecast", timeout or 0)
+            time.sleep(0.002)
+        return code
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class _Launcher:
+    """The process that forks, and its requests; one per test process, which it ends with."""
+
+    def __init__(self, path: str) -> None:
+        self._requests, theirs = socket.socketpair()
+        atexit.register(self._requests.close)
+        self._one_at_a_time = threading.Lock()
+        env = {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)}
+        with theirs:
+            arguments = [sys.executable, "-m", __name__, str(os.getpid()), str(theirs.fileno())]
+            subprocess.Popen(arguments, pass_fds=[theirs.fileno()], env={**env, "PYTHONPATH": path})
+
+    def launch(self, env: Mapping[str, str], arguments: tuple[str, ...], out: IO[bytes], errors: IO[bytes]) -> Launched:
+        ours, theirs = socket.socketpair()
+        with ours, self._one_at_a_time, adopt_orphans():
+            with theirs:
+                socket.send_fds(self._requests, [__name__.encode()], [theirs.fileno(), out.fileno(), errors.fileno()])
+            pid = int(self._requests.recv(100))
+            settings = {name: value for name, value in env.items() if name.startswith(_SETTINGS)}
+            ours.sendall(json.dumps([arguments, settings, str(Path.cwd())]).encode())
+        return Launched(pid)
+
+
+@cache
+def _launcher(path: str) -> _Launcher:
+    return _Launcher(path)
+
+
+def can_launch(env: Mapping[str, str]) -> bool:
+    """Whether nothing but settings and the path of `tests.support.instance` sets `env` apart from this process's."""
+    usual = {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)} | {"PYTHONPATH": ""}
+    given = {name: value for name, value in env.items() if not name.startswith(_SETTINGS)} | {"PYTHONPATH": ""}
+    return usual == given
+
+
+def launch(env: Mapping[str, str], *arguments: str, errors: IO[bytes]) -> Launched:
+    """Begins a command whose output nobody reads."""
+    with Path(os.devnull).open("wb") as nowhere:
+        return _launcher(env["PYTHONPATH"]).launch(env, arguments, nowhere, errors)
+
+
+def run(env: Mapping[str, str], *arguments: str, timeout: float) -> "subprocess.CompletedProcess[str]":
+    """Runs one command to its end."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        process = _launcher(env["PYTHONPATH"]).launch(env, arguments, out, errors)
+        try:
+            code = process.wait(timeout)
+        finally:
+            process.kill()
+        for stream in (out, errors):
+            stream.seek(0)
+        return subprocess.CompletedProcess(arguments, code, out.read().decode(), errors.read().decode())
+
+
+# --- in the process that forks, and in those that it forks -----------------------------------------------------------
+
+
+def _import_all() -> None:
+    from service.cli import (
+        main,  # noqa: F401
+        serve,
+    )
+    from service.worker.preload import preload
+
+    assert serve
+    preload()
+
+
+def main() -> NoReturn:
+    """A command, from its beginning to its end; its orders come over the socket."""
+    control, out, errors = (int(argument) for argument in sys.argv[2:5])
+    with socket.socket(fileno=control) as orders:
+        arguments, settings, folder = json.loads(b"".join(iter(lambda: orders.recv(65536), b"")))
+    os.environ.update(settings)
+    os.chdir(folder)
+    for descriptor, usual in ((out, 1), (errors, 2)):
+        os.dup2(descriptor, usual)
+        os.close(descriptor)
+    sys.argv = ["forecast", *arguments]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    from service.__main__ import run as run_command
+
+    code: object = 1
+    try:
+        run_command()
+        code = 0
+    except SystemExit as ended:
+        code = ended.code or 0
+        if not isinstance(code, int):
+            sys.stderr.write(f"{code}\n")
+            code = 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(int(str(code)))
+
+
+if __name__ == "__main__":
+    forks._serve(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[1]), _import_all)
