@@ -57,7 +57,7 @@ class Harm:
 
     async def kill_worker(self) -> None:
         """The one with more connections. Whose they are is looked up twice, because some end in its last second."""
-        workers = self._instance.descendants()
+        workers = self._instance.descendants("forecast-worker")
         assert workers, f"no workers: {self._instance.log_file.read_text()[-2000:]}"
         self._load.look(workers)
         await asyncio.sleep(LOST_SECONDS)
