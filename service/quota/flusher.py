@@ -92,7 +92,6 @@ class UsageFlusher:
         self._stopping.set()
         await self.take_over.stop()
         await asyncio.gather(*self._tasks)
-        await self._quotas.settle()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         self._doubtful = True  # the last time to ask

@@ -3,7 +3,7 @@
 A worker knows the total of all workers, as the store last had it, and what it counted since. The total is good for
 TRUST_SECONDS, and for as many requests as a quarter of this worker's share of what was left. Then the worker stores
 what it counted of the key and reads the total again, in one round trip for all who wait. Flushes do the same for every
-key in use. A total that grows old all the same, as in a loop with thousands of ready connections, where a call takes a
+key in use. A total that grows old all the same, as in a loop with thousands of ready connections, where a flush takes a
 second, is read again while requests go by it for TRUST_SECONDS more. So those of a hot key seldom wait. When little is
 left, each request asks.
 
@@ -19,14 +19,16 @@ import logging
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
-from service.base.tasks import wait_for_task
+from service.base.patience import Alarm
 from service.base.terms import Quota, QuotaPeriod, period_of
 from service.quota.batch import NO_BATCH, Batch
+from service.quota.kept import KeptBatches
 from service.quota.known import TRUST_SECONDS, Known, QuotaState
 from service.quota.names import DAY_SECONDS
 from service.quota.usage import UsageCounters
-from service.quota.usage_store import Gap, Refused, Totals, UsageStore
+from service.quota.usage_store import Gap, Refused, Reply, Totals, UsageStore
 from service.redis.errors import StoreUnavailable
 
 log = logging.getLogger("forecast.quota")
@@ -41,6 +43,27 @@ DUE_SECONDS = 0.8
 _UNBOUNDED = 1 << 60  # requests
 _MOST_KNOWN = 100_000  # keys
 _PERIODS: tuple[QuotaPeriod, ...] = ("day", "month")
+
+
+class _Read:
+    """A total that is being read. `waiting`: whom to tell when it was, or when that takes too long."""
+
+    __slots__ = ("alarm", "waiting")
+
+    def __init__(self) -> None:
+        self.alarm: Alarm | None = None
+        self.waiting: list[Callable[[], None]] = []
+
+    def tell(self) -> None:
+        if self.alarm is not None:
+            self.alarm.cancel()
+            self.alarm = None
+        waiting, self.waiting = self.waiting, []
+        for told in waiting:
+            try:
+                told()
+            except Exception:  # a defect of one must not keep the others waiting
+                log.exception("who waited for a quota could not go on")
 
 
 class QuotaGuard:
@@ -62,8 +85,7 @@ class QuotaGuard:
         self._workers = workers
         self._clock = clock
         self._known: dict[str, Known] = {}
-        self._priming: dict[str, asyncio.Task[None]] = {}
-        self._waited_for: dict[str, asyncio.Task[None]] = {}
+        self._reads: dict[str, _Read] = {}
         self._soon: set[str] = set()
         self._asked = 0
         self._day = -1
@@ -90,7 +112,7 @@ class QuotaGuard:
             self._adopt(key_id, known, quota, now)
         used = known.base + self._counters.billable(key_id, known.first, known.end)
         due = known.at + DUE_SECONDS
-        until = known.until + TRUST_SECONDS if key_id in self._priming else known.until
+        until = known.until + TRUST_SECONDS if key_id in self._reads else known.until
         if used + number <= quota.requests:
             if known.left < number or not known.at <= now < until:
                 return None
@@ -119,18 +141,16 @@ class QuotaGuard:
 
         A `check` right after this is answered, unless others who waited were first and too little is left for all.
         """
-        task = self._start(key_id)
-        await wait_for_task(task, seconds)  # the call goes on, also if its caller goes away
-        if not task.done() and seconds >= WAIT_SECONDS:
-            self._go_on(key_id)
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.when_primed(key_id, lambda: None if ended.done() else ended.set_result(None))
+        await asyncio.wait([ended], timeout=max(0.0, seconds))
 
     def when_primed(self, key_id: str, told: Callable[[], None]) -> None:
-        """`prime` without a task for each who waits: `told` is called in a later turn."""
-        task = self._waited_for.get(key_id)
-        if task is None:
-            task = self._waited_for[key_id] = asyncio.create_task(self.prime(key_id), name="wait for a quota")
-            task.add_done_callback(lambda _: self._waited_for.pop(key_id))
-        task.add_done_callback(lambda _: told())
+        """`prime` without a task: `told` is called once, after this returned, from the event loop."""
+        read = self._start(key_id)
+        read.waiting.append(told)
+        if read.alarm is None:
+            read.alarm = Alarm(WAIT_SECONDS, lambda: self._goes_on_without(key_id, read))
 
     def asking(self) -> int:
         """Numbers a question. Call before asking the store; `stored` takes the number."""
@@ -168,11 +188,6 @@ class QuotaGuard:
             log.error("usage of %s is lost: the key store lost more than what was stored lately", key_id)
         return True
 
-    async def settle(self) -> None:
-        """Waits for the calls under way."""
-        while self._priming:
-            await asyncio.wait(list(self._priming.values()))
-
     def _share(self, key_id: str, known: Known) -> int:
         """How many requests this worker may admit before it asks again, at least 1."""
         if known.quota is None:
@@ -207,35 +222,49 @@ class QuotaGuard:
         if self._counters.is_waiting(key_id):
             self._start(key_id)
 
-    def _start(self, key_id: str) -> "asyncio.Task[None]":
-        task = self._priming.get(key_id)
-        if task is None:
-            task = self._priming[key_id] = asyncio.create_task(self._read(key_id), name="read a quota")
-            task.add_done_callback(lambda _: self._priming.pop(key_id, None))
-        return task
-
-    async def _read(self, key_id: str) -> None:
+    def _start(self, key_id: str) -> _Read:
         """Reads the totals, and stores what waits so that the other workers know of it. The flusher may store the same
         batch, with the same number, at the same moment."""
-        asked = self.asking()
-        today = int(self._clock() // DAY_SECONDS)
+        read = self._reads.get(key_id)
+        if read is None:
+            counters, asked = self._counters, self.asking()
+            batch = counters.to_send_of(key_id)
+            told = partial(self._heard, key_id, batch, asked)
+            self._store.ask(counters.worker_id, key_id, batch, self._today(), counters.kept, told)
+            read = self._reads[key_id] = _Read()
+        return read
+
+    def _heard(self, key_id: str, batch: Batch | None, asked: int, reply: Reply | StoreUnavailable) -> None:
+        """`batch` is None if nothing was asked for but totals."""
+        if isinstance(reply, Refused) and batch is not None:  # a store that takes nothing may still say what it has
+            told = partial(self._heard, key_id, None, asked)
+            self._store.ask("", key_id, NO_BATCH, self._today(), KeptBatches(), told)
+            return
         try:
-            batch = self._counters.to_send_of(key_id)
-            counters = self._counters
-            [reply] = await self._store.add(counters.worker_id, [(key_id, batch)], today, counters.kept)
-            self._remembered(key_id)
-            if isinstance(reply, Gap):
-                self.store_lacks(key_id, reply, asked)
-                batch, reply = NO_BATCH, reply.totals
-            elif isinstance(reply, Refused):  # a store that takes nothing may still say what it has
-                batch, reply = NO_BATCH, await self._store.totals(key_id, today)
-            self.stored(key_id, batch, reply, asked)
-        except StoreUnavailable as error:
-            log.debug("quota of %s is taken as it was: %s", key_id, error)
-            self._go_on(key_id)
+            self._take(key_id, batch or NO_BATCH, asked, reply)
         except Exception:  # a defect of ours must keep nobody waiting
             log.exception("reading the quota of %s failed", key_id)
             self._go_on(key_id)
+        self._reads.pop(key_id).tell()
+
+    def _take(self, key_id: str, batch: Batch, asked: int, reply: Reply | StoreUnavailable) -> None:
+        self._remembered(key_id)
+        if isinstance(reply, Gap):
+            self.store_lacks(key_id, reply, asked)
+            batch, reply = NO_BATCH, reply.totals
+        if isinstance(reply, Totals):
+            self.stored(key_id, batch, reply, asked)
+        else:
+            log.debug("quota of %s is taken as it was: %s", key_id, reply)
+            self._go_on(key_id)
+
+    def _goes_on_without(self, key_id: str, read: _Read) -> None:
+        """The store takes too long for those who wait."""
+        self._go_on(key_id)
+        read.tell()
+
+    def _today(self) -> int:
+        return int(self._clock() // DAY_SECONDS)
 
     def _go_on(self, key_id: str) -> None:
         """Makes what is known good for another while."""

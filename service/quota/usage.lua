@@ -14,10 +14,12 @@
 -- ARGV[8]    seconds after the last count until a record of hours is forgotten
 -- ARGV[9]    number of the worker's batch before this one, or of its last one if there is none; 0 if it names none
 -- ARGV[10]   id of the store that has that one; in another store it is not looked for
+-- ARGV[11]   number of the call, which is returned, so that a reply tells whose it is
 --
--- Replies {outcome, total of the day, total of the month, number of the worker's last batch here, id of the store}, where
--- outcome is 1 if the batch was added now, 0 if it had been before or there is none, and 2 if the store lacks the batch
--- before it: then nothing is added. A replica that became the primary lacks what it had not received.
+-- Replies {outcome, total of the day, total of the month, number of the worker's last batch here, id of the store, number
+-- of the call}, where outcome is 1 if the batch was added now, 0 if it had been before or there is none, and 2 if the
+-- store lacks the batch before it: then nothing is added. A replica that became the primary lacks what it
+-- had not received.
 -- An error changes nothing: everything is read and checked before the first write. Only the hours are not: no bill is
 -- made of them, and nothing that is wrong with them may keep a bill from being right.
 
@@ -86,7 +88,7 @@ for place = 4, 5 do
     totals[place] = total
 end
 if lacks or not adds then
-    return {lacks and 2 or 0, totals[4], totals[5], last or 0, id or ''}
+    return {lacks and 2 or 0, totals[4], totals[5], last or 0, id or '', tonumber(ARGV[11])}
 end
 
 if not last then
@@ -119,4 +121,4 @@ for place, field, amount in string.gmatch(ARGV[7], '(%d+) (%S+) (%d+)') do
         end
     end
 end
-return {1, totals[4], totals[5], number, id}
+return {1, totals[4], totals[5], number, id, tonumber(ARGV[11])}

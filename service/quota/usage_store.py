@@ -1,7 +1,7 @@
 """Adds batches of usage to the key store exactly once, and gets the keys' totals back (usage.lua)."""
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 
 import msgspec
 from redis.exceptions import ResponseError
@@ -27,6 +27,7 @@ from service.quota.names import (
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 from service.redis.script import Script
+from service.redis.script_line import ScriptLine
 
 # Batches in one command: about two milliseconds of the worker's time and of the server's, for which requests wait.
 MOST_AT_ONCE = 64
@@ -59,13 +60,34 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 Reply = Totals | Gap | Refused
+TellReply = Callable[[Reply | StoreUnavailable], None]
 
 
 class UsageStore:
-    """Usage in one Redis, written by one worker; it lives as long as the worker."""
+    """Usage in one Redis, written by one worker; it lives as long as the worker. Whoever asks stops it."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
+        self._line = ScriptLine(store, _SCRIPT)
+        self._calls = 0
+
+    async def stop(self) -> None:
+        """Tells everybody who waits that the store is unavailable."""
+        await self._line.stop()
+
+    def ask(self, worker_id: str, key_id: str, batch: Batch, today: int, kept: KeptBatches, told: TellReply) -> None:
+        """`add` of one batch without a task: `told` is called once, after this returned."""
+        self._calls = number = self._calls + 1
+        words = _arguments(worker_id, key_id, batch, today, kept, number)
+        self._line.call(words, partial(self._tell, today, kept, number, told))
+
+    def _tell(self, today: int, kept: KeptBatches, number: int, told: TellReply, reply: object) -> bool:
+        if isinstance(reply, StoreUnavailable):
+            told(reply)
+            return True
+        checked = _checked(reply, today, kept, number)
+        told(checked or StoreUnavailable(f"{self._store.name}: {_nonsense(reply)}"))
+        return checked is not None
 
     async def add(
         self,
@@ -84,9 +106,8 @@ class UsageStore:
         """
         kept = kept or KeptBatches()
         calls = [_arguments(worker_id, key_id, batch, today, kept) for key_id, batch in batches]
-        replies = await self._store.call(lambda client: _SCRIPT.run(client, calls))
-        self._store.heard(replies)
-        return [_checked(reply, today, kept) for reply in replies]
+        replies = await _SCRIPT.run_by_name(self._store, calls)
+        return [_checked(reply, today, kept) or Refused(_nonsense(reply)) for reply in replies]
 
     async def add_all(
         self,
@@ -108,8 +129,10 @@ class UsageStore:
         return reply.totals if isinstance(reply, Gap) else reply
 
 
-def _arguments(worker_id: str, key_id: str, batch: Batch, today: int, kept: KeptBatches) -> list[str | int]:
-    """What follows the script's name."""
+def _arguments(
+    worker_id: str, key_id: str, batch: Batch, today: int, kept: KeptBatches, call: int = 0
+) -> list[str | int]:
+    """What follows the script's name. `call` numbers one that the client does not pair with its reply."""
     date = date_of(today)
     names = [sequences_name(key_id), counts_name(key_id, month_of(date)), STORE]
     lines: list[str] = []
@@ -127,7 +150,7 @@ def _arguments(worker_id: str, key_id: str, batch: Batch, today: int, kept: Kept
     texts = ("\n".join(lines), "\n".join(hours))
     asked = (worker_id, batch.number, SEQUENCE_SECONDS, day_total(date), MONTH_TOTAL)
     before = (kept.newest(key_id), kept.store)
-    return [len(names), *names, *asked, *texts, HOURS_KEPT_DAYS * DAY_SECONDS, *before]
+    return [len(names), *names, *asked, *texts, HOURS_KEPT_DAYS * DAY_SECONDS, *before, call]
 
 
 def _sums(key_id: str, batch: Batch) -> dict[tuple[str, str], int]:
@@ -142,13 +165,20 @@ def _sums(key_id: str, batch: Batch) -> dict[tuple[str, str], int]:
     return sums
 
 
-def _checked(reply: Any, today: int, kept: KeptBatches) -> Reply:
+def _checked(reply: object, today: int, kept: KeptBatches, call: int = 0) -> Reply | None:
+    """None if it is no reply to the call of this number."""
     match reply:
-        case [0 | 1 | 2, int(of_day), int(of_month), int(last), bytes(store)] if min(of_day, of_month, last) >= 0:
-            kept.told_by(store.decode("ascii", "replace"))
+        case [0 | 1 | 2 as outcome, int(of_day), int(of_month), int(last), bytes(store), int(replied_to)] if (
+            min(of_day, of_month, last) >= 0 and replied_to == call
+        ):
+            kept.told_by(store.decode("ascii", "backslashreplace"))
             totals = Totals(today, of_day, of_month)
-            return Gap(last, totals) if reply[0] == 2 else totals
+            return Gap(last, totals) if outcome == 2 else totals
         case ResponseError():
             return Refused(str(reply))
         case _:
-            return Refused(f"the reply makes no sense: {str(reply)[:100]}")
+            return None
+
+
+def _nonsense(reply: object) -> str:
+    return f"the reply makes no sense: {str(reply)[:100]}"

@@ -39,7 +39,7 @@ class Script:
         return replies
 
     async def run_by_name(self, store: NameStore, calls: Sequence[ScriptCall]) -> list[Any]:
-        """The same on a store that may be a cluster, for a user that may EVAL: each call has one key."""
+        """The same on a store that may be a cluster: there, each call has one key, and the user may EVAL."""
         if isinstance(store, RedisStore):
             replies = await store.call(lambda client: self.run(client, calls))
             store.heard(replies)

@@ -1,7 +1,8 @@
 """Calls of one script, told by callbacks. Those of a turn of the event loop travel together.
 
 On one server they have a connection of their own, and no turn passes between a reply and its caller. Turns that are
-long are not waited for either. In a cluster, and while there is no connection, calls take the way of the client.
+long are not waited for either. In a cluster, while there is no connection, and if the server does not know the script,
+calls take the way of the client.
 """
 
 import asyncio
@@ -39,7 +40,6 @@ class _Call(msgspec.Struct, eq=False):
     words: ScriptCall
     told: TellReply
     sent: float = 0.0  # monotonic seconds
-    teaches: bool = False  # it takes the script with it
 
     def tell(self, reply: object) -> bool:
         try:
@@ -50,13 +50,14 @@ class _Call(msgspec.Struct, eq=False):
 
 
 class ScriptLine:
-    """The calls of one worker, which stops it. Each has one key; a server that does not know the script is sent it."""
+    """The calls of one worker, which stops it. In a cluster each has one key. Words are in ASCII."""
 
     def __init__(self, store: NameStore, script: Script) -> None:
         self._store = store
         self._script = script
-        self._server = _Server(store, script) if isinstance(store, RedisStore) else None
+        self._server = _Server(store, script, self._unknown) if isinstance(store, RedisStore) else None
         self._waiting: list[_Call] = []
+        self._for_client: list[_Call] = []
         self._turn = OncePerTurn(self._turned)
         self._began = 0.0  # when the first call of this turn came, in monotonic seconds
         self._turns_are_long = False
@@ -80,10 +81,17 @@ class ScriptLine:
     def _turned(self) -> None:
         self._turns_are_long = monotonic() - self._began > _LONG_TURN_SECONDS
         if self._waiting and not self._send():
-            waiting, self._waiting = self._waiting, []
-            for calls in batched(waiting, _MOST_CALLS):
-                # its own task: a caller that goes away must not cancel the command of the others
-                hold_until_done(asyncio.create_task(self._run(calls)), self._tasks)
+            self._for_client += self._waiting
+            self._waiting = []
+        calls, self._for_client = self._for_client, []
+        for some in batched(calls, _MOST_CALLS):
+            # its own task: a caller that goes away must not cancel the command of the others
+            hold_until_done(asyncio.create_task(self._run(some)), self._tasks)
+
+    def _unknown(self, call: _Call) -> None:
+        """The server was restarted: the client teaches it the script."""
+        self._for_client.append(call)
+        self._turn.soon()
 
     def _send(self) -> bool:
         """Whether there was a connection to send all calls on."""
@@ -110,9 +118,10 @@ class ScriptLine:
 class _Server:
     """The one server that a ScriptLine calls, and its connection to it."""
 
-    def __init__(self, store: RedisStore, script: Script) -> None:
+    def __init__(self, store: RedisStore, script: Script, unknown: Callable[[_Call], None]) -> None:
         self.store = store
         self.script = script
+        self.unknown = unknown
         self.own = OwnConnection(
             store,
             lambda client: open_pipelined(
@@ -128,12 +137,11 @@ class _Connection(PipelinedConnection[_Call]):
 
     def call(self, calls: Sequence[_Call]) -> None:
         """Sends `calls`, while the connection is open."""
-        now, script = monotonic(), self._server.script
+        now, sha = monotonic(), self._server.script.sha
         commands = []
         for call in calls:
             call.sent = now
-            named = ("EVAL", script.text) if call.teaches else ("EVALSHA", script.sha)
-            commands.append(_packed((*named, *call.words)))
+            commands.append(_packed(("EVALSHA", sha, *call.words)))
         self._begin()
         self._commands.extend(calls)
         self._send(b"".join(commands))
@@ -142,9 +150,8 @@ class _Connection(PipelinedConnection[_Call]):
         call, store = self._take(), self._server.store
         if isinstance(reply, ErrorReply):
             reply = error_in(str(reply))
-            if isinstance(reply, NoScriptError) and not call.teaches:  # the server was restarted
-                call.teaches = True
-                self.call([call])
+            if isinstance(reply, NoScriptError):
+                self._server.unknown(call)
                 return
             if says_not_primary(reply):
                 store.failed(reply, answered=True)
@@ -159,6 +166,6 @@ class _Connection(PipelinedConnection[_Call]):
 
 
 def _packed(words: Sequence[str | int]) -> bytes:
-    """One command as Redis reads it. Its words are in ASCII."""
+    """One command as Redis reads it."""
     texts = [str(word) for word in words]
     return "".join([f"*{len(texts)}\r\n", *[f"${len(text)}\r\n{text}\r\n" for text in texts]]).encode("ascii")

@@ -33,13 +33,15 @@ from service.keys.verdict import Accepted, Rejected
 from service.keys.verifier import KeyVerifier
 from service.operators.actions import Actions
 from service.quota.backup import UsageDump
-from service.quota.batch import Batch
+from service.quota.batch import NO_BATCH, Batch
+from service.quota.kept import KeptBatches
 from service.quota.last_errors import LastErrors
 from service.quota.lease_store import LeaseStore, leased
 from service.quota.left_usage import LeftUsage
 from service.quota.names import DAY_SECONDS
 from service.quota.report import UsageReport
 from service.quota.restore import restore_usage
+from service.quota.usage_store import Totals, UsageStore
 from service.redis.client import RedisStore, open_client
 from service.redis.errors import StoreUnavailable
 from service.redis.invalidation import InvalidationListener
@@ -48,6 +50,7 @@ from tests.support.documented import rights
 from tests.support.key_store import PEPPER
 from tests.support.last_errors import failed, keep, kept
 from tests.support.operators import purge
+from tests.support.script_server import connection
 from tests.support.usage import UsageWorker
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
@@ -183,6 +186,29 @@ async def test_a_worker_adds_usage_that_the_commands_read(
     assert len(await report.of_key("a", date(2026, 1, 1), date(2026, 12, 31))) == 1
     assert await worker.rows("a") == await report.of_key("a", date(2026, 1, 1), date(2026, 12, 31))
     await worker.client.aclose()
+
+
+async def test_a_worker_reads_totals_of_quotas_on_a_connection_of_its_own(
+    server: ValkeyProcess, opened: Opened
+) -> None:
+    """Also when the server has forgotten the script: its user may load one, and send none with a call."""
+    store, told = UsageStore(opened("forecast-worker")), list[object]()
+
+    async def total() -> object:
+        told.clear()
+        store.ask("w", "a", NO_BATCH, 20_777, KeptBatches(), told.append)
+        await eventually(lambda: bool(told))
+        return told[0]
+
+    try:
+        assert await total() == Totals(20_777, 0, 0)
+        await eventually(lambda: connection(store._line) is not None)
+        assert await total() == Totals(20_777, 0, 0)
+        with BlockingRedis.from_url(server.url) as client:
+            client.script_flush()
+        assert await total() == Totals(20_777, 0, 0)
+    finally:
+        await store.stop()
 
 
 async def test_a_worker_can_change_no_key(opened: Opened, tmp_path: Path) -> None:

@@ -46,9 +46,8 @@ async def test_a_connection_of_its_own_grants_what_the_client_grants(store: Redi
     assert own(leases) is not None
 
 
-async def test_a_server_that_forgot_the_script_is_sent_it_by_the_same_connection(
-    real: Backend, leases: LeaseStore
-) -> None:
+async def test_a_server_that_forgot_the_script_is_sent_it(real: Backend, leases: LeaseStore) -> None:
+    """By the client, and the connection stays."""
     real.command("SCRIPT", "FLUSH")
     answers = await asyncio.gather(*(leased(leases, "k", RATE, 1, 1) for _ in range(3)))
     assert [answer.granted for answer in answers] == [1, 1, 1]

@@ -5,10 +5,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import date
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from fakeredis import FakeAsyncRedis, FakeServer
 from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from service.quota.flusher import UsageFlusher
 from service.quota.left_usage import LeftUsage
@@ -31,7 +32,7 @@ NOON = 1795176000.0
 class LossyStore(RedisStore):
     """`fates` says what becomes of each of the next calls; after them all goes well, unless it is `away`.
 
-    It takes `seconds` for each way, there and back.
+    It takes `seconds` for each way, there and back. All commands go by the client: it takes no more connections.
     """
 
     def __init__(self, client: Redis) -> None:
@@ -54,6 +55,9 @@ class LossyStore(RedisStore):
         if fate == "reply lost":
             raise StoreUnavailable("key store: Timeout reading")
         return reply
+
+    async def connection(self, made: Callable[[Redis], Awaitable[Any]]) -> Any:
+        raise RedisConnectionError("no more connections")
 
     async def _travel(self) -> None:
         if self.seconds:

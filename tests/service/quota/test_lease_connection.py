@@ -1,84 +1,46 @@
 """Leases on their own connection, whose server lies: no key gets what another one asked for. The test is the server."""
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from fakeredis import FakeAsyncRedis
-from redis.asyncio import Redis
 
 from service.base.terms import Rate
 from service.quota.lease_store import Lease, LeaseStore, leased
 from service.redis import script_line
-from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
+from tests.support.script_server import ScriptServer, connection
 from tests.support.waiting import eventually
 
 RATE = Rate(10, 1, 5)
 GRANTED = Lease(1, 4, 0)
 
 
-class Transport(asyncio.WriteTransport):
-    """`calls` are the numbers of the calls that were sent."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[int] = []
-        self.aborted = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.calls += map(int, re.findall(rb"\$1\r\n1\r\n\$\d+\r\n(\d+)\r\n(?=\*|$)", bytes(data)))
-
-    def abort(self) -> None:
-        self.aborted = True
-
-
-class Server(RedisStore):
-    """Each connection to it ends at the test."""
-
-    def __init__(self, client: Redis) -> None:
-        super().__init__("cache", "redis://fake", client)
-        self.transports: list[Transport] = []
-
-    async def connection(self, made: Callable[[Redis], Awaitable[Any]]) -> Any:
-        return await made(FakeAsyncRedis())
-
-    async def opened(self, client: Redis, make: Callable[[Transport, float, object], Any]) -> Any:
-        self.transports.append(Transport())
-        return make(self.transports[-1], 60.0, None)
-
-
 @pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Server]:
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptServer]:
     client = FakeAsyncRedis()
-    made = Server(client)
+    made = ScriptServer(client)
     monkeypatch.setattr(script_line, "open_pipelined", made.opened)
     yield made
     await client.aclose()
 
 
 @pytest.fixture
-async def leases(server: Server) -> AsyncIterator[LeaseStore]:
+async def leases(server: ScriptServer) -> AsyncIterator[LeaseStore]:
     """With its connection open: the first lease went by the client."""
     made = LeaseStore(server)
     await leased(made, "first", RATE, 1, 1)
-    await eventually(lambda: connection(made) is not None)
+    await eventually(lambda: connection(made._line) is not None)
     yield made
     await made.stop()
-
-
-def connection(leases: LeaseStore) -> Any:
-    assert leases._line._server is not None
-    return leases._line._server.own.current
 
 
 def granted(call: int) -> bytes:
     return b"*5\r\n:1\r\n:4\r\n:0\r\n:1\r\n:%d\r\n" % call
 
 
-async def asked(leases: LeaseStore, server: Server, number: int) -> "Iterator[asyncio.Task[Lease]]":
+async def asked(leases: LeaseStore, server: ScriptServer, number: int) -> "Iterator[asyncio.Task[Lease]]":
     """So many keys that wait for their leases, which were sent."""
     before = len(server.transports[0].calls)
     tasks = [asyncio.create_task(leased(leases, f"k{at}", RATE, 1, 1)) for at in range(number)]
@@ -86,19 +48,19 @@ async def asked(leases: LeaseStore, server: Server, number: int) -> "Iterator[as
     return iter(tasks)
 
 
-async def test_replies_go_to_their_calls(server: Server, leases: LeaseStore) -> None:
+async def test_replies_go_to_their_calls(server: ScriptServer, leases: LeaseStore) -> None:
     """However they are cut."""
     tasks = await asked(leases, server, 3)
     replies = b"".join(map(granted, server.transports[0].calls))
     for byte in replies:
-        connection(leases).data_received(bytes([byte]))
+        connection(leases._line).data_received(bytes([byte]))
     assert [await task for task in tasks] == [GRANTED] * 3
-    assert connection(leases) is not None
+    assert connection(leases._line) is not None
 
 
 @pytest.mark.parametrize("lie", ["one too many", "one too few", "nothing of the kind", "a push", "damaged"])
 async def test_after_a_reply_that_is_not_to_its_call_nothing_is_believed(
-    server: Server, leases: LeaseStore, lie: str
+    server: ScriptServer, leases: LeaseStore, lie: str
 ) -> None:
     """It is sent before the second reply: the first call has its lease, the others are told that nothing is known."""
     tasks = await asked(leases, server, 4)
@@ -110,7 +72,7 @@ async def test_after_a_reply_that_is_not_to_its_call_nothing_is_believed(
         "a push": [b">1\r\n+x\r\n", *others],
         "damaged": [others[0].replace(b":4", b":9"), *others[1:]],
     }[lie]
-    own = connection(leases)
+    own = connection(leases._line)
     own.data_received(first + b"".join(wrong))
     assert await next(tasks) == GRANTED
     for task in tasks:
@@ -118,15 +80,15 @@ async def test_after_a_reply_that_is_not_to_its_call_nothing_is_believed(
             await asyncio.wait_for(task, 10)
     assert server.transports[0].aborted
     own.data_received(granted(5))  # what was under way
-    assert connection(leases) is None
+    assert connection(leases._line) is None
     assert not server.is_away
 
 
-async def test_an_error_in_place_of_a_lease_leaves_the_connection(server: Server, leases: LeaseStore) -> None:
+async def test_an_error_in_place_of_a_lease_leaves_the_connection(server: ScriptServer, leases: LeaseStore) -> None:
     """It is a reply."""
     tasks = await asked(leases, server, 2)
-    connection(leases).data_received(b"-BUSY Redis is busy\r\n" + granted(server.transports[0].calls[1]))
+    connection(leases._line).data_received(b"-BUSY Redis is busy\r\n" + granted(server.transports[0].calls[1]))
     with pytest.raises(StoreUnavailable, match="BUSY"):
         await next(tasks)
     assert await next(tasks) == GRANTED
-    assert connection(leases) is not None
+    assert connection(leases._line) is not None

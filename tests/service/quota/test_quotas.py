@@ -107,7 +107,7 @@ async def test_a_total_that_grows_old_is_read_again_while_requests_go_by_it(usag
         assert usage.redis.calls == calls
         usage.clock.now += seconds
         assert usage.quotas.check("a", MANY, usage.clock.now) is not None
-        await usage.quotas.settle()
+        await eventually(lambda: not usage.quotas._reads)
     assert usage.redis.calls == calls + 1
     usage.clock.now += TRUST_SECONDS - 0.1
     assert usage.quotas.check("a", MANY, usage.clock.now) is not None
@@ -124,8 +124,8 @@ async def test_a_total_is_good_while_it_is_read_again_and_for_no_longer_than_twi
     ):
         usage.clock.now = begun + age
         assert (usage.quotas.check("a", MANY, usage.clock.now) is not None) == is_good
-    for reading in usage.quotas._priming.values():
-        reading.cancel()
+    for call in usage.store._line._tasks:
+        call.cancel()
 
 
 async def test_a_clock_that_was_set_back_makes_no_total_young(usage: UsageWorker) -> None:

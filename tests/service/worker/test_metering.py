@@ -1,0 +1,34 @@
+"""What a worker meters with: opened when it is needed, and closed when the worker stops."""
+
+from pathlib import Path
+
+from config.settings import Settings
+from service.base.terms import Quota, Rate, Terms
+from service.keys.store import KeyStore
+from service.redis.script_line import ScriptLine
+from tests.support.both_ways import TARGETS
+from tests.support.script_server import connection
+from tests.support.served import served, with_keys
+from tests.support.waiting import eventually
+
+
+def test_a_worker_that_stops_closes_its_own_connections(settings: Settings) -> None:
+    """Those that tokens and totals come by."""
+
+    async def issue(store: KeyStore) -> str:
+        return (await store.issue("acme", "", None, Terms(rate=Rate(10, 1, 10), quota=Quota(100, "day"))))[0]
+
+    async def run() -> str:
+        return await with_keys(settings.keys_url, Path(settings.data_dir), issue)
+
+    with served(settings) as running:
+        assert running.ask(TARGETS[0], key=running.run(run)).status == 200
+        metering = running.app.metering
+        lines: list[ScriptLine] = [metering.store._line, metering.limiter._leases._line]  # type: ignore[attr-defined]
+
+        async def opened() -> None:
+            await eventually(lambda: all(connection(line) is not None for line in lines))
+
+        running.run(opened)
+        connections = [connection(line) for line in lines]
+    assert [one.is_open for one in connections] == [False, False]
