@@ -122,6 +122,12 @@ class QuotaGuard:
                 self._start(key_id)
         return known.standing(quota, used, now, due if now < due else until)
 
+    def expect(self, key_id: str, now: float) -> None:
+        """Reads the total if it is due at `now`: requests will soon be judged by it. Nobody waits."""
+        known = self._known.get(key_id)
+        if known is None or not known.at <= now < known.at + DUE_SECONDS:
+            self._start(key_id)
+
     async def standing(self, key_id: str, quota: Quota, number: int = 1) -> QuotaState:
         """`check`, after asking the store if need be; never fails, and ends within WAIT_SECONDS."""
         loop = asyncio.get_running_loop()

@@ -197,6 +197,12 @@ class Admission:
                 return None
         return allowance
 
+    def expect(self, key: ApiKey) -> None:
+        """Requests wait for something else before they can be admitted. The total of the quota is read meanwhile, so
+        that they do not wait again."""
+        if key.terms.quota is not None:
+            self._quotas.expect(key.key_id, self._clock())
+
     def may_admit(self, key: ApiKey, area: str, now: float) -> bool:
         """Whether `admit` or `ask` would probably let a request pass, so that its answer is worth a look-up. Takes
         nothing."""

@@ -280,6 +280,8 @@ class HotAnswers:
 
         if known is not None:
             waits = self._verifier.when_rechecked(known, told)
+            if waits:
+                self._admission.expect(known.key)
         elif presented and host is not None and valid_host(host):
             waits = self._verifier.when_checked(_text(presented), told)
         else:

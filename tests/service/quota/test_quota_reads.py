@@ -119,6 +119,21 @@ async def test_a_read_that_nobody_waits_for_sets_no_alarm(scene: Scene, monkeypa
     assert (scene.used, len(scene.store.asked)) == (7, 2)
 
 
+async def test_a_total_is_read_ahead_of_requests_if_it_is_due(scene: Scene) -> None:
+    """Once, and nobody waits; also if nothing is known yet."""
+    for _ in range(2):
+        scene.guard.expect("a", scene.clock.now)
+    [question] = scene.store.asked
+    question.told(Totals(TODAY, 7, 7))
+    assert scene.used == 7
+    scene.clock.now += quotas.DUE_SECONDS - 0.01
+    scene.guard.expect("a", scene.clock.now)
+    assert len(scene.store.asked) == 1
+    scene.clock.now += 0.02
+    scene.guard.expect("a", scene.clock.now)
+    assert len(scene.store.asked) == 2
+
+
 async def test_a_store_that_is_away_leaves_what_is_known(scene: Scene) -> None:
     scene.wait("first")
     scene.store.asked[0].told(Totals(TODAY, 7, 7))

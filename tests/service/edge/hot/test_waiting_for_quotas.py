@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ import pytest
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
 from service.keys.store import KeyStore
+from service.keys.verifier import WAIT_AFTER_SECONDS, Verified
 from service.quota.quotas import QuotaGuard
 from service.redis.errors import StoreUnavailable
 from tests.support.both_ways import TARGETS, Both, request
 from tests.support.connection import Connection
 from tests.support.served import served, with_keys
+from tests.support.waiting import eventually
 
 _MANY = 200
 _TERMS = {
@@ -61,11 +64,12 @@ def guard(both: Both) -> QuotaGuard:
     return both.running.app.metering.quotas
 
 
-async def crowd(both: Both, name: str, size: int) -> list[bytes]:
+async def crowd(both: Both, name: str, size: int, *, look: bool = True) -> list[bytes]:
     """The answers to so many requests of one turn, when the total of the key's quota is too old."""
-    await both.look_at_keys()
+    if look:
+        await both.look_at_keys()
     known = guard(both).known(both.keys[name].split("_")[2])
-    known.until, known.quick = -math.inf, 0
+    known.at, known.until, known.quick = -math.inf, -math.inf, 0
     connections = [Connection(both.direct, both.config(both.direct)) for _ in range(size)]
     for one in connections:
         await one.feed(request(TARGETS[0], both.keys[name]))
@@ -82,6 +86,34 @@ def test_any_number_wait_for_one_read_and_are_answered_directly(both: Both, read
     assert all(b'"quota";r=' in answer for answer in answers)
     assert both.answered == before + _MANY
     assert len(reads) == 1
+
+
+@pytest.mark.parametrize("name", ["large", "without-rate"])
+def test_who_waits_for_a_key_does_not_wait_again_for_its_quota(
+    both: Both, reads: list[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The total is read while the key is looked up, once for all of them."""
+    verifier, quotas = both.running.app.verifier, guard(both)
+    find = verifier._store.find
+
+    async def found(key_id: str) -> object:
+        await eventually(lambda: bool(reads) and not quotas._reads)
+        return await find(key_id)
+
+    async def ask() -> list[bytes]:
+        await both.look_at_keys()
+        key = verifier.recall(both.keys[name])
+        assert isinstance(key, Verified)
+        key.checked(time.monotonic() - WAIT_AFTER_SECONDS - 1)
+        monkeypatch.setattr(verifier._store, "find", found)
+        monkeypatch.setattr(quotas, "when_primed", lambda *_: pytest.fail("it waited"))
+        return await crowd(both, name, _MANY, look=False)
+
+    before = both.answered
+    answers = both.running.run(ask)
+    assert {answer[:13] for answer in answers} == {b"HTTP/1.1 200 "}
+    assert both.answered == before + _MANY
+    assert reads == [both.keys[name].split("_")[2]]
 
 
 def test_who_waited_for_a_quota_that_is_used_up_gets_the_429(both: Both) -> None:
