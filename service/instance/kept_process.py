@@ -80,6 +80,8 @@ class KeptProcess:
     async def _run(self) -> str:
         """Runs one process, from its start to its end; says how it ended."""
         self._process, control_socket = await self._forks.start(self._module)
+        if self._stopping.is_set():  # meanwhile
+            self.signal(signal.SIGTERM)
         reader, writer = await asyncio.open_connection(sock=control_socket)
         self.problem = None
         try:

@@ -148,6 +148,8 @@ class Workers:
             log.error("cannot start a worker: %s; trying again", error)
             return None
         self.all.append(worker)
+        if self._stopping.is_set():  # meanwhile: all others have been told
+            worker.signal(signal.SIGTERM)
         return worker
 
     async def _ended(self, worker: WorkerProcess) -> str:

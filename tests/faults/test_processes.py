@@ -73,6 +73,20 @@ def test_without_the_process_that_forks_workers_go_on_and_are_replaced(published
         assert instance.descendants("forecast-forks") == []
 
 
+def test_a_worker_that_is_started_while_an_instance_stops_is_told_to_stop(published: Site, short: Path) -> None:
+    """Else the stop would take all of the drain time, as at any moment while an instance starts."""
+    with serving(published.env | {"FORECAST_DRAIN": "300"}, short / "serve.log", workers=2) as instance:
+        (forking,) = instance.descendants("forecast-forks")
+        first, _ = instance.worker_pids()
+        os.kill(forking, signal.SIGSTOP)
+        os.kill(first, signal.SIGKILL)
+        until(lambda: first not in instance.worker_pids())
+        instance.process.send_signal(signal.SIGTERM)
+        until(lambda: instance.ready().status_code == 503)
+        os.kill(forking, signal.SIGCONT)
+        assert instance.stop() == 0
+
+
 def test_nothing_survives_a_killed_supervisor_but_the_keys(short: Path) -> None:
     """Workers and embedded servers end with it, also when it is killed outright. A key that was issued works later.
 
