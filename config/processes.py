@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 # From linux/prctl.h.
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
+_LAST_USUAL_DESCRIPTOR = 2
 # Imports make objects that stay, and requests leave little garbage: with the usual 700 objects, the collector would
 # mostly look at what is in use, for a sixth of the time that a start takes.
 _COLLECT_AFTER_OBJECTS = 10_000
@@ -34,6 +35,14 @@ def belong_to(parent: int) -> None:
 def name_process(what: str) -> None:
     """Lets `ps`, `top` and `pgrep` show this process as "forecast-WHAT", of which the kernel keeps 15 characters."""
     _prctl(_PR_SET_NAME, f"forecast-{what}".encode())
+
+
+def open_usual_descriptors() -> None:
+    """Opens those of standard input, output and error that this process was started without: what it opened instead
+    would be taken for them. Call before anything is opened."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _LAST_USUAL_DESCRIPTOR:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
 
 
 @contextmanager

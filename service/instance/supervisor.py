@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import uvloop
 
+from config.processes import open_usual_descriptors
 from config.settings import Settings
 from config.sizing import worker_count
 from config.urls import address
@@ -94,6 +95,7 @@ class Supervisor:
         Raises:
             StartError: if a Redis URL was forgotten, or an extra is missing.
         """
+        open_usual_descriptors()
         settings = self._settings
         owner.wanted(settings)  # first, so that an operator hears of a forgotten URL before any other problem
         problem = tracing.missing() if settings.traces > 0 else None

@@ -87,6 +87,14 @@ def test_a_worker_that_is_started_while_an_instance_stops_is_told_to_stop(publis
         assert instance.stop() == 0
 
 
+def test_an_instance_serves_without_standard_input(published: Site, short: Path) -> None:
+    """What it opens must not be taken for it."""
+    without = ["sh", "-c", 'exec "$@" <&-', "sh"]
+    with serving(published.env, short / "serve.log", prefix=without) as instance:
+        assert instance.zip_code(published.key).status_code == 200
+        assert instance.stop() == 0
+
+
 def test_nothing_survives_a_killed_supervisor_but_the_keys(short: Path) -> None:
     """Workers and embedded servers end with it, also when it is killed outright. A key that was issued works later.
 
