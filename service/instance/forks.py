@@ -25,6 +25,11 @@ log = logging.getLogger("forecast.supervisor")
 
 # Importing takes half a second, on a busy machine some seconds; forking, milliseconds.
 _PATIENCE_SECONDS = 10.0
+# For the end of the one that forks, once it was killed.
+_DEATH_SECONDS = 0.5
+# They ask a process to stop.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_THREADS = Path("/proc/self/task")
 _LINE_BYTES = 200
 _MOST_FILES = 4
 
@@ -44,10 +49,6 @@ class ForkedChild:
                 self._status = os.waitstatus_to_exitcode(status)
         return self._status
 
-    def wait(self) -> None:
-        if self._status is None:
-            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
             os.kill(self.pid, number)
@@ -63,17 +64,16 @@ class Forks:
 
     def begin(self, import_all: Callable[[], None]) -> None:
         """Forks the process that forks; there, `import_all` imports what is to run. Not while this process has threads:
-        they may hold locks that nobody would ever release there. Then nothing is done.
+        they may hold locks that nobody would ever release there. Then, and if it cannot be forked, nothing is done.
         """
-        if len(list(Path("/proc/self/task").iterdir())) > 1:
+        if not _is_without_threads():
             return
-        ours, theirs = socket.socketpair()
-        parent = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            ours.close()
-            _serve(theirs, parent, import_all)
-        theirs.close()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever started us may ignore it: then nobody hears of an end
+        try:
+            ours, pid = self._fork_server(import_all)
+        except OSError as error:
+            log.warning("processes start slowly: none can be forked that forks them: %s", error)
+            return
         ours.setblocking(False)
         self._requests, self._server = ours, ForkedChild(pid)
 
@@ -81,8 +81,9 @@ class Forks:
         """Lets `main` of the module run in a process of its own, as `start_child`. Raises OSError."""
         async with self._one_at_a_time:
             if self._requests is not None:
+                ours, theirs = socket.socketpair()  # not below: with no descriptor left, forking goes on later
                 try:
-                    return await self._fork(self._requests, module, files)
+                    return await self._fork(self._requests, ours, theirs, module, files)
                 except BaseException as error:
                     self.close()  # it may be at work on what nobody waits for any more
                     if not isinstance(error, OSError | ValueError):
@@ -91,28 +92,56 @@ class Forks:
         return start_child(module, *files)
 
     def close(self) -> None:
-        """Ends the process that forks."""
+        """Ends the process that forks. One that hangs in the kernel ends when that lets it go."""
         if self._requests is None or self._server is None:
             return
         self._requests.close()
         self._requests = None
         self._server.send_signal(signal.SIGKILL)
-        self._server.wait()
+        deadline = time.monotonic() + _DEATH_SECONDS
+        while self._server.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.001)
 
-    async def _fork(
-        self, requests: socket.socket, module: str, files: tuple[int, ...]
-    ) -> tuple[ForkedChild, socket.socket]:
+    @staticmethod
+    def _fork_server(import_all: Callable[[], None]) -> tuple[socket.socket, int]:
         ours, theirs = socket.socketpair()
+        parent = os.getpid()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # none may find there what handles them here
+        try:
+            pid = os.fork()
+            if pid == 0:
+                ours.close()
+                _serve(theirs, parent, import_all)
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return ours, pid
+
+    @staticmethod
+    async def _fork(
+        requests: socket.socket, ours: socket.socket, theirs: socket.socket, module: str, files: tuple[int, ...]
+    ) -> tuple[ForkedChild, socket.socket]:
         try:
             with theirs, adopt_orphans():
                 socket.send_fds(requests, [module.encode()], [theirs.fileno(), *files])
                 line = await asyncio.wait_for(_read_line(requests), _PATIENCE_SECONDS)
             child = ForkedChild(int(line))
+            child.poll()  # raises if the kernel has given it to somebody else
         except BaseException:
             ours.close()
             raise
         ours.setblocking(False)
         return child, ours
+
+
+def _is_without_threads() -> bool:
+    try:
+        return len(list(_THREADS.iterdir())) == 1
+    except OSError:  # it cannot be told
+        return False
 
 
 async def _read_line(requests: socket.socket) -> bytes:
@@ -134,8 +163,7 @@ def _serve(requests: socket.socket, supervisor: int, import_all: Callable[[], No
         belong_to(supervisor)
         name_process("forks")
         os.setsid()  # Ctrl-C is for the supervisor, which drains
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         import_all()
         gc.freeze()
         while True:
@@ -176,8 +204,10 @@ def _become(module: str, files: list[int], parent: int, supervisor: int) -> NoRe
     """Runs `main` of the module, as ``python -m module`` in a session of its own would."""
     try:
         os.setsid()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in _SIGNALS:
             signal.signal(number, signal.SIG_DFL)
+        # blocked until now, not ignored: one that was sent to this process since it was forked arrives
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)

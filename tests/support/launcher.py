@@ -29,7 +29,7 @@ _SETTINGS = "FORECAST_"
 class Launched(forks.ForkedChild):
     """A process that runs `forecast`, as `subprocess.Popen` shows one."""
 
-    def wait(self, timeout: float | None = None) -> int:  # type: ignore[override]
+    def wait(self, timeout: float | None = None) -> int:
         deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
         while (code := self.poll()) is None:
             if time.monotonic() > deadline:

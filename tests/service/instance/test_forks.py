@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -11,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from service.instance.forks import Forks
+from service.instance import forks as forks_module
+from service.instance.forks import ForkedChild, Forks
 
 # What is forked must come from a process without threads, which that of the tests is not.
 _SUPERVISOR = """
-import asyncio, json, os, signal, socket, sys, types
+import asyncio, contextlib, errno, json, logging, os, signal, socket, sys, time, types
 from service.instance import forks as module
 from service.instance.children import ended
 
@@ -49,8 +52,9 @@ server = forks._server.pid
 """
 
 
-def run(script: str) -> Any:
-    done = subprocess.run([sys.executable, "-c", _SUPERVISOR + script], capture_output=True, text=True, timeout=60)
+def run(script: str, *prefix: str) -> Any:
+    command = [*prefix, sys.executable, "-c", _SUPERVISOR + script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
@@ -69,13 +73,57 @@ def test_a_forked_process_belongs_to_the_supervisor_and_has_what_it_was_given_an
 def test_whoever_started_it_hears_of_a_signal_that_ended_it() -> None:
     lines, _ = run("""
 async def killed():
-    child, control = await forks.start("forked", 1)
+    child, control = await forks.start("forked", os.open(os.devnull, os.O_WRONLY))
     child.send_signal(signal.SIGKILL)
     print(json.dumps(await ended(child)))
     child.send_signal(signal.SIGKILL)
     print(json.dumps(child.poll()))
 asyncio.run(killed())""")
     assert lines[-2:] == ["signal 9", -9]
+
+
+def test_a_signal_that_comes_before_a_forked_process_has_begun_is_not_lost() -> None:
+    """As of a stop in that moment, which would wait for it till the end of the drain time."""
+    lines, _ = run("""
+become = module._become
+def later(*given):
+    time.sleep(0.3)
+    become(*given)
+module._become = later
+slow = module.Forks()
+slow.begin(import_all)
+async def told_at_once():
+    child, control = await slow.start("forked", os.open(os.devnull, os.O_WRONLY))
+    child.send_signal(signal.SIGTERM)
+    print(json.dumps(await ended(child)))
+asyncio.run(told_at_once())""")
+    assert lines == ["signal 15"]
+
+
+def test_how_a_process_ended_is_told_where_the_end_of_children_was_ignored() -> None:
+    """Whoever starts a supervisor may have it ignore them (`trap '' CHLD`)."""
+    ignore = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    (one,), errors = run("asyncio.run(run(forks))", sys.executable, "-c", ignore)
+    assert one["ended"] == "exit code 7"
+    assert errors == ""
+
+
+def test_without_a_free_descriptor_nothing_starts_and_later_it_is_forked_all_the_same() -> None:
+    lines, _ = run("""
+import resource
+async def start():
+    loop = asyncio.get_running_loop()
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        await forks.start("forked", 1)
+    except OSError as error:
+        print(json.dumps(errno.errorcode[error.errno]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    await run(forks)
+asyncio.run(start())""")
+    assert lines[0] == "EMFILE"
+    assert lines[1]["ended"] == "exit code 7"
 
 
 @pytest.mark.parametrize("trouble", ["os.kill(server, signal.SIGKILL)", "os.kill(server, signal.SIGSTOP)"])
@@ -95,6 +143,64 @@ asyncio.run(start())
 print(json.dumps(os.path.exists(f"/proc/{{server}}")))""")
     assert lines == ["Popen", "Popen", False]
     assert errors.count("the one that forked them failed") == 1
+
+
+def test_where_the_kernel_gives_it_to_somebody_else_each_process_is_a_new_interpreter() -> None:
+    """Its end would never be told."""
+    lines, errors = run("""
+logging.basicConfig()
+module.adopt_orphans = contextlib.nullcontext
+async def start():
+    child, control = await forks.start("service.instance.watcher_main")
+    print(json.dumps(type(child).__name__))
+    child.send_signal(signal.SIGKILL)
+    await ended(child)
+asyncio.run(start())""")
+    assert lines == ["Popen"]
+    assert errors.count("the one that forked them failed") == 1
+
+
+def test_where_nothing_can_be_forked_an_instance_starts_all_the_same() -> None:
+    """Its processes are started as soon as they can be."""
+    lines, errors = run("""
+logging.basicConfig()
+fork, none = os.fork, module.Forks()
+def at_the_limit():
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+os.fork = at_the_limit
+none.begin(import_all)
+os.fork = fork
+print(json.dumps(none._server is None))
+none.close()""")
+    assert lines == [True]
+    assert errors.count("processes start slowly") == 1
+
+
+def test_the_one_that_forks_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that reads from a disk that hangs cannot be killed, and an instance goes on."""
+
+    class InTheKernel(ForkedChild):
+        def poll(self) -> int | None:
+            return None
+
+        def send_signal(self, number: int) -> None:
+            assert number == signal.SIGKILL
+
+    monkeypatch.setattr(forks_module, "_DEATH_SECONDS", 0.01)
+    forks = Forks()
+    forks._requests, theirs = socket.socketpair()
+    with theirs:
+        forks._server = InTheKernel(0)
+        forks.close()
+        assert theirs.recv(1) == b""
+
+
+def test_where_threads_cannot_be_counted_nothing_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without /proc, or on another system."""
+    monkeypatch.setattr(forks_module, "_THREADS", Path("/nowhere"))
+    forks = Forks()
+    forks.begin(lambda: os._exit(3))
+    assert forks._server is None
 
 
 def test_it_ends_with_the_supervisor() -> None:
