@@ -15,9 +15,12 @@ import pytest
 
 from config.processes import collect_seldom
 from config.settings import Settings
+from tests.support import azurite as azure_server
+from tests.support import gcs_server
 from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, location, project, write_drop
 from tests.support.parsed_once import ParsedOnce
 from tests.support.read_once import ReadOnce
+from tests.support.s3_server import CREDENTIALS, S3Server, s3_server
 from tests.support.served import Served, served
 from tests.support.valkey import ValkeyProcess
 from warehouse.drops import working_connection
@@ -49,6 +52,15 @@ SPRINGFIELD = tuple(
 
 _WAITING = {"browser", "conformance", "contract", "faults"}
 _PROCESSES = 5  # that tests are run in, as pyproject.toml has it
+# Modules that share emulators of stores, each of which takes seconds to start.
+_OF_STORES = {"test_inbox_store", "test_objects", "test_other_clouds", "test_store_faults", "test_turned_machine"}
+
+
+def _shared(module: Path) -> object:
+    """What tests of the module share with those of others, else the module."""
+    if module.stem in _OF_STORES:
+        return "stores"
+    return "browser" if "browser" in module.parts else module
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -61,11 +73,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rest: list[pytest.Item] = []
     for item in items:
         (waiting if _WAITING.intersection(item.path.parts) else rest).append(item)
-    modules = {module: number for number, module in enumerate(dict.fromkeys(item.path for item in waiting))}
+    groups = {group: number for number, group in enumerate(dict.fromkeys(_shared(item.path) for item in waiting))}
     ordered: list[pytest.Item] = []
     taken, begin = 0, _PROCESSES - 1
     for process in range(begin):
-        part = [item for item in waiting if modules[item.path] % begin == process]
+        part = [item for item in waiting if groups[_shared(item.path)] % begin == process]
         room = max(0, len(items) // _PROCESSES - len(part))
         ordered += part + rest[taken : taken + room]
         taken += room
@@ -138,6 +150,31 @@ def valkey(short_folder: Path) -> Iterator[ValkeyProcess]:
     server = ValkeyProcess(short_folder / "valkey").start()
     yield server
     server.kill()
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """A store of objects for all tests; each makes a bucket. Its credentials are in the environment from then on."""
+    with pytest.MonkeyPatch.context() as patched, s3_server() as server:
+        for name, value in CREDENTIALS.items():
+            patched.setenv(name, value)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gcs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[gcs_server.GcsServer]:
+    with pytest.MonkeyPatch.context() as patched, gcs_server.gcs_server() as server:
+        for name, value in gcs_server.credentials(tmp_path_factory.mktemp("account")).items():
+            patched.setenv(name, value)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azure() -> Iterator[azure_server.AzureServer]:
+    with pytest.MonkeyPatch.context() as patched, azure_server.azurite() as server:
+        for name, value in azure_server.CREDENTIALS.items():
+            patched.setenv(name, value)
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,6 @@
 """What the service needs of a store of objects: over a double in memory, a folder, and emulators of three clouds."""
 
-import itertools
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -10,40 +8,10 @@ from pathlib import Path
 import pytest
 from obstore.store import MemoryStore
 
-from tests.support import azurite as azure_server
-from tests.support import gcs_server
-from tests.support.s3_server import CREDENTIALS, S3Server, s3_server
+from tests.support.s3_server import S3Server
+from tests.support.upstream import Cloud, new_bucket
 from warehouse.schema.errors import ConflictError, StoreError
 from warehouse.upstream.objects import Objects, StoredObject, Unchanged, Version, open_objects
-
-_buckets = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def s3() -> Iterator[S3Server]:
-    with pytest.MonkeyPatch.context() as patched, s3_server() as server:
-        for name, value in CREDENTIALS.items():
-            patched.setenv(name, value)
-        yield server
-
-
-@pytest.fixture(scope="session")
-def gcs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[gcs_server.GcsServer]:
-    with pytest.MonkeyPatch.context() as patched, gcs_server.gcs_server() as server:
-        for name, value in gcs_server.credentials(tmp_path_factory.mktemp("account")).items():
-            patched.setenv(name, value)
-        yield server
-
-
-@pytest.fixture(scope="session")
-def azure() -> Iterator[azure_server.AzureServer]:
-    with pytest.MonkeyPatch.context() as patched, azure_server.azurite() as server:
-        for name, value in azure_server.CREDENTIALS.items():
-            patched.setenv(name, value)
-        yield server
-
-
-Cloud = S3Server | gcs_server.GcsServer | azure_server.AzureServer
 
 
 @pytest.fixture(params=["s3", "gcs", "azure"])
@@ -59,7 +27,7 @@ def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
     if request.param == "folder":
         return open_objects(f"file://{tmp_path / 'store'}")
     server: Cloud = request.getfixturevalue(request.param)
-    return open_objects(f"{server.make_bucket(f'bucket{next(_buckets)}')}/some/prefix", server.options)
+    return open_objects(f"{new_bucket(server)}/some/prefix", server.options)
 
 
 def read(objects: Objects, name: str, known: Version | None = None) -> StoredObject:
@@ -164,7 +132,7 @@ def test_a_store_that_is_not_there_is_an_error_of_one_line() -> None:
 
 def missing(cloud: Cloud) -> Objects:
     """In a bucket that nobody has made."""
-    there = cloud.make_bucket(f"bucket{next(_buckets)}")
+    there = new_bucket(cloud)
     return open_objects(f"{there.partition('://')[0]}://not-there/some/prefix", cloud.options)
 
 
@@ -195,7 +163,7 @@ def test_a_bucket_that_is_not_there_is_no_empty_store(cloud: Cloud) -> None:
 
 def test_a_listing_may_be_longer_than_a_page(cloud: Cloud) -> None:
     """Each store gives so many names at once."""
-    objects = open_objects(f"{cloud.make_bucket(f'bucket{next(_buckets)}')}/some/prefix", cloud.options)
+    objects = open_objects(f"{new_bucket(cloud)}/some/prefix", cloud.options)
     names = {f"blobs/{number:04}" for number in range(1001)}
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda name: objects.put(name, b""), names))
@@ -204,7 +172,7 @@ def test_a_listing_may_be_longer_than_a_page(cloud: Cloud) -> None:
 
 def test_a_version_that_comes_again_is_not_taken_for_the_former(cloud: Cloud) -> None:
     """Contents that are as they were: where a store tells the two apart by its own version, the late one loses."""
-    objects = open_objects(f"{cloud.make_bucket(f'bucket{next(_buckets)}')}/some/prefix", cloud.options)
+    objects = open_objects(f"{new_bucket(cloud)}/some/prefix", cloud.options)
     first = objects.replace("one", b"first", None)
     objects.replace("one", b"first", objects.replace("one", b"second", first))
     if isinstance(cloud, S3Server):  # its ETags are digests of contents, so pointers have serials

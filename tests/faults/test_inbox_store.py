@@ -11,7 +11,8 @@ from tests.faults.conftest import Site
 from tests.faults.test_inbox import put, settled, watchers
 from tests.support.faulty_proxy import FaultyProxy, faulty_proxy
 from tests.support.instance import Instance, forecast_here, serving
-from tests.support.s3_server import CREDENTIALS, REGION, s3_server
+from tests.support.s3_server import CREDENTIALS, REGION, S3Server
+from tests.support.upstream import new_bucket
 from tests.support.waiting import until
 from warehouse.upstream.objects import open_objects
 from warehouse.upstream.store import ReleasesStore
@@ -77,13 +78,11 @@ def test_a_drop_goes_to_the_store_and_live_everywhere_whoever_watches(
 
 
 def test_drops_wait_while_the_store_is_away_and_go_live_in_order_afterwards(
-    site: Site, env: dict[str, str], inbox: Path, short: Path, monkeypatch: pytest.MonkeyPatch
+    s3: S3Server, site: Site, env: dict[str, str], inbox: Path, short: Path
 ) -> None:
     """None is refused, though tried again and again; the instance answers on, and says why it is degraded."""
-    for name, value in CREDENTIALS.items():
-        monkeypatch.setenv(name, value)
-    with s3_server() as s3, faulty_proxy(s3.port) as proxy:
-        bucket = s3.make_bucket("bucket") + "/prefix"
+    with faulty_proxy(s3.port) as proxy:
+        bucket = new_bucket(s3) + "/prefix"
         store = ReleasesStore(open_objects(bucket, s3.options))
         options = f"endpoint=http://127.0.0.1:{proxy.port},region={REGION},allow_http=true"
         env |= CREDENTIALS | {"FORECAST_RELEASES_URL": bucket, "FORECAST_RELEASES_OPTIONS": options}

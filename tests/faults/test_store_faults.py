@@ -1,6 +1,5 @@
 """Instances and publishers whose store of releases stalls, is gone, cuts answers off or flips bits; races for it."""
 
-import itertools
 import json
 import os
 import signal
@@ -21,8 +20,8 @@ from tests.faults.conftest import Site
 from tests.support.drops import people, write_drop
 from tests.support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from tests.support.instance import environment, forecast, serving, until_all_serve
-from tests.support.s3_server import CREDENTIALS, REGION, S3Server, s3_server
-from tests.support.upstream import point, upload
+from tests.support.s3_server import REGION, S3Server
+from tests.support.upstream import new_bucket, point, upload
 from tests.support.waiting import until
 from warehouse.publishing.going_live import GoingLive
 from warehouse.publishing.publish import publish
@@ -36,16 +35,7 @@ from warehouse.upstream.objects import open_objects
 from warehouse.upstream.store import ReleasesStore
 
 OTHER = "20991105T090000Z-ba9876543210"
-_buckets = itertools.count()
 FAULTS: tuple[Fault, ...] = ("gone", "cutting", "flipping", "stalled")
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[S3Server]:
-    with pytest.MonkeyPatch.context() as patched, s3_server() as server:
-        for name, value in CREDENTIALS.items():
-            patched.setenv(name, value)
-        yield server
 
 
 @pytest.fixture
@@ -56,7 +46,7 @@ def proxy(s3: S3Server) -> Iterator[FaultyProxy]:
 
 @pytest.fixture
 def url(s3: S3Server) -> str:
-    return s3.make_bucket(f"bucket{next(_buckets)}") + "/prefix"
+    return new_bucket(s3) + "/prefix"
 
 
 @pytest.fixture

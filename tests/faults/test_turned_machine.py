@@ -1,10 +1,8 @@
 """An instance and commands on a machine whose clock is wrong."""
 
-import itertools
 import json
 import os
 import signal
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,9 +10,9 @@ import pytest
 
 from tests.faults.conftest import Site
 from tests.support.instance import Instance, forecast, forecast_here, serving, until_all_serve
-from tests.support.s3_server import CREDENTIALS, S3Server, s3_server
+from tests.support.s3_server import S3Server
 from tests.support.turned_machine import turned_clock
-from tests.support.upstream import point, upload
+from tests.support.upstream import new_bucket, point, upload
 from tests.support.waiting import until
 from warehouse.upstream.documents import release_name
 from warehouse.upstream.objects import open_objects
@@ -23,15 +21,6 @@ from warehouse.upstream.store import ReleasesStore, all_releases
 SECOND, THIRD, LEFT = (f"2099110{day}T090000Z-ba987654321{day}" for day in range(1, 4))
 HOUR, DAY = 3600, 86_400
 MIRROR = "forecast-mirror"
-_buckets = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[S3Server]:
-    with pytest.MonkeyPatch.context() as patched, s3_server() as server:
-        for name, value in CREDENTIALS.items():
-            patched.setenv(name, value)
-        yield server
 
 
 def issued(site: Site, *terms: str) -> str:
@@ -48,7 +37,7 @@ def test_nobody_retires_what_an_instance_serves_whosever_clock_is_an_hour_off(
     s3: S3Server, site: Site, published_data: Path, short: Path, by: int, said: str
 ) -> None:
     """Neither its own, nor that of whoever retires. It is degraded, serves, and knows which keys have expired."""
-    url = s3.make_bucket(f"bucket{next(_buckets)}") + "/prefix"
+    url = new_bucket(s3) + "/prefix"
     store = ReleasesStore(open_objects(url, s3.options))
     options = ",".join(f"{name}={value}" for name, value in s3.options.items())
     env = site.env | {"FORECAST_RELEASES_URL": url, "FORECAST_RELEASES_OPTIONS": options, "FORECAST_WARM": "off"}
@@ -95,7 +84,7 @@ def test_a_sweep_by_a_machine_that_is_days_ahead_leaves_what_is_being_published(
     s3: S3Server, site: Site, published_data: Path, short: Path
 ) -> None:
     """What is old goes by the store's clock."""
-    url = s3.make_bucket(f"bucket{next(_buckets)}") + "/prefix"
+    url = new_bucket(s3) + "/prefix"
     store = ReleasesStore(open_objects(url, s3.options))
     point(store, upload(store, published_data).id)
     upload(store, published_data, LEFT)

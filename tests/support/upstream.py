@@ -1,13 +1,25 @@
 """Releases put into a store of releases as a publisher puts them, without one."""
 
+import itertools
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
+from tests.support.azurite import AzureServer
+from tests.support.gcs_server import GcsServer
+from tests.support.s3_server import S3Server
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.upstream.documents import Announcement, StoredPointer
 from warehouse.upstream.store import ReleasesStore
+
+Cloud = S3Server | GcsServer | AzureServer
+_buckets = itertools.count()
+
+
+def new_bucket(cloud: Cloud) -> str:
+    """The URL of a bucket of its own: tests share the servers."""
+    return cloud.make_bucket(f"bucket{next(_buckets)}")
 
 
 def upload(store: ReleasesStore, data: Path, release: str | None = None) -> Manifest:
