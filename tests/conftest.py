@@ -17,6 +17,7 @@ from config.processes import collect_seldom
 from config.settings import Settings
 from tests.support import azurite as azure_server
 from tests.support import gcs_server
+from tests.support.compared_once import comparing_once
 from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, location, project, write_drop
 from tests.support.parsed_once import ParsedOnce
 from tests.support.read_once import ReadOnce
@@ -24,6 +25,7 @@ from tests.support.s3_server import CREDENTIALS, S3Server, s3_server
 from tests.support.served import Served, served
 from tests.support.valkey import ValkeyProcess
 from warehouse.drops import working_connection
+from warehouse.publishing import publish as publisher
 from warehouse.publishing.publish import PublishOptions, dry_run, publish
 from warehouse.releases.catalog import Catalog
 from warehouse.sql import connections
@@ -103,6 +105,7 @@ def _small_drops() -> Iterator[None]:
         for call in (publish, dry_run):
             assert call.__kwdefaults__ is not None
             patched.setitem(call.__kwdefaults__, "reader", reader)
+        patched.setattr(publisher._Publication, "_compare", comparing_once())
         yield
 
 
