@@ -1,5 +1,6 @@
 """What many tests share: a real Valkey, a small published release, a worker that serves it."""
 
+import fcntl
 import gc
 import os
 import shutil
@@ -86,9 +87,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = ordered + rest[taken:]
 
 
+_turn = os.open(__file__, os.O_RDONLY)
+
+
+def pytest_configure() -> None:
+    """In a new checkout one test process collects first: all at once would compile what the others compile as well."""
+    collected = Path(__file__).with_name("warehouse").joinpath("__pycache__").exists()  # the last folder
+    if "PYTEST_XDIST_WORKER" in os.environ and not collected:
+        try:
+            fcntl.flock(_turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(_turn, fcntl.LOCK_SH)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """What was imported and collected stays: looking at it again and again would take a tenth of the time."""
+    fcntl.flock(_turn, fcntl.LOCK_UN)
     gc.collect()
     gc.freeze()
 
