@@ -59,8 +59,7 @@ class _Launcher:
             with theirs:
                 socket.send_fds(self._requests, [__name__.encode()], [theirs.fileno(), out.fileno(), errors.fileno()])
             pid = int(self._requests.recv(100))
-            settings = {name: value for name, value in env.items() if name.startswith(_SETTINGS)}
-            ours.sendall(json.dumps([arguments, settings, str(Path.cwd())]).encode())
+            ours.sendall(json.dumps([arguments, dict(env), str(Path.cwd())]).encode())
         return Launched(pid)
 
 
@@ -113,8 +112,9 @@ def main() -> NoReturn:
     """A command, from its beginning to its end; its orders come over the socket."""
     control, out, errors = (int(argument) for argument in sys.argv[2:5])
     with socket.socket(fileno=control) as orders:
-        arguments, settings, folder = json.loads(b"".join(iter(lambda: orders.recv(65536), b"")))
-    os.environ.update(settings)
+        arguments, env, folder = json.loads(b"".join(iter(lambda: orders.recv(65536), b"")))
+    os.environ.clear()
+    os.environ.update(env)
     os.chdir(folder)
     for descriptor, usual in ((out, 1), (errors, 2)):
         os.dup2(descriptor, usual)

@@ -102,7 +102,9 @@ asyncio.run(told_at_once())""")
 
 def test_how_a_process_ended_is_told_where_the_end_of_children_was_ignored() -> None:
     """Whoever starts a supervisor may have it ignore them (`trap '' CHLD`)."""
-    ignore = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    ignore = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
     (one,), errors = run("asyncio.run(run(forks))", sys.executable, "-c", ignore)
     assert one["ended"] == "exit code 7"
     assert errors == ""

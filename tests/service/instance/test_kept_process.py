@@ -32,7 +32,9 @@ async def test_one_that_is_started_while_the_instance_stops_is_told_to_stop(tmp_
     """It is not waited for until it is killed."""
     forks = SlowForks()
     kept = KeptProcess("inbox's watcher", "service.instance.watcher_main", forks)
-    kept.start(WatchOrders(settings=Settings(data_dir=str(tmp_path / "data"), inbox=str(tmp_path / "inbox")), log_json=False))
+    kept.start(
+        WatchOrders(settings=Settings(data_dir=str(tmp_path / "data"), inbox=str(tmp_path / "inbox")), log_json=False)
+    )
     await forks.asked.wait()
     stopping = asyncio.create_task(kept.stop())
     await asyncio.sleep(0)
