@@ -39,6 +39,7 @@ async def run(forks):
     reader, writer = os.pipe()
     child, control = await forks.start("forked", writer)
     os.close(writer)
+    assert not control.getblocking()
     told = json.loads(await asyncio.get_running_loop().sock_recv(control, 1000))
     content = open(reader, "rb").read().decode()
     assert child.poll() is None
@@ -54,7 +55,7 @@ server = forks._server.pid
 
 def run(script: str, *prefix: str) -> Any:
     command = [*prefix, sys.executable, "-c", _SUPERVISOR + script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, input="typed")
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
@@ -68,6 +69,15 @@ def test_a_forked_process_belongs_to_the_supervisor_and_has_what_it_was_given_an
         assert one["content"] == "given"
         assert one["ended"] == "exit code 7"
     assert first["pid"] != second["pid"]
+
+
+def test_processes_that_are_asked_for_at_once_are_forked_one_after_the_other() -> None:
+    lines, _ = run("""
+async def several():
+    await asyncio.gather(*(run(forks) for _ in range(4)))
+asyncio.run(several())""")
+    assert [one["ended"] for one in lines] == ["exit code 7"] * 4
+    assert len({one["pid"] for one in lines}) == 4
 
 
 def test_whoever_started_it_hears_of_a_signal_that_ended_it() -> None:
@@ -205,8 +215,15 @@ def test_where_threads_cannot_be_counted_nothing_is_forked(monkeypatch: pytest.M
     assert forks._server is None
 
 
-def test_it_ends_with_the_supervisor() -> None:
-    script = "import time; print(server, flush=True); time.sleep(60)"
+@pytest.mark.parametrize("state", ["", "os.kill(server, signal.SIGSTOP)"])
+def test_it_ends_with_the_supervisor(state: str) -> None:
+    """Even if it is stopped."""
+    script = f"""
+while open(f"/proc/{{server}}/comm").read() != "forecast-forks\\n":
+    time.sleep(0.01)
+{state}
+print(server, flush=True)
+time.sleep(60)"""
     with subprocess.Popen([sys.executable, "-c", _SUPERVISOR + script], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         server = os.pidfd_open(int(process.stdout.readline()))
