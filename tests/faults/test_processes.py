@@ -165,11 +165,8 @@ def test_an_instance_that_is_to_outlive_its_terminal_does_and_a_stop_takes_no_lo
 
     A caller who never finishes its request does not keep it from stopping.
     """
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        instance = Instance({**published.env, "FORECAST_DRAIN": "1"}, short / "serve.log", workers=1)
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    env = {**published.env, "FORECAST_DRAIN": "1"}
+    instance = Instance(env, short / "serve.log", workers=1, prefix=("nohup",))
     try:
         os.killpg(instance.process.pid, signal.SIGHUP)
         assert instance.zip_code(published.key).status_code == 200

@@ -70,9 +70,12 @@ def _launcher(path: str) -> _Launcher:
 
 def can_launch(env: Mapping[str, str]) -> bool:
     """Whether nothing but settings and the path of `tests.support.instance` sets `env` apart from this process's."""
-    usual = {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)} | {"PYTHONPATH": ""}
-    given = {name: value for name, value in env.items() if not name.startswith(_SETTINGS)} | {"PYTHONPATH": ""}
-    return usual == given
+    return _rest(env) == _rest(os.environ)
+
+
+def _rest(env: Mapping[str, str]) -> dict[str, str]:
+    ours = (_SETTINGS, "PYTHONPATH", "PYTEST_CURRENT_TEST")
+    return {name: value for name, value in env.items() if not name.startswith(ours)}
 
 
 def launch(env: Mapping[str, str], *arguments: str, errors: IO[bytes]) -> Launched:
