@@ -130,7 +130,15 @@ def _ask(way: Asked, seconds: float) -> int:
 def _busy(pids: list[int]) -> float:
     """Seconds of processor time that they took; finer than the ticks of /proc/PID/stat."""
     tasks = [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+    return sum(map(_ran, tasks)) / 1e9
+
+
+def _ran(task: Path) -> int:
+    """Nanoseconds. None of a thread that has ended since it was listed: it had next to nothing to do."""
+    try:
+        return int((task / "schedstat").read_text().split()[0])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 if __name__ == "__main__":
