@@ -4,26 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from fakeredis import FakeAsyncRedis
 
 from service.base.terms import Rate
 from service.quota.lease_store import Lease, LeaseStore, leased
-from service.redis import script_line
 from service.redis.errors import StoreUnavailable
 from tests.support.script_server import ScriptServer, connection
 from tests.support.waiting import eventually
 
 RATE = Rate(10, 1, 5)
 GRANTED = Lease(1, 4, 0)
-
-
-@pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptServer]:
-    client = FakeAsyncRedis()
-    made = ScriptServer(client)
-    monkeypatch.setattr(script_line, "open_pipelined", made.opened)
-    yield made
-    await client.aclose()
 
 
 @pytest.fixture

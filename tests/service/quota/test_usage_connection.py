@@ -3,12 +3,10 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from fakeredis import FakeAsyncRedis
 
 from service.quota.batch import NO_BATCH, Batch
 from service.quota.kept import KeptBatches
 from service.quota.usage_store import Gap, Refused, Reply, Totals, UsageStore
-from service.redis import script_line
 from service.redis.errors import StoreUnavailable
 from tests.support.script_server import ScriptServer, connection
 from tests.support.waiting import eventually
@@ -18,15 +16,6 @@ DAY = 20_777
 ONE = Batch(1, ((DAY, "forecast", "answered", 1),))
 
 Told = list[Reply | StoreUnavailable]
-
-
-@pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptServer]:
-    client = FakeAsyncRedis()
-    made = ScriptServer(client)
-    monkeypatch.setattr(script_line, "open_pipelined", made.opened)
-    yield made
-    await client.aclose()
 
 
 @pytest.fixture
