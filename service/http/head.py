@@ -16,8 +16,9 @@ from service.quota.known import QuotaState
 
 SCOPE_KEY = "forecast.head"
 NO_AREA = "none"
-_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 MOST_REQUEST_ID = 64
+REQUEST_ID = rb"[A-Za-z0-9._-]{1,%d}" % MOST_REQUEST_ID
+_REQUEST_ID = re.compile(REQUEST_ID)
 
 # RFC 9110 7.2: a host name or address, and a port; what else is in it has no business here
 _HOST = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=-]*(:[0-9]*)?|\[[0-9A-Fa-f:.]+\](:[0-9]*)?")

@@ -118,8 +118,11 @@ class LightConnection(Caller, asyncio.Protocol):
         outcome: HotOutcome = self._hot.answer(data, self, server.state.default_headers, now, self)
         if outcome is FOR_ROUTER:
             outcome, checked = plain_answer(server.gate, data, self, server.state, now, self)
-        if isinstance(outcome, bytes):
-            self._write(outcome, now)
+        if isinstance(outcome, bytes):  # what `_write` does, without a call
+            self._answered_at = now
+            self._transport.write(outcome)
+            if self.closes:
+                self._end()
         elif outcome is WAITING:
             self._asked, self._checked = data, checked
         else:
@@ -150,10 +153,14 @@ class LightConnection(Caller, asyncio.Protocol):
         self._answered_at = now
         self._transport.write(answer)
         if self.closes:
-            if self._whole is not None:
-                self._whole.close_after_answer()
-            else:
-                self._close()
+            self._end()
+
+    def _end(self) -> None:
+        """The last answer is written."""
+        if self._whole is not None:
+            self._whole.close_after_answer()
+        else:
+            self._close()
 
     # --- its end -------------------------------------------------------------------------------------------------
 

@@ -24,10 +24,10 @@ from service.edge.hot.plain import plain_line
 from service.edge.hot.remembered import Caller, ErrorTarget, Place, Target
 from service.edge.hot.told import line_of, trace_of
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, HotOutcome
-from service.edge.hot.wire import Headers, HeadMaker, ResponseHeads, closing_tail, id_of, lines_of
+from service.edge.hot.wire import Headers, HeadMaker, ResponseHeads, closing_tail, lines_of
 from service.edge.requests.watch import RequestWatch
 from service.http.caching import accepts_gzip, matches
-from service.http.head import valid_host
+from service.http.head import new_request_id, valid_host
 from service.http.reply import Kept, KeptError
 from service.keys.record import ApiKey
 from service.keys.verdict import KeyVerdict
@@ -121,7 +121,8 @@ class HotAnswers:
         target: Target = node.value
         node = self._find_near(target.digest)
         reader = caller.reader
-        asked = reader.usually if head[end:] == reader.usual else reader.read(head, end)
+        usual = reader.usual
+        asked = reader.usually if usual and head[end:] == usual else reader.read(head, end)
         if asked is None:
             return FOR_ROUTER
         caller.closes |= asked.connection is not None and asked.connection.lower() == heads.CLOSE
@@ -344,7 +345,7 @@ class HotAnswers:
             (lines, not_modified, etag), body = heads[0], entry.body
         if dates is not self._dates:
             self._dated(dates)
-        request_id = id_of(asked.request_id)
+        request_id = asked.request_id or new_request_id()
         usage, counter, ok = target.usage, target.answered, self._ok
         if asked.if_none_match and (asked.if_none_match == etag or matches(asked.if_none_match, etag)):
             usage, counter, ok = "not_modified", target.not_modified, self._not_modified

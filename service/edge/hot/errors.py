@@ -13,10 +13,11 @@ from service.edge.hot import heads
 from service.edge.hot.remembered import Caller, Denial, KnownError, Place, Target
 from service.edge.hot.told import ToldError, trace_of
 from service.edge.hot.waiting import HeldRequest
-from service.edge.hot.wire import Headers, closing_tail, id_of, lines_of
+from service.edge.hot.wire import Headers, closing_tail, lines_of
 from service.edge.requests.log import LONG, Made, Make
 from service.edge.requests.watch import RequestWatch
 from service.http.errors import kept_error, problem
+from service.http.head import new_request_id
 from service.http.reply import KeptError
 from service.keys.record import ApiKey
 
@@ -140,7 +141,7 @@ class ErrorAnswers:
         watch = self._watch
         if caller.reader.news is not None:
             caller.reader.learn(stranger=key is None)
-        request_id = id_of(asked.request_id)
+        request_id = asked.request_id or new_request_id()
         error.answered.value += 1
         seconds = monotonic() - began
         if seconds <= _QUICK_SECONDS:  # inline, as in `HotAnswers`

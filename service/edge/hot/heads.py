@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from service.edge.admission import limits
+from service.http.head import REQUEST_ID, valid_request_id
 from service.http.reply import Header
 
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -47,6 +48,9 @@ _FIELDS = {
 }
 # Attributes that may differ from head to head on a connection; it is read anew where others do.
 _VARYING = ("request_id", "presented", "if_none_match")
+# What matches a value: one that matters, one without meaning, and an id, which may be one that cannot be used.
+_VALUE = b"([!-~]*)"
+_VALUES = {_OTHER: b"[ -~]*", "request_id": b"(?:(%b)|[!-~]*)" % REQUEST_ID}
 CLOSE = b"close"
 _CONNECTION = (b"keep-alive", CLOSE)
 _Names = tuple[bytes, ...]
@@ -54,7 +58,10 @@ _Match = Callable[[bytes, int], "re.Match[bytes] | None"]
 
 
 class HeaderValues:
-    """The header values of one request that matter here, as they were sent; None if absent."""
+    """The header values of one request that matter here, as they were sent; None if absent.
+
+    `request_id` is None or empty, too, if the one that was sent cannot be used.
+    """
 
     __slots__ = ("accept_encoding", "connection", "host", "if_none_match", "presented", "request_id")
 
@@ -79,7 +86,7 @@ class Lesson(NamedTuple):
 
     lead: bytes
     match: _Match
-    varies: tuple[str, ...]  # the attributes that the matcher's groups are
+    groups: tuple[int, ...]  # the group of the matcher that is each attribute of `_VARYING`; 0: it does not vary
     values: HeaderValues  # of the lead
     usual: bytes  # the whole, if there is no rest; else empty
 
@@ -116,6 +123,8 @@ class Fields:
                 return False
             if value != value.strip() or (field == "connection" and value.lower() not in _CONNECTION):
                 return False
+            if field == "request_id" and not valid_request_id(value):
+                value = b""
             setattr(asked, field, value)
         return True
 
@@ -128,14 +137,15 @@ class Fields:
         return field
 
     def matcher(self, names: _Names, wanted: tuple[int, ...], *, stranger: bool) -> _Match | None:
-        """Matches lines with these names, to the end of the head. Groups are the values of the lines numbered `wanted`.
-        One costs some 0.2 ms: for strangers, only a few are made."""
+        """Matches lines with these names, to the end of the head. Groups are the values of the lines numbered `wanted`,
+        None for a request's id that cannot be used. One costs some 0.2 ms: for strangers, only a few are made."""
         found = self.matchers.get((names, wanted))
         if found is None and not (stranger and self._made_for_strangers >= _MOST_FOR_STRANGERS):
             self._made_for_strangers += stranger
             if len(self.matchers) >= _MOST_MATCHERS:
                 self.matchers.clear()
-            found = self.matchers[names, wanted] = _matcher(names, wanted)
+            wants = (self.of(name) if number in wanted else _OTHER for number, name in enumerate(names))
+            found = self.matchers[names, wanted] = _matcher(names, [_VALUES.get(field, _VALUE) for field in wants])
         return found
 
     def teach(self, origin: str, lesson: Lesson) -> None:
@@ -154,6 +164,7 @@ class HeadReader:
     __slots__ = (
         "_before",
         "_fields",
+        "_groups",
         "_lead",
         "_lessons",
         "_lines",
@@ -161,7 +172,6 @@ class HeadReader:
         "_origin",
         "_read",
         "_values",
-        "_varies",
         "news",
         "usual",
         "usually",
@@ -180,7 +190,7 @@ class HeadReader:
         self.usually = HeaderValues()
         self._lead = b""  # where some values differ: the lines that heads begin with in common,
         self._match: _Match | None = None  # what matches the rest,
-        self._varies: tuple[str, ...] = ()  # and the attributes that its groups are
+        self._groups: tuple[int, ...] = (0, 0, 0)  # and which of its groups each attribute is that may differ
         lesson = fields.taught.get(origin)
         if lesson is not None:
             self._adopt(lesson)
@@ -196,9 +206,14 @@ class HeadReader:
         elif self._match is not None and head.startswith(self._lead, start) and len(head) <= _LONGEST_KEPT:
             found = self._match(head, start + len(self._lead))
             if found is not None:
-                for group, field in enumerate(self._varies, 1):
-                    setattr(self.usually, field, found[group])
-                return self.usually
+                usually, (request_id, presented, if_none_match) = self.usually, self._groups
+                if request_id:
+                    usually.request_id = found[request_id]
+                if presented:
+                    usually.presented = found[presented]
+                if if_none_match:
+                    usually.if_none_match = found[if_none_match]
+                return usually
         return self._read_anew(head, start)
 
     def _read_anew(self, head: bytes, start: int) -> HeaderValues | None:
@@ -242,18 +257,18 @@ class HeadReader:
             return
         lead, values = b"\r\n".join([b"", *lines[:common], b""]), HeaderValues()
         self._fields.read(lines[:common], values)
-        varies = tuple(field for field in fields if field != _OTHER)
-        lesson = Lesson(lead, match, varies, values, b"" if names else lead + b"\r\n")
+        varies = [field for field in fields if field != _OTHER]
+        groups = tuple(varies.index(field) + 1 if field in varies else 0 for field in _VARYING)
+        lesson = Lesson(lead, match, groups, values, b"" if names else lead + b"\r\n")
         self._adopt(lesson)
         if not stranger:
             self._fields.teach(self._origin, lesson)
 
     def _adopt(self, lesson: Lesson) -> None:
-        self._lead, self._match, self._varies, values, self.usual = lesson
+        self._lead, self._match, self._groups, values, self.usual = lesson
         self.usually = values.copy()
 
 
-def _matcher(names: _Names, wanted: tuple[int, ...]) -> _Match:
-    values = (b"([!-~]*)" if number in wanted else b"[ -~]*" for number in range(len(names)))
+def _matcher(names: _Names, values: list[bytes]) -> _Match:
     lines = (re.escape(name) + b": " + value + b"\r\n" for name, value in zip(names, values, strict=True))
     return re.compile(b"".join(lines) + b"\r\n").fullmatch

@@ -4,7 +4,7 @@ import re
 
 from service.edge.admission import limits
 from service.edge.hot.heads import CLOSE, HeadReader
-from service.http.head import RequestHead, new_request_id, valid_request_id
+from service.http.head import RequestHead, new_request_id
 from service.http.reply import Header
 
 # A target in origin form, of characters that RFC 3986 allows there. Two slashes would begin an authority.
@@ -28,13 +28,12 @@ def plain_head(data: bytes, reader: HeadReader, started: float, *, fields: bool)
     line = plain_line(data, end)
     if line is None:
         return None
-    asked = reader.usually if data[end:] == reader.usual else reader.read(data, end)
+    asked = reader.read(data, end)
     if asked is None:
         return None
     method, path, query, version = line.groups()
-    sent = asked.request_id
     head = RequestHead(
-        (sent if sent is not None and valid_request_id(sent) else new_request_id()).decode(),
+        (asked.request_id or new_request_id()).decode(),
         started,
         method.decode(),
         version.decode(),

@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from service.cache.entry import CacheEntry
 from service.cache.read_through import Fetched, Tier
 from service.http.caching import CachePolicy
-from service.http.head import MOST_REQUEST_ID, RequestHead, new_request_id, valid_request_id
+from service.http.head import RequestHead
 from service.http.reply import Header, Reply
 
 _ID = b"x-request-id: "
@@ -66,14 +66,6 @@ def whole_answer(reply: Reply, behind: tuple[Header, ...], dates: Headers, *, bo
 def closing_tail(tail: bytes) -> bytes:
     """The end of a head which also tells that the connection ends."""
     return _CLOSING % tail[:-2]
-
-
-def id_of(sent: bytes | None) -> bytes:
-    """The id that a request was sent with, or a new one if it cannot be used."""
-    # most are letters and digits alone, which is cheaper to check than the whole grammar
-    if sent is not None and ((sent.isalnum() and len(sent) <= MOST_REQUEST_ID) or valid_request_id(sent)):
-        return sent
-    return new_request_id()
 
 
 class _DateLines:

@@ -1,6 +1,8 @@
 """Heads that are read without the parser say what the parser says; whatever else there is, is the parser's."""
 
+import re
 import tracemalloc
+from itertools import permutations
 
 import httptools
 import pytest
@@ -11,6 +13,7 @@ from service.edge.admission import limits
 from service.edge.hot import heads
 from service.edge.hot.heads import Fields, HeaderValues, HeadReader, as_head, request_line
 
+USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 LINE = request_line(b"/v1/x?zip_code=36436")
 FIELDS = {
     "presented": b"x-api-key",
@@ -70,7 +73,11 @@ def assert_as_parsed(asked: HeaderValues, chunk: bytes) -> None:
     names = [name for name, _ in parsed.headers]
     for field, name in FIELDS.items():
         sent = [value for key, value in parsed.headers if key == name]
-        assert sent == ([] if getattr(asked, field) is None else [getattr(asked, field)]), (field, chunk)
+        assert len(sent) <= 1, chunk
+        if field == "request_id" and not (sent and USABLE_ID.fullmatch(sent[0])):
+            assert not asked.request_id, chunk
+        else:
+            assert getattr(asked, field) == (sent[0] if sent else None), (field, chunk)
     for name in (b"content-length", b"transfer-encoding", b"expect", b"upgrade", b"te", b"trailer"):
         assert name not in names
 
@@ -104,6 +111,28 @@ def test_heads_like_the_ones_before_are_read_as_a_whole() -> None:
     asked = reader.read(head(*USUAL), len(LINE))
     assert asked is not None
     assert asked.request_id is None
+
+
+@pytest.mark.parametrize("bad", [b"", b"a/b", b"/", b"a" * 65, b"0" * 1000])
+def test_an_id_that_cannot_be_used_is_none_and_does_not_stick(bad: bytes) -> None:
+    """By the grammar of ids, whether a head is read anew or like the ones before."""
+    reader = HeadReader(Fields())
+    for request_id in (bad, b"r1", b"r2", bad, b"6f1c2b7e-3d0a-4c55-9a51-0d8f6e2b1c34", bad, b"a" * 64):
+        chunk = head(*USUAL, b"X-Request-Id: " + request_id, b"traceparent: 00-" + request_id)
+        assert both_read(reader, chunk)
+        asked = reader.read(chunk, len(LINE))
+        assert asked is not None
+        assert (asked.request_id or None) == (None if request_id is bad else request_id)
+    assert reader.news is None
+
+
+def test_each_value_that_differs_is_the_one_of_its_own_head() -> None:
+    """In whatever order they are sent."""
+    for names in permutations((b"x-request-id", b"x-api-key", b"if-none-match", b"x-trace")):
+        reader = HeadReader(Fields())
+        for number in range(5):
+            assert both_read(reader, head(b"host: a", *(b"%b: %b-%d" % (name, name, number) for name in names)))
+        assert reader.news is None, "it was read like the ones before"
 
 
 @pytest.mark.parametrize(
