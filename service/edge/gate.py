@@ -9,6 +9,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +20,7 @@ from service.base.seen import LoggedRequest
 from service.base.tasks import hold_until_done
 from service.base.telemetry import ANSWERS, REJECTED, REQUEST_SECONDS, REQUESTS, ROUTED, TEST_REQUESTS, Telemetry
 from service.edge.admission.admission import Admission
-from service.edge.admission.asking import ruled
+from service.edge.admission.asking import Ask, ruled
 from service.edge.checks import Checks
 from service.edge.hot.answers import HotAnswers
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HotOutcome
@@ -50,6 +51,8 @@ log = logging.getLogger("forecast.access")
 
 GatedApplication = Callable[[Any, Any, Send], Awaitable[None]]
 _CLOSE: Header = (b"connection", b"close")
+# A reply that has to be waited for; None: only the router has one.
+_Waits = Callable[[], Awaitable[Reply | None]]
 
 
 class Gate:
@@ -121,12 +124,13 @@ class Gate:
         return self._watch.tracer is not None
 
     def answer_now(
-        self, head: RequestHead, dates: list[Header], tell: Callable[[Reply], None] | None = None
+        self, head: RequestHead, dates: list[Header], tell: Callable[[Reply | None], None] | None = None
     ) -> HotOutcome:
-        """The whole answer, with the server's headers, to a request that needs to wait for nothing, or only for its
-        entry: then `tell` is called in a later turn, for `written` to write it. Without `tell`, it cannot wait.
+        """The whole answer, with the server's headers, to a request that needs to wait for nothing, or not for the
+        router: for its key, a token, its entry. Then `tell` is called in a later turn, for `written` to write it.
+        Without `tell`, it cannot wait.
 
-        Else it goes on through the router, with this head, which has what was found out.
+        Else, or if `tell` is told None, it goes on through the router, with this head, which has what was found out.
         """
         try:
             self._begin(head)
@@ -141,7 +145,7 @@ class Gate:
         hold_until_done(asyncio.create_task(self._make_later(head, made, tell)), self._later)
         return WAITING
 
-    async def _make_later(self, head: RequestHead, make: Later, tell: Callable[[Reply], None]) -> None:
+    async def _make_later(self, head: RequestHead, make: _Waits, tell: Callable[[Reply | None], None]) -> None:
         self._watch.enter(head.trace)
         tell(await _made(head, make))
 
@@ -165,12 +169,18 @@ class Gate:
             return
         hot.errors.refuse_at(head.sent_path.encode(), head.area)
 
-    def _ruled_or_made(self, head: RequestHead) -> Reply | Later | None:
+    def _ruled_or_made(self, head: RequestHead) -> Reply | _Waits | None:
         ruling = self._checks.refusal(head)
+        if isinstance(ruling, Ask):
+            return partial(self._asked_and_made, head, ruling) if head.path in self._unrouted else None
         if ruling is not None:
-            return ruling if isinstance(ruling, Reply) else None
+            return ruling
         head.passed = True
         return self._made_now(head)
+
+    async def _asked_and_made(self, head: RequestHead, ask: Ask) -> Reply | None:
+        await ask.answer()
+        return await self._reply(head)
 
     async def _reply(self, head: RequestHead) -> Reply | None:
         """The answer, unless the application makes it."""
@@ -309,7 +319,7 @@ class _Answer:
             self._gate.finished(self._head, *told)
 
 
-async def _made(head: RequestHead, make: Later) -> Reply:
+async def _made(head: RequestHead, make: _Waits) -> Reply | None:
     try:
         return await make()
     except Exception as error:

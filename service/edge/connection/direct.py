@@ -183,7 +183,7 @@ class DirectProtocol(LimitedProtocol):
         if caller is not None and self.app.draining:
             caller.closes = True
         outcome = make()
-        if outcome is FOR_ROUTER and caller is not None:
+        if outcome is FOR_ROUTER and caller is not None and self._checked is None:
             outcome = self._answer_plain(asked, caller, monotonic(), self)
         match outcome:
             case bytes():
@@ -203,8 +203,8 @@ class DirectProtocol(LimitedProtocol):
 def plain_answer(
     gate: Gate, data: bytes, caller: Caller, state: ServerState, now: float, holder: Holder | None
 ) -> tuple[HotOutcome, RequestHead | None]:
-    """The answer to a plain request that is not hot, if it needs to wait for nothing, or for its entry alone: then the
-    `holder` is told. If it is not answered at once, also what was found out about it, for the router path."""
+    """The answer to a plain request that is not hot, if it does not need the router. If it has to wait, the `holder` is
+    told. If it is not answered at once, also what was found out about it, for the router path."""
     verdict, caller.verdict = caller.verdict, None
     head = plain_head(data, caller.reader, now, fields=gate.traces)
     if head is None:
@@ -216,7 +216,11 @@ def plain_answer(
         head.last = caller.closes  # the connection may have grown old
         return gate.written(head, reply, state.default_headers)
 
-    tell = (lambda reply: holder.told(lambda: written(reply))) if holder is not None else None
+    tell = (
+        (lambda reply: holder.told(lambda: written(reply) if reply is not None else FOR_ROUTER))
+        if holder is not None
+        else None
+    )
     outcome = gate.answer_now(head, state.default_headers, tell)
     if outcome is not FOR_ROUTER and caller.reader.news is not None:
         caller.reader.learn(stranger=head.key is None)

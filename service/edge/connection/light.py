@@ -135,19 +135,27 @@ class LightConnection(Caller, asyncio.Protocol):
         if self._whole is not None:
             self._whole.told(make)
             return
+        asked = self._asked
+        if asked is None:
+            return
         if self._server.gate.draining:
             self.closes = True
         try:
-            outcome = make()
+            outcome, checked = make(), self._checked
+            if outcome is FOR_ROUTER and checked is None:
+                outcome, checked = plain_answer(self._server.gate, asked, self, self._server.state, monotonic(), self)
         except Exception:  # as the loop does for a defect in `data_received`
             log.exception("a request that waited could not be answered")
             self._transport.close()
             return
+        if outcome is WAITING:
+            self._checked = checked
+            return
+        self._asked = self._checked = None
         if isinstance(outcome, bytes):
-            self._asked = self._checked = None
             self._write(outcome, monotonic())
-        elif outcome is FOR_ROUTER:
-            self._hand_over().told(lambda: FOR_ROUTER)
+        else:
+            self._hand_over().go_on(asked, checked)
 
     def _write(self, answer: bytes, now: float) -> None:
         self._answered_at = now

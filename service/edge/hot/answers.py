@@ -308,13 +308,13 @@ class HotAnswers:
         self, waiting: HeldRequest, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], bytes]
     ) -> HotOutcome:
         waiting.admitted = now = monotonic()
-        if (
-            allowance is None
-            or waiting.target.release != self._release
-            or self._good_key(waiting.caller, waiting.asked, now) != key
-        ):
+        target, caller, asked = waiting.target, waiting.caller, waiting.asked
+        if target.release != self._release or self._good_key(caller, asked, now) != key:
             return FOR_ROUTER
-        return finish(allowance)
+        if allowance is not None:
+            return finish(allowance)
+        # of all who waited together, the first is refused by the checks
+        return self.errors.denied(waiting.head, target, caller, asked, key, waiting.dates, now, waiting) or FOR_ROUTER
 
     def _good_key(self, caller: Caller, asked: heads.HeaderValues, now: float) -> ApiKey | None:
         """The presented key, if it is known to be good and the host is valid. A forgotten key is looked for again."""

@@ -72,6 +72,7 @@ class ErrorAnswers:
         key: ApiKey | None,
         dates: Headers,
         now: float,
+        waited: HeldRequest | None = None,
     ) -> bytes | None:
         """What the key was refused with just now, if that still holds."""
         denial = self._denials.get((key.key_id, target.area)) if key is not None else None
@@ -82,7 +83,8 @@ class ErrorAnswers:
             denial.tally, denial.counts_until = self._admission.count_denied(key, target.area, error.usage, now)
         else:
             tally.n += 1
-        return self._written(head, target, error, caller, asked, key, _NO_LIMITS, dates, now, None)
+        began = now if waited is None else waited.began
+        return self._written(head, target, error, caller, asked, key, _NO_LIMITS, dates, began, waited)
 
     def wrong_key(
         self,
