@@ -5,9 +5,9 @@ the primary is: who is cut off with an old one does not hear of revocations. Unt
 unless it expires. From 3 s, it is re-checked in the background; from 5 s, the request waits for that (250 ms). While
 the store is away, a key is good until 60 s old; after that nothing is known about it, which is no fault of its owner.
 
-A wrong key is wrong for a second without another look-up, unless any key changes: who repeats one costs the store one
-look-up a second. Of different ones, each costs one; a bounded number run or wait at a time, and the rest get a 503 at
-once. Whoever presents a key that is being looked up waits for that look-up.
+A wrong key is wrong for 3 s without another look-up, unless any key changes: who repeats one costs the store one
+look-up in that time. Of different ones, each costs one; a bounded number run or wait at a time, and the rest get a 503
+at once. Whoever presents a key that is being looked up waits for that look-up.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ RECHECK_AFTER_SECONDS = 3.0
 WAIT_AFTER_SECONDS = 5.0
 UNKNOWN_AFTER_SECONDS = 60.0
 LONGEST_WAIT_SECONDS = 0.25
-WRONG_FOR_SECONDS = 1.0
+WRONG_FOR_SECONDS = RECHECK_AFTER_SECONDS
 _MOST_VERIFIED, _MOST_WRONG = 100_000, 10_000
 # Look-ups of keys that are not verified yet: a flood of wrong ones must neither take the connections that re-checks of
 # good keys need, nor pile up.

@@ -322,7 +322,9 @@ class HotAnswers:
         if known is None or known.forgotten or asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
             known = caller.known
-        return self._verifier.good(known, now) if known is not None else None
+        if known is None:
+            return None
+        return known.key if now < known.good_before else self._verifier.good(known, now)
 
     def _written(
         self,

@@ -110,7 +110,7 @@ def test_a_refusal_is_direct_and_the_same(both: Both, name: str, target: str, me
     data = request(target, both.keys[name], *lines, method=method)
 
     async def ask() -> bytes:
-        both.running.app.verifier._wrong.clear()  # a wrong key is remembered for a second: from now on
+        both.running.app.verifier._wrong.clear()  # a wrong key is remembered for a while: from now on
         await both.look_at_keys()
         connection = Connection(both.direct, both.config(both.direct))
         connection.protocol.data_received(data)

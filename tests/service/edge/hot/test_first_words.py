@@ -8,6 +8,7 @@ import pytest
 
 from config.settings import Settings
 from service.base.telemetry import ANSWERS, KEY_CHECKS, LOOKUPS, REQUESTS, ROUTED
+from service.edge.connection.light import LightConnection
 from tests.support.both_ways import Both, asked_both_ways, request
 from tests.support.connection import Connection
 from tests.support.served import FORECAST
@@ -54,6 +55,45 @@ def test_the_router_is_not_asked(both: Both) -> None:
     answer = both.running.run(ask)
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"\r\ncache-status: forecast; hit; detail=near\r\n" in answer
+
+
+async def asked_once_forgotten(both: Both, key: str) -> tuple[bytes, bool]:
+    """The answer to a key that this worker has never seen, and whether the connection needed the server's protocol."""
+    running = both.running.app
+    for known in list(running.verifier._verified.values()):
+        running.verifier._forget(known)
+    running.hot._recalled.clear()
+    running.hot.errors.clear()
+    for holding in running.metering.limiter._holdings.young.values():
+        holding.tokens = holding._next_tokens = 0
+        holding.denied_until = float("-inf")
+    connection = Connection(both.direct, both.config(both.direct))
+    await connection.feed(request(next(_SPELLINGS), both.keys[key]))
+    await connection.settle()
+    whole = not isinstance(connection.protocol, LightConnection)
+    return connection.end(), whole
+
+
+@pytest.mark.usefixtures("no_router")
+@pytest.mark.parametrize(
+    ("key", "status"),
+    [("free", 200), ("metered", 200), ("slow", 429), ("used up", 429), ("other", 403), ("unknown", 401)],
+)
+def test_key_quota_and_token_are_waited_for_without_the_router(both: Both, key: str, status: int) -> None:
+    """Nor is the server's own protocol made for the connection."""
+    answer, whole = both.running.run(lambda: asked_once_forgotten(both, key))
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert not whole
+
+
+def test_who_turns_out_to_be_for_the_router_while_waiting_goes_there(both: Both) -> None:
+    """As a key for tests does. It is checked once: what was found out goes with it."""
+    checked = both.running.app.telemetry.sum(KEY_CHECKS, outcome="accepted")
+    answer, whole = both.running.run(lambda: asked_once_forgotten(both, "test"))
+    assert answer.startswith(b"HTTP/1.1 ")
+    assert b"\r\nx-test-answer: " in answer.lower()
+    assert whole
+    assert both.running.app.telemetry.sum(KEY_CHECKS, outcome="accepted") == checked + 1
 
 
 def test_the_same_words_are_hot_the_next_time(both: Both) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
+from service.edge.connection.light import LightConnection
 from service.keys.store import KeyStore
 from service.quota.decision import allowed
 from service.quota.holding import Holding
@@ -100,14 +101,18 @@ def test_a_crowd_without_tokens_waits_for_one_lease_and_is_answered_directly(bot
 
 
 def test_whoever_is_refused_while_waiting_is_told_so_in_the_ordinary_way(both: Both) -> None:
-    """With when to come back."""
+    """With when to come back. The router is not asked, and the connection remains a light one."""
     for _ in range(20):  # until it is known as a key that is leased, with a burst that is there again
         both.running.ask(TARGETS[0], key=both.keys["tight"])
 
     async def run() -> list[bytes]:
         await held(both, TIGHT)
         await asyncio.sleep(0.05)
-        return await ended(await crowd(both, "tight", 5))
+        connections = await crowd(both, "tight", 5)
+        for connection in connections:
+            await connection.settle()
+        assert all(isinstance(connection.protocol, LightConnection) for connection in connections)
+        return [connection.end() for connection in connections]
 
     answers = both.running.run(run)
     refused = [answer for answer in answers if answer.startswith(b"HTTP/1.1 429 ")]
@@ -177,6 +182,8 @@ def test_a_key_that_is_no_longer_good_after_waiting_takes_the_ordinary_way(
         connections = await crowd(both, "leased", 1)
         good = verifier.good
         monkeypatch.setattr(verifier, "good", lambda *_: None)
+        for known in verifier._verified.values():
+            known.good_before = float("-inf")  # else nobody asks
         await eventually(lambda: connections[0].protocol._asked is None)
         monkeypatch.setattr(verifier, "good", good)
         (answer,) = await ended(connections)
