@@ -20,6 +20,7 @@ from tests.support import azurite as azure_server
 from tests.support import gcs_server
 from tests.support.compared_once import comparing_once
 from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, location, project, write_drop
+from tests.support.in_memory import write_in_memory
 from tests.support.parsed_once import ParsedOnce
 from tests.support.read_once import ReadOnce
 from tests.support.s3_server import CREDENTIALS, S3Server, s3_server
@@ -92,6 +93,7 @@ _turn = os.open(__file__, os.O_RDONLY)
 
 def pytest_configure() -> None:
     """In a new checkout one test process collects first: all at once would compile what the others compile as well."""
+    write_in_memory()
     collected = Path(__file__).with_name("warehouse").joinpath("__pycache__").exists()  # the last folder
     if "PYTEST_XDIST_WORKER" in os.environ and not collected:
         try:

@@ -47,7 +47,7 @@ class Opened(Protocol):
 @pytest.fixture(scope="package")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if _CHROMIUM is None:
-        pytest.skip("there is no chromium on the PATH (Debian: apt-get install chromium)")
+        pytest.skip("there is no Chromium on the PATH (Debian: apt-get install chromium-headless-shell)")
     with sync_playwright() as driver:
         folder = tmp_path_factory.mktemp("browser")
         running = driver.chromium.launch(executable_path=_CHROMIUM, args=_FLAGS, downloads_path=folder)
