@@ -111,6 +111,14 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _nothing_left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a test process wrote goes with it, at once, unless something failed there."""
+    yield
+    if not request.session.testsfailed:
+        shutil.rmtree(tmp_path_factory.getbasetemp(), ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _small_drops() -> Iterator[None]:
     """Drops of tests are small: a reader process and threads, which serve real ones, would take most of the time.
 
