@@ -1,17 +1,19 @@
 """A request for what is near, in words that nobody has used before: answered without the router, and hot afterwards."""
 
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from config.settings import Settings
-from service.base.telemetry import ANSWERS, KEY_CHECKS, LOOKUPS, REQUESTS, ROUTED
+from service.base.telemetry import ANSWERS, KEY_CHECKS, LOOKUPS, REQUESTS, ROUTED, TEST_REQUESTS
 from service.edge.connection.light import LightConnection
 from tests.support.both_ways import Both, asked_both_ways, request
 from tests.support.connection import Connection
 from tests.support.served import FORECAST
+from tests.support.waiting import eventually
 
 # Each spelling of Springfield is used once: letters of the city's name, in upper or lower case.
 _SPELLINGS = (
@@ -57,16 +59,22 @@ def test_the_router_is_not_asked(both: Both) -> None:
     assert b"\r\ncache-status: forecast; hit; detail=near\r\n" in answer
 
 
-async def asked_once_forgotten(both: Both, key: str) -> tuple[bytes, bool]:
-    """The answer to a key that this worker has never seen, and whether the connection needed the server's protocol."""
+def forget(both: Both) -> None:
+    """This worker has seen no key, and holds no token."""
     running = both.running.app
     for known in list(running.verifier._verified.values()):
         running.verifier._forget(known)
+    running.verifier._wrong.clear()
     running.hot._recalled.clear()
     running.hot.errors.clear()
     for holding in running.metering.limiter._holdings.young.values():
         holding.tokens = holding._next_tokens = 0
         holding.denied_until = float("-inf")
+
+
+async def asked_once_forgotten(both: Both, key: str) -> tuple[bytes, bool]:
+    """The answer to a key that this worker has never seen, and whether the connection needed the server's protocol."""
+    forget(both)
     connection = Connection(both.direct, both.config(both.direct))
     await connection.feed(request(next(_SPELLINGS), both.keys[key]))
     await connection.settle()
@@ -94,6 +102,61 @@ def test_who_turns_out_to_be_for_the_router_while_waiting_goes_there(both: Both)
     assert b"\r\nx-test-answer: " in answer.lower()
     assert whole
     assert both.running.app.telemetry.sum(KEY_CHECKS, outcome="accepted") == checked + 1
+
+
+@pytest.mark.parametrize("key", ["metered", "slow", "unknown", "test"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_what_arrives_behind_a_request_that_waits_is_answered_behind_it(both: Both, key: str, method: str) -> None:
+    """Each once and with its own id, whoever goes on with the connection; and each counts once."""
+
+    async def ask() -> tuple[bytes, bool]:
+        forget(both)
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(next(_SPELLINGS), both.keys[key], "X-Request-Id: first", method=method))
+        waited = connection.protocol._asked is not None
+        for number in ("second", "third"):
+            await connection.feed(request(next(_SPELLINGS), both.keys[key], f"X-Request-Id: {number}", method=method))
+        await connection.settle()
+        return connection.end(), waited
+
+    family = TEST_REQUESTS if key == "test" else REQUESTS
+    telemetry = both.running.app.telemetry
+    before, checked = telemetry.sum(family), telemetry.sum(KEY_CHECKS)
+    answer, waited = both.running.run(ask)
+    assert waited
+    if key in ("metered", "test"):
+        assert telemetry.sum(KEY_CHECKS) == checked + 3
+    assert re.findall(rb"\r\nx-request-id: ([a-z]+)", answer) == [b"first", b"second", b"third"]
+    assert len(re.findall(rb"HTTP/1.1 [0-9]", answer)) == 3
+    assert telemetry.sum(family) == before + 3
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_who_goes_away_or_is_stopped_while_waiting(both: Both, stops: bool) -> None:
+    """Who has gone counts nowhere; who waits for a worker that stops gets the last answer of the connection."""
+
+    async def ask() -> bytes:
+        forget(both)
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(next(_SPELLINGS), both.keys["metered"]))
+        assert connection.protocol._asked is not None
+        if stops:
+            both.direct.draining = True
+        else:
+            connection.transport.close()
+        try:
+            await connection.settle()
+            await eventually(lambda: not both.direct._later)
+        finally:
+            both.direct.draining = False
+        assert connection.transport.closing
+        return connection.end()
+
+    before = both.running.app.telemetry.sum(REQUESTS)
+    answer = both.running.run(ask)
+    assert both.running.app.telemetry.sum(REQUESTS) == before + stops
+    assert (b"\r\nconnection: close\r\n" in answer) is stops
+    assert answer.startswith(b"HTTP/1.1 200 ") is stops
 
 
 def test_the_same_words_are_hot_the_next_time(both: Both) -> None:
