@@ -147,7 +147,12 @@ class Gate:
 
     async def _make_later(self, head: RequestHead, make: _Waits, tell: Callable[[Reply | None], None]) -> None:
         self._watch.enter(head.trace)
-        tell(await _made(head, make))
+        try:
+            reply = await _made(head, make)
+        except BaseException as error:  # cancelled, for example: nobody may be left waiting
+            tell(of_failed(RuntimeError(f"given up: {error!r}"), head.request_id))
+            raise
+        tell(reply)
 
     def written(self, head: RequestHead, reply: Reply, dates: list[Header], *, at_once: bool = False) -> bytes:
         """The answer with the server's headers. The request counts from here on. `at_once`: it waited for nothing."""

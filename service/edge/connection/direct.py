@@ -214,6 +214,8 @@ def plain_answer(
 
     def written(reply: Reply) -> bytes:
         head.last = caller.closes  # the connection may have grown old
+        if caller.reader.news is not None:  # now it is known whether its caller is a stranger
+            caller.reader.learn(stranger=head.key is None)
         return gate.written(head, reply, state.default_headers)
 
     tell = (
@@ -222,6 +224,6 @@ def plain_answer(
         else None
     )
     outcome = gate.answer_now(head, state.default_headers, tell)
-    if outcome is not FOR_ROUTER and caller.reader.news is not None:
+    if isinstance(outcome, bytes) and caller.reader.news is not None:
         caller.reader.learn(stranger=head.key is None)
     return outcome, head if not isinstance(outcome, bytes) else None

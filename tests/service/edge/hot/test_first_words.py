@@ -1,7 +1,9 @@
 """A request for what is near, in words that nobody has used before: answered without the router, and hot afterwards."""
 
+import asyncio
 import itertools
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from config.settings import Settings
 from service.base.telemetry import ANSWERS, KEY_CHECKS, LOOKUPS, REQUESTS, ROUTED, TEST_REQUESTS
 from service.edge.connection.light import LightConnection
+from service.keys.verifier import WAIT_AFTER_SECONDS, Verified
 from tests.support.both_ways import Both, asked_both_ways, request
 from tests.support.connection import Connection
 from tests.support.served import FORECAST
@@ -157,6 +160,43 @@ def test_who_goes_away_or_is_stopped_while_waiting(both: Both, stops: bool) -> N
     assert both.running.app.telemetry.sum(REQUESTS) == before + stops
     assert (b"\r\nconnection: close\r\n" in answer) is stops
     assert answer.startswith(b"HTTP/1.1 200 ") is stops
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, RuntimeError])
+def test_an_ask_that_is_given_up_is_answered(
+    both: Both, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    """Whatever ends it: no deadline runs while a request waits."""
+
+    async def fails(presented: str) -> None:
+        raise error
+
+    monkeypatch.setattr(both.running.app.verifier, "check", fails)
+    answer, _ = both.running.run(lambda: asked_once_forgotten(both, "free"))
+    assert answer.startswith(b"HTTP/1.1 500 ")
+
+
+def test_a_good_key_that_is_waited_for_is_no_stranger(both: Both) -> None:
+    """What its heads have in common is taught, and takes none of the places of strangers."""
+    fields = both.running.app.hot.fields
+
+    async def ask() -> tuple[int, int]:
+        await both.look_at_keys()
+        fields.taught.clear()
+        fields.matchers.clear()
+        before = fields._made_for_strangers
+        connection = Connection(both.direct, both.config(both.direct))
+        for number in range(4):
+            if number == 1:
+                known = both.running.app.verifier.recall(both.keys["free"])
+                assert isinstance(known, Verified)
+                known.checked(time.monotonic() - WAIT_AFTER_SECONDS - 1)
+            await connection.feed(request(next(_SPELLINGS), both.keys["free"], f"X-Trace-Id: {number}"))
+            await connection.settle()
+        connection.end()
+        return len(fields.taught), fields._made_for_strangers - before
+
+    assert both.running.run(ask) == (1, 0)
 
 
 def test_the_same_words_are_hot_the_next_time(both: Both) -> None:
