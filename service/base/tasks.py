@@ -37,19 +37,6 @@ def hold_until_done(task: "asyncio.Task[T]", tasks: "set[asyncio.Task[T]]") -> "
     return task
 
 
-async def wait_for_task(task: "asyncio.Future[Any]", seconds: float) -> None:
-    """Returns when `task` has ended, or after so many seconds; the task goes on. Any number may wait for one task:
-    `asyncio.wait` would look through all who wait for it, each time that one of them leaves."""
-    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def end(_: object) -> None:
-        if not ended.done():
-            ended.set_result(None)
-
-    task.add_done_callback(end)
-    await asyncio.wait([ended], timeout=max(0.0, seconds))
-
-
 async def end_task(task: "asyncio.Task[Any] | None") -> None:
     """Cancels `task` until it has ended: a timeout of the Redis client swallows a cancellation that meets it."""
     while task is not None and not task.done():

@@ -3,18 +3,15 @@
 Every change is made together with its line in the audit trail (audit.py). Keys are never deleted.
 """
 
-import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from redis.asyncio import Redis
 
-from config.once_per_turn import OncePerTurn
-from service.base.batched import batched
-from service.base.tasks import hold_until_done
 from service.base.terms import Terms
 from service.base.whoami import whoami
 from service.keys import audit, form, pepper
@@ -23,13 +20,10 @@ from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
 from service.keys.names import CONTROL, record_name
 from service.keys.record import NO_TERMS, ApiKey, Control, DamagedRecordError, State, decode_record, decoded_key
 from service.keys.sentinel import MEND, Memory
-from service.redis.client import RedisStore, raise_errors
+from service.redis.client import WRONG_TYPE, RedisStore, checked, raise_errors
 from service.redis.errors import StoreRefused, StoreUnavailable
+from service.redis.get_line import GetLine
 
-# Records that are looked up in one call, so that its reply stays small.
-_MOST_TOGETHER = 64
-# What the server has under the sentinel's name, and under a key's.
-_Replies = tuple[Any, Any]
 # A try fails if somebody else changed the key meanwhile.
 _TRIES = 10
 
@@ -39,6 +33,10 @@ class FoundKey(msgspec.Struct, frozen=True):
 
     key: ApiKey | None
     control: Control | None
+
+
+Found = FoundKey | StoreUnavailable | ForeignStoreError  # errors say why nothing was found
+TellFound = Callable[[Found], None]
 
 
 class KeyStore:
@@ -53,41 +51,29 @@ class KeyStore:
         self.pepper = secret
         self.fingerprint = pepper.fingerprint(secret)
         self.memory = Memory(data, self.fingerprint)
-        self._wanted: list[tuple[str, asyncio.Future[_Replies]]] = []
-        self._turn = OncePerTurn(self._find_wanted)
-        self._finding: set[asyncio.Task[None]] = set()
+        self._asking = GetLine(store)
+
+    async def stop_asking(self) -> None:
+        """Whoever waits, or asks from now on, is told that the store is unavailable."""
+        await self._asking.stop()
 
     async def find(self, key_id: str) -> FoundKey:
-        """The record of `key_id` and the sentinel, in one round trip for all that are wanted in a turn of the loop.
+        """The record of `key_id` and the sentinel.
 
         Raises:
             ForeignStoreError: if the sentinel is damaged.
             StoreUnavailable: if the store does not answer; DamagedRecordError if the key's record is damaged.
         """
-        found: asyncio.Future[_Replies] = asyncio.get_running_loop().create_future()
-        self._wanted.append((record_name(key_id), found))
-        self._turn.soon()
-        control, key = await found
+        control, key = await self._read(CONTROL, record_name(key_id))
         known = _control_of(control)
         return FoundKey(decoded_key(key, key_id), known)
 
-    def _find_wanted(self) -> None:
-        wanted, self._wanted = self._wanted, []
-        for some in batched(wanted, _MOST_TOGETHER):
-            # its own task: a caller that goes away must not cancel the call of the others
-            hold_until_done(asyncio.create_task(self._find_together(some)), self._finding)
-
-    async def _find_together(self, wanted: "list[tuple[str, asyncio.Future[_Replies]]]") -> None:
-        try:
-            control, *keys = await self._read(CONTROL, *(name for name, _ in wanted))
-        except StoreUnavailable as error:
-            for _, found in wanted:
-                if not found.done():
-                    found.set_exception(error)
-            return
-        for (_, found), key in zip(wanted, keys, strict=True):
-            if not found.done():
-                found.set_result((control, key))
+    def ask(self, key_id: str, told: TellFound) -> None:
+        """The same for a worker: look-ups of a turn of the loop travel together, and `told` is called in a later turn,
+        with what `find` would raise, too. It must not raise."""
+        looking = _LookUp(self.redis.name, key_id, told)
+        self._asking.call((CONTROL,), partial(looking.replied, CONTROL))
+        self._asking.call((record_name(key_id),), partial(looking.replied, key_id))
 
     async def control(self) -> Control | None:
         """The sentinel. Raises ForeignStoreError if it is damaged, StoreUnavailable."""
@@ -258,6 +244,34 @@ def _control_of(reply: object) -> Control | None:
         return decode_record(reply, Control, CONTROL)
     except DamagedRecordError as error:
         raise ForeignStoreError(f"{error}; no key can be judged until you {MEND}") from None
+
+
+class _LookUp:
+    """A key that is asked for: `told` is called when the sentinel and its record have come."""
+
+    def __init__(self, store: str, key_id: str, told: TellFound) -> None:
+        self._store = store
+        self._key_id = key_id
+        self._told = told
+        self._replies: dict[str, object] = {}
+
+    def replied(self, name: str, reply: object) -> bool:
+        """Whether that is a reply to a GET."""
+        self._replies[name] = reply
+        if len(self._replies) == 2:
+            try:
+                found: Found = self._found()
+            except (StoreUnavailable, ForeignStoreError) as error:
+                found = error
+            self._told(found)
+        return reply is None or isinstance(reply, bytes | Exception)
+
+    def _found(self) -> FoundKey:
+        for reply in self._replies.values():
+            if not (isinstance(reply, Exception) and str(reply).startswith(WRONG_TYPE)):
+                checked(self._store, reply)
+        known = _control_of(self._replies[CONTROL])
+        return FoundKey(decoded_key(self._replies[self._key_id], self._key_id), known)
 
 
 def edit_of(

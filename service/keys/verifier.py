@@ -20,14 +20,15 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 
 from service.base.single_flight import SingleFlight
-from service.base.tasks import hold_until_done, wait_for_task
+from service.base.tasks import hold_until_done
 from service.keys import form
 from service.keys.errors import ForeignStoreError
 from service.keys.fault import fault_of
 from service.keys.going_back import GoingBack
 from service.keys.names import key_id_of
+from service.keys.recheck import Recheck
 from service.keys.record import ApiKey, Control, DamagedRecordError, KeyStatus
-from service.keys.store import KeyStore
+from service.keys.store import Found, FoundKey, KeyStore
 from service.keys.verdict import INVALID, Accepted, KeyVerdict, Rejected, Unknown
 from service.redis.errors import StoreRefused, StoreUnavailable
 
@@ -64,7 +65,7 @@ class Verified:
         self.key = key
         self.asked = asked
         self.forgotten = False
-        self.recheck: asyncio.Task[None] | None = None
+        self.recheck: Recheck | None = None
         self.checked(checked_at)
 
     def checked(self, at: float) -> None:
@@ -145,7 +146,9 @@ class KeyVerifier:
         verdict = self._judge_known(known)
         if verdict is not None:
             return verdict
-        await wait_for_task(self._start_recheck(known), self._longest_wait)
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._start_recheck(known).wait(lambda: None if ended.done() else ended.set_result(None), self._longest_wait)
+        await ended
         return self._judge_again(known)
 
     def recall(self, presented: str) -> Verified | Rejected | None:
@@ -173,7 +176,7 @@ class KeyVerifier:
         turn, with what `check` would say then. False if that would not help."""
         if known.forgotten or self._time_of_day() >= known.ends or self._store.redis.is_away:
             return False
-        self._start_recheck(known).add_done_callback(lambda _: told(self._judge_again(known)))
+        self._start_recheck(known).wait(lambda: told(self._judge_again(known)), self._longest_wait)
         return True
 
     def when_checked(self, presented: str, told: Callable[[KeyVerdict | None], None]) -> bool:
@@ -280,17 +283,30 @@ class KeyVerifier:
 
     async def _find(self, key_id: str) -> ApiKey | None:
         """The record of a key. Raises StoreUnavailable, also if the store is not ours or the record is damaged."""
+        answer: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        self._store.ask(key_id, lambda found: None if answer.done() else answer.set_result(found))
+        found = self._believed(key_id, await answer)
+        if isinstance(found, StoreUnavailable):
+            raise found
+        return found
+
+    def _believed(self, key_id: str, found: Found) -> ApiKey | StoreUnavailable | None:
+        """The record that was found, or why nothing is known. What a store says that is not ours is not believed."""
         try:
-            found = await self._store.find(key_id)
-            self._believe(found.control)
+            if isinstance(found, FoundKey):
+                self._believe(found.control)
+            elif isinstance(found, ForeignStoreError):
+                raise found
         except ForeignStoreError as error:
             self._alarm(str(error))
-            raise StoreUnavailable("key store: not the one that holds our keys") from None
-        except DamagedRecordError as error:
+            return StoreUnavailable("key store: not the one that holds our keys")
+        if isinstance(found, DamagedRecordError):
             if key_id not in self._damaged and len(self._damaged) < _MOST_DAMAGED:
-                log.error("key %s cannot be judged: %s; `forecast keys import` restores it", key_id, error)
+                log.error("key %s cannot be judged: %s; `forecast keys import` restores it", key_id, found)
                 self._damaged.add(key_id)
-            raise
+            return found
+        if isinstance(found, StoreUnavailable):
+            return found
         self._damaged.discard(key_id)
         return found.key
 
@@ -311,19 +327,29 @@ class KeyVerifier:
             log.error("%s", problem)
         self.problem, self._is_ours = problem, False
 
-    def _start_recheck(self, known: Verified) -> "asyncio.Task[None]":
-        if known.recheck is None or known.recheck.done():
-            known.recheck = asyncio.create_task(self._recheck(known))
-        return known.recheck
+    def _start_recheck(self, known: Verified) -> Recheck:
+        recheck = known.recheck
+        if recheck is None:
+            recheck = known.recheck = Recheck()
+            sent = min(self._clock(), self._store.redis.agreed_at)
+            changes, asked = self._changes, self._next_number()
 
-    async def _recheck(self, known: Verified) -> None:
-        sent = min(self._clock(), self._store.redis.agreed_at)
-        changes, asked = self._changes, self._next_number()
-        try:
-            key = await self._find(known.key.key_id)
-        except StoreUnavailable:
-            return
-        if asked < known.asked:
+            def told(found: Found) -> None:
+                if known.recheck is recheck:
+                    known.recheck = None
+                try:
+                    self._rechecked(known, self._believed(known.key.key_id, found), sent, changes, asked)
+                finally:
+                    recheck.end()
+
+            self._store.ask(known.key.key_id, told)
+        return recheck
+
+    def _rechecked(
+        self, known: Verified, key: ApiKey | StoreUnavailable | None, sent: float, changes: int, asked: int
+    ) -> None:
+        """The look-up `asked` of a key that is kept, sent after so many `changes`, has ended."""
+        if isinstance(key, StoreUnavailable) or asked < known.asked:
             return
         if key is None and known.asked > self._decided:
             self.going_back.vanished(known.key)

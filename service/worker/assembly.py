@@ -114,8 +114,8 @@ class WorkerApp:
         self._keys_at, self._cache_at = Primary(endpoints.keys_url), cache_place(endpoints.cache_url)
         self.keys_store = open_store("key store", self._keys_at, timeout=settings.keys_timeout, retries=1)
         self.cache_store = open_cache("cache", self._cache_at, timeout=settings.cache_timeout)
-        keys = KeyStore(self.keys_store, endpoints.pepper, settings.data_path)
-        self.verifier = KeyVerifier(keys, endpoints.pepper, time_of_day=self._clock)
+        self._keys = KeyStore(self.keys_store, endpoints.pepper, settings.data_path)
+        self.verifier = KeyVerifier(self._keys, endpoints.pepper, time_of_day=self._clock)
         self._listener = InvalidationListener(
             self._keys_at, KEY_RECORD_PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
         )
@@ -200,6 +200,7 @@ class WorkerApp:
         await self.follower.stop()
         await asyncio.gather(*(end_task(task) for task in self._tasks))
         await self._listener.stop()
+        await self._keys.stop_asking()
         await self.metering.stop()
         await self._shared.stop()
         self._downloads.stop()

@@ -7,7 +7,7 @@ import pytest
 
 from service.base.terms import Rate
 from service.quota.lease_store import SCRIPT, Lease, LeaseStore, lease_name, leased
-from service.redis import script_line
+from service.redis import line
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
@@ -34,8 +34,8 @@ async def leases(store: RedisStore) -> AsyncIterator[LeaseStore]:
 
 
 def own(leases: LeaseStore) -> object:
-    assert leases._line._server is not None
-    return leases._line._server.own.current
+    assert leases._line.own is not None
+    return leases._line.own.current
 
 
 async def test_a_connection_of_its_own_grants_what_the_client_grants(store: RedisStore, leases: LeaseStore) -> None:
@@ -59,7 +59,7 @@ async def test_where_turns_of_the_loop_are_long_a_call_is_sent_at_once(
     real: Backend, leases: LeaseStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server has it, and not a turn has passed here."""
-    monkeypatch.setattr(script_line, "_LONG_TURN_SECONDS", -1.0)
+    monkeypatch.setattr(line, "_LONG_TURN_SECONDS", -1.0)
     await leased(leases, "k", RATE, 1, 1)
     told: list[Lease | StoreUnavailable] = []
     leases.ask("other", RATE, 2, 1, told.append)

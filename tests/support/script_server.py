@@ -44,5 +44,5 @@ class ScriptServer(RedisStore):
 
 def connection(line: ScriptLine) -> Any:
     """The line's own connection, if it has one now."""
-    assert line._server is not None
-    return line._server.own.current
+    assert line.own is not None
+    return line.own.current

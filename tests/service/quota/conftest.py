@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from fakeredis import FakeAsyncRedis
 
-from service.redis import script_line
+from service.redis import line
 from tests.support.script_server import ScriptServer
 from tests.support.usage import UsageWorker, double
 
@@ -29,6 +29,6 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptServer]
     """A server of scripts, which the test is: what a ScriptLine connects to."""
     client = FakeAsyncRedis()
     made = ScriptServer(client)
-    monkeypatch.setattr(script_line, "open_pipelined", made.opened)
+    monkeypatch.setattr(line, "open_pipelined", made.opened)
     yield made
     await client.aclose()

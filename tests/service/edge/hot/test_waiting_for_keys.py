@@ -1,11 +1,13 @@
 """A hot request whose key must be asked for again waits for that where it is, and costs no more than another."""
 
+import asyncio
 import time
 
 import msgspec
 import pytest
 
 from service.edge.gate import Gate
+from service.keys.store import Found, FoundKey, TellFound
 from service.keys.verifier import UNKNOWN_AFTER_SECONDS, WAIT_AFTER_SECONDS, Verified
 from service.redis.errors import StoreUnavailable
 from tests.support.both_ways import TARGETS, Both, normalised, request
@@ -28,13 +30,13 @@ def test_any_number_wait_for_one_look_up_and_are_answered_directly(
 ) -> None:
     both.running.ask(target, key=both.keys["free"])  # from now on it is known
     app, store, asked = both.running.app, both.running.app.verifier._store, []
-    find = store.find
+    look_up = store.ask
 
-    async def counted(key_id: str) -> object:
+    def counted(key_id: str, told: TellFound) -> None:
         asked.append(key_id)
-        return await find(key_id)
+        look_up(key_id, told)
 
-    monkeypatch.setattr(store, "find", counted)
+    monkeypatch.setattr(store, "ask", counted)
 
     async def ask() -> list[bytes]:
         await both.look_at_keys()
@@ -62,13 +64,13 @@ def test_any_number_wait_for_one_look_up_of_a_key_that_nobody_has_used(
     """Good or wrong, and without the router, unless it has to find out what new words mean."""
     verifier = both.running.app.verifier
     store, asked = verifier._store, []
-    find = store.find
+    look_up = store.ask
 
-    async def counted(key_id: str) -> object:
+    def counted(key_id: str, told: TellFound) -> None:
         asked.append(key_id)
-        return await find(key_id)
+        look_up(key_id, told)
 
-    monkeypatch.setattr(store, "find", counted)
+    monkeypatch.setattr(store, "ask", counted)
 
     async def ask() -> list[bytes]:
         await both.look_at_keys()
@@ -98,20 +100,17 @@ def test_who_waited_for_a_key_that_was_revoked_gets_the_401(both: Both, monkeypa
         store = both.running.app.verifier._store
         revoked = both.running.app.verifier.recall(both.keys["revoked"])
         assert isinstance(revoked, Verified)
-        find = store.find
+        look_up = store.ask
 
-        async def found(key_id: str) -> object:
-            one = await find(key_id)
-            assert one.key is not None
-            ended = msgspec.structs.replace(
-                one.key,
-                revoked_at=revoked.key.revoked_at if isinstance(revoked, Verified) else None,
-                revision=one.key.revision + 1,
-            )
-            return one._replace(key=ended) if hasattr(one, "_replace") else msgspec.structs.replace(one, key=ended)
+        def ended(found: Found) -> Found:
+            assert isinstance(found, FoundKey)
+            assert found.key is not None
+            assert isinstance(revoked, Verified)
+            key = msgspec.structs.replace(found.key, revoked_at=revoked.key.revoked_at, revision=found.key.revision + 1)
+            return msgspec.structs.replace(found, key=key)
 
         before = known.key
-        monkeypatch.setattr(store, "find", found)
+        monkeypatch.setattr(store, "ask", lambda key_id, told: look_up(key_id, lambda found: told(ended(found))))
         connection = Connection(both.direct, both.config(both.direct))
         await connection.feed(request(TARGETS[0], both.keys["free"]))
         await connection.settle()
@@ -131,15 +130,15 @@ def test_a_look_up_that_fails_is_not_tried_again_for_the_same_request(
     """Nobody waits twice; who is known waits no longer, and others hear what the router says."""
     verifier, asked = both.running.app.verifier, []
 
-    async def away(key_id: str) -> object:
+    def away(key_id: str, told: TellFound) -> None:
         asked.append(key_id)
-        raise StoreUnavailable("it hangs")
+        asyncio.get_running_loop().call_soon(told, StoreUnavailable("it hangs"))
 
     async def ask(gate: Gate) -> bytes:
         await both.look_at_keys()
         verifier._wrong.clear()
         grown_old(both, "free", WAIT_AFTER_SECONDS + 1)
-        monkeypatch.setattr(verifier._store, "find", away)
+        monkeypatch.setattr(verifier._store, "ask", away)
         asked.clear()
         connection = Connection(gate, both.config(gate))
         await connection.feed(request(target, both.keys[name]))

@@ -11,7 +11,7 @@ import pytest
 
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
-from service.keys.store import KeyStore
+from service.keys.store import KeyStore, TellFound
 from service.keys.verifier import WAIT_AFTER_SECONDS, Verified
 from service.quota.quotas import QuotaGuard
 from service.redis.errors import StoreUnavailable
@@ -94,18 +94,23 @@ def test_who_waits_for_a_key_does_not_wait_again_for_its_quota(
 ) -> None:
     """The total is read while the key is looked up, once for all of them."""
     verifier, quotas = both.running.app.verifier, guard(both)
-    find = verifier._store.find
+    look_up = verifier._store.ask
 
-    async def found(key_id: str) -> object:
-        await eventually(lambda: bool(reads) and not quotas._reads)
-        return await find(key_id)
+    def later(key_id: str, told: TellFound) -> None:
+        async def found() -> None:
+            await eventually(lambda: bool(reads) and not quotas._reads)
+            look_up(key_id, told)
+
+        asking.append(asyncio.create_task(found()))
+
+    asking: list[asyncio.Task[None]] = []
 
     async def ask() -> list[bytes]:
         await both.look_at_keys()
         key = verifier.recall(both.keys[name])
         assert isinstance(key, Verified)
         key.checked(time.monotonic() - WAIT_AFTER_SECONDS - 1)
-        monkeypatch.setattr(verifier._store, "find", found)
+        monkeypatch.setattr(verifier._store, "ask", later)
         monkeypatch.setattr(quotas, "when_primed", lambda *_: pytest.fail("it waited"))
         return await crowd(both, name, _MANY, look=False)
 
