@@ -7,6 +7,7 @@ answers keep the order of their requests.
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
 from typing import Any, assert_never
 
@@ -47,12 +48,15 @@ class DirectProtocol(LimitedProtocol):
         checked: RequestHead | None,
         age_left: float | None,
         silent_since: float | None,
+        *,
+        was_let_in: bool,
     ) -> None:
         """Called before `connection_made`: `caller` was the connection so far. `asked` is the head of a request that
         waits, if one does, and `checked` what was found out about it; `told` is called when it is over.
-        `silent_since`: when it began (monotonic seconds), if it was never answered."""
+        `silent_since`: when it began (monotonic seconds), if it was never answered. `was_let_in`: it was not one too
+        many when it began."""
         self._caller, self._asked, self._checked, self._age_left = caller, asked, checked, age_left
-        self._silent_since = silent_since
+        self._silent_since, self._was_let_in = silent_since, was_let_in
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -163,22 +167,23 @@ class DirectProtocol(LimitedProtocol):
         if caller is not None and caller.closes:
             self.close_after_answer()
 
-    def told(self, make: Callable[[], HotOutcome]) -> None:
-        """The request that waited can be answered now, or goes to the router path.
+    def told(self, make: Callable[[], HotOutcome]) -> bool:
+        """The request that waited can be answered now, or goes to the router path. False: nobody is left to answer.
 
         A defect closes the connection, as the loop does for a defect in `data_received`. No deadline is running while a
         request waits, so it would otherwise stay open without an answer.
         """
+        asked, self._asked = self._asked, None
+        if asked is None or self.transport.is_closing():
+            return False
         try:
-            self._answer_asked(make)
+            self._answer_asked(asked, make)
         except Exception:
             log.exception("a request that waited could not be answered")
             self._close()
+        return True
 
-    def _answer_asked(self, make: Callable[[], HotOutcome]) -> None:
-        asked, self._asked = self._asked, None
-        if asked is None or self.transport.is_closing():
-            return  # nobody is left to answer, and nothing counts
+    def _answer_asked(self, asked: bytes, make: Callable[[], HotOutcome]) -> None:
         caller = self._caller
         if caller is not None and self.app.draining:
             caller.closes = True
@@ -218,11 +223,12 @@ def plain_answer(
             caller.reader.learn(stranger=head.key is None)
         return gate.written(head, reply, state.default_headers)
 
-    tell = (
-        (lambda reply: holder.told(lambda: written(reply) if reply is not None else FOR_ROUTER))
-        if holder is not None
-        else None
-    )
+    def told(reply: Reply | None, holder: Holder) -> None:
+        is_there = holder.told(lambda: written(reply) if reply is not None else FOR_ROUTER)
+        if not is_there and reply is not None and reply.status == 401:  # a scan counts, also one that hangs up
+            written(reply)
+
+    tell = partial(told, holder=holder) if holder is not None else None
     outcome = gate.answer_now(head, state.default_headers, tell)
     if isinstance(outcome, bytes) and caller.reader.news is not None:
         caller.reader.learn(stranger=head.key is None)

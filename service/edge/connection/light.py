@@ -79,7 +79,7 @@ class LightConnection(Caller, asyncio.Protocol):
             seconds = lifetime(age)
             self._old_at, self._aging = self._opened_at + seconds, server.loop.call_later(seconds, self._grow_old)
         if len(server.state.connections) > server.gate.most_connections:
-            self._hand_over()
+            self._hand_over(was_let_in=False)
         data, self._sent_first = self._sent_first, b""
         if data and not transport.is_closing():  # else it was one too many, and reset
             try:
@@ -128,16 +128,17 @@ class LightConnection(Caller, asyncio.Protocol):
         else:
             self._hand_over().go_on(data, checked)
 
-    def told(self, make: Callable[[], HotOutcome]) -> None:
-        """The request that waited can be answered now, or goes to the router path."""
-        if self._transport.is_closing():
-            return  # nobody is left to answer, and nothing counts
+    def told(self, make: Callable[[], HotOutcome]) -> bool:
+        """The request that waited can be answered now, or goes to the router path. False: nobody is left to answer."""
         if self._whole is not None:
-            self._whole.told(make)
-            return
+            return self._whole.told(make)
         asked = self._asked
-        if asked is None:
-            return
+        if asked is None or self._transport.is_closing():
+            return False
+        self._answer_asked(asked, make)
+        return True
+
+    def _answer_asked(self, asked: bytes, make: Callable[[], HotOutcome]) -> None:
         if self._server.gate.draining:
             self.closes = True
         try:
@@ -172,7 +173,7 @@ class LightConnection(Caller, asyncio.Protocol):
 
     # --- its end -------------------------------------------------------------------------------------------------
 
-    def _hand_over(self) -> DirectProtocol:
+    def _hand_over(self, *, was_let_in: bool = True) -> DirectProtocol:
         """The protocol that goes on with the connection, and with the request that waits."""
         self._forget()
         whole = self._whole = self._server.make()
@@ -180,7 +181,7 @@ class LightConnection(Caller, asyncio.Protocol):
         self._transport.set_protocol(whole)
         age_left = self._old_at - monotonic() if self._old_at else None
         silent_since = self._opened_at if not self._answered_at else None
-        whole.take_over(self, self._asked, self._checked, age_left, silent_since)
+        whole.take_over(self, self._asked, self._checked, age_left, silent_since, was_let_in=was_let_in)
         whole.connection_made(self._transport)
         if self._answered_at:
             whole.was_answered(self._answered_at)

@@ -85,6 +85,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._answered_directly = False  # in this read, as soon as its head was complete
         self._reason = "bad_request"  # what it is refused with if the parser stops
         # the connection
+        self._was_let_in = False  # before it had this protocol: others that came since do not count against it
         self._is_one_too_many = False
         self._is_old = False
         self._is_over = False  # its end, which may linger, is another protocol's
@@ -109,7 +110,7 @@ class LimitedProtocol(HttpToolsProtocol):
             else:
                 self._grow_old()  # before what arrived is looked at
         over = len(self.connections) - self.app.most_connections
-        if over > 0:
+        if over > 0 and not self._was_let_in:
             self._make_room(over)
 
     def connection_lost(self, exc: Exception | None) -> None:

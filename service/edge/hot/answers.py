@@ -30,7 +30,7 @@ from service.http.caching import accepts_gzip, matches
 from service.http.head import new_request_id, valid_host
 from service.http.reply import Kept, KeptError
 from service.keys.record import ApiKey
-from service.keys.verdict import KeyVerdict
+from service.keys.verdict import KeyVerdict, Rejected
 from service.keys.verifier import KeyVerifier, Verified
 
 # Room for all ZIP codes and cities of the country: a walk through them all finds each again.
@@ -277,7 +277,9 @@ class HotAnswers:
             return FOR_ROUTER
 
         def told(verdict: KeyVerdict | None) -> None:
-            holder.told(lambda: self._with_key(head, caller, asked, dates, holder, verdict))
+            is_there = holder.told(lambda: self._with_key(head, caller, asked, dates, holder, verdict))
+            if not is_there and isinstance(verdict, Rejected):  # a scan counts, also one that hangs up
+                self._with_key(head, caller, asked, dates, None, verdict)
 
         if known is not None:
             waits = self._verifier.when_rechecked(known, told)
@@ -295,7 +297,7 @@ class HotAnswers:
         caller: Caller,
         asked: heads.HeaderValues,
         dates: Headers,
-        holder: Holder,
+        holder: Holder | None,
         verdict: KeyVerdict | None,
     ) -> HotOutcome:
         now = monotonic()

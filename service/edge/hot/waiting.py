@@ -26,8 +26,9 @@ HotOutcome = bytes | Unanswered
 class Holder(Protocol):
     """The connection on which a request waits. It asks nothing else meanwhile."""
 
-    def told(self, make: Callable[[], HotOutcome]) -> None:
-        """`make` makes the outcome, at once. Called in a later turn of the loop."""
+    def told(self, make: Callable[[], HotOutcome]) -> bool:
+        """`make` makes the outcome, at once. Called in a later turn of the loop. False: nobody is left to answer, and
+        it was not called."""
         ...
 
 

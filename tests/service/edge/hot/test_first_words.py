@@ -162,6 +162,47 @@ def test_who_goes_away_or_is_stopped_while_waiting(both: Both, stops: bool) -> N
     assert answer.startswith(b"HTTP/1.1 200 ") is stops
 
 
+@pytest.mark.parametrize("known", [False, True], ids=["new words", "known words"])
+def test_who_asks_with_a_wrong_key_and_hangs_up_counts(both: Both, known: bool) -> None:
+    """A scan shows, although nobody reads what it is told."""
+    target = next(_SPELLINGS)
+    if known:
+        both.running.ask(target, key=both.keys["free"])
+
+    async def ask() -> list[float]:
+        await both.look_at_keys()
+        both.running.app.verifier._wrong.clear()
+        connection = Connection(both.direct, both.config(both.direct))
+        before = told()
+        await connection.feed(request(target, both.keys["unknown"]))
+        assert connection.protocol._asked is not None
+        connection.transport.close()
+        await connection.settle()
+        await eventually(lambda: not both.direct._later and not both.running.app.verifier._checking)
+        connection.end()
+        return [now - then for now, then in zip(told(), before, strict=True)]
+
+    def told() -> tuple[float, float]:
+        telemetry = both.running.app.telemetry
+        return telemetry.sum(REQUESTS, status="401"), telemetry.sum(KEY_CHECKS, outcome="invalid")
+
+    assert both.running.run(ask) == [1, 1]
+
+
+def test_who_was_accepted_and_waits_is_not_one_too_many_later(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many came meanwhile: also if another protocol goes on with the connection."""
+
+    async def ask() -> bytes:
+        forget(both)
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(next(_SPELLINGS), both.keys["test"]))
+        monkeypatch.setattr(both.direct, "most_connections", 0)
+        await connection.settle()
+        return connection.end()
+
+    assert both.running.run(ask).startswith(b"HTTP/1.1 200 ")
+
+
 @pytest.mark.parametrize("error", [asyncio.CancelledError, RuntimeError])
 def test_an_ask_that_is_given_up_is_answered(
     both: Both, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
