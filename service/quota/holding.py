@@ -60,6 +60,7 @@ class Holding:
 
     __slots__ = (
         "_beyond",
+        "_cost",
         "_counted_at",
         "_demand",
         "_late",
@@ -71,6 +72,7 @@ class Holding:
         "_next_tokens",
         "_pause",
         "_sampled_spent",
+        "_token_at",
         "alone",
         "asks",
         "denied_until",
@@ -115,6 +117,8 @@ class Holding:
         self._most_ahead = max(1, int(per_second * LEASE_SECONDS)) if per_second >= LEASED_FROM_PER_SECOND else 0
         # never so long that a small bucket overflows meanwhile
         self._pause = min(PAUSE_SECONDS, pace.burst / per_second / 4) if self._most_ahead else 0.0
+        self._cost = pace.cost(1) / 1_000_000  # seconds, in which one token comes
+        self._token_at = _NEVER  # when the first one comes after a refusal
         self.tokens = self._next_tokens = self._beyond = self.low = 0
         self.expires = self.renew_at = self._next_expires = self.denied_until = _NEVER
         self.passed = allowed(rate, 0)
@@ -164,6 +168,15 @@ class Holding:
         """Redis did not answer: decides the key here for a while."""
         self.alone = min(LOCAL_SECONDS, max(FIRST_LOCAL_SECONDS, 2 * self.alone))
         self.local_until = now + self.alone
+        self.denied_until = self._token_at = _NEVER  # whether a token was taken is not known
+
+    def ask(self, sent: float) -> None:
+        """A lease is asked for. If it is for the one token that has come since a refusal, all others are refused until
+        the next one comes: a crowd would wait, to be told just that."""
+        self.asks = True
+        if self._token_at <= sent < self._token_at + self._cost:
+            self._token_at += self._cost
+            self.denied_until = self._token_at
 
     def ahead(self, now: float, workers: int) -> int:
         """Tokens to lease for requests that have not come yet, as one of so many workers. Call once for each lease."""
@@ -220,8 +233,11 @@ class Holding:
         self._tell()
         if lease.retry_after:
             seconds = lease.retry_after / 1_000_000
+            self._token_at = now + seconds
             self.denied_until = now + max(seconds, self._pause)
             told += self.settle(lambda: refused(seconds))
+        elif lease.remaining:
+            self.denied_until = self._token_at = _NEVER
         return told
 
     def _keep(self, granted: int, sent: float, now: float) -> None:

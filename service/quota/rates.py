@@ -186,7 +186,7 @@ class RateLimiter:
         if wanted:
             rate = holding.rate
             self._leases.ask(key_id, rate, wanted, 1, partial(self._landed, key_id, holding, rate, debt, sent))
-            holding.asks = True
+            holding.ask(sent)
             self._under_way += 1
 
     def _landed(

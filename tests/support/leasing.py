@@ -73,6 +73,15 @@ class OneWorker:
         """A limiter over the same leases, which knows nothing of what the first one was told."""
         return RateLimiter(self.leases, lambda: self.workers, self.clock)
 
+    def asked(self, rate: Rate, passed: "list[bool]", key_id: str = "k") -> bool:
+        """A request that waits if it has to; `passed` is told of it if it passes. Whether it waits."""
+        decision = self.limiter.try_take(key_id, rate)
+        if decision is None:
+            self.limiter.ask(key_id, rate, lambda told: passed.append(told.allowed))
+            return True
+        passed.append(decision.allowed)
+        return False
+
     async def take(self, rate: Rate, times: int = 1, key_id: str = "k") -> int:
         """How many of so many requests, one after the other and all at this moment, are let pass."""
         passed = 0

@@ -3,6 +3,7 @@
 import json
 import socket
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -45,6 +46,12 @@ class Wire:
 
     def send(self, data: bytes | str) -> "Wire":
         self._socket.sendall(data.encode() if isinstance(data, str) else data)
+        return self
+
+    def send_until_closed(self, data: bytes | str) -> "Wire":
+        """As much of it as the server lets come: it may close before everything is sent."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.send(data)
         return self
 
     def answer(self, *, head_only: bool = False) -> Answer:

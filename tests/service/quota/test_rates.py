@@ -77,6 +77,33 @@ async def test_a_refusal_is_remembered_and_costs_no_call(worker: OneWorker) -> N
     assert await worker.take(SLOW) == 1
 
 
+@pytest.mark.parametrize("rate", [SLOW, Rate(60, 1, 60)])
+async def test_of_a_crowd_over_its_rate_one_asks_for_each_token_that_comes(worker: OneWorker, rate: Rate) -> None:
+    """The others are refused meanwhile, and nothing of the rate is lost."""
+    await worker.take(rate, 2 * rate.burst)
+    worker.leases.calls.clear()
+    passed: list[bool] = []
+    for _ in range(3000):  # three seconds
+        worker.clock.now += 0.001
+        assert sum(worker.asked(rate, passed) for _ in range(8)) <= 1
+        await settled()
+    assert len(passed) == 8 * 3000
+    assert sum(passed) == pytest.approx(3 * rate.per_second, abs=1)
+    assert len(worker.leases.calls) <= sum(passed) + 3
+
+
+async def test_who_asks_for_a_token_in_vain_leaves_the_next_one_to_others(worker: OneWorker) -> None:
+    """Nobody is refused for an answer that was lost."""
+    hourly = Rate(10, 3600, 10)
+    assert await worker.take(hourly, 11) == 10
+    worker.clock.now += 361
+    worker.leases.away = True
+    await worker.take(hourly)
+    worker.leases.away = False
+    worker.clock.now += 1
+    assert worker.limiter.try_take("k", hourly) is None
+
+
 async def test_a_refusal_says_how_long(worker: OneWorker) -> None:
     """In whole seconds, as the partner's clock goes on."""
     hourly = Rate(10, 3600, 10)

@@ -46,7 +46,13 @@ def test_the_limits_are_those_that_the_contract_documents() -> None:
 @pytest.mark.parametrize("size", [20_000, 5_000_000], ids=["20 KB", "5 MB"])
 def test_a_large_header_is_a_431_that_reaches_its_sender(worker: Served, wire: Wire, size: int) -> None:
     """Also while it still sends: a connection reset at once would take the answer with it."""
-    wire.send(worker.head(GOOD, X_Large="x" * size))
+    wire.send_until_closed(worker.head(GOOD, X_Large="x" * size))
+    refused(wire, 431, "headers_too_large")
+
+
+def test_who_sends_until_the_connection_is_closed_has_the_431_all_the_same(worker: Served, wire: Wire) -> None:
+    with pytest.raises((BrokenPipeError, ConnectionResetError)):
+        wire.send(worker.head(GOOD, X_Large="x" * 100_000_000))
     refused(wire, 431, "headers_too_large")
 
 
