@@ -18,6 +18,7 @@ from time import monotonic
 from typing import Any
 
 from service.base import closing
+from service.base.polling import Polled, Polling
 
 log = logging.getLogger("forecast.sockets")
 
@@ -31,24 +32,30 @@ _NOBODY = (BlockingIOError, ConnectionAbortedError, InterruptedError)
 _RETRY_SECONDS = 0.1
 
 # Given the address of a connection's other end.
-Make = Callable[[str], asyncio.Protocol]
+Make = Callable[[str], "asyncio.Protocol | Polled"]
 # Given what a connection sent first and the address of its other end: the whole answer to its only request, or the
 # protocol that has to go on. A protocol is told of what was sent by whoever makes it.
-FirstLook = Callable[[bytes, str], "bytes | asyncio.Protocol"]
+FirstLook = Callable[[bytes, str], "bytes | asyncio.Protocol | Polled"]
 
 
 class Acceptor:
     """Takes what waits at `listening`, in the running loop, from `start` to `close`. Its server owns it.
 
-    `make` makes the protocol of a connection. With a `look`, who has sent something by the turn after it was accepted
-    gets what that returns instead. `connections` are the server's, which waits for them when it stops.
+    `make` makes the protocol of a connection, or what is polled by `polling`. With a `look`, who has sent something by
+    the turn after it was accepted gets what that returns instead. `connections` are the server's, which waits for them
+    when it stops.
     """
 
     def __init__(
-        self, listening: socket.socket, make: Make, connections: set[Any], look: FirstLook | None = None
+        self,
+        listening: socket.socket,
+        make: Make,
+        connections: set[Any],
+        polling: Polling,
+        look: FirstLook | None = None,
     ) -> None:
         self._listening = listening
-        self._kind = (listening.family, listening.type, listening.proto)
+        self._polling = polling
         self._make = make
         self._connections = connections
         self._look = look
@@ -58,7 +65,6 @@ class Acceptor:
         self._silent: list[tuple[int, str]] = []  # who had sent nothing when accepted: file, address
         self._turn: asyncio.Handle | None = None
         self._retry: asyncio.TimerHandle | None = None
-        self._adopting: set[asyncio.Task[object]] = set()
 
     def start(self) -> None:
         self._loop.add_reader(self._listening, self._accept)
@@ -71,8 +77,7 @@ class Acceptor:
         if self._turn is not None:
             self._turn.cancel()
             self._look_again()
-        if self._adopting:
-            await asyncio.wait(self._adopting)
+        await self._polling.adopting.settled()
 
     def _accept(self) -> None:
         now = monotonic()
@@ -129,17 +134,11 @@ class Acceptor:
         self._adopt(file, answer)
         return True
 
-    def _adopt(self, file: int, protocol: asyncio.Protocol) -> None:
-        connection = socket.socket(*self._kind, file)
-        adopting = self._loop.create_task(self._adopted(connection, protocol))
-        self._adopting.add(adopting)
-        adopting.add_done_callback(self._adopting.discard)
-
-    async def _adopted(self, connection: socket.socket, protocol: asyncio.Protocol) -> None:
-        try:
-            await self._loop.connect_accepted_socket(lambda: protocol, connection)
-        except OSError:  # its other end has gone already
-            connection.close()
+    def _adopt(self, file: int, protocol: "asyncio.Protocol | Polled") -> None:
+        if isinstance(protocol, asyncio.Protocol):
+            self._polling.adopting.adopt(file, protocol)
+        else:
+            self._polling.open(file, protocol)
 
 
 def _written(file: int, data: bytes) -> bytes:

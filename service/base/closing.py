@@ -54,9 +54,18 @@ def reset(transport: asyncio.Transport) -> None:
     """Drops what is not sent, in the kernel as well, which would keep megabytes for a reader that never comes."""
     opened = transport.get_extra_info("socket")
     if opened is not None:
-        with contextlib.suppress(OSError):
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        drop_unsent(opened.fileno())
     transport.abort()
+
+
+def drop_unsent(file: int) -> None:
+    """When the socket is closed."""
+    with contextlib.suppress(OSError):
+        opened = socket.socket(fileno=file)
+        try:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        finally:
+            opened.detach()
 
 
 def all_sent(file: int) -> bool:

@@ -11,6 +11,8 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from service.base.accepting import Acceptor, FirstLook, Make
+from service.base.adopting import Adopting
+from service.base.polling import Polling
 
 # From what makes the server's own protocol, and the server's state: what makes one in its place, and what looks at what
 # a connection sends first.
@@ -27,6 +29,7 @@ class ListenerServer(uvicorn.Server):
         super().__init__(config)
         self._look = look
         self._acceptors: list[Acceptor] = []
+        self._polling: Polling | None = None
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -40,7 +43,8 @@ class ListenerServer(uvicorn.Server):
         own = partial(made, config=self.config, server_state=self.server_state, app_state={})
         make, look = self._look(own, self.server_state) if self._look is not None else (lambda _: own(), None)
         known = self.server_state.connections
-        self._acceptors = [Acceptor(listening, make, known, look) for listening in sockets or []]
+        self._polling = polling = Polling(Adopting())
+        self._acceptors = [Acceptor(listening, make, known, polling, look) for listening in sockets or []]
         for acceptor in self._acceptors:
             acceptor.start()
 
@@ -48,6 +52,8 @@ class ListenerServer(uvicorn.Server):
         for acceptor in self._acceptors:
             await acceptor.close()
         await super().shutdown(sockets)
+        if self._polling is not None:
+            self._polling.close()
 
 
 def plain_config(app: Any, protocol: type[asyncio.Protocol], **timeouts: int) -> uvicorn.Config:

@@ -66,7 +66,7 @@ class Both:
         connection = Connection(gate, self.config(gate))
         for number, chunk in enumerate(chunks):
             if number in paused:
-                connection.protocol.pause_writing()
+                connection.pause_writing()
             await connection.feed(chunk)
             if number in paused:
                 await asyncio.sleep(0)

@@ -1,6 +1,7 @@
 """A connection without a network: the real protocol on a transport that keeps what is written."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -33,9 +34,11 @@ class KeptTransport:
 
     def close(self) -> None:
         self.closing = True
+        if isinstance(self.protocol, LightConnection):
+            self.protocol.lost()
 
     def abort(self) -> None:
-        self.closing = True
+        self.close()
 
     def pause_reading(self) -> None:
         self.reading = False
@@ -57,6 +60,30 @@ class KeptTransport:
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return default
+
+
+class KeptChannel:
+    """The channel of a light connection, on such a transport."""
+
+    def __init__(self, transport: KeptTransport) -> None:
+        self._transport = transport
+
+    def write(self, data: bytes) -> bool:
+        self._transport.write(data)
+        return True
+
+    def close(self, _: object) -> None:
+        self._transport.closing = True
+
+    def abort(self) -> None:
+        self._transport.close()
+
+    reset = abort
+
+    def hand_over(self, protocol: DirectProtocol, failed: Callable[[], None]) -> None:
+        del failed  # there is no other end
+        self._transport.protocol = protocol
+        protocol.connection_made(self._transport)  # type: ignore[arg-type]
 
 
 def server_state() -> ServerState:
@@ -92,7 +119,11 @@ class Connection:
         self.gate = gate
         begins = protocol or (_light(gate, config) if gate.hot else _whole(gate, config, server_state()))
         self.transport = KeptTransport(begins)
-        begins.connection_made(self.transport)  # type: ignore[arg-type]
+        if isinstance(begins, LightConnection):
+            begins.channel = KeptChannel(self.transport)  # type: ignore[assignment]
+            begins.opened()
+        else:
+            begins.connection_made(self.transport)  # type: ignore[arg-type]
 
     @property
     def protocol(self) -> Any:
@@ -113,7 +144,24 @@ class Connection:
         while not self.transport.reading and not self.transport.closing:
             await self.settle()
         if not self.transport.closing:
-            self.protocol.data_received(data)
+            self.receive(data)
+
+    def receive(self, data: bytes) -> None:
+        protocol = self.transport.protocol
+        if not isinstance(protocol, LightConnection):
+            protocol.data_received(data)
+            return
+        answer = protocol.received(data)
+        if answer is not None:
+            self.transport.write(answer)
+            if protocol.closes:
+                protocol.answered_last()
+
+    def pause_writing(self) -> None:
+        """Its reader takes nothing."""
+        if isinstance(self.protocol, LightConnection):
+            self.protocol.unwritten(b"")
+        self.protocol.pause_writing()
 
     async def settle(self) -> None:
         """Until everything that arrived is answered, or waits for more, or the connection is closed."""
@@ -128,5 +176,12 @@ class Connection:
             await self.settle()  # what was queued behind it
 
     def end(self) -> bytes:
-        self.protocol.connection_lost(None)
+        self.lose()
         return self.transport.written
+
+    def lose(self) -> None:
+        """Its other end goes away."""
+        if isinstance(self.protocol, LightConnection):
+            self.protocol.lost()
+        else:
+            self.protocol.connection_lost(None)

@@ -11,6 +11,7 @@ from functools import partial
 from time import monotonic
 from typing import Any, assert_never
 
+import msgspec
 from uvicorn.server import ServerState
 
 from service.edge.connection.pipelining import END_OF_HEAD
@@ -27,6 +28,33 @@ from service.http.reply import Reply
 log = logging.getLogger("forecast.access")
 
 
+class Arrived(msgspec.Struct):
+    """What another protocol received and could not answer, and what it found out about that."""
+
+    data: bytes
+    checked: RequestHead | None
+
+
+class TakenOver(msgspec.Struct):
+    """How far another protocol got with a connection.
+
+    `asked` is the head of a request that waits, if one does, and `checked` what was found out about it. `rest` of an
+    answer is not written yet. `age_left`, in seconds, if connections may grow old. `silent_since`: when it began, if it
+    was never answered; `answered_at`: when it was last, else 0; in monotonic seconds. `is_one_too_many`: it was when it
+    began; those that came later do not count against it.
+    """
+
+    caller: Caller
+    asked: bytes | None
+    checked: RequestHead | None
+    arrived: Arrived | None
+    rest: bytes
+    age_left: float | None
+    silent_since: float | None
+    answered_at: float
+    is_one_too_many: bool
+
+
 class DirectProtocol(LimitedProtocol):
     """One connection of a partner to the gate; the worker's server makes it. It ends with its transport."""
 
@@ -36,35 +64,48 @@ class DirectProtocol(LimitedProtocol):
         super().__init__(*args, **kwargs)
         self._hot: HotAnswers | None = self.app.hot
         self._caller: Caller | None = None  # made with the transport, if there are direct answers
-        self._age_left: float | None = None  # seconds, if the connection is older than this protocol
+        self._taken: TakenOver | None = None  # from another protocol, until this one has the transport
+        self._told: Callable[[], HotOutcome] | None = None  # of what waited, before it had the transport
+        self._stops = False  # with the server, which stopped before it had the transport
         self._asked: bytes | None = None  # the head of the request that waits
         self._was_looked_at = False  # the head that goes to the parser; looking again would not change the outcome
         self._checked: RequestHead | None = None  # the same, with what the checks found out about it
 
-    def take_over(
-        self,
-        caller: Caller,
-        asked: bytes | None,
-        checked: RequestHead | None,
-        age_left: float | None,
-        silent_since: float | None,
-        *,
-        was_let_in: bool,
-    ) -> None:
-        """Called before `connection_made`: `caller` was the connection so far. `asked` is the head of a request that
-        waits, if one does, and `checked` what was found out about it; `told` is called when it is over.
-        `silent_since`: when it began (monotonic seconds), if it was never answered. `was_let_in`: it was not one too
-        many when it began."""
-        self._caller, self._asked, self._checked, self._age_left = caller, asked, checked, age_left
-        self._silent_since, self._was_let_in = silent_since, was_let_in
+    def take_over(self, taken: TakenOver) -> None:
+        """Called before `connection_made`. When what waits is over, `told` is called, here too."""
+        self._taken = taken
+        self._caller, self._asked, self._checked = taken.caller, taken.asked, taken.checked
+        self._silent_since, self._is_one_too_many = taken.silent_since, taken.is_one_too_many
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if self._hot is not None and self._caller is None:
             address = self.client[0] if self.client is not None else None
             self._caller = Caller(heads.HeadReader(self._hot.fields, address or ""), address)
+        if self._taken is not None:
+            self._begin_with(transport, self._taken)
+
+    def _begin_with(self, transport: asyncio.Transport, taken: TakenOver) -> None:
+        """Goes on where another protocol ended."""
+        self._taken = None
+        self.connections.discard(taken.caller)  # as this is among them from now on
+        if taken.rest:
+            transport.set_write_buffer_limits(high=0)  # what its reader does not take now, it takes slowly
+            transport.write(taken.rest)
+            transport.set_write_buffer_limits()
         if self._asked is not None:
             self._deadlines.arrived()
+        if taken.answered_at:
+            self._deadlines.answered(taken.answered_at)
+        if self.app.draining or self._stops:
+            self.shutdown()
+        if taken.arrived is not None and self._asked is not None:
+            self.data_received(taken.arrived.data)
+        elif taken.arrived is not None:
+            self._go_on_with(taken.arrived)
+        if self._told is not None:
+            make, self._told = self._told, None
+            self.told(make)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -72,14 +113,15 @@ class DirectProtocol(LimitedProtocol):
         # it may be the connection that was handed over, which refers to this: both would wait for the garbage collector
         self._caller = None
 
-    def was_answered(self, at: float) -> None:
-        """The last answer of the connection was given at `at`, in monotonic seconds, and nothing has arrived since."""
-        self._deadlines.answered(at)
+    def shutdown(self) -> None:
+        if self._taken is None:
+            super().shutdown()
+        else:
+            self._stops = True  # when it has its transport
 
-    def go_on(self, data: bytes, checked: RequestHead | None) -> None:
-        """With what has arrived, and has no direct answer. `checked` is what was found out about it."""
-        self._checked, self._was_looked_at = checked, data.endswith(END_OF_HEAD)
-        super().data_received(data)
+    def _go_on_with(self, arrived: Arrived) -> None:
+        self._checked, self._was_looked_at = arrived.checked, arrived.data.endswith(END_OF_HEAD)
+        super().data_received(arrived.data)
 
     def close_after_answer(self) -> None:
         """The last answer is written: nothing behind it is answered."""
@@ -94,8 +136,13 @@ class DirectProtocol(LimitedProtocol):
             self._was_looked_at = data.endswith(END_OF_HEAD)
         super().data_received(data)
 
+    def _count(self) -> None:
+        if self._taken is None:
+            super()._count()
+
     def _left_to_live(self) -> float:
-        return super()._left_to_live() if self._age_left is None else max(0.0, self._age_left)
+        age_left = self._taken.age_left if self._taken is not None else None
+        return super()._left_to_live() if age_left is None else max(0.0, age_left)
 
     def _grow_old(self) -> None:
         super()._grow_old()
@@ -173,6 +220,9 @@ class DirectProtocol(LimitedProtocol):
         A defect closes the connection, as the loop does for a defect in `data_received`. No deadline is running while a
         request waits, so it would otherwise stay open without an answer.
         """
+        if self._taken is not None:
+            self._told = make
+            return True
         asked, self._asked = self._asked, None
         if asked is None or self.transport.is_closing():
             return False

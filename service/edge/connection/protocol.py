@@ -85,7 +85,6 @@ class LimitedProtocol(HttpToolsProtocol):
         self._answered_directly = False  # in this read, as soon as its head was complete
         self._reason = "bad_request"  # what it is refused with if the parser stops
         # the connection
-        self._was_let_in = False  # before it had this protocol: others that came since do not count against it
         self._is_one_too_many = False
         self._is_old = False
         self._is_over = False  # its end, which may linger, is another protocol's
@@ -109,9 +108,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._deadlines.await_age(left, self._grow_old)
             else:
                 self._grow_old()  # before what arrived is looked at
-        over = len(self.connections) - self.app.most_connections
-        if over > 0 and not self._was_let_in:
-            self._make_room(over)
+        self._count()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
@@ -142,6 +139,11 @@ class LimitedProtocol(HttpToolsProtocol):
     def _grow_old(self) -> None:
         """The next answer is the last."""
         self._is_old = True
+
+    def _count(self) -> None:
+        over = len(self.connections) - self.app.most_connections
+        if over > 0:
+            self._make_room(over)
 
     def _make_room(self, over: int) -> None:
         """There are `over` connections too many, this one included."""

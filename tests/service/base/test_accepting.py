@@ -16,6 +16,8 @@ import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.base.accepting import Acceptor, FirstLook
+from service.base.adopting import Adopting
+from service.base.polling import Polling
 from service.base.server import ListenerServer, plain_config
 from tests.support.waiting import eventually
 
@@ -65,12 +67,14 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 @contextlib.asynccontextmanager
 async def accepting(listening: socket.socket, look: FirstLook | None = None) -> AsyncIterator[None]:
-    acceptor = Acceptor(listening, lambda _: Greeting(), set(), look)
+    polling = Polling(Adopting())
+    acceptor = Acceptor(listening, lambda _: Greeting(), set(), polling, look)
     acceptor.start()
     try:
         yield
     finally:
         await acceptor.close()
+        polling.close()
         listening.close()
         await eventually(lambda: Greeting.ended == Greeting.made)
 
@@ -273,13 +277,13 @@ def test_who_hangs_up_or_is_looked_at_in_vain_leaves_the_others_alone(
 
 
 def test_accepting_goes_on_when_files_can_be_opened_again(listening: socket.socket, crowd: list[socket.socket]) -> None:
-    used = len(list(Path("/proc/self/fd").iterdir()))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     async def work() -> None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (used, hard))
         try:
             async with accepting(listening):
+                used = len(list(Path("/proc/self/fd").iterdir())) - 1  # it is one itself
+                resource.setrlimit(resource.RLIMIT_NOFILE, (used, hard))
                 for _ in range(10):
                     await asyncio.sleep(0)
                 assert Greeting.made == 0

@@ -56,7 +56,7 @@ def test_connections_grow_old_as_the_setting_says(
         monkeypatch.setattr(both.direct, "connection_age", age)
         connection = Connection(both.direct, both.config(both.direct))
         if needs_parser:
-            connection.protocol.pause_writing()
+            connection.pause_writing()
         if age:
             await eventually(lambda: is_old(connection.protocol))
         was = is_old(connection.protocol)

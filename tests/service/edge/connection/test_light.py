@@ -74,7 +74,7 @@ def test_a_request_that_waits_is_answered_also_if_another_protocol_goes_on(both:
             protocol.told(lambda: 1 / 0)
             assert connection.transport.closing
             return connection.end()
-        protocol.pause_writing()
+        connection.pause_writing()
         connection.protocol.resume_writing()
         await connection.settle()
         assert isinstance(connection.protocol, DirectProtocol)

@@ -135,7 +135,7 @@ async def test_a_last_answer_that_lingers_is_not_cut_by_a_failure_behind_it() ->
     assert transport.written.endswith(b"ok")
     assert not transport.is_closing()
     assert transport.protocol is not protocol
-    transport.protocol.connection_lost(None)
+    transport.protocol.connection_lost(None)  # type: ignore[union-attr]  # it is not light
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,8 @@ from functools import partial
 import pytest
 
 from service.base.accepting import Acceptor
+from service.base.adopting import Adopting
+from service.base.polling import Polling
 from service.edge.connection.direct import DirectProtocol
 from service.edge.connection.light import LightConnection
 from service.edge.connection.single import _LEARNED_FOR, SingleRequests
@@ -160,8 +162,9 @@ async def connected(both: Both, sent: bytes) -> AsyncIterator[tuple[socket.socke
     server.make = kept
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
+        polling = Polling(Adopting())
         acceptor = Acceptor(
-            listening, partial(LightConnection, server), server.state.connections, SingleRequests(server)
+            listening, partial(LightConnection, server), server.state.connections, polling, SingleRequests(server)
         )
         with socket.create_connection(listening.getsockname()) as client:
             client.setblocking(False)
@@ -170,6 +173,7 @@ async def connected(both: Both, sent: bytes) -> AsyncIterator[tuple[socket.socke
             await eventually(lambda: bool(made))
             await asyncio.wait_for(acceptor.close(), 60)
             yield client, made[0]
+        polling.close()
         await eventually(lambda: made[0].transport.is_closing())
 
 

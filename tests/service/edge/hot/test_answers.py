@@ -113,7 +113,7 @@ def test_a_refusal_is_direct_and_the_same(both: Both, name: str, target: str, me
         both.running.app.verifier._wrong.clear()  # a wrong key is remembered for a while: from now on
         await both.look_at_keys()
         connection = Connection(both.direct, both.config(both.direct))
-        connection.protocol.data_received(data)
+        connection.receive(data)
         at_once = connection.transport.written
         await connection.settle()
         connection.end()
@@ -223,7 +223,7 @@ def test_what_needs_to_wait_for_nothing_is_told_directly(both: Both, target: str
 
     async def ask() -> bytes:
         connection = Connection(both.direct, both.config(both.direct))
-        connection.protocol.data_received(data)
+        connection.receive(data)
         return connection.end()
 
     assert normalised(both.running.run(ask)) == normalised(both.compare([data]))
@@ -436,7 +436,7 @@ def test_a_draining_worker_answers_as_ever_and_says_that_the_answer_is_the_last(
             await connection.feed(hot)
             await connection.settle()
         if needs_parser:
-            connection.protocol.pause_writing()
+            connection.pause_writing()
             connection.protocol.resume_writing()
         both.direct.draining = True
         try:
@@ -563,7 +563,7 @@ def test_nothing_is_written_to_a_reader_that_pauses(both: Both) -> None:
 
     async def run() -> tuple[bytes, bytes]:
         connection = Connection(both.direct, both.config(both.direct))
-        connection.protocol.pause_writing()
+        connection.pause_writing()
         await connection.feed(request(TARGETS[0], both.keys["free"]))
         await asyncio.sleep(0.02)
         paused = connection.transport.written
@@ -644,8 +644,8 @@ def test_what_arrives_meanwhile_waits_for_its_turn(both: Both) -> None:
     async def run() -> tuple[bytes, bool, bytes]:
         connection = Connection(both.direct, both.config(both.direct))
         await connection.feed(request(TARGETS[0], key))
-        connection.protocol.data_received(request(f"{FORECAST}?zip_code=99999", key))
-        connection.protocol.data_received(request(TARGETS[1], key) + request(TARGETS[2], key))
+        connection.receive(request(f"{FORECAST}?zip_code=99999", key))
+        connection.receive(request(TARGETS[1], key) + request(TARGETS[2], key))
         before, reading = connection.transport.written, connection.transport.reading
         await connection.settle()
         assert connection.transport.reading
@@ -662,7 +662,7 @@ def test_a_caller_that_goes_away_meanwhile_is_told_nothing(both: Both) -> None:
         connection = Connection(both.direct, both.config(both.direct))
         await connection.feed(request(TARGETS[0], both.keys["free"]))
         connection.transport.closing = True
-        connection.protocol.connection_lost(None)
+        connection.lose()
         await connection.settle()
         return connection.transport.written
 

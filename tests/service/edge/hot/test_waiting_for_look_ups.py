@@ -88,7 +88,7 @@ async def waiting(both: Both, held: HeldLookUps, *sent: bytes) -> AsyncIterator[
     await both.look_at_keys()
     connection, before = Connection(both.direct, both.config(both.direct)), held.begun
     for data in sent:
-        connection.protocol.data_received(data)
+        connection.receive(data)
     await eventually(lambda: held.begun > before)
     assert connection.protocol._asked is not None
     yield connection
@@ -232,9 +232,9 @@ def test_who_asks_for_the_same_meanwhile_shares_the_look_up(both: Both, held: He
     async def run() -> tuple[bytes, bytes, bytes]:
         async with waiting(both, held, data) as first:
             second = Connection(both.direct, both.config(both.direct))
-            second.protocol.data_received(data)
+            second.receive(data)
             third = Connection(both.ordinary, both.config(both.ordinary))
-            third.protocol.data_received(data)
+            third.receive(data)
             await asyncio.sleep(0.01)
             first.transport.closing = True
             gone = first.end()

@@ -127,7 +127,7 @@ def test_a_caller_that_goes_away_while_waiting_is_told_nothing(both: Both) -> No
         (connection,) = await crowd(both, "leased", 1)
         assert connection.protocol._asked is not None
         connection.transport.closing = True
-        connection.protocol.connection_lost(None)
+        connection.lose()
         await connection.settle()
         return connection.transport.written
 
