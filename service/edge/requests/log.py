@@ -22,6 +22,9 @@ _LEAST_SHARE = 1e-9
 FOLD_SECONDS = 10.0
 _MOST_FOLDED = 1_000  # kinds of errors
 _MOST_KEPT = 10_000  # lines that `find` knows
+# Of errors alike, until they are told together. A flood of them pushes out no others, and its records use the same
+# memory again: written all over the processor's caches, they cost a tenth of an answer.
+_MOST_ALIKE = 1_000
 
 # Errors alike: status, outcome, area, and the key's id or the address.
 Kind = tuple[int, str, str | None, str | None]
@@ -104,12 +107,14 @@ class RequestLog:
 
     def told_error(self, kind: Kind, make: Make, now: float) -> None:
         """The same for an error whose line is made only if somebody wants it. `now` is by the clock of the log."""
-        self._kept.append(make)
         folded = self._folded.get(kind)
         if folded is not None and now < folded.until:
             folded.count += 1
             folded.make = make
+            if folded.count < _MOST_ALIKE:
+                self._kept.append(make)
             return
+        self._kept.append(make)
         if folded is not None:
             self._tell(folded)
         elif len(self._folded) >= _MOST_FOLDED:
@@ -128,7 +133,8 @@ class RequestLog:
     def find(self, request_id: str) -> list[LoggedRequest]:
         """What is known of a request; there may be several with its id."""
         wanted = (request_id, request_id.encode())
-        return [make() for make in self._kept if make.request_id in wanted]
+        newest = [folded.make for folded in self._folded.values() if folded.count >= _MOST_ALIKE]
+        return [make() for make in (*self._kept, *newest) if make.request_id in wanted]
 
     def _tell(self, folded: _Folded) -> None:
         if folded.count:

@@ -99,9 +99,20 @@ def test_a_request_is_found_by_its_id_although_its_line_was_folded() -> None:
     """What is long ago is forgotten."""
     told = Told()
     for number in range(20_000):
+        told.now = number / 10
         told.log.told(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
     assert told.log.find("r0") == []
     assert [request.request_id for request in told.log.find("r19999")] == ["r19999"]
+
+
+def test_a_flood_of_errors_alike_pushes_out_no_other() -> None:
+    """Its first thousand are found, and its last."""
+    told = Told()
+    told.log.told(msgspec.structs.replace(FAILED, status=500, request_id="other"))
+    for number in range(20_000):
+        told.log.told(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
+    found = {name: len(told.log.find(name)) for name in ("other", "r0", "r999", "r1000", "r19998", "r19999")}
+    assert found == {"other": 1, "r0": 1, "r999": 1, "r1000": 0, "r19998": 0, "r19999": 1}
 
 
 # --- lines -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,214 @@
+"""Connections that are polled, over real sockets: what is read, answered, written, and how they end."""
+
+import asyncio
+import contextlib
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import pytest
+import uvloop
+
+from service.base.adopting import Adopting
+from service.base.polling import Channel, Polling
+from tests.support.waiting import eventually
+
+
+class Echo:
+    """Answers with what arrives. `last` is the last answer of its connection; a `defect` is one."""
+
+    channel: Channel
+
+    def __init__(self) -> None:
+        self.closes = False
+        self.got = b""
+        self.rest = b""
+        self.ended: list[str] = []
+
+    def opened(self) -> None:
+        """It says nothing by itself."""
+
+    def received(self, data: bytes) -> bytes | None:
+        self.got += data
+        if data == b"defect":
+            raise ValueError(data)
+        if data == b"silence":
+            return None
+        self.closes = data == b"last"
+        return data * 100_000 if data == b"large" else data
+
+    def unwritten(self, rest: bytes) -> None:
+        self.rest = rest
+        self.channel.hand_over(Rest(rest), lambda: self.ended.append("failed"))
+
+    def answered_last(self) -> None:
+        self.channel.close(set())
+        self.ended.append("closed")
+
+    def lost(self) -> None:
+        self.ended.append("lost")
+
+
+class Rest(asyncio.Protocol):
+    """Goes on with a transport."""
+
+    def __init__(self, rest: bytes) -> None:
+        self._rest = rest
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.write(self._rest)
+
+    def data_received(self, data: bytes) -> None:
+        self._transport.write(b"then " + data)
+
+
+Opened = Callable[[], tuple[Echo, socket.socket]]
+
+
+@contextlib.asynccontextmanager
+async def polled() -> AsyncIterator[Opened]:
+    polling, clients = Polling(Adopting()), list[socket.socket]()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def opened() -> tuple[Echo, socket.socket]:
+            client = socket.create_connection(listening.getsockname(), timeout=60)
+            clients.append(client)
+            accepted, _ = listening.accept()
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            echo = Echo()
+            polling.open(accepted.detach(), echo)
+            return echo, client
+
+        try:
+            yield opened
+        finally:
+            await polling.adopting.settled()
+            polling.close()
+            for client in clients:
+                client.close()
+
+
+def run(work: Callable[[Opened], Coroutine[Any, Any, None]]) -> None:
+    """In uvloop, as workers do; an error in a callback fails the test."""
+    errors: list[dict[str, Any]] = []
+
+    async def watched() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+        async with polled() as opened:
+            await work(opened)
+
+    uvloop.run(watched())
+    assert errors == []
+
+
+def test_each_of_many_gets_its_own_answers() -> None:
+    async def work(opened: Opened) -> None:
+        pairs = [opened() for _ in range(300)]
+        for turn in range(3):
+            for number, (_, client) in enumerate(pairs):
+                client.sendall(b"%d of %d" % (turn, number))
+            for number, (_, client) in enumerate(pairs):
+                assert await asyncio.to_thread(client.recv, 100) == b"%d of %d" % (turn, number)
+
+    run(work)
+
+
+def test_a_request_that_is_larger_than_most_is_read_in_one_piece() -> None:
+    async def work(opened: Opened) -> None:
+        echo, client = opened()
+        client.sendall(b"x" * 20_000)
+        answer = b""
+        while len(answer) < 20_000:
+            answer += await asyncio.to_thread(client.recv, 1 << 16)
+        assert echo.got == b"x" * 20_000
+
+    run(work)
+
+
+@pytest.mark.parametrize("resets", [False, True])
+def test_who_goes_away_is_lost_once_and_nobody_else(resets: bool) -> None:
+    async def work(opened: Opened) -> None:
+        (gone, client), (other, stays) = opened(), opened()
+        if resets:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        await eventually(lambda: gone.ended == ["lost"])
+        stays.sendall(b"hello")
+        assert await asyncio.to_thread(stays.recv, 100) == b"hello"
+        assert (other.ended, gone.ended) == ([], ["lost"])
+        gone.channel.abort()
+        assert gone.ended == ["lost"]
+
+    run(work)
+
+
+def test_who_has_gone_before_the_answer_is_written_is_lost() -> None:
+    async def work(opened: Opened) -> None:
+        echo, client = opened()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(b"silence")
+        await eventually(lambda: bool(echo.got))
+        client.close()
+        assert not echo.channel.write(b"x" * 1000)
+        assert echo.ended == ["lost"]
+
+    run(work)
+
+
+def test_a_defect_ends_one_connection_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def work(opened: Opened) -> None:
+        (defect, client), (other, stays) = opened(), opened()
+        client.sendall(b"defect")
+        stays.sendall(b"hello")
+        assert await asyncio.to_thread(client.recv, 100) == b""
+        assert await asyncio.to_thread(stays.recv, 100) == b"hello"
+        assert (defect.ended, other.ended) == (["lost"], [])
+
+    run(work)
+    assert "could not be answered" in caplog.text
+
+
+def test_after_its_last_answer_a_connection_closes() -> None:
+    async def work(opened: Opened) -> None:
+        echo, client = opened()
+        client.sendall(b"last")
+        assert await asyncio.to_thread(client.recv, 100) == b"last"
+        assert await asyncio.to_thread(client.recv, 100) == b""
+        assert echo.ended == ["closed"]
+
+    run(work)
+
+
+def test_what_a_reader_does_not_take_at_once_it_gets_from_a_transport() -> None:
+    """And what follows is received there."""
+
+    async def work(opened: Opened) -> None:
+        echo, client = opened()
+        client.sendall(b"large")
+        assert await asyncio.to_thread(all_of, client, 500_000) == b"large" * 100_000
+        assert echo.rest
+        client.sendall(b"more")
+        assert await asyncio.to_thread(client.recv, 100) == b"then more"
+
+    run(work)
+
+
+def all_of(client: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        data += client.recv(1 << 16)
+    return data
+
+
+def test_whoever_is_left_at_the_end_is_lost() -> None:
+    seen: list[Echo] = []
+
+    async def work(opened: Opened) -> None:
+        seen.append(opened()[0])
+
+    run(work)
+    assert seen[0].ended == ["lost"]
