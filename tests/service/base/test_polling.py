@@ -56,8 +56,7 @@ class Rest(asyncio.Protocol):
     def __init__(self, rest: bytes) -> None:
         self._rest = rest
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
         transport.write(self._rest)
 
