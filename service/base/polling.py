@@ -15,6 +15,7 @@ import logging
 import os
 import select
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from service.base import closing
@@ -123,14 +124,14 @@ class Polling:
 
     def open(self, file: int, connection: Polled) -> None:
         """From now on, `connection` has the open, non-blocking socket `file`."""
+        try:
+            self._epoll.register(file, select.EPOLLIN)
+        except OSError:  # the kernel has no room for more
+            os.close(file)
+            raise
         connection.channel = Channel(file, self, connection)
         self._connections[file] = connection
-        self._epoll.register(file, select.EPOLLIN)
-        try:
-            connection.opened()
-        except Exception:  # as the loop does for a defect; else the connection would keep the server from closing
-            log.exception(_DEFECT)
-            connection.channel.abort()
+        self._guard(connection, connection.opened)
 
     def forget(self, file: int) -> None:
         del self._connections[file]
@@ -142,6 +143,14 @@ class Polling:
             connection.channel.abort()
         self._loop.remove_reader(self._epoll.fileno())
         self._epoll.close()
+
+    def _guard(self, connection: Polled, act: Callable[[], None]) -> None:
+        """A defect ends one connection, as the loop does it, and takes nothing from the others of its turn."""
+        try:
+            act()
+        except Exception:
+            log.exception(_DEFECT)
+            connection.channel.abort()
 
     def _turn(self) -> None:
         write, answers = os.write, []
@@ -162,10 +171,8 @@ class Polling:
             except OSError:
                 connection.channel.abort()
                 continue
-            if sent < len(answer):
-                connection.unwritten(answer[sent:])
-            elif connection.closes:
-                connection.answered_last()
+            if sent < len(answer) or connection.closes:
+                self._guard(connection, partial(_go_on, connection, answer[sent:]))
 
     def _arrived(self) -> list[tuple[Polled, bytes]]:
         """What has arrived, and from whom. Who has gone is told so."""
@@ -184,6 +191,13 @@ class Polling:
             else:
                 connections[file].channel.abort()
         return arrived
+
+
+def _go_on(connection: Polled, rest: bytes) -> None:
+    if rest:
+        connection.unwritten(rest)
+    else:
+        connection.answered_last()
 
 
 def _rest(file: int) -> bytes:

@@ -93,6 +93,9 @@ class DirectProtocol(LimitedProtocol):
             transport.set_write_buffer_limits(high=0)  # what its reader does not take now, it takes slowly
             transport.write(taken.rest)
             transport.set_write_buffer_limits()
+            if taken.caller.closes:
+                self.close_after_answer()
+                return
         if self._asked is not None:
             self._deadlines.arrived()
         if taken.answered_at:

@@ -43,6 +43,8 @@ class Echo:
         self.channel.hand_over(Rest(rest), lambda: self.ended.append("failed"))
 
     def answered_last(self) -> None:
+        if self.got == b"defect later" + b"last":
+            raise ValueError(self.got)
         self.channel.close(set())
         self.ended.append("closed")
 
@@ -166,6 +168,20 @@ def test_a_defect_ends_one_connection_and_is_logged(caplog: pytest.LogCaptureFix
         assert await asyncio.to_thread(client.recv, 100) == b""
         assert await asyncio.to_thread(stays.recv, 100) == b"hello"
         assert (defect.ended, other.ended) == (["lost"], [])
+
+    run(work)
+    assert "could not be answered" in caplog.text
+
+
+def test_a_defect_at_the_end_of_one_takes_no_answer_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    async def work(opened: Opened) -> None:
+        (defect, client), others = opened(), [opened()[1] for _ in range(20)]
+        client.sendall(b"defect later")
+        assert await asyncio.to_thread(client.recv, 100) == b"defect later"
+        for one in (client, *others):  # they arrive in one turn
+            one.sendall(b"last")
+        assert [await asyncio.to_thread(one.recv, 100) for one in others] == [b"last"] * 20
+        assert defect.ended == ["lost"]
 
     run(work)
     assert "could not be answered" in caplog.text

@@ -177,6 +177,23 @@ def test_who_sends_the_first_byte_late_wins_no_time(both: Both, answered: bool) 
     assert (both.running.run(ask) > HEAD_SECONDS / 2) == answered
 
 
+@pytest.mark.parametrize("last", [False, True])
+def test_a_last_answer_that_its_reader_takes_slowly_ends_the_connection(both: Both, last: bool) -> None:
+    """Also if the rest of it is written by another protocol."""
+
+    async def ask() -> bool:
+        connection = await _asked(both, request(TARGETS[0], both.keys["free"]))
+        connection.protocol.closes = last
+        connection.protocol.unwritten(b"the rest")
+        assert isinstance(connection.protocol, DirectProtocol)
+        assert connection.transport.written.endswith(b"the rest")
+        closing = connection.transport.closing
+        connection.end()
+        return closing
+
+    assert both.running.run(ask) is last
+
+
 def test_an_answer_that_its_reader_takes_slowly_arrives_whole(settings: Settings) -> None:
     """It is more than the socket's buffers hold, and what follows is answered."""
     with served(settings) as worker:
