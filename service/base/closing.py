@@ -59,7 +59,7 @@ def reset(transport: asyncio.Transport) -> None:
 
 
 def drop_unsent(file: int) -> None:
-    """When the socket is closed."""
+    """Has the kernel drop what is not sent yet, and reset the connection, when the socket is closed."""
     with contextlib.suppress(OSError):
         opened = socket.socket(fileno=file)
         try:

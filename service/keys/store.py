@@ -54,7 +54,7 @@ class KeyStore:
         self._asking = GetLine(store)
 
     async def stop_asking(self) -> None:
-        """Whoever waits, or asks from now on, is told that the store is unavailable."""
+        """Whoever waits for what was asked is told that the store is unavailable."""
         await self._asking.stop()
 
     async def find(self, key_id: str) -> FoundKey:

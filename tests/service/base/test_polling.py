@@ -22,7 +22,7 @@ class Echo:
 
     def __init__(self) -> None:
         self.closes = False
-        self.got = b""
+        self.reads: list[bytes] = []
         self.rest = b""
         self.ended: list[str] = []
 
@@ -30,7 +30,7 @@ class Echo:
         """It says nothing by itself."""
 
     def received(self, data: bytes) -> bytes | None:
-        self.got += data
+        self.reads.append(data)
         if data == b"defect":
             raise ValueError(data)
         if data == b"silence":
@@ -43,8 +43,8 @@ class Echo:
         self.channel.hand_over(Rest(rest), lambda: self.ended.append("failed"))
 
     def answered_last(self) -> None:
-        if self.got == b"defect later" + b"last":
-            raise ValueError(self.got)
+        if self.reads == [b"defect later", b"last"]:
+            raise ValueError(self.reads)
         self.channel.close(set())
         self.ended.append("closed")
 
@@ -125,7 +125,7 @@ def test_a_request_that_is_larger_than_most_is_read_in_one_piece() -> None:
         answer = b""
         while len(answer) < 20_000:
             answer += await asyncio.to_thread(client.recv, 1 << 16)
-        assert echo.got == b"x" * 20_000
+        assert echo.reads == [b"x" * 20_000]
 
     run(work)
 
@@ -152,7 +152,7 @@ def test_who_has_gone_before_the_answer_is_written_is_lost() -> None:
         echo, client = opened()
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.sendall(b"silence")
-        await eventually(lambda: bool(echo.got))
+        await eventually(lambda: bool(echo.reads))
         client.close()
         assert not echo.channel.write(b"x" * 1000)
         assert echo.ended == ["lost"]
