@@ -18,6 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
+from config.once_per_turn import OncePerTurn
 from service.base import closing
 from service.base.adopting import Adopting
 
@@ -25,6 +26,8 @@ log = logging.getLogger("forecast.sockets")
 
 # More would have waited too long when they are written to.
 _MOST_AT_ONCE = 256
+# Larger answers push each other out of the processor's caches before they are written.
+_LARGE_BYTES = 8 << 10
 # Most requests are far smaller; what is larger is read a second time.
 _READ_BYTES, _REST_BYTES = 4 << 10, 60 << 10
 _DEFECT = "what arrived on a connection could not be answered"
@@ -55,6 +58,10 @@ class Polled(Protocol):
         ...
 
 
+# `closes` as it was when the answer was made.
+_Answer = tuple[Polled, bytes, bool]
+
+
 class Channel:
     """What a connection that is polled writes to, and ends. `file` is below 0 when it is over."""
 
@@ -65,21 +72,15 @@ class Channel:
         self._polling = polling
         self._connection: Polled | None = connection
 
-    def write(self, data: bytes) -> bool:
-        """Whether all of it was taken. Else the connection is told what is left, or that it is lost."""
-        try:
-            sent = os.write(self.file, data)
-        except BlockingIOError:
-            sent = 0
-        except OSError:
-            self.abort()
-            return False
-        if sent < len(data) and self._connection is not None:
-            self._connection.unwritten(data[sent:])
-        return sent == len(data)
+    def write_soon(self, answer: bytes) -> None:
+        """With others, before anything else of the connection is read. `answered_last` or `unwritten` may follow. Until
+        then, the connection may be closed, but not handed over."""
+        if self._connection is not None:
+            self._polling.write_soon(self._connection, answer)
 
     def close(self, connections: set[Any]) -> None:
         """So that its last answer arrives whole: it may linger, with a protocol of its own among `connections`."""
+        self._polling.write_now()
         if self._connection is None:
             return
         self._connection, file = None, self._leave()
@@ -120,6 +121,8 @@ class Polling:
         self._loop = asyncio.get_running_loop()
         self._epoll = select.epoll()
         self._connections: dict[int, Polled] = {}
+        self._answers: list[_Answer] = []  # to be written soon
+        self._soon = OncePerTurn(self.write_now)
         self._loop.add_reader(self._epoll.fileno(), self._turn)
 
     def open(self, file: int, connection: Polled) -> None:
@@ -139,6 +142,7 @@ class Polling:
 
     def close(self) -> None:
         """Whoever is left is lost."""
+        self.write_now()
         for connection in list(self._connections.values()):
             connection.channel.abort()
         self._loop.remove_reader(self._epoll.fileno())
@@ -152,8 +156,19 @@ class Polling:
             log.exception(_DEFECT)
             connection.channel.abort()
 
+    def write_soon(self, connection: Polled, answer: bytes) -> None:
+        self._answers.append((connection, answer, connection.closes))
+        self._soon.soon()
+
+    def write_now(self) -> None:
+        """What was to be written soon."""
+        if self._answers:
+            answers, self._answers = self._answers, []
+            self._write(answers)
+
     def _turn(self) -> None:
-        write, answers = os.write, []
+        self.write_now()
+        answers: list[_Answer] = []
         for connection, data in self._arrived():
             try:
                 answer = connection.received(data)
@@ -162,8 +177,15 @@ class Polling:
                 connection.channel.abort()
                 continue
             if answer is not None:
-                answers.append((connection, answer))
-        for connection, answer in answers:
+                answers.append((connection, answer, connection.closes))
+                if len(answer) >= _LARGE_BYTES:
+                    self._write(answers)
+                    answers = []
+        self._write(answers)
+
+    def _write(self, answers: list[_Answer]) -> None:
+        write = os.write
+        for connection, answer, is_last in answers:
             try:
                 sent = write(connection.channel.file, answer)
             except BlockingIOError:
@@ -171,7 +193,7 @@ class Polling:
             except OSError:
                 connection.channel.abort()
                 continue
-            if sent < len(answer) or connection.closes:
+            if sent < len(answer) or is_last:
                 self._guard(connection, partial(_go_on, connection, answer[sent:]))
 
     def _arrived(self) -> list[tuple[Polled, bytes]]:

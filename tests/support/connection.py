@@ -68,9 +68,11 @@ class KeptChannel:
     def __init__(self, transport: KeptTransport) -> None:
         self._transport = transport
 
-    def write(self, data: bytes) -> bool:
-        self._transport.write(data)
-        return True
+    def write_soon(self, answer: bytes) -> None:
+        self._transport.write(answer)
+        protocol = self._transport.protocol
+        if isinstance(protocol, LightConnection) and protocol.closes:
+            protocol.answered_last()
 
     def close(self, _: object) -> None:
         self._transport.closing = True

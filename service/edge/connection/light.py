@@ -87,7 +87,7 @@ class LightConnection(Caller):
         elif data:
             answer = self.received(data)
             if answer is not None:
-                self._send(answer)
+                self.channel.write_soon(answer)
 
     def lost(self) -> None:
         self._asked = self._checked = None
@@ -157,13 +157,9 @@ class LightConnection(Caller):
         self._asked = self._checked = None
         if isinstance(outcome, bytes):
             self._answered_at = monotonic()
-            self._send(outcome)
+            self.channel.write_soon(outcome)
         else:
             self._hand_over(Arrived(asked, checked))
-
-    def _send(self, answer: bytes) -> None:
-        if self.channel.write(answer) and self.closes:
-            self._close()
 
     # --- its end -------------------------------------------------------------------------------------------------
 

@@ -154,8 +154,54 @@ def test_who_has_gone_before_the_answer_is_written_is_lost() -> None:
         client.sendall(b"silence")
         await eventually(lambda: bool(echo.reads))
         client.close()
-        assert not echo.channel.write(b"x" * 1000)
-        assert echo.ended == ["lost"]
+        echo.channel.write_soon(b"x" * 1000)
+        await eventually(lambda: echo.ended == ["lost"])
+
+    run(work)
+
+
+def test_answers_that_are_made_later_keep_the_order_of_their_requests() -> None:
+    async def work(opened: Opened) -> None:
+        echoes = [opened() for _ in range(20)]
+        for _, client in echoes:
+            client.sendall(b"silence")
+        await eventually(lambda: all(echo.reads for echo, _ in echoes))
+        for echo, client in echoes:
+            client.sendall(b"second")
+            echo.channel.write_soon(b"first ")
+        for _, client in echoes:
+            assert await asyncio.to_thread(all_of, client, 12) == b"first second"
+
+    run(work)
+
+
+def test_a_connection_that_closes_before_its_answer_is_written_has_it_all_the_same() -> None:
+    async def work(opened: Opened) -> None:
+        echo, client = opened()
+        client.sendall(b"silence")
+        await eventually(lambda: bool(echo.reads))
+        echo.channel.write_soon(b"answer")
+        echo.channel.close(set())
+        assert await asyncio.to_thread(client.recv, 100) == b"answer"
+        assert await asyncio.to_thread(client.recv, 100) == b""
+        assert echo.ended == []
+
+    run(work)
+
+
+def test_an_answer_that_was_not_the_last_when_it_was_made_closes_nothing() -> None:
+    """Its reader has not been told so. The next one does."""
+
+    async def work(opened: Opened) -> None:
+        echo, client = opened()
+        client.sendall(b"silence")
+        await eventually(lambda: bool(echo.reads))
+        echo.channel.write_soon(b"answer")
+        echo.closes = True  # it has grown old
+        assert await asyncio.to_thread(client.recv, 100) == b"answer"
+        client.sendall(b"last")
+        assert await asyncio.to_thread(client.recv, 100) == b"last"
+        assert await asyncio.to_thread(client.recv, 100) == b""
 
     run(work)
 
