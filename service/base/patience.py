@@ -8,7 +8,6 @@ however long it takes.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
-from time import monotonic
 from types import TracebackType, coroutine
 from typing import Any, TypeVar
 
@@ -18,15 +17,11 @@ _PARTS = 8
 
 
 class Alarm:
-    """Calls `ring` after `seconds`, and not before the loop has turned a few times; unless it is cancelled.
+    """Calls `ring` after `seconds`, and not before the loop has turned a few times; unless it is cancelled."""
 
-    `began`: when it was set, in monotonic seconds.
-    """
-
-    __slots__ = ("_left", "_loop", "_part", "_ring", "_timer", "began")
+    __slots__ = ("_left", "_loop", "_part", "_ring", "_timer")
 
     def __init__(self, seconds: float, ring: Callable[[], None]) -> None:
-        self.began = monotonic()
         self._loop = asyncio.get_running_loop()
         self._ring = ring
         self._part = seconds / _PARTS

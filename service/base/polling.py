@@ -45,12 +45,12 @@ class Polled(Protocol):
         """What to write at once, if anything."""
         ...
 
-    def unwritten(self, rest: bytes) -> None:
-        """The reader takes no more, and has to get `rest`."""
+    def unwritten(self, rest: bytes, *, is_last: bool) -> None:
+        """The reader takes no more, and has to get `rest`. `is_last`: `closes` was set when the answer was made."""
         ...
 
     def answered_last(self) -> None:
-        """An answer is written, and `closes` is set."""
+        """An answer is written, and `closes` was set when it was made."""
         ...
 
     def lost(self) -> None:
@@ -194,7 +194,7 @@ class Polling:
                 connection.channel.abort()
                 continue
             if sent < len(answer) or is_last:
-                self._guard(connection, partial(_go_on, connection, answer[sent:]))
+                self._guard(connection, partial(_go_on, connection, answer[sent:], is_last=is_last))
 
     def _arrived(self) -> list[tuple[Polled, bytes]]:
         """What has arrived, and from whom. Who has gone is told so."""
@@ -215,9 +215,9 @@ class Polling:
         return arrived
 
 
-def _go_on(connection: Polled, rest: bytes) -> None:
+def _go_on(connection: Polled, rest: bytes, *, is_last: bool) -> None:
     if rest:
-        connection.unwritten(rest)
+        connection.unwritten(rest, is_last=is_last)
     else:
         connection.answered_last()
 

@@ -61,6 +61,7 @@ class PipelinedConnection(asyncio.Protocol, ABC, Generic[C]):
         self._loop = asyncio.get_running_loop()
         self._commands: deque[C] = deque()
         self._alarm: Alarm | None = None
+        self._due: C | None = None  # the command that the alarm is for
         self._reader = _reader()
         self._unread = 0  # bytes of the reply that is arriving
 
@@ -105,23 +106,23 @@ class PipelinedConnection(asyncio.Protocol, ABC, Generic[C]):
         """Sends commands that were appended."""
         self._transport.write(data)
         if self._alarm is None:
-            self._alarm = Alarm(self._timeout, self._look)
+            self._due, self._alarm = self._commands[0], Alarm(self._timeout, self._look)
 
     def _take(self) -> C:
         command = self._commands.popleft()
         if not self._commands and self._alarm is not None:
             self._alarm.cancel()
-            self._alarm = None
+            self._due = self._alarm = None
         return command
 
     def _look(self) -> None:
-        """The time of the oldest command is up, if it was sent before the alarm was set: one alarm serves all."""
-        oldest, began = self._commands[0].sent, self._alarm.began if self._alarm is not None else 0.0
-        if oldest <= began:
-            self._alarm = None
+        """The time of one command is up. If it was answered, the alarm is set for the oldest: one serves all."""
+        oldest = self._commands[0]
+        if oldest is self._due:
+            self._due = self._alarm = None
             self._end("Timeout reading from the server")
         else:
-            self._alarm = Alarm(max(0.0, oldest + self._timeout - monotonic()), self._look)
+            self._due, self._alarm = oldest, Alarm(max(0.0, oldest.sent + self._timeout - monotonic()), self._look)
 
     def _end(self, reason: str) -> None:
         if not self.is_open:

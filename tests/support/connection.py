@@ -162,7 +162,7 @@ class Connection:
     def pause_writing(self) -> None:
         """Its reader takes nothing."""
         if isinstance(self.protocol, LightConnection):
-            self.protocol.unwritten(b"")
+            self.protocol.unwritten(b"", is_last=False)
         self.protocol.pause_writing()
 
     async def settle(self) -> None:

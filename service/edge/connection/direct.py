@@ -39,9 +39,9 @@ class TakenOver(msgspec.Struct):
     """How far another protocol got with a connection.
 
     `asked` is the head of a request that waits, if one does, and `checked` what was found out about it. `rest` of an
-    answer is not written yet. `age_left`, in seconds, if connections may grow old. `silent_since`: when it began, if it
-    was never answered; `answered_at`: when it was last, else 0; in monotonic seconds. `is_one_too_many`: it was when it
-    began; those that came later do not count against it.
+    answer is not written yet, which has told its reader whether it `is_last`. `age_left`, in seconds, if connections
+    may grow old. `silent_since`: when it began, if it was never answered; `answered_at`: when it was last, else 0; in
+    monotonic seconds. `is_one_too_many`: it was when it began; those that came later do not count against it.
     """
 
     caller: Caller
@@ -49,6 +49,7 @@ class TakenOver(msgspec.Struct):
     checked: RequestHead | None
     arrived: Arrived | None
     rest: bytes
+    is_last: bool
     age_left: float | None
     silent_since: float | None
     answered_at: float
@@ -93,7 +94,7 @@ class DirectProtocol(LimitedProtocol):
             transport.set_write_buffer_limits(high=0)  # what its reader does not take now, it takes slowly
             transport.write(taken.rest)
             transport.set_write_buffer_limits()
-            if taken.caller.closes:
+            if taken.is_last:
                 self.close_after_answer()
                 return
         if self._asked is not None:

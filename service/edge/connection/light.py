@@ -93,9 +93,9 @@ class LightConnection(Caller):
         self._asked = self._checked = None
         self._forget()
 
-    def unwritten(self, rest: bytes) -> None:
+    def unwritten(self, rest: bytes, *, is_last: bool) -> None:
         """Its reader did not take the whole of an answer."""
-        self._hand_over(rest=rest)
+        self._hand_over(rest=rest, is_last=is_last)
 
     def answered_last(self) -> None:
         self._close()
@@ -167,7 +167,9 @@ class LightConnection(Caller):
         self.channel.close(self._server.state.connections)
         self.lost()
 
-    def _hand_over(self, arrived: Arrived | None = None, rest: bytes = b"", *, is_one_too_many: bool = False) -> None:
+    def _hand_over(
+        self, arrived: Arrived | None = None, rest: bytes = b"", *, is_last: bool = False, is_one_too_many: bool = False
+    ) -> None:
         """Another protocol goes on with the connection, and with the request that waits."""
         self._stop_alarms()
         self._whole = whole = self._server.make()
@@ -178,6 +180,7 @@ class LightConnection(Caller):
                 checked=self._checked,
                 arrived=arrived,
                 rest=rest,
+                is_last=is_last,
                 age_left=self._old_at - monotonic() if self._old_at else None,
                 silent_since=self._opened_at if not self._answered_at else None,
                 answered_at=self._answered_at,

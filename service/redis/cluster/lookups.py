@@ -23,6 +23,7 @@ class ClusterGet:
         self._owners = store.owners
         self._asked: deque[Lookup] = deque()  # in the order of their deadlines, those that were told included
         self._alarm: Alarm | None = None
+        self._due = 0.0  # the deadline that the alarm is for
         self._stopped = False
 
     def ask(self, name: str, found: TellValue) -> None:
@@ -38,7 +39,7 @@ class ClusterGet:
             return
         asked.append(lookup)
         if self._alarm is None:
-            self._alarm = Alarm(self._store.timeout, self._look)
+            self._due, self._alarm = lookup.deadline, Alarm(self._store.timeout, self._look)
         node.gets.ask(lookup)
 
     async def stop(self) -> None:
@@ -50,9 +51,11 @@ class ClusterGet:
             self._asked.popleft().tell(StoreUnavailable(f"{self._store.name}: stopped"))
 
     def _look(self) -> None:
-        """The time of those is up who asked before the alarm was set: one alarm serves all."""
-        asked, timeout = self._asked, self._store.timeout
-        up = (self._alarm.began if self._alarm is not None else 0.0) + timeout
-        while asked and (asked[0].found is None or asked[0].deadline <= up):
+        """The time of those is up that the alarm was set for: one alarm serves all."""
+        asked = self._asked
+        while asked and (asked[0].found is None or asked[0].deadline <= self._due):
             asked.popleft().tell(StoreUnavailable(f"{self._store.name}: no answer in time"))
-        self._alarm = Alarm(max(0.0, asked[0].deadline - monotonic()), self._look) if asked else None
+        self._alarm = None
+        if asked:
+            self._due = asked[0].deadline
+            self._alarm = Alarm(max(0.0, self._due - monotonic()), self._look)

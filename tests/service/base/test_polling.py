@@ -38,7 +38,8 @@ class Echo:
         self.closes = data == b"last"
         return data * 100_000 if data == b"large" else data
 
-    def unwritten(self, rest: bytes) -> None:
+    def unwritten(self, rest: bytes, *, is_last: bool) -> None:
+        assert not is_last
         self.rest = rest
         self.channel.hand_over(Rest(rest), lambda: self.ended.append("failed"))
 

@@ -179,12 +179,13 @@ def test_who_sends_the_first_byte_late_wins_no_time(both: Both, answered: bool) 
 
 @pytest.mark.parametrize("last", [False, True])
 def test_a_last_answer_that_its_reader_takes_slowly_ends_the_connection(both: Both, last: bool) -> None:
-    """Also if the rest of it is written by another protocol."""
+    """Also if the rest of it is written by another protocol. One that was not the last when it was made ends nothing:
+    its reader has not been told so, and the next one tells it."""
 
     async def ask() -> bool:
         connection = await _asked(both, request(TARGETS[0], both.keys["free"]))
-        connection.protocol.closes = last
-        connection.protocol.unwritten(b"the rest")
+        connection.protocol.closes = True  # it may have grown old meanwhile
+        connection.protocol.unwritten(b"the rest", is_last=last)
         assert isinstance(connection.protocol, DirectProtocol)
         assert connection.transport.written.endswith(b"the rest")
         closing = connection.transport.closing

@@ -1,18 +1,23 @@
 """Look-ups in a cluster of doubles: each is told once, in time, and the truth, whatever the nodes do."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from time import monotonic
+from types import SimpleNamespace
 
 import pytest
 
 from service.redis.breaker import FAILURES_TO_OPEN
+from service.redis.cluster import lookups
+from service.redis.cluster.gets import Lookup
 from service.redis.cluster.lookups import ClusterGet
-from service.redis.cluster.slots import slot_of
+from service.redis.cluster.slots import SLOTS, slot_of
 from service.redis.cluster.store import ClusterStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from tests.service.redis.cluster.conftest import BUDGET
 from tests.support.cluster_double import ClusterDouble, NodeDouble
+from tests.support.virtual import VirtualLoop
 from tests.support.waiting import eventually
 
 Value = bytes | StoreUnavailable | None
@@ -270,3 +275,30 @@ async def test_stopping_tells_everybody(cluster: ClusterDouble, store: ClusterSt
     get.ask(name, told.append)
     await eventually(lambda: len(told) == 2)
     assert all("stopped" in str(value) for value in told)
+
+
+@pytest.mark.parametrize("share", [0.6, 0.9])
+def test_values_that_come_in_time_are_told_however_many_are_asked_for(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timeout, asked, told = 0.05, deque[Lookup](), list[Value]()
+
+    def answer() -> None:
+        asked.popleft().tell(b"value")
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(lookups, monotonic.__name__, loop.time)
+        node = SimpleNamespace(gets=SimpleNamespace(ask=asked.append))
+        store = SimpleNamespace(name="cache", timeout=timeout, owners=[node] * SLOTS)
+        get = ClusterGet(store)  # type: ignore[arg-type]
+        for number in range(100):
+            get.ask(f"name {number}", told.append)
+            loop.call_later(share * timeout, answer)
+            await asyncio.sleep(0.002)
+        await asyncio.sleep(timeout)
+        await get.stop()
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(work())
+    assert told == [b"value"] * 100
