@@ -186,14 +186,14 @@ class DirectProtocol(LimitedProtocol):
             return False
         if self.app.draining:
             caller.closes = True
-        outcome = hot.answer(head, caller, self.server_state.default_headers, now, holder)
+        outcome = hot.answer(head, caller, self.server_state.default_headers, now, now, holder)
         if outcome is FOR_ROUTER:
             outcome = self._answer_plain(head, caller, now, holder)
         match outcome:
             case bytes():
                 self._write(outcome, caller, now)
             case Unanswered.WAITING:
-                self._asked = head
+                self._asked, caller.arrived_at = head, now
                 self._deadlines.arrived()
             case Unanswered.FOR_ROUTER:
                 return False
@@ -203,8 +203,8 @@ class DirectProtocol(LimitedProtocol):
             self._unset_keepalive_if_required()
         return True
 
-    def _answer_plain(self, data: bytes, caller: Caller, now: float, holder: Holder | None) -> HotOutcome:
-        outcome, self._checked = plain_answer(self.app, data, caller, self.server_state, now, holder)
+    def _answer_plain(self, data: bytes, caller: Caller, began: float, holder: Holder | None) -> HotOutcome:
+        outcome, self._checked = plain_answer(self.app, data, caller, self.server_state, began, holder)
         return outcome
 
     def _begin_in_uvicorn(self) -> None:
@@ -243,7 +243,7 @@ class DirectProtocol(LimitedProtocol):
             caller.closes = True
         outcome = make()
         if outcome is FOR_ROUTER and caller is not None and self._checked is None:
-            outcome = self._answer_plain(asked, caller, monotonic(), self)
+            outcome = self._answer_plain(asked, caller, caller.arrived_at, self)
         match outcome:
             case bytes():
                 self._checked = None
@@ -260,12 +260,13 @@ class DirectProtocol(LimitedProtocol):
 
 
 def plain_answer(
-    gate: Gate, data: bytes, caller: Caller, state: ServerState, now: float, holder: Holder | None
+    gate: Gate, data: bytes, caller: Caller, state: ServerState, began: float, holder: Holder | None
 ) -> tuple[HotOutcome, RequestHead | None]:
     """The answer to a plain request that is not hot, if it does not need the router. If it has to wait, the `holder` is
-    told. If it is not answered at once, also what was found out about it, for the router path."""
+    told. If it is not answered at once, also what was found out about it, for the router path. `began`: when it
+    arrived, in monotonic seconds."""
     verdict, caller.verdict = caller.verdict, None
-    head = plain_head(data, caller.reader, now, fields=gate.traces)
+    head = plain_head(data, caller.reader, began, fields=gate.traces)
     if head is None:
         return FOR_ROUTER, None
     head.last = caller.closes = caller.closes or head.last

@@ -118,14 +118,14 @@ class LightConnection(Caller):
         if server.gate.draining:
             self.closes = True
         now, checked = monotonic(), None
-        outcome: HotOutcome = self._hot.answer(data, self, server.state.default_headers, now, self)
+        outcome: HotOutcome = self._hot.answer(data, self, server.state.default_headers, now, now, self)
         if outcome is FOR_ROUTER:
             outcome, checked = plain_answer(server.gate, data, self, server.state, now, self)
         if isinstance(outcome, bytes):
             self._answered_at = now
             return outcome
         if outcome is WAITING:
-            self._asked, self._checked = data, checked
+            self._asked, self._checked, self.arrived_at = data, checked, now
         else:
             self._hand_over(Arrived(data, checked))
         return None
@@ -144,9 +144,9 @@ class LightConnection(Caller):
         if self._server.gate.draining:
             self.closes = True
         try:
-            outcome, checked = make(), self._checked
+            outcome, checked, server = make(), self._checked, self._server
             if outcome is FOR_ROUTER and checked is None:
-                outcome, checked = plain_answer(self._server.gate, asked, self, self._server.state, monotonic(), self)
+                outcome, checked = plain_answer(server.gate, asked, self, server.state, self.arrived_at, self)
         except Exception:  # as for a defect in `received`
             log.exception("a request that waited could not be answered")
             self.channel.abort()

@@ -31,7 +31,8 @@ class SingleRequests:
             self._asked += 1
             if address != self._caller.address or self._asked > _LEARNED_FOR:  # else it probably sends the same key
                 self._caller, self._asked = self._caller_at(address), 0
-            answer = self._hot.answer(data, self._caller, self._server.state.default_headers, monotonic())
+            now = monotonic()
+            answer = self._hot.answer(data, self._caller, self._server.state.default_headers, now, now)
             if isinstance(answer, bytes):
                 return answer
         return LightConnection(self._server, address, data)

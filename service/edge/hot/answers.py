@@ -106,17 +106,24 @@ class HotAnswers:
             self._targets.put(line, target, len(line) + len(query) + size + _OVERHEAD_BYTES)
 
     def answer(
-        self, head: bytes, caller: Caller, dates: Headers, now: float, holder: Holder | None = None
+        self,
+        head: bytes,
+        caller: Caller,
+        dates: Headers,
+        now: float,
+        began: float,
+        holder: Holder | None = None,
     ) -> HotOutcome:
         """The answer, or why there is none yet.
 
         `head` is what arrived, from the request line on. `dates` are the server's own headers. `now` is in monotonic
-        seconds. While a request waits, nothing else may be asked for this caller until `holder` is told.
+        seconds, and so is `began`, when it arrived: it may have waited. While a request waits, nothing else may be
+        asked for this caller until `holder` is told.
         """
         end = head.find(b"\r\n")
         node = self._find_target(head[:end]) or self._find_other(head, end, caller)
         if node is None or node.value.release != self._release:
-            return self._refused_anyway(head, end, caller, dates, now, holder)
+            return self._refused_anyway(head, end, caller, dates, now, began, holder)
         node.visited = True
         target: Target = node.value
         node = self._find_near(target.digest)
@@ -127,27 +134,27 @@ class HotAnswers:
             return FOR_ROUTER
         caller.closes |= asked.connection is not None and asked.connection.lower() == heads.CLOSE
         if node is None and not isinstance(target, ErrorTarget):
-            return self._ask_shared(HeldRequest(head, target, caller, asked, dates, now, holder))
+            return self._ask_shared(HeldRequest(head, target, caller, asked, dates, began, holder, now))
         if caller.known is None or asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
         known = caller.known
         if known is None:
-            return self._stranger(head, target, caller, asked, dates, now, holder)
+            return self._stranger(head, target, caller, asked, dates, began, holder)
         key = known.key if now < known.good_before else self._good_key(caller, asked, now)
         allowance = self._admission.admit(key, target.area, now) if key is not None else None
         if allowance is None:
-            denied = self.errors.denied(head, target, caller, asked, key, dates, now)
+            denied = self.errors.denied(head, target, caller, asked, key, dates, now, began)
             if denied is not None:
                 return denied
-            waiting, kept = HeldRequest(head, target, caller, asked, dates, now, holder), node
+            waiting, kept = HeldRequest(head, target, caller, asked, dates, began, holder, now), node
             return self._without_token(waiting, key, now, lambda allowance: self._held(waiting, kept, allowance))
         if node is None:
-            return self.errors.known(head, target, caller, asked, allowance, dates, now, None)
+            return self.errors.known(head, target, caller, asked, allowance, dates, began, None)
         if reader.news is not None:
             reader.learn()
         node.visited = True
         tier, kept = target.from_near, node.value
-        return self._written(head, target, tier, kept.heads, kept.entry, caller, asked, allowance, dates, now, None)
+        return self._written(head, target, tier, kept.heads, kept.entry, caller, asked, allowance, dates, began, None)
 
     def _find_other(self, head: bytes, end: int, caller: Caller) -> Node | None:
         """The target of a HEAD, or of a request in HTTP/1.0, whose connection closes after it."""
@@ -160,7 +167,7 @@ class HotAnswers:
         return self._find_target(line)
 
     def _refused_anyway(
-        self, head: bytes, end: int, caller: Caller, dates: Headers, now: float, holder: Holder | None
+        self, head: bytes, end: int, caller: Caller, dates: Headers, now: float, began: float, holder: Holder | None
     ) -> HotOutcome:
         """Of a request in words that nobody has used: what its key is refused with, whatever it asks for."""
         line = plain_line(head, end)
@@ -173,8 +180,8 @@ class HotAnswers:
         caller.closes |= asked.connection is not None and asked.connection.lower() == heads.CLOSE
         key = self._good_key(caller, asked, now)
         if caller.known is None:
-            return self._stranger(head, place, caller, asked, dates, now, holder)
-        return self.errors.denied(head, place, caller, asked, key, dates, now) or FOR_ROUTER
+            return self._stranger(head, place, caller, asked, dates, began, holder)
+        return self.errors.denied(head, place, caller, asked, key, dates, now, began) or FOR_ROUTER
 
     def _held(self, waiting: HeldRequest, node: Node | None, allowance: Allowance) -> bytes:
         """What a request that waited is told: what was near, or the error that its target had before."""
@@ -191,17 +198,17 @@ class HotAnswers:
         caller: Caller,
         asked: heads.HeaderValues,
         dates: Headers,
-        now: float,
+        began: float,
         holder: Holder | None,
     ) -> HotOutcome:
         """What a key is told that is known to be wrong for the moment. One that is not known is asked for."""
         wrong = caller.wrong
         if wrong is None:
             return self._without_key(head, caller, asked, dates, holder)
-        return self.errors.wrong_key(wrong.fault, head, target, caller, asked, dates, now)
+        return self.errors.wrong_key(wrong.fault, head, target, caller, asked, dates, began)
 
     def _ask_shared(self, waiting: HeldRequest) -> HotOutcome:
-        shared, target, now, holder = self._cache.shared, waiting.target, waiting.began, waiting.holder
+        shared, target, now, holder = self._cache.shared, waiting.target, waiting.since, waiting.holder
         if holder is None or shared.is_away:
             return FOR_ROUTER
         key = self._good_key(waiting.caller, waiting.asked, now)
@@ -229,7 +236,7 @@ class HotAnswers:
             return FOR_ROUTER
 
         def finish(allowance: Allowance) -> bytes:
-            self._cache.looked_up(target.key, lookup, generation, now - waiting.began)
+            self._cache.looked_up(target.key, lookup, generation, now - waiting.since)
             gzip = waiting.asked.accept_encoding is not None
             heads = self._shared_heads.all_of(target.release, entry, gzip=gzip)
             return self._answered(waiting, target.from_shared, heads, entry, allowance)
@@ -304,7 +311,7 @@ class HotAnswers:
         if self._good_key(caller, asked, now) is None and caller.wrong is None:
             caller.verdict = verdict  # the checks need not ask again, and wait as long again for a store that is away
             return FOR_ROUTER
-        return self.answer(head, caller, dates, now, holder)
+        return self.answer(head, caller, dates, now, caller.arrived_at, holder)
 
     def _with_token(
         self, waiting: HeldRequest, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], bytes]
@@ -316,7 +323,8 @@ class HotAnswers:
         if allowance is not None:
             return finish(allowance)
         # of all who waited together, the first is refused by the checks
-        return self.errors.denied(waiting.head, target, caller, asked, key, waiting.dates, now, waiting) or FOR_ROUTER
+        dates, began = waiting.dates, waiting.began
+        return self.errors.denied(waiting.head, target, caller, asked, key, dates, now, began, waiting) or FOR_ROUTER
 
     def _good_key(self, caller: Caller, asked: heads.HeaderValues, now: float) -> ApiKey | None:
         """The presented key, if it is known to be good and the host is valid. A forgotten key is looked for again."""

@@ -72,6 +72,7 @@ class ErrorAnswers:
         key: ApiKey | None,
         dates: Headers,
         now: float,
+        began: float,
         waited: HeldRequest | None = None,
     ) -> bytes | None:
         """What the key was refused with just now, if that still holds."""
@@ -83,7 +84,6 @@ class ErrorAnswers:
             denial.tally, denial.counts_until = self._admission.count_denied(key, target.area, error.usage, now)
         else:
             tally.n += 1
-        began = now if waited is None else waited.began
         return self._written(head, target, error, caller, asked, key, _NO_LIMITS, dates, began, waited)
 
     def wrong_key(
@@ -94,7 +94,7 @@ class ErrorAnswers:
         caller: Caller,
         asked: heads.HeaderValues,
         dates: Headers,
-        now: float,
+        began: float,
     ) -> bytes:
         """What the checks say of a key that is known to be wrong for the moment."""
         said = (target.area, fault)
@@ -103,7 +103,7 @@ class ErrorAnswers:
             kept = kept_error(problem("invalid_api_key", "", fault), "")
             error = self._of_wrong_keys[said] = KnownError(kept, target.area, self._telemetry)
         self._telemetry.count(KEY_CHECKS, "invalid")
-        return self._written(head, target, error, caller, asked, None, _NO_LIMITS, dates, now, None)
+        return self._written(head, target, error, caller, asked, None, _NO_LIMITS, dates, began, None)
 
     def known(
         self,

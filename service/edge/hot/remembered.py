@@ -21,7 +21,7 @@ class Caller:
     Owned by its connection. `reader` reads its heads.
     """
 
-    __slots__ = ("address", "closes", "host", "known", "presented", "reader", "verdict", "wrong")
+    __slots__ = ("address", "arrived_at", "closes", "host", "known", "presented", "reader", "verdict", "wrong")
 
     def __init__(self, reader: heads.HeadReader, address: str | None) -> None:
         self.address = address  # of the other end
@@ -32,6 +32,7 @@ class Caller:
         self.wrong: Rejected | None = None  # what is known of the key that was looked at last, if it is not good
         self.verdict: KeyVerdict | None = None  # on the key of a request that goes to the checks, if it was looked up
         self.closes = False  # its last request wants no other after it
+        self.arrived_at = 0.0  # when the request that waits did, in monotonic seconds
 
 
 class Place:

@@ -95,7 +95,7 @@ def trace_of(head: bytes, began: float, seconds: float, waited: HeldRequest | No
     trace.ended = began + seconds
     if waited is not None and waited.found:
         attributes = {**SHARED_STEP, tracing.STEP_OUTCOME: "hit"}
-        trace.note("shared", began, waited.found, attributes, remote=True)
+        trace.note("shared", waited.since, waited.found, attributes, remote=True)
     if waited is not None and waited.admitted:
-        trace.note("rate", waited.found or began, waited.admitted, {})
+        trace.note("rate", waited.found or waited.since, waited.admitted, {})
     return trace

@@ -36,7 +36,8 @@ class HeldRequest(msgspec.Struct):
     """A hot request that waits for the shared cache, its quota or the rates. It lives until its holder is
     told.
 
-    `found`, `admitted`: when the shared cache, and then quota and rates had answered; 0 if they were not asked.
+    It `began` when it arrived, and waits for these `since` then: it may have waited for its key before. `found`,
+    `admitted`: when the shared cache, and then quota and rates had answered; 0 if they were not asked.
     """
 
     head: bytes  # as it arrived
@@ -46,5 +47,6 @@ class HeldRequest(msgspec.Struct):
     dates: list[Header]  # the server's own headers
     began: float  # monotonic seconds
     holder: Holder | None  # None: it cannot wait, and is answered at once or not at all
+    since: float  # monotonic seconds
     found: float = 0.0
     admitted: float = 0.0

@@ -300,7 +300,7 @@ def test_all_spans_say_whose_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_direct_answer_has_a_span_for_each_wait() -> None:
     """The shared cache first, then the rates: their times are known."""
-    held = HeldRequest(b"", None, None, HeaderValues(), [], 1.0, None, found=1.5, admitted=2.0)  # type: ignore[arg-type]
+    held = HeldRequest(b"", None, None, HeaderValues(), [], 1.0, None, 1.0, found=1.5, admitted=2.0)  # type: ignore[arg-type]
     trace = told.trace_of(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 1.0, 1.25, held)
     assert trace is not None
     assert [(one.name, one.began, one.ended) for one in trace.steps] == [("shared", 1.0, 1.5), ("rate", 1.5, 2.0)]

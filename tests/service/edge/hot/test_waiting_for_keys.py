@@ -6,6 +6,7 @@ import time
 import msgspec
 import pytest
 
+from service.base.telemetry import REQUEST_SECONDS
 from service.edge.gate import Gate
 from service.keys.store import Found, FoundKey, TellFound
 from service.keys.verifier import UNKNOWN_AFTER_SECONDS, WAIT_AFTER_SECONDS, Verified
@@ -91,6 +92,44 @@ def test_any_number_wait_for_one_look_up_of_a_key_that_nobody_has_used(
     both.running.ask(f"{TARGETS[0]}&z", key=both.keys["malformed"])  # from now on the path is known
     assert {answer[9:12] for answer in both.running.run(ask)} == {status}
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("name", ["free", "unknown"])
+@pytest.mark.parametrize("words", ["", "&in=words-that-are-new"])
+@pytest.mark.parametrize("is_light", [True, False])
+def test_the_time_in_which_a_request_waits_for_its_key_counts(
+    both: Both, monkeypatch: pytest.MonkeyPatch, name: str, words: str, is_light: bool
+) -> None:
+    """In the metric, and so in the slow log and the trace, whoever has the connection."""
+    app = both.running.app
+    store, waited = app.verifier._store, 0.05
+    look_up = store.ask
+
+    def late(key_id: str, told: TellFound) -> None:
+        def found(found: Found) -> None:
+            asyncio.get_running_loop().call_later(waited, told, found)
+
+        look_up(key_id, found)
+
+    async def ask() -> float:
+        await both.look_at_keys()
+        connection = Connection(both.direct, both.config(both.direct))
+        if not is_light:
+            connection.protocol.unwritten(b"", is_last=False)  # from now on it has a transport
+        if name == "free":
+            grown_old(both, "free", WAIT_AFTER_SECONDS + 1)
+        app.verifier._wrong.clear()
+        monkeypatch.setattr(store, "ask", late)
+        area = app.telemetry.histogram(REQUEST_SECONDS, "forecast")
+        before = area.total
+        await connection.feed(request(f"{TARGETS[0]}{words}", both.keys[name]))
+        await connection.settle()
+        monkeypatch.undo()
+        connection.end()
+        return area.total - before
+
+    both.running.ask(TARGETS[0], key=both.keys["free"])  # from now on it is hot
+    assert both.running.run(ask) > waited / 2  # a timer may be early
 
 
 def test_who_waited_for_a_key_that_was_revoked_gets_the_401(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
