@@ -26,7 +26,7 @@ log = logging.getLogger("forecast.sockets")
 
 # More would have waited too long when they are written to.
 _MOST_AT_ONCE = 256
-# Larger answers push each other out of the processor's caches before they are written.
+# Answers from this size on are written at once: they would push each other out of the processor's caches.
 _LARGE_BYTES = 8 << 10
 # Most requests are far smaller; what is larger is read a second time.
 _READ_BYTES, _REST_BYTES = 4 << 10, 60 << 10
