@@ -279,22 +279,30 @@ def test_a_command_that_ends_waits_for_its_threads() -> None:
     assert (done.returncode, done.stdout.splitlines()[1:], done.stderr) == (0, ["done"], "")
 
 
+_WITH_A_PATIENT_STORE = """
+import sys
+from service.__main__ import run
+from warehouse.upstream import objects
+
+objects._DOCUMENT_SECONDS = 600
+sys.argv = ["forecast", "extracts", "list"]
+run()
+"""
+
+
 def test_ctrl_c_ends_the_wait_for_a_store_of_releases_that_stalls(tmp_path: Path) -> None:
-    """It does not wait until the store has had its time, and is asked once more."""
+    """It does not wait until the store has had its time."""
     # Not 127.0.0.1: there, clients of other tests look for servers that were killed, and may find this port.
     with socket.create_server(("127.0.0.2", 0)) as stalls:
         options = (
             f"endpoint=http://127.0.0.2:{stalls.getsockname()[1]}, region=here, allow_http=true, skip_signature=true"
         )
         env = environment(tmp_path, releases_url="s3://bucket/prefix", releases_options=options)
-        command = [sys.executable, "-m", "service", "extracts", "list"]
+        command = [sys.executable, "-c", _WITH_A_PATIENT_STORE]
         process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         stalls.settimeout(PATIENCE)
         with stalls.accept()[0] as asked:
             assert asked.recv(3) == b"GET"
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=PATIENCE)
-        assert (process.returncode, err) == (130, "forecast: interrupted\n")
-        stalls.settimeout(0)
-        with pytest.raises(BlockingIOError):
-            stalls.accept()
+    assert (process.returncode, err) == (130, "forecast: interrupted\n")

@@ -46,7 +46,7 @@ async def run(forks):
     control.close()
     print(json.dumps({"told": told, "content": content, "ended": await ended(child), "pid": child.pid}))
 
-module._PATIENCE_SECONDS = 0.2
+module._PATIENCE_SECONDS = 60
 forks = module.Forks()
 forks.begin(import_all)
 server = forks._server.pid
@@ -142,8 +142,8 @@ asyncio.run(start())""")
 def test_without_the_one_that_forks_each_process_is_a_new_interpreter(trouble: str) -> None:
     """Whether it was killed, or does not answer. That is told once."""
     lines, errors = run(f"""
-import logging
 logging.basicConfig()
+module._PATIENCE_SECONDS = 0.2
 {trouble}
 async def start():
     child, control = await forks.start("service.instance.watcher_main")
