@@ -1,7 +1,8 @@
 """The library's connections, with limits that bear a busy event loop (base/patience.py).
 
 The library's own limits end a call whose reply has arrived while the loop was busy, and its limit for sending makes a
-task of each command. Its blocking connections pack commands with hiredis, the others at ten times the cost.
+task of each command. Its blocking connections pack commands with hiredis, the others at ten times the cost. And each
+connection would read the library's version from disk.
 """
 
 from collections.abc import Iterable
@@ -10,18 +11,20 @@ from typing import Any
 from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.connection import HiredisRespSerializer
+from redis.driver_info import DriverInfo
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from service.base.patience import within
 
 _SERIALIZER = HiredisRespSerializer()
+_LIBRARY = DriverInfo()
 
 
 class _PatientConnection(AbstractConnection):
     """`limit`, in seconds, is for each step: connecting, sending, a reply. It is the pool's `socket_timeout`."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+        super().__init__(*arguments, **{"driver_info": _LIBRARY, **options})
         self.limit: float = options["socket_timeout"]
         self.socket_timeout = self.socket_connect_timeout = None
 
