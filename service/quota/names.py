@@ -12,6 +12,7 @@
 
 import re
 from datetime import date
+from functools import lru_cache
 
 import msgspec
 
@@ -28,6 +29,7 @@ HOURS_KEPT_DAYS = 8
 MONTH_TOTAL = "*:*:billable"
 
 _EPOCH = date(1970, 1, 1).toordinal()
+_DAYS = 64  # whose names are at hand: a flush asks for those of each key
 _COUNTS = re.compile(r"u:\{([^{}]+)\}:([0-9]{4}-(?:0[1-9]|1[0-2]))")
 _IMPORTED = re.compile(r"([0-9a-f]+):([0-9]{2}:.+)")
 _FIELD = re.compile(r"([0-9]{2}):([^:*]+):([^:*]+)")
@@ -48,6 +50,7 @@ class Field(msgspec.Struct, frozen=True):
     outcome: str
 
 
+@lru_cache(_DAYS)
 def date_of(day: int) -> date:
     return date.fromordinal(_EPOCH + day)
 
@@ -56,6 +59,7 @@ def day_of(day: date) -> int:
     return day.toordinal() - _EPOCH
 
 
+@lru_cache(_DAYS)
 def month_of(day: date) -> str:
     return f"{day:%Y-%m}"
 
@@ -84,6 +88,7 @@ def hour_field(hour: int, area: str, outcome: str) -> str:
     return f"{hour % HOURS_IN_A_DAY:02}:{area}:{outcome}"
 
 
+@lru_cache(_DAYS)
 def day_total(day: date) -> str:
     return field_name(day, "*", "billable")
 

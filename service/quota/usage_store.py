@@ -1,5 +1,6 @@
 """Adds batches of usage to the key store exactly once, and gets the keys' totals back (usage.lua)."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
@@ -59,6 +60,10 @@ class Refused(msgspec.Struct, frozen=True):
     reason: str
 
 
+class _NonsenseReply(StoreUnavailable):
+    """What became of the batch is unknown."""
+
+
 Reply = Totals | Gap | Refused
 TellReply = Callable[[Reply | StoreUnavailable], None]
 
@@ -86,7 +91,7 @@ class UsageStore:
             told(reply)
             return True
         checked = _checked(reply, today, kept, number)
-        told(checked or StoreUnavailable(f"{self._store.name}: {_nonsense(reply)}"))
+        told(checked or _NonsenseReply(f"the reply makes no sense: {str(reply)[:100]}"))
         return checked is not None
 
     async def add(
@@ -105,9 +110,10 @@ class UsageStore:
             StoreUnavailable: it is unknown which were added. Sending the very same batches again is safe.
         """
         kept = kept or KeptBatches()
-        calls = [_arguments(worker_id, key_id, batch, today, kept) for key_id, batch in batches]
-        replies = await _SCRIPT.run_by_name(self._store, calls)
-        return [_checked(reply, today, kept) or Refused(_nonsense(reply)) for reply in replies]
+        heard = _Heard(len(batches))
+        for at, (key_id, batch) in enumerate(batches):
+            self.ask(worker_id, key_id, batch, today, kept, partial(heard.of, at))
+        return await heard.all()
 
     async def add_all(
         self,
@@ -129,10 +135,36 @@ class UsageStore:
         return reply.totals if isinstance(reply, Gap) else reply
 
 
-def _arguments(
-    worker_id: str, key_id: str, batch: Batch, today: int, kept: KeptBatches, call: int = 0
-) -> list[str | int]:
-    """What follows the script's name. `call` numbers one that the client does not pair with its reply."""
+class _Heard:
+    """The replies to some calls, at least one, in the order of the calls."""
+
+    def __init__(self, calls: int) -> None:
+        self._replies: list[Reply | StoreUnavailable] = [StoreUnavailable()] * calls
+        self._missing = calls
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def of(self, call: int, reply: Reply | StoreUnavailable) -> None:
+        self._replies[call] = reply
+        self._missing -= 1
+        if not self._missing and not self._ended.done():  # who waited may have gone
+            self._ended.set_result(None)
+
+    async def all(self) -> list[Reply]:
+        """A reply that makes no sense counts as refused. Raises StoreUnavailable if there is none to a call."""
+        await self._ended
+        return [_raised(reply) for reply in self._replies]
+
+
+def _raised(reply: Reply | StoreUnavailable) -> Reply:
+    if isinstance(reply, _NonsenseReply):
+        return Refused(str(reply))
+    if isinstance(reply, StoreUnavailable):
+        raise reply
+    return reply
+
+
+def _arguments(worker_id: str, key_id: str, batch: Batch, today: int, kept: KeptBatches, call: int) -> list[str | int]:
+    """What follows the script's name. `call` is its number, so that a reply tells whose it is."""
     date = date_of(today)
     names = [sequences_name(key_id), counts_name(key_id, month_of(date)), STORE]
     lines: list[str] = []
@@ -165,7 +197,7 @@ def _sums(key_id: str, batch: Batch) -> dict[tuple[str, str], int]:
     return sums
 
 
-def _checked(reply: object, today: int, kept: KeptBatches, call: int = 0) -> Reply | None:
+def _checked(reply: object, today: int, kept: KeptBatches, call: int) -> Reply | None:
     """None if it is no reply to the call of this number."""
     match reply:
         case [0 | 1 | 2 as outcome, int(of_day), int(of_month), int(last), bytes(store), int(replied_to)] if (
@@ -178,7 +210,3 @@ def _checked(reply: object, today: int, kept: KeptBatches, call: int = 0) -> Rep
             return Refused(str(reply))
         case _:
             return None
-
-
-def _nonsense(reply: object) -> str:
-    return f"the reply makes no sense: {str(reply)[:100]}"
