@@ -7,12 +7,14 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import duckdb
 import hypothesis
 import msgspec
 import pytest
+import redis.utils
 
 from config.processes import collect_seldom
 from config.settings import Settings
@@ -34,8 +36,15 @@ from warehouse.sql import connections
 
 collect_seldom()
 
+# Each client of the fake Redis would read it from disk.
+redis.utils.get_lib_version = cache(redis.utils.get_lib_version)
+
 # Hundreds of processes are started here: whatever this one was told, let them compile our modules once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# The allocator of `make test` is for what tests run here; what they start has its own.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.pop("LD_PRELOAD", None)
 
 # Whoever starts the tests in the background of a script has SIGINT ignored, with nohup also SIGHUP, and every process
 # would inherit that.
@@ -94,6 +103,7 @@ _turn = os.open(__file__, os.O_RDONLY)
 def pytest_configure() -> None:
     """In a new checkout one test process collects first: all at once would compile what the others compile as well."""
     write_in_memory()
+    gc.disable()  # until all is collected
     collected = Path(__file__).with_name("warehouse").joinpath("__pycache__").exists()  # the last folder
     if "PYTEST_XDIST_WORKER" in os.environ and not collected:
         try:
@@ -106,8 +116,8 @@ def pytest_configure() -> None:
 def pytest_collection_finish() -> None:
     """What was imported and collected stays: looking at it again and again would take a tenth of the time."""
     fcntl.flock(_turn, fcntl.LOCK_UN)
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
