@@ -27,6 +27,7 @@ from service.quota.names import (
 )
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
+from service.redis.line import Words
 from service.redis.script import Script
 from service.redis.script_line import ScriptLine
 
@@ -82,9 +83,14 @@ class UsageStore:
 
     def ask(self, worker_id: str, key_id: str, batch: Batch, today: int, kept: KeptBatches, told: TellReply) -> None:
         """`add` of one batch without a task: `told` is called once, after this returned."""
+        self._line.call(*self._call(worker_id, key_id, batch, today, kept, told))
+
+    def _call(
+        self, worker_id: str, key_id: str, batch: Batch, today: int, kept: KeptBatches, told: TellReply
+    ) -> tuple[Words, Callable[[object], bool]]:
         self._calls = number = self._calls + 1
         words = _arguments(worker_id, key_id, batch, today, kept, number)
-        self._line.call(words, partial(self._tell, today, kept, number, told))
+        return words, partial(self._tell, today, kept, number, told)
 
     def _tell(self, today: int, kept: KeptBatches, number: int, told: TellReply, reply: object) -> bool:
         if isinstance(reply, StoreUnavailable):
@@ -111,8 +117,10 @@ class UsageStore:
         """
         kept = kept or KeptBatches()
         heard = _Heard(len(batches))
-        for at, (key_id, batch) in enumerate(batches):
-            self.ask(worker_id, key_id, batch, today, kept, partial(heard.of, at))
+        self._line.call_all(
+            self._call(worker_id, key_id, batch, today, kept, partial(heard.of, at))
+            for at, (key_id, batch) in enumerate(batches)
+        )
         return await heard.all()
 
     async def add_all(

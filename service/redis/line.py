@@ -7,7 +7,7 @@ long are not waited for either. In a cluster, and while there is no connection, 
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
 import msgspec
@@ -73,7 +73,11 @@ class Line(ABC):
 
     def call(self, words: Words, told: TellReply) -> None:
         """`told` is called once, after this returned."""
-        self._waiting.append(_Call(words, told))
+        self.call_all([(words, told)])
+
+    def call_all(self, calls: Iterable[tuple[Words, TellReply]]) -> None:
+        """The same for several, which are written together."""
+        self._waiting += [_Call(words, told) for words, told in calls]
         if self._turn.soon():
             self._began = monotonic()
         if self._turns_are_long:

@@ -23,7 +23,7 @@ from tests.contract.conftest import program
 from tests.support.documented import rights
 from tests.support.tls import TlsServer
 from tests.support.valkey import ValkeyProcess
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 PASSWORD = "PASSWORD"
 STORED = {
@@ -124,7 +124,7 @@ async def opened() -> AsyncIterator[Opened]:
 async def _ask(connection: MgetConnection, names: list[str]) -> Values | MgetError:
     reply: asyncio.Future[Values | MgetError] = asyncio.get_running_loop().create_future()
     connection.ask(names, reply.set_result)
-    return await asyncio.wait_for(reply, 10)
+    return await asyncio.wait_for(reply, PATIENCE)
 
 
 async def _gives_what_the_client_gives(client: Redis) -> None:
@@ -169,7 +169,7 @@ def test_look_ups_travel_on_it(guarded: Guarded, new_loop: Callable[[], asyncio.
         await store.stop()
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(asyncio.wait_for(look_up(), 20))
+        runner.run(asyncio.wait_for(look_up(), PATIENCE))
 
 
 async def test_a_user_without_the_right_is_refused_and_the_connection_stays(guarded: Guarded, opened: Opened) -> None:

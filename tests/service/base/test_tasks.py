@@ -6,7 +6,7 @@ import pytest
 
 from service.base import tasks
 from service.base.tasks import end_task, failures, hold_until_done, keep_running
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 
 async def test_a_task_outlives_whatever_goes_wrong_in_it(
@@ -50,7 +50,7 @@ async def test_a_task_that_is_told_to_stop_ends_after_its_call() -> None:
     task = keep_running("a watcher", act, stopping=stopping)
     await eventually(lambda: calls == 1)
     stopping.set()
-    await asyncio.wait_for(task, 30)
+    await asyncio.wait_for(task, PATIENCE)
     assert calls == 1
 
 
@@ -87,7 +87,7 @@ async def test_a_task_that_swallows_a_cancellation_is_cancelled_again() -> None:
 
     task = asyncio.create_task(stubborn())
     await asyncio.sleep(0)
-    await asyncio.wait_for(end_task(task), 2)
+    await asyncio.wait_for(end_task(task), PATIENCE)
     assert (swallowed, task.cancelled()) == (3, True)
 
 

@@ -10,6 +10,7 @@ import msgspec
 from service.base import messages
 from service.instance.worker_process import WorkerProcess
 from tests.service.operators.test_state import WELL
+from tests.support.waiting import PATIENCE
 
 
 async def test_a_purge_has_ended_when_the_worker_says_so() -> None:
@@ -32,9 +33,9 @@ async def test_a_purge_has_ended_when_the_worker_says_so() -> None:
     assert await reader.readline() == messages.PURGE
     assert await reader.readline() == messages.REPORT
     await report(3)
-    assert await asyncio.wait_for(reader.readline(), 5) == messages.REPORT  # it asks again
+    assert await asyncio.wait_for(reader.readline(), PATIENCE) == messages.REPORT  # it asks again
     assert not purging.done()
     await report(4)
-    await asyncio.wait_for(purging, 5)
+    await asyncio.wait_for(purging, PATIENCE)
     writer.close()
     await worker._listening

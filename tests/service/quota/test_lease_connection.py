@@ -9,7 +9,7 @@ from service.base.terms import Rate
 from service.quota.lease_store import Lease, LeaseStore, leased
 from service.redis.errors import StoreUnavailable
 from tests.support.script_server import ScriptServer, connection
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 RATE = Rate(10, 1, 5)
 GRANTED = Lease(1, 4, 0)
@@ -66,7 +66,7 @@ async def test_after_a_reply_that_is_not_to_its_call_nothing_is_believed(
     assert await next(tasks) == GRANTED
     for task in tasks:
         with pytest.raises(StoreUnavailable, match=r"makes no sense|was answered with"):
-            await asyncio.wait_for(task, 10)
+            await asyncio.wait_for(task, PATIENCE)
     assert server.transports[0].aborted
     own.data_received(granted(5))  # what was under way
     assert connection(leases._line) is None

@@ -319,7 +319,7 @@ async def test_a_connection_stays_open_when_what_opened_it_is_gone() -> None:
     for _ in range(2):
         reply: asyncio.Future[Values | MgetError] = asyncio.get_running_loop().create_future()
         connection.ask(["k"], reply.set_result)
-        assert await asyncio.wait_for(reply, 5) == [b"x"]
+        assert await asyncio.wait_for(reply, PATIENCE) == [b"x"]
     connection.close()
     server.close()
 

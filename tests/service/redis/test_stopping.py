@@ -9,6 +9,7 @@ from service.redis import client, invalidation
 from service.redis.client import RedisStore, open_client
 from service.redis.invalidation import InvalidationListener
 from service.redis.primary import Primary
+from tests.support.waiting import PATIENCE
 
 TIMEOUT = 0.02
 
@@ -48,7 +49,7 @@ async def test_a_listener_stops_at_any_moment(silent: str) -> None:
         await listener.stop()
 
     for batch in range(8):
-        await asyncio.wait_for(asyncio.gather(*(live((number + batch / 8) * 0.002) for number in range(25))), 5)
+        await asyncio.wait_for(asyncio.gather(*(live((number + batch / 8) * 0.002) for number in range(25))), PATIENCE)
 
 
 async def test_a_store_stops_at_any_moment(silent: str) -> None:
@@ -60,4 +61,4 @@ async def test_a_store_stops_at_any_moment(silent: str) -> None:
         await asyncio.sleep(seconds)
         await store.stop()
 
-    await asyncio.wait_for(asyncio.gather(*(live(number * 0.0005) for number in range(200))), 5)
+    await asyncio.wait_for(asyncio.gather(*(live(number * 0.0005) for number in range(200))), PATIENCE)
