@@ -94,7 +94,10 @@ class Channel:
         connection, self._connection = self._connection, None
         if connection is not None:
             os.close(self._leave())
-            connection.lost()
+            try:
+                connection.lost()
+            except Exception:  # it must not take what was read from others
+                log.exception("a connection that is lost could not be ended")
 
     def reset(self) -> None:
         """The same, and what is not sent is dropped."""

@@ -51,6 +51,8 @@ class Echo:
 
     def lost(self) -> None:
         self.ended.append("lost")
+        if self.reads == [b"defect at the end"]:
+            raise ValueError(self.reads)
 
 
 class Rest(asyncio.Protocol):
@@ -232,6 +234,24 @@ def test_a_defect_at_the_end_of_one_takes_no_answer_from_the_others(caplog: pyte
 
     run(work)
     assert "could not be answered" in caplog.text
+
+
+def test_a_defect_in_one_that_is_lost_takes_nothing_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    async def work(opened: Opened) -> None:
+        (defect, client), others = opened(), [opened()[1] for _ in range(20)]
+        client.sendall(b"defect at the end")
+        assert await asyncio.to_thread(client.recv, 100) == b"defect at the end"
+        for one in others[:10]:  # they arrive in one turn
+            one.sendall(b"before")
+        client.close()
+        for one in others[10:]:
+            one.sendall(b"after")
+        answers = [await asyncio.to_thread(one.recv, 100) for one in others]
+        assert answers == [b"before"] * 10 + [b"after"] * 10
+        assert defect.ended == ["lost"]
+
+    run(work)
+    assert "could not be ended" in caplog.text
 
 
 def test_after_its_last_answer_a_connection_closes() -> None:
