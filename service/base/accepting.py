@@ -14,6 +14,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -109,8 +110,9 @@ class Acceptor:
         self._turn = None
         silent, self._silent = self._silent, []
         for file, address in silent:
-            if self._look is None or not self._looked_at(file, address, self._look):
-                self._adopt(file, self._make(address))
+            with suppress(OSError):  # the kernel has no room for it, and it is closed
+                if self._look is None or not self._looked_at(file, address, self._look):
+                    self._adopt(file, self._make(address))
 
     def _looked_at(self, file: int, address: str, look: FirstLook) -> bool:
         """False if nothing was sent yet."""

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import errno
+import os
 import resource
 import socket
 import struct
@@ -17,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.base.accepting import Acceptor, FirstLook
 from service.base.adopting import Adopting
-from service.base.polling import Polling
+from service.base.polling import Channel, Polled, Polling
 from service.base.server import ListenerServer, plain_config
 from tests.support.waiting import eventually
 
@@ -302,6 +304,56 @@ def open_files() -> int:
 def received(one: socket.socket) -> bytes:
     """Everything until the other end closes."""
     return b"".join(iter(lambda: one.recv(1 << 20), b""))
+
+
+class Hello:
+    """Says hello when it is polled, and nothing else."""
+
+    channel: Channel
+    closes = False
+
+    def opened(self) -> None:
+        self.channel.write_soon(b"hello")
+
+    def received(self, _: bytes) -> bytes | None:
+        return None
+
+    def unwritten(self, rest: bytes, *, is_last: bool) -> None:
+        raise AssertionError((rest, is_last))
+
+    def answered_last(self) -> None:
+        raise AssertionError
+
+    def lost(self) -> None:
+        """It has nothing to end."""
+
+
+class Full(Polling):
+    """The kernel has no room for the first three."""
+
+    refused = 0
+
+    def open(self, file: int, connection: Polled) -> None:
+        if self.refused < 3:
+            self.refused += 1
+            os.close(file)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super().open(file, connection)
+
+
+def test_those_the_kernel_has_no_room_for_end_and_the_others_are_served(
+    listening: socket.socket, crowd: list[socket.socket]
+) -> None:
+    async def work() -> None:
+        polling = Full(Adopting())
+        acceptor = Acceptor(listening, lambda _: Hello(), set(), polling, lambda _, __: b"nobody has sent anything")
+        acceptor.start()
+        said = [await asyncio.to_thread(one.recv, 5) for one in crowd]
+        assert sorted(said) == [b""] * 3 + [b"hello"] * (_MANY - 3)
+        await acceptor.close()
+        polling.close()
+
+    run(work)
 
 
 def test_where_turns_of_the_loop_are_long_a_crowd_is_accepted_in_few_of_them(
