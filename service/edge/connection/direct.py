@@ -83,8 +83,13 @@ class DirectProtocol(LimitedProtocol):
         if self._hot is not None and self._caller is None:
             address = self.client[0] if self.client is not None else None
             self._caller = Caller(heads.HeadReader(self._hot.fields, address or ""), address)
-        if self._taken is not None:
+        if self._taken is None:
+            return
+        try:
             self._begin_with(transport, self._taken)
+        except Exception:  # the loop ends no connection for a defect in its beginning
+            log.exception("a connection that was handed over could not go on")
+            transport.abort()
 
     def _begin_with(self, transport: asyncio.Transport, taken: TakenOver) -> None:
         """Goes on where another protocol ended."""

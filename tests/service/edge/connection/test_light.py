@@ -60,6 +60,20 @@ def test_whatever_else_is_asked_for_the_same_connection_goes_on(both: Both, othe
     assert both.running.run(ask).count(b"HTTP/1.1 200") == expected.count(b"HTTP/1.1 200") >= 3
 
 
+def test_a_defect_where_another_protocol_goes_on_ends_the_connection(
+    both: Both, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody would wait for its next request either."""
+    monkeypatch.setattr(DirectProtocol, "_go_on_with", lambda *_: 1 / 0)
+
+    async def ask() -> bool:
+        connection = await _asked(both, request("/v1/openapi.json", both.keys["free"]))
+        return connection.transport.closing
+
+    assert both.running.run(ask)
+    assert "could not go on" in caplog.text
+
+
 @pytest.mark.parametrize("both", ["shared"], indirect=True)
 def test_a_request_that_waits_is_answered_also_if_another_protocol_goes_on(both: Both) -> None:
     """And a defect in its answer closes the connection."""
