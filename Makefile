@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 # Written once what the demo needs is installed, which takes a third of the time.
 RUNNABLE := $(VENV)/.runnable
 ROUNDS := 10
-# DuckDB's many small statements take a sixth less time with it. Without it, or with another, tests are only slower.
+# Optional: DuckDB's many small statements take a sixth less time with it.
 JEMALLOC := $(firstword $(wildcard /usr/lib/*/libjemalloc.so.2 /usr/lib64/libjemalloc.so.2))
 
 .DEFAULT_GOAL := help

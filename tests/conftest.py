@@ -42,7 +42,7 @@ redis.utils.get_lib_version = cache(redis.utils.get_lib_version)
 # Hundreds of processes are started here: whatever this one was told, let them compile our modules once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# The allocator of `make test` is for what tests run here; what they start has its own.
+# Only test processes use the allocator of `make test`; what they start does not.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("LD_PRELOAD", None)
 
@@ -103,9 +103,11 @@ _turn = os.open(__file__, os.O_RDONLY)
 def pytest_configure() -> None:
     """In a new checkout one test process collects first: all at once would compile what the others compile as well."""
     write_in_memory()
-    gc.disable()  # until all is collected
     collected = Path(__file__).with_name("warehouse").joinpath("__pycache__").exists()  # the last folder
-    if "PYTEST_XDIST_WORKER" in os.environ and not collected:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    gc.disable()  # until all tests are collected
+    if not collected:
         try:
             fcntl.flock(_turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -29,7 +29,7 @@ HOURS_KEPT_DAYS = 8
 MONTH_TOTAL = "*:*:billable"
 
 _EPOCH = date(1970, 1, 1).toordinal()
-_DAYS = 64  # whose names are at hand: a flush asks for those of each key
+_DAYS = 64  # whose names are cached: each flush makes them for every key
 _COUNTS = re.compile(r"u:\{([^{}]+)\}:([0-9]{4}-(?:0[1-9]|1[0-2]))")
 _IMPORTED = re.compile(r"([0-9a-f]+):([0-9]{2}:.+)")
 _FIELD = re.compile(r"([0-9]{2}):([^:*]+):([^:*]+)")

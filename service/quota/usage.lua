@@ -44,7 +44,7 @@ local function seen(worker)
         return nil
     end
     local number = string.match(text, '^(%d+):%d+$')
-    if not number then
+    if not number or #number > 15 then
         return nil, redis.error_reply('DAMAGED ' .. KEYS[1] .. ' ' .. worker .. ' holds ' .. string.sub(text, 1, 40))
     end
     return tonumber(number)

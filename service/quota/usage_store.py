@@ -61,10 +61,6 @@ class Refused(msgspec.Struct, frozen=True):
     reason: str
 
 
-class _NonsenseReply(StoreUnavailable):
-    """What became of the batch is unknown."""
-
-
 Reply = Totals | Gap | Refused
 TellReply = Callable[[Reply | StoreUnavailable], None]
 
@@ -97,7 +93,7 @@ class UsageStore:
             told(reply)
             return True
         checked = _checked(reply, today, kept, number)
-        told(checked or _NonsenseReply(f"the reply makes no sense: {str(reply)[:100]}"))
+        told(checked or StoreUnavailable(f"{self._store.name}: {_nonsense(reply)}"))
         return checked is not None
 
     async def add(
@@ -115,6 +111,8 @@ class UsageStore:
         Raises:
             StoreUnavailable: it is unknown which were added. Sending the very same batches again is safe.
         """
+        if not batches:
+            return []
         kept = kept or KeptBatches()
         heard = _Heard(len(batches))
         self._line.call_all(
@@ -154,18 +152,16 @@ class _Heard:
     def of(self, call: int, reply: Reply | StoreUnavailable) -> None:
         self._replies[call] = reply
         self._missing -= 1
-        if not self._missing and not self._ended.done():  # who waited may have gone
+        if not self._missing and not self._ended.done():  # whoever waited may have been cancelled
             self._ended.set_result(None)
 
     async def all(self) -> list[Reply]:
-        """A reply that makes no sense counts as refused. Raises StoreUnavailable if there is none to a call."""
+        """Raises StoreUnavailable if a call got no reply."""
         await self._ended
         return [_raised(reply) for reply in self._replies]
 
 
 def _raised(reply: Reply | StoreUnavailable) -> Reply:
-    if isinstance(reply, _NonsenseReply):
-        return Refused(str(reply))
     if isinstance(reply, StoreUnavailable):
         raise reply
     return reply
@@ -214,7 +210,13 @@ def _checked(reply: object, today: int, kept: KeptBatches, call: int) -> Reply |
             kept.told_by(store.decode("ascii", "backslashreplace"))
             totals = Totals(today, of_day, of_month)
             return Gap(last, totals) if outcome == 2 else totals
+        case [*_, int(replied_to)] if replied_to == call:
+            return Refused(_nonsense(reply))
         case ResponseError():
             return Refused(str(reply))
         case _:
             return None
+
+
+def _nonsense(reply: object) -> str:
+    return f"the reply makes no sense: {str(reply)[:100]}"

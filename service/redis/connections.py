@@ -1,8 +1,8 @@
 """The library's connections, with limits that bear a busy event loop (base/patience.py).
 
 The library's own limits end a call whose reply has arrived while the loop was busy, and its limit for sending makes a
-task of each command. Its blocking connections pack commands with hiredis, the others at ten times the cost. And each
-connection would read the library's version from disk.
+task of each command. Its blocking connections pack commands with hiredis, the others at ten times the cost. Each
+connection would also read the library's version from disk.
 """
 
 from collections.abc import Iterable

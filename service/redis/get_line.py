@@ -7,7 +7,7 @@ from service.redis.name_store import NameCommand, NameStore
 
 
 class GetLine(Line):
-    """The GETs of one worker, which stops it. Each call is one name. Words are in ASCII."""
+    """The GETs of one worker, which stops it. Each call is one name."""
 
     def __init__(self, store: NameStore) -> None:
         super().__init__(store, "GET")

@@ -22,7 +22,7 @@ from service.redis.errors import StoreUnavailable
 from service.redis.name_store import NameStore
 from service.redis.own_connection import OwnConnection
 from service.redis.pipelined import ErrorReply, NonsenseError, PipelinedConnection, open_pipelined
-from service.redis.refusals import error_in, says_not_primary
+from service.redis.refusals import error_in, says_loading, says_not_primary
 
 log = logging.getLogger("forecast.redis")
 
@@ -52,7 +52,7 @@ class _Call(msgspec.Struct, eq=False):
 
 
 class Line(ABC):
-    """The calls of one worker, which stops it. `first` are the words that all begin with. Words are in ASCII.
+    """The calls of one worker, which stops it. `first` are the words that all begin with.
 
     In a cluster each call has one name.
     """
@@ -76,7 +76,7 @@ class Line(ABC):
         self.call_all([(words, told)])
 
     def call_all(self, calls: Iterable[tuple[Words, TellReply]]) -> None:
-        """The same for several, which are written together."""
+        """Like `call`, for several calls that are sent in one write."""
         self._waiting += [_Call(words, told) for words, told in calls]
         if self._turn.soon():
             self._began = monotonic()
@@ -157,7 +157,8 @@ class _Connection(PipelinedConnection[_Call]):
         call = self._take()
         if isinstance(reply, ErrorReply):
             reply = error_in(str(reply))
-            if isinstance(reply, NoScriptError):  # the server was restarted: the client teaches it the script
+            # the server was restarted: the client teaches it the script, and tells that it is away while it loads
+            if isinstance(reply, NoScriptError) or says_loading(reply):
                 self._line.retry(call)
                 return
             if says_not_primary(reply):
@@ -185,4 +186,8 @@ def _own_connection(store: RedisStore, line: Line) -> OwnConnection[_Connection]
 def _packed(words: Words) -> bytes:
     """One command as Redis reads it."""
     texts = [str(word) for word in words]
-    return "".join([f"*{len(texts)}\r\n", *[f"${len(text)}\r\n{text}\r\n" for text in texts]]).encode("ascii")
+    command = "".join([f"*{len(texts)}\r\n", *[f"${len(text)}\r\n{text}\r\n" for text in texts]])
+    if command.isascii():
+        return command.encode("ascii")
+    parts = [text.encode() for text in texts]
+    return b"".join([b"*%d\r\n" % len(parts), *[b"$%d\r\n%b\r\n" % (len(part), part) for part in parts]])

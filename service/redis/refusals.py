@@ -8,6 +8,9 @@ from service.redis.errors import Refusal
 # A primary that was cut off from its replicas, or has lost them.
 _NO_REPLICAS = "NOREPLICAS"
 
+# It was restarted, and reads what it has stored.
+_LOADING = "LOADING"
+
 _REFUSALS: dict[Refusal, str] = {
     "full": "it is full (maxmemory), and refuses to store anything",
     "read_only": "it is a read-only replica, and refuses to store anything",
@@ -33,6 +36,11 @@ def says_not_primary(error: object) -> bool:
 
 def _has_no_replicas(error: Exception) -> bool:
     return str(error).startswith(_NO_REPLICAS)
+
+
+def says_loading(error: ResponseError) -> bool:
+    """Whether a server will soon answer. The client library has an error of another kind for that."""
+    return str(error).startswith(_LOADING)
 
 
 def server_refusal(error: Exception) -> Refusal:

@@ -8,7 +8,7 @@ from service.redis.script import Script
 
 
 class ScriptLine(Line):
-    """The calls of one worker, which stops it. In a cluster each has one key. Words are in ASCII."""
+    """The calls of one worker, which stops it. In a cluster each has one key."""
 
     def __init__(self, store: NameStore, script: Script) -> None:
         super().__init__(store, "EVALSHA", script.sha)

@@ -168,13 +168,15 @@ async def test_keys_are_independent(redis: RedisStore, usage: UsageStore) -> Non
     await redis.call(lambda client: client.lpush("u:{b}:2026-11", "x"))
     await redis.call(lambda client: client.hset("s:{c}", "w", "x"))
     await redis.call(lambda client: client.hset("u:{d}:2026-11", "*:*:billable", "-3"))
-    replies = await usage.add("w", [(key_id, batch(1)) for key_id in "abcde"], DAY)
+    await redis.call(lambda client: client.hset("s:{e}", "w", f"{10**29}:1"))
+    replies = await usage.add("w", [(key_id, batch(1)) for key_id in "abcdef"], DAY)
     reasons = [reply.reason if isinstance(reply, Refused) else "" for reply in replies]
     assert "u:{a}:2026-11 20:forecast:answered holds many" in reasons[0]
     assert "WRONGTYPE" in reasons[1]
     assert "s:{c} w holds x" in reasons[2]
     assert "u:{d}:2026-11 *:*:billable holds -3" in reasons[3]
-    assert replies[4] == Totals(DAY, 1, 1)
+    assert "s:{e} w holds 1000" in reasons[4]
+    assert replies[5] == Totals(DAY, 1, 1)
     assert await fields(redis) == {"20:forecast:answered": "many"}
     assert await redis.call(lambda client: client.exists("s:{a}", "s:{b}", "s:{d}", "u:{c}:2026-11")) == 0
 
@@ -243,8 +245,8 @@ async def test_what_is_asked_by_callback_is_added_once(redis: RedisStore, usage:
 
 
 async def test_on_a_connection_of_its_own_all_is_as_by_the_client(real: Backend) -> None:
-    """A batch, its repetition, one that is refused, totals alone, and a script that was forgotten; and the user who
-    may SCRIPT LOAD, and not EVAL."""
+    """A batch, its repetition, one that is refused, totals alone, a script that was forgotten, several at once, and a
+    key whose id is not in ASCII; and the user who may SCRIPT LOAD, and not EVAL."""
     async with user_with(real, f"{COUNTING} +hgetall") as redis:
         usage = UsageStore(redis)
         try:
@@ -261,6 +263,8 @@ async def test_on_a_connection_of_its_own_all_is_as_by_the_client(real: Backend)
             real.command("SCRIPT", "FLUSH")
             first, second = await asyncio.gather(asked(usage, "a", batch(4)), asked(usage, "c", batch(5)))
             assert (first, second) == (Totals(DAY, 5, 5), Totals(DAY, 1, 1))
+            assert await usage.add("w", [("é", batch(1)), ("d", batch(2))], DAY) == [Totals(DAY, 1, 1)] * 2
+            assert await usage.add("w", [], DAY) == []
             assert connection(usage._line) is own
         finally:
             await usage.stop()

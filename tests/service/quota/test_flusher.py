@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
 from service.base.terms import Quota
@@ -80,9 +82,11 @@ async def test_a_reply_that_makes_no_sense_is_no_confirmation(
     """The batch is sent again, and counts once."""
     count(usage)
     with monkeypatch.context() as patch:
+        really = usage.redis.call
 
-        async def nonsense(_: object) -> list[object]:
-            return [[1, "many", None]]
+        async def nonsense(command: Callable[[Redis], Awaitable[Any]]) -> list[object]:
+            [[outcome, _, *others]] = await really(command)
+            return [[outcome, "many", *others]]
 
         patch.setattr(usage.redis, "call", nonsense)
         assert await usage.flusher.flush()

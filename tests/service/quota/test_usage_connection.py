@@ -1,5 +1,6 @@
 """Usage on its own connection, whose server lies: no key gets another one's total. The test is the server."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -59,7 +60,7 @@ async def test_a_reply_is_told_in_the_turn_in_which_it_arrives(server: ScriptSer
     assert (a, b) == ([Totals(DAY, 5, 5)], [Gap(1, Totals(DAY, 7, 7))])
 
 
-@pytest.mark.parametrize("lie", ["one too many", "one too few", "nothing of the kind", "damaged"])
+@pytest.mark.parametrize("lie", ["one too many", "one too few", "nothing of the kind"])
 async def test_after_a_reply_that_is_not_to_its_call_nothing_is_believed(
     server: ScriptServer, usage: UsageStore, lie: str
 ) -> None:
@@ -70,7 +71,6 @@ async def test_after_a_reply_that_is_not_to_its_call_nothing_is_believed(
         "one too many": [first, *others],
         "one too few": others[1:],
         "nothing of the kind": [b"$2\r\nOK\r\n", *others],
-        "damaged": [others[0].replace(b"*6\r\n:1", b"*6\r\n:9"), *others[1:]],
     }[lie]
     connection(usage._line).data_received(first + b"".join(wrong))
     assert told[0] == [Totals(DAY, 1, 1)]
@@ -91,6 +91,49 @@ async def test_a_refusal_is_told_to_the_call_that_it_is_for(server: ScriptServer
     assert connection(usage._line) is not None
 
 
+async def test_a_damaged_reply_to_its_call_refuses_that_one_alone(server: ScriptServer, usage: UsageStore) -> None:
+    """It has the number of its call, so the next ones are not another's."""
+    a, b = await sent(usage, server, "a", "b")
+    first, second = map(reply, server.transports[0].calls)
+    connection(usage._line).data_received(first.replace(b"*6\r\n:1", b"*6\r\n:9") + second)
+    assert [type(told) for told in a] == [Refused]
+    assert b == [Totals(DAY, 1, 1)]
+    assert connection(usage._line) is not None
+
+
+async def test_while_a_restarted_server_loads_the_client_is_asked(server: ScriptServer, usage: UsageStore) -> None:
+    """It tells that the server is away, which is no refusal."""
+    [told] = await sent(usage, server, "a")
+    connection(usage._line).data_received(b"-LOADING Redis is loading the dataset in memory\r\n")
+    await eventually(lambda: bool(told))
+    assert told == [Totals(DAY, 1, 1)], "of the double, which does not load"
+    assert connection(usage._line) is not None
+
+
+@pytest.mark.parametrize("ends", ["all", "lost", "cancelled"])
+async def test_batches_that_are_added_together_have_each_its_own_reply(
+    server: ScriptServer, usage: UsageStore, ends: str
+) -> None:
+    """If one is missing, all are sent again, which is safe."""
+    adding = asyncio.create_task(usage.add("w", [("a", ONE), ("b", ONE)], DAY))
+    await eventually(lambda: len(server.transports[0].calls) == 2)
+    first, second = server.transports[0].calls
+    connection(usage._line).data_received(reply(first, 5))
+    if ends == "cancelled":
+        adding.cancel()
+        await asyncio.wait([adding])
+    if ends == "lost":
+        connection(usage._line).connection_lost(None)
+        with pytest.raises(StoreUnavailable):
+            await adding
+        return
+    connection(usage._line).data_received(reply(second, 7))
+    await asyncio.wait([adding])
+    assert adding.cancelled() == (ends == "cancelled")
+    assert adding.cancelled() or adding.result() == [Totals(DAY, 5, 5), Totals(DAY, 7, 7)]
+    assert connection(usage._line) is not None
+
+
 async def test_stopping_tells_whoever_waits(server: ScriptServer, usage: UsageStore) -> None:
     told = await sent(usage, server, "a", "b")
     await usage.stop()
@@ -98,7 +141,7 @@ async def test_stopping_tells_whoever_waits(server: ScriptServer, usage: UsageSt
 
 
 async def test_a_store_whose_id_is_damaged_is_asked_all_the_same(server: ScriptServer, usage: UsageStore) -> None:
-    """Words are sent in ASCII, and this one goes back with the next call."""
+    """It goes back with the next call."""
     kept = KeptBatches()
     [first] = ask(usage, "a", kept=kept)
     await eventually(lambda: len(server.transports[0].calls) == 1)
