@@ -131,8 +131,10 @@ class UsageFlusher:
         again: list[tuple[str, Batch]] = []
         async for (key_id, batch), reply in self._store.add_all(counters.worker_id, pairs, today, counters.kept):
             if isinstance(reply, Gap):
-                if self._quotas.store_lacks(key_id, reply, asked):
-                    again.append((key_id, counters.to_send_of(key_id)))
+                is_news = self._quotas.store_lacks(key_id, reply, asked)
+                following = counters.to_send_of(key_id)
+                if is_news or following is not batch:  # a quota that was read at the same time may have found it first
+                    again.append((key_id, following))
                     lost = True
                     continue
                 reply = Refused("it lacks a batch that was never stored")

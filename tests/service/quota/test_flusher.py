@@ -209,6 +209,19 @@ async def test_what_the_store_lost_is_stored_in_the_next_flush(
     assert "lost usage of a that it had confirmed" in caplog.text
 
 
+@pytest.mark.parametrize("first", ["flush", "quota"])
+async def test_a_loss_that_a_flush_and_a_quota_find_at_once_is_no_refusal(usage: UsageWorker, first: str) -> None:
+    """Whoever is second has nothing to take back."""
+    await stored_one_by_one(usage, 3)
+    await has_lost(usage)
+    count(usage)
+    finding = [usage.flusher.flush(), usage.quotas.prime("a")]
+    await asyncio.gather(*(finding if first == "flush" else reversed(finding)))
+    assert usage.flusher.problem is None
+    await usage.flusher.flush()
+    assert await stored(usage) == 4
+
+
 async def test_what_the_store_lost_of_an_idle_key_is_stored_before_it_is_forgotten(
     usage: UsageWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
