@@ -30,6 +30,7 @@ _FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--renderer-process-limit=1",  # not one for each tab
 )
 
 # A folder for a picture of the page at the end of each test, for people.
