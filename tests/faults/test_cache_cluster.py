@@ -119,10 +119,12 @@ class Load:
 
 def test_slots_that_move_under_load_cost_no_hit(clustered: Clustered) -> None:
     """Both ways: nothing wrong, no error, and at most 1 % of misses more."""
-    source = clustered.cluster.owner(next(iter(clustered.slots.values())))
-    moved = sorted({slot for slot in clustered.slots.values() if source.sees(slot) == source.port})
+    slots, primaries = set(clustered.slots.values()), [one for one in clustered.cluster.nodes if one.is_primary]
+    theirs = [[slot for slot in slots if one.sees(slot) == one.port] for one in primaries]
+    # chance decides how many each has
+    source, moved = max(zip(primaries, theirs, strict=True), key=lambda one: len(one[1]))
     assert len(moved) > 50
-    _move_both_ways(clustered, source, moved)
+    _move_both_ways(clustered, source, sorted(moved))
 
 
 @pytest.mark.soak
