@@ -103,10 +103,10 @@ _turn = os.open(__file__, os.O_RDONLY)
 def pytest_configure() -> None:
     """In a new checkout one test process collects first: all at once would compile what the others compile as well."""
     write_in_memory()
-    collected = Path(__file__).with_name("warehouse").joinpath("__pycache__").exists()  # the last folder
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return
     gc.disable()  # until all tests are collected
+    collected = Path(__file__).with_name("warehouse").joinpath("__pycache__").exists()  # the last folder
     if not collected:
         try:
             fcntl.flock(_turn, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -19,7 +19,7 @@ def violations(page: Page, within: str, *sizes: tuple[int, int]) -> list[str]:
     for (width, height), scheme in product(sizes, SCHEMES):
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme=scheme)
-        options = {"resultTypes": ["violations"], "preload": False}
+        options = {"resultTypes": ["violations"]}
         if scheme != SCHEMES[0]:
             options["runOnly"] = _OF_COLOURS
         found += page.evaluate("([within, options]) => axe.run(within, options)", [within, options])["violations"]
