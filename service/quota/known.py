@@ -27,13 +27,14 @@ class Known:
 
     It was read `at`, and is good `until` (both in seconds since 1970) and for `left` more requests. Of these, `quick`
     more pass before `quick_until` with the last `state`, without a look at what was counted: the direct answer may
-    spend them itself, from both `quick` and `left`.
+    spend them itself, from `quick`.
 
     `base` is the stored total of the period of `quota`: from the day `first` to before the day `end`, or from `begins`
     to before `ends` in seconds since 1970. `asked` numbers the question that brought it.
     """
 
     __slots__ = (
+        "_beyond",
         "asked",
         "at",
         "base",
@@ -41,7 +42,6 @@ class Known:
         "end",
         "ends",
         "first",
-        "left",
         "quick",
         "quick_until",
         "quota",
@@ -55,7 +55,12 @@ class Known:
         self.quota: Quota | None = None
         self.state: QuotaState | None = None
         self.at = self.until = self.begins = self.ends = self.quick_until = -math.inf
-        self.asked = self.base = self.first = self.end = self.left = self.quick = 0
+        self.asked = self.base = self.first = self.end = self.quick = 0
+        self._beyond = 0  # of `left`, what is not in `quick`
+
+    @property
+    def left(self) -> int:
+        return self._beyond + self.quick
 
     def learn(self, totals: Totals, asked: int) -> None:
         """Takes the `totals` that the store replied to the question numbered `asked`."""
@@ -75,23 +80,25 @@ class Known:
 
     def good(self, now: float, left: int) -> None:
         """What is known is good from `now` on, for `left` requests."""
-        self.at, self.until, self.left = now, now + TRUST_SECONDS, left
-        self.quick = 0
+        self.at, self.until = now, now + TRUST_SECONDS
+        self.quick, self._beyond = 0, left
 
     def limit(self, left: int) -> None:
         """Makes it good for `left` requests; for how long does not change."""
-        self.left = left
+        self._beyond = left - self.quick
 
     def spend(self, number: int = 1) -> bool:
         """Admits `number` requests; returns whether more may follow before the store is asked."""
-        self.left -= number
+        self._beyond -= number
         return self.left > 0
 
     def standing(self, quota: Quota, used: int, now: float, quick_until: float) -> QuotaState:
         """The state with `used` requests counted `now`. The next thousandth of what is left needs no other look, but
         none beyond the warning level."""
         remaining, level = quota.requests - used, quota.requests * quota.warn_at
-        self.quick = max(0, min(self.left - 1, remaining // 1000, math.ceil(level) - used - 1))
+        left = self.left
+        self.quick = max(0, min(left - 1, remaining // 1000, math.ceil(level) - used - 1))
+        self._beyond = left - self.quick
         self.quick_until = min(quick_until, self.ends)
         self.state = QuotaState(
             used,

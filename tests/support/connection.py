@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 import uvicorn
@@ -153,7 +154,7 @@ class Connection:
         if not isinstance(protocol, LightConnection):
             protocol.data_received(data)
             return
-        answer = protocol.received(data)
+        answer = protocol.received(data, monotonic())
         if answer is not None:
             self.transport.write(answer)
             if protocol.closes:

@@ -185,7 +185,6 @@ class Admission:
                 return self._admit_anew(key, area, now)
             # inline, as is the holding's token below: a call of a method would add 2 % to a hot answer
             known.quick -= 1
-            known.left -= 1
         holding = allowance.holding
         if holding is not None:
             if holding.tokens > holding.low and now < holding.renew_at:

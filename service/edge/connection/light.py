@@ -85,7 +85,7 @@ class LightConnection(Caller):
         elif over > 0:
             self._hand_over(Arrived(data, None) if data else None, is_one_too_many=True)
         elif data:
-            answer = self.received(data)
+            answer = self.received(data, self._opened_at)
             if answer is not None:
                 self.channel.write_soon(answer)
 
@@ -110,25 +110,25 @@ class LightConnection(Caller):
 
     # --- requests ------------------------------------------------------------------------------------------------
 
-    def received(self, data: bytes) -> bytes | None:
+    def received(self, data: bytes, now: float) -> bytes | None:
         server = self._server
         if self._asked is not None:
             self._hand_over(Arrived(data, None))
             return None
         if server.gate.draining:
             self.closes = True
-        now, checked = monotonic(), None
+        checked = None
         outcome: HotOutcome = self._hot.answer(data, self, server.state.default_headers, now, now, self)
         if outcome is FOR_ROUTER:
             outcome, checked = plain_answer(server.gate, data, self, server.state, now, self)
-        if isinstance(outcome, bytes):
-            self._answered_at = now
-            return outcome
+            if outcome is FOR_ROUTER:
+                self._hand_over(Arrived(data, checked))
+                return None
         if outcome is WAITING:
             self._asked, self._checked, self.arrived_at = data, checked, now
-        else:
-            self._hand_over(Arrived(data, checked))
-        return None
+            return None
+        self._answered_at = now
+        return outcome
 
     def told(self, make: Callable[[], HotOutcome]) -> bool:
         """The request that waited can be answered now, or goes to the router path. False: nobody is left to answer."""

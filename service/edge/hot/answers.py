@@ -12,16 +12,16 @@ from time import monotonic
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from service.base.telemetry import ANSWERS, DIRECT, LATENCY_BOUNDS, Counter, Telemetry
+from service.base.telemetry import ANSWERS, DIRECT, LATENCY_BOUNDS, JointCount, Telemetry
 from service.cache.entry import CacheEntry
-from service.cache.read_through import ReadThrough
+from service.cache.read_through import ReadThrough, Tier
 from service.cache.shared import SharedLookup
 from service.cache.sieve import Node, Sieve
 from service.edge.admission.admission import Admission, Allowance
 from service.edge.hot import heads
 from service.edge.hot.errors import ErrorAnswers
 from service.edge.hot.plain import plain_line
-from service.edge.hot.remembered import Caller, ErrorTarget, Place, Target
+from service.edge.hot.remembered import Caller, ErrorTarget, Place, Target, TargetCounts
 from service.edge.hot.told import line_of, trace_of
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, HotOutcome
 from service.edge.hot.wire import Headers, HeadMaker, ResponseHeads, closing_tail, lines_of
@@ -75,6 +75,7 @@ class HotAnswers:
         self._release: str | None = None  # the current one; targets of others are not answered
         self._targets: Sieve[bytes, Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
         self._find_target = self._targets.find
+        self._counts: dict[tuple[str, str, str], TargetCounts] = {}  # by release, area, outcome
         self._recalled: dict[bytes, Verified] = {}  # by a good key as it was sent: its fingerprint costs more
         self.fields = heads.Fields()  # shared by the head readers of all connections
         self._dates: Headers | None = None  # the server's headers that the line below begins heads with
@@ -91,6 +92,7 @@ class HotAnswers:
     def switched(self, release: str) -> None:
         """From now on requests are answered from `release`."""
         self._release = release
+        self._counts.clear()
         self.errors.clear()  # it may lack an area, which is told first
 
     def remember(self, url: bytes, area: str, kept: Kept | KeptError, query: str) -> None:
@@ -101,9 +103,16 @@ class HotAnswers:
             target = ErrorTarget(line, area, kept, query, self._telemetry)
             size = target.size
         else:
-            target = Target(line, area, kept, query, self._telemetry)
+            target = Target(line, area, kept, query, self._counts_of(kept, area))
         if target.release == self._release:
             self._targets.put(line, target, len(line) + len(query) + size + _OVERHEAD_BYTES)
+
+    def _counts_of(self, kept: Kept, area: str) -> TargetCounts:
+        counts = self._counts.get((kept.key.release, area, kept.outcome))
+        if counts is None:
+            counts = TargetCounts(kept.key.release, area, kept.outcome, self._telemetry)
+            self._counts[kept.key.release, area, kept.outcome] = counts
+        return counts
 
     def answer(
         self,
@@ -153,8 +162,11 @@ class HotAnswers:
         if reader.news is not None:
             reader.learn()
         node.visited = True
-        tier, kept = target.from_near, node.value
-        return self._written(head, target, tier, kept.heads, kept.entry, caller, asked, allowance, dates, began, None)
+        kept = node.value
+        counted = target.counts.near
+        return self._written(
+            head, target, counted, kept.heads, kept.entry, caller, asked, allowance, dates, began, None
+        )
 
     def _find_other(self, head: bytes, end: int, caller: Caller) -> Node | None:
         """The target of a HEAD, or of a request in HTTP/1.0, whose connection closes after it."""
@@ -189,7 +201,7 @@ class HotAnswers:
         if node is None:
             return self.errors.known(head, target, caller, asked, allowance, waiting.dates, waiting.began, waiting)
         node.visited = True
-        return self._answered(waiting, target.from_near, node.value.heads, node.value.entry, allowance)
+        return self._answered(waiting, target.counts.near, node.value.heads, node.value.entry, allowance)
 
     def _stranger(
         self,
@@ -239,19 +251,19 @@ class HotAnswers:
             self._cache.looked_up(target.key, lookup, generation, now - waiting.since)
             gzip = waiting.asked.accept_encoding is not None
             heads = self._shared_heads.all_of(target.release, entry, gzip=gzip)
-            return self._answered(waiting, target.from_shared, heads, entry, allowance)
+            return self._answered(waiting, target.counts.shared, heads, entry, allowance)
 
         allowance = self._admission.admit(key, target.area, now)
         return finish(allowance) if allowance is not None else self._without_token(waiting, key, now, finish)
 
     def _answered(
-        self, waiting: HeldRequest, tier: Counter, heads: ResponseHeads, entry: CacheEntry, allowance: Allowance
+        self, waiting: HeldRequest, counted: JointCount, heads: ResponseHeads, entry: CacheEntry, allowance: Allowance
     ) -> bytes:
         if waiting.caller.reader.news is not None:
             waiting.caller.reader.learn()
         head, target, caller, asked = waiting.head, waiting.target, waiting.caller, waiting.asked
         dates, began = waiting.dates, waiting.began
-        return self._written(head, target, tier, heads, entry, caller, asked, allowance, dates, began, waiting)
+        return self._written(head, target, counted, heads, entry, caller, asked, allowance, dates, began, waiting)
 
     def _without_token(
         self, waiting: HeldRequest, key: ApiKey | None, now: float, finish: Callable[[Allowance], bytes]
@@ -340,7 +352,7 @@ class HotAnswers:
         self,
         head: bytes,
         target: Target,
-        tier: Counter,
+        counted: JointCount,
         heads: ResponseHeads,
         entry: CacheEntry,
         caller: Caller,
@@ -358,13 +370,13 @@ class HotAnswers:
         if dates is not self._dates:
             self._dated(dates)
         request_id = asked.request_id or new_request_id()
-        usage, counter, ok = target.usage, target.answered, self._ok
+        counts, ok = target.counts, self._ok
+        usage = counts.usage
         if asked.if_none_match and (asked.if_none_match == etag or matches(asked.if_none_match, etag)):
-            usage, counter, ok = "not_modified", target.not_modified, self._not_modified
+            usage, ok = "not_modified", self._not_modified
+            counted = counts.near_304 if counted is counts.near else counts.shared_304
             lines, body = not_modified, b""
-        # counters, tally and histogram are added to inline: a call of a method would add 2 % to a hot answer
-        counter.value += 1
-        tier.value += 1
+        # added to inline, as what it counts in is below: a call of a method would add 2 % to a hot answer
         tally = allowance.tallies.get(usage)
         if tally is None or tally.closed:
             self._admission.count_allowed(allowance, target.area, usage)
@@ -372,12 +384,11 @@ class HotAnswers:
             tally.n += 1
         seconds = monotonic() - began
         if seconds <= _QUICK_SECONDS:  # as nearly all are
-            histogram = target.seconds
-            histogram.counts[0] += 1
-            histogram.total += seconds
+            counted.n += 1
+            counted.seconds += seconds
             slow = False
         else:
-            target.seconds.observe(seconds)
+            counted.observe(seconds)
             slow = seconds >= self._watch.slow
         watch = self._watch
         if watch.skip > 0 and not slow:
@@ -385,6 +396,7 @@ class HotAnswers:
         else:
             status = 200 if ok is self._ok else 304
             method = "HEAD" if head.startswith(_HEAD) else "GET"
+            tier: Tier = "near" if counted is counts.near or counted is counts.near_304 else "shared"
             # no lambda: its variables would be slower on every way through here
             line = partial(line_of, target, tier, caller, allowance.key, request_id, status, usage, seconds, method)
             watch.look_directly(line, partial(trace_of, head, began, seconds, waited), slow=slow)

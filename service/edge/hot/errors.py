@@ -61,7 +61,7 @@ class ErrorAnswers:
     def refuse_at(self, path: bytes, area: str) -> None:
         """Whoever is refused in the area whatever they ask for there is told so directly at this path."""
         if path not in self.places:
-            self.places[path] = Place(path, area, self._telemetry)
+            self.places[path] = Place(path, area)
 
     def denied(
         self,
@@ -144,14 +144,12 @@ class ErrorAnswers:
         if caller.reader.news is not None:
             caller.reader.learn(stranger=key is None)
         request_id = asked.request_id or new_request_id()
-        error.answered.value += 1
-        seconds = monotonic() - began
+        counted, seconds = error.counted, monotonic() - began
         if seconds <= _QUICK_SECONDS:  # inline, as in `HotAnswers`
-            histogram = target.seconds
-            histogram.counts[0] += 1
-            histogram.total += seconds
+            counted.n += 1
+            counted.seconds += seconds
         else:
-            target.seconds.observe(seconds)
+            counted.observe(seconds)
         line = target.line if target.line and head.startswith(target.line) else head[: head.find(b"\r\n")]
         make: Make = ToldError(target, error, caller.address, key, request_id, seconds, line, time())
         if len(line) > LONG:

@@ -4,7 +4,8 @@ from sys import intern
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from service.base.telemetry import ANSWERS, DIRECT, REQUEST_SECONDS, REQUESTS, Telemetry
+from service.base.telemetry import ANSWERS, DIRECT, REQUEST_SECONDS, REQUESTS, JointCount, Telemetry
+from service.cache.read_through import Tier
 from service.edge.hot import heads
 from service.edge.hot.wire import lines_kept
 from service.http.reply import Kept, KeptError
@@ -38,54 +39,54 @@ class Caller:
 class Place:
     """Where requests are counted: a path in an area. `line`: the request line that all have in common, or empty."""
 
-    __slots__ = ("area", "line", "path", "seconds")
+    __slots__ = ("area", "line", "path")
 
-    def __init__(self, path: bytes, area: str, telemetry: Telemetry, line: bytes = b"") -> None:
+    def __init__(self, path: bytes, area: str, line: bytes = b"") -> None:
         self.path = intern(path.decode("latin-1"))  # there are few
         self.area = area
         self.line = line
-        self.seconds = telemetry.histogram(REQUEST_SECONDS, area)
+
+
+class TargetCounts:
+    """What the answers of targets count in that are of one release and area, and whose 200s have one outcome: 200s and
+    304s, from the near and from the shared cache. `usage` is what a 200 counts as for its key."""
+
+    __slots__ = ("near", "near_304", "shared", "shared_304", "usage")
+
+    def __init__(self, release: str, area: str, outcome: str, telemetry: Telemetry) -> None:
+        def joint(tier: Tier, status: str, outcome: str) -> JointCount:
+            return telemetry.joint(
+                (REQUEST_SECONDS, (area,)),
+                (REQUESTS, (area, status, outcome)),
+                (ANSWERS, (area, tier, release, DIRECT)),
+            )
+
+        self.near, self.near_304 = joint("near", "200", outcome), joint("near", "304", "not_modified")
+        self.shared, self.shared_304 = joint("shared", "200", outcome), joint("shared", "304", "not_modified")
+        self.usage: UsageOutcome = outcome_of(200, outcome) or "answered"
 
 
 class Target(Place):
-    """A request target that the router path answered from a kept entry, and the counters of its answers.
+    """A request target that the router path answered from a kept entry. `HotAnswers` owns it, until it is evicted."""
 
-    `HotAnswers` owns it, until it is evicted.
-    """
+    __slots__ = ("counts", "digest", "key", "query", "release")
 
-    __slots__ = (
-        "answered",
-        "digest",
-        "from_near",
-        "from_shared",
-        "key",
-        "not_modified",
-        "query",
-        "release",
-        "usage",
-    )
-
-    def __init__(self, line: bytes, area: str, kept: Kept, query: str, telemetry: Telemetry) -> None:
-        self._place(line, query, area, telemetry)
+    def __init__(self, line: bytes, area: str, kept: Kept, query: str, counts: TargetCounts) -> None:
+        self._place(line, query, area)
         self.key = kept.key
         self.digest = kept.key.digest
         self.release = kept.key.release
-        self.from_near = telemetry.counter(ANSWERS, area, "near", self.release, DIRECT)
-        self.from_shared = telemetry.counter(ANSWERS, area, "shared", self.release, DIRECT)
-        # what a 200 counts as, in usage and in metrics
-        self.usage: UsageOutcome = outcome_of(200, kept.outcome) or "answered"
-        self.answered = telemetry.counter(REQUESTS, area, "200", kept.outcome)
-        self.not_modified = telemetry.counter(REQUESTS, area, "304", "not_modified")
+        self.counts = counts
 
-    def _place(self, line: bytes, query: str, area: str, telemetry: Telemetry) -> None:
-        super().__init__(line.split(b" ")[1].partition(b"?")[0], area, telemetry, line)
+    def _place(self, line: bytes, query: str, area: str) -> None:
+        super().__init__(line.split(b" ")[1].partition(b"?")[0], area, line)
         self.query = query
 
 
 class KnownError:
-    """An error that is told again, without the id of a request, and its counter."""
+    """An error that is told again, without the id of a request, and what it counts in."""
 
-    __slots__ = ("_fields", "answered", "before", "begin", "behind", "fields", "id_length", "outcome", "size", "status",
+    __slots__ = ("_fields", "before", "begin", "behind", "counted", "fields", "id_length", "outcome", "size", "status",
                  "usage")  # fmt: skip
 
     def __init__(self, kept: KeptError, area: str, telemetry: Telemetry) -> None:
@@ -95,7 +96,7 @@ class KnownError:
         self.before, self.behind = kept.before, kept.behind
         self.size = len(kept.before) + len(kept.behind)  # of its body, in bytes, without the id
         self.usage: UsageOutcome = outcome_of(kept.status, kept.code) or "rejected"
-        self.answered = telemetry.counter(REQUESTS, area, str(kept.status), kept.code)
+        self.counted = telemetry.joint((REQUEST_SECONDS, (area,)), (REQUESTS, (area, str(kept.status), kept.code)))
         self.fields_with(0)
 
     def fields_with(self, id_length: int) -> bytes:
@@ -114,7 +115,7 @@ class ErrorTarget(Target):
     __slots__ = ("error", "size")
 
     def __init__(self, line: bytes, area: str, kept: KeptError, query: str, telemetry: Telemetry) -> None:
-        self._place(line, query, area, telemetry)
+        self._place(line, query, area)
         self.digest = b""
         self.release = kept.release
         self.error = KnownError(kept, area, telemetry)

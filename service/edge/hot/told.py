@@ -9,9 +9,8 @@ import msgspec
 from service.base import tracing
 from service.base.masking import masked_query
 from service.base.seen import LoggedRequest
-from service.base.telemetry import Counter
 from service.base.tracing import Trace
-from service.cache.read_through import SHARED_STEP
+from service.cache.read_through import SHARED_STEP, Tier
 from service.edge.hot.remembered import Caller, KnownError, Place, Target
 from service.edge.hot.waiting import HeldRequest
 from service.edge.requests.sightings import shortened
@@ -24,7 +23,7 @@ _TRACEPARENT = re.compile(rb"\r\ntraceparent:([^\r]*)", re.IGNORECASE)
 
 def line_of(
     target: Target,
-    tier: Counter,
+    tier: Tier,
     caller: Caller,
     key: ApiKey,
     request_id: bytes,
@@ -44,7 +43,7 @@ def line_of(
         pid=os.getpid(),
         area=target.area,
         query=target.query,
-        tier="near" if tier is target.from_near else "shared",
+        tier=tier,
         release=target.release,
         key_id=key.key_id,
         partner=key.partner,

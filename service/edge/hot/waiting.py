@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -18,7 +18,8 @@ class Unanswered(Enum):
     FOR_ROUTER = "the router path has to answer"
 
 
-WAITING, FOR_ROUTER = Unanswered.WAITING, Unanswered.FOR_ROUTER
+WAITING: Final = Unanswered.WAITING
+FOR_ROUTER: Final = Unanswered.FOR_ROUTER
 # Bytes are the whole answer, already counted. A class around them would cost 3 % of an answer.
 HotOutcome = bytes | Unanswered
 

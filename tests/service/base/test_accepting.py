@@ -315,7 +315,7 @@ class Hello:
     def opened(self) -> None:
         self.channel.write_soon(b"hello")
 
-    def received(self, _: bytes) -> bytes | None:
+    def received(self, _: bytes, __: float) -> bytes | None:
         return None
 
     def unwritten(self, rest: bytes, *, is_last: bool) -> None:

@@ -29,7 +29,7 @@ class Echo:
     def opened(self) -> None:
         """It says nothing by itself."""
 
-    def received(self, data: bytes) -> bytes | None:
+    def received(self, data: bytes, _: float) -> bytes | None:
         self.reads.append(data)
         if data == b"defect":
             raise ValueError(data)

@@ -5,11 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.telemetry import (
+    ANSWERS,
     COUNTERS,
+    DIRECT,
     HISTOGRAMS,
     LATENCY_BOUNDS,
     QUERY_LOOKUPS,
     QUERY_SECONDS,
+    REQUEST_SECONDS,
     REQUESTS,
     Histogram,
     Snapshot,
@@ -50,6 +53,29 @@ def test_several_are_counted_at_once() -> None:
     telemetry.count(QUERY_LOOKUPS, amount=3)
     telemetry.count(QUERY_LOOKUPS)
     assert _counted(telemetry) == {("forecast_warehouse_lookups", ()): 4}
+
+
+@given(st.lists(st.floats(0, 0.001)))
+def test_what_counts_jointly_is_in_each_figure_whenever_they_are_read(times: list[float]) -> None:
+    """As if each figure had been told of each request."""
+    jointly, singly = Telemetry(), Telemetry()
+    answered, from_near = ("forecast", "200", "answered"), ("forecast", "near", "r1", DIRECT)
+    for seconds in times:
+        joint = jointly.joint((REQUEST_SECONDS, ("forecast",)), (REQUESTS, answered), (ANSWERS, from_near))
+        if seconds <= LATENCY_BOUNDS[0]:
+            joint.n += 1
+            joint.seconds += seconds
+        else:
+            joint.observe(seconds)
+        singly.count(REQUESTS, *answered)
+        singly.count(ANSWERS, *from_near)
+        singly.observe(REQUEST_SECONDS, seconds, "forecast")
+        assert jointly.sum(ANSWERS, tier="near") == singly.sum(ANSWERS, tier="near")
+    assert _counted(jointly) == _counted(singly)
+    assert [h.counts for *_, h in jointly.snapshot().histograms] == [h.counts for *_, h in singly.snapshot().histograms]
+    timed = jointly.histogram(REQUEST_SECONDS, "forecast"), singly.histogram(REQUEST_SECONDS, "forecast")
+    assert abs(timed[0].total - timed[1].total) < 1e-9
+    assert jointly.counter(REQUESTS, *answered).value == len(times)
 
 
 @given(st.lists(st.floats(0, 10), max_size=50), st.lists(st.floats(0, 10), max_size=50))
