@@ -8,13 +8,15 @@ from typing import Generic, TypeVar
 from service.base.tasks import hold_until_done
 
 T = TypeVar("T")
+# Called with the result, or with the error that the fill ended with.
+Tell = Callable[[T | BaseException], None]
 
 
 class _Flight(Generic[T]):
     """A fill under way, and those who wait for it."""
 
     def __init__(self) -> None:
-        self.answers: list[asyncio.Future[T]] = []
+        self.waiters: list[Tell[T]] = []
         self.waiting = 0
         self.task: asyncio.Task[T] | None = None
 
@@ -49,16 +51,9 @@ class SingleFlight(Generic[T]):
         if landed is not None:
             told("landed")
             return landed[1]
-        flight = self._flights.get(key)
-        told("led" if flight is None else "joined")
-        if flight is None:
-            flight = self._flights[key] = _Flight()
-            # the steps of the fill are its first caller's
-            flight.task = hold_until_done(asyncio.create_task(_made(fill)), self._tasks)
-            flight.task.add_done_callback(partial(self._land, key, flight))
+        told("joined" if key in self._flights else "led")
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        flight.answers.append(answer)
-        flight.waiting += 1
+        flight = self._join(key, fill, partial(_settle, answer))
         try:
             return await answer
         except asyncio.CancelledError:
@@ -66,6 +61,25 @@ class SingleFlight(Generic[T]):
             raise
         finally:
             del answer, flight  # an error refers to this frame: a cycle, which only the garbage collector would free
+
+    def ask(self, key: Hashable, fill: Callable[[], Awaitable[T]], tell: Tell[T]) -> None:
+        """`run` without a task to wait in: `tell` is called once, in a later turn of the loop. It must not raise."""
+        landed = self._landed.get(key)
+        if landed is not None:
+            asyncio.get_running_loop().call_soon(tell, landed[1])
+        else:
+            self._join(key, fill, tell)
+
+    def _join(self, key: Hashable, fill: Callable[[], Awaitable[T]], tell: Tell[T]) -> _Flight[T]:
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = _Flight()
+            # the steps of the fill are its first caller's
+            flight.task = hold_until_done(asyncio.create_task(_made(fill)), self._tasks)
+            flight.task.add_done_callback(partial(self._land, key, flight))
+        flight.waiters.append(tell)
+        flight.waiting += 1
+        return flight
 
     def _leave(self, key: Hashable, flight: _Flight[T]) -> None:
         flight.waiting -= 1
@@ -80,21 +94,15 @@ class SingleFlight(Generic[T]):
 
     def _land(self, key: Hashable, flight: _Flight[T], task: asyncio.Task[T]) -> None:
         self._forget(key, flight)
-        answers = [answer for answer in flight.answers if not answer.done()]
-        flight.answers.clear()
-        flight.task = None
-        if task.cancelled():
-            for answer in answers:
-                answer.cancel()
-            return
-        error = task.exception()
+        waiters, flight.waiters, flight.task = flight.waiters, [], None
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if error is not None:
-            for answer in answers:
-                answer.set_exception(error)
+            for tell in waiters:
+                tell(error)
             return
         result = task.result()
-        for answer in answers:
-            answer.set_result(result)
+        for tell in waiters:
+            tell(result)
         if self._linger:
             self._landed[key] = (asyncio.get_running_loop().time() + self._linger, result)
             if not self._is_sweeping:
@@ -112,6 +120,17 @@ class SingleFlight(Generic[T]):
         self._is_sweeping = bool(self._landed)
         if self._is_sweeping:
             loop.call_later(until - now, self._sweep)
+
+
+def _settle(answer: asyncio.Future[T], result: T | BaseException) -> None:
+    if answer.done():
+        return
+    if isinstance(result, asyncio.CancelledError):
+        answer.cancel()
+    elif isinstance(result, BaseException):
+        answer.set_exception(result)
+    else:
+        answer.set_result(result)
 
 
 async def _made(fill: Callable[[], Awaitable[T]]) -> T:

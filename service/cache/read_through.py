@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from service.base.single_flight import SingleFlight
+from service.base.single_flight import SingleFlight, Tell
 from service.base.tracing import STEP_OUTCOME, Attributes, step
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
@@ -40,9 +40,9 @@ class ReadThrough:
     `observe` is told (tier, outcome, seconds) of every look-up except those in the near cache, which counts its own:
     telling would take longer than finding.
 
-    Requests that are not hot call `get`. The direct answer (edge/hot) has no task to wait in, and a call for each near
-    hit would cost it 2 %. So it asks `near` and `shared` itself, and calls `looked_up` when it answers from the shared
-    cache.
+    Requests through the router call `get`. The direct answer (edge/hot) has no task to wait in, and a call for each
+    near hit would cost it 2 %. So it asks `near` and `shared` itself, calls `looked_up` for what that found, and `fill`
+    if it found nothing.
     """
 
     def __init__(
@@ -79,6 +79,11 @@ class ReadThrough:
             told = partial(asked.set, STEP_OUTCOME)
             entry = await self._flights.run(key.name, lambda: self._fill(key, fill), told)
         return Fetched(entry, "warehouse", bypassed)
+
+    def fill(self, key: CacheKey, fill: Fill, tell: Tell[CacheEntry]) -> None:
+        """What neither cache has: `tell` is called in a later turn of the loop, with the entry or with the error that
+        `fill` ended with. It must not raise."""
+        self._flights.ask(key.name, lambda: self._fill(key, fill), tell)
 
     def looked_up(self, key: CacheKey, lookup: SharedLookup, generation: int, seconds: float) -> None:
         """Counts a look-up in the shared cache, which took `seconds`, and keeps what it found near. `generation` is the

@@ -16,7 +16,7 @@ from service.http.caching import CachePolicy
 from service.http.errors import ApiError
 from service.http.head import RequestHead
 from service.http.lookups import LookupWatch
-from service.http.reply import Header, Later, Reply, Source
+from service.http.reply import Header, Kept, Later, Reply, Source
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease, PreviousRelease, ReleaseFollower
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
@@ -40,6 +40,15 @@ class ResolvedRequest(msgspec.Struct, frozen=True):
     fill: Fill
     outcome: str = "answered"
     headers: tuple[Header, ...] = ()  # of this request alone: an answer with any is not given again directly
+
+
+class Resolution(msgspec.Struct, frozen=True):
+    """The same of a request whose answer is kept, with where it is, and the area."""
+
+    area: str
+    kept: Kept
+    query: str
+    fill: Fill
 
 
 class _Meant(msgspec.Struct, frozen=True):
@@ -94,6 +103,8 @@ class Answers:
         """
 
         async def fetch(release: OpenRelease) -> tuple[_Meant, Fetched]:
+            if head.failed is not None and head.failed[0] == release.id:
+                raise head.failed[1]
             meant = read if read is not None and read.release is release else self._meant(area, ask, release)
             return meant, await self._cache.get(meant.key, meant.asked.fill)
 
@@ -104,6 +115,20 @@ class Answers:
         asked = meant.asked
         reply = self.policy.stale_answer(head, fetched, release.id, asked.outcome, age)
         return _with_source(reply, asked, Source("previous", release.id, asked.query))
+
+    def resolved(self, area: str, ask: Ask) -> Resolution | None:
+        """What `ask` reads from a request, in the current release. None if that is an error, if the answer is not kept,
+        or if another release stands in."""
+        release = self._follower.current
+        if release is None or self._follower.stands_in_since is not None:
+            return None
+        try:
+            asked = ask(release)
+        except ApiError:
+            return None
+        if asked.headers:
+            return None
+        return Resolution(area, Kept(cache_key(release.id, area, asked.query), asked.outcome), asked.query, asked.fill)
 
     def answer_now(self, area: str, head: RequestHead, ask: Ask) -> Reply | Later:
         """The same answer, if the near cache has its entry, or what goes on from there. Raises ApiError too."""

@@ -12,7 +12,7 @@ from litestar.types import Receive, Scope, Send
 from msgspec import Meta
 
 from service.http import corrections
-from service.http.answering import Answers, ResolvedRequest
+from service.http.answering import Answers, Resolution, ResolvedRequest
 from service.http.errors import ApiError
 from service.http.head import RequestHead, head_of
 from service.http.reply import Header, Later, Reply
@@ -177,6 +177,19 @@ def unrouted_of(area: PartnerArea, answers: Answers) -> list[tuple[str, Callable
         for endpoint in area.endpoints
         if not isinstance(endpoint.resolve, Batch)
     ]
+
+
+def resolvers_of(area: PartnerArea, answers: Answers) -> list[tuple[bytes, Callable[[bytes], Resolution | None]]]:
+    """By path, what says of a raw query string where its answer is kept, if it is. They raise nothing."""
+    return [
+        (endpoint.path.encode(), partial(_resolved, area, endpoint.resolve, answers))
+        for endpoint in area.endpoints
+        if not isinstance(endpoint.resolve, Batch)
+    ]
+
+
+def _resolved(area: PartnerArea, resolve: Resolve, answers: Answers, query_string: bytes) -> Resolution | None:
+    return answers.resolved(area.name, partial(_ask, area, resolve, answers, query_string))
 
 
 def _made_now(area: PartnerArea, resolve: Resolve, answers: Answers, head: RequestHead) -> Reply | Later:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ from service.edge.requests.log import RequestLog, share_logged
 from service.edge.requests.watch import RequestWatch
 from service.http.answering import Answers
 from service.http.app import build_litestar
-from service.http.area import Batch, routes_of, unrouted_of
+from service.http.area import Batch, resolvers_of, routes_of, unrouted_of
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.forecast import samples
@@ -132,15 +132,15 @@ class WorkerApp:
         )
         self._shared = SharedCache(self.cache_store, settings.cache_ttl)
         self._cache = ReadThrough(self.near, self._shared, _lookups_observed(self.telemetry))
-        shared_heads = HeadMaker(self._policy, "shared")
         self.hot = HotAnswers(
             self._cache,
-            shared_heads,
+            partial(HeadMaker, self._policy),
             self.verifier,
             self._admission,
             self.telemetry,
             self.watch,
             ErrorAnswers(self._admission, self.telemetry, self.watch, self.metering.errors.add),
+            lambda: self.lookups.worked(),
         )
         self._told_answered = self._told_passed = 0
         self._shown: tuple[str, ...] = ()  # releases that figures name
@@ -284,6 +284,7 @@ class WorkerApp:
             meant=releases.OF_CURRENT,
             sandbox=sandbox,
         )
+        self.hot.resolve = dict(one for area in AREAS for one in resolvers_of(area, answers))
         unrouted = {INDEX_PATH: index} | {path: make for area in AREAS for path, make in unrouted_of(area, answers)}
         return Gate(
             build_litestar(handlers),

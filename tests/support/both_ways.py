@@ -4,19 +4,23 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
+import pytest
 import redis.asyncio
 import uvicorn
 
 from config.settings import Settings
+from service.base.telemetry import ANSWERS
 from service.base.terms import Quota, Rate, Terms
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
 from service.edge.gate import Gate
+from service.http.query import LocationQuery, StatesWith, parse_location
 from service.keys import form
 from service.keys.store import KeyStore
 from service.worker import serving
@@ -56,6 +60,15 @@ class Both:
         made.load()
         return made
 
+    def issue(self, terms: Terms) -> str:
+        """A new key, which the worker has never seen."""
+        settings = self.running.app._settings
+
+        async def one(store: KeyStore) -> str:
+            return (await store.issue("acme", "", None, terms))[0]
+
+        return self.running.run(lambda: with_keys(settings.keys_url, Path(settings.data_dir), one))
+
     async def look_at_keys(self) -> None:
         """However long ago a key was used: it is good again, without waiting."""
         for key in self.keys.values():
@@ -86,6 +99,27 @@ class Both:
         assert normalised(direct) == normalised(ordinary), chunks
         assert direct_closed is ordinary_closed, chunks
         return bytes(direct)
+
+
+def facts_of(both: Both, families: Collection[str]) -> dict[tuple[str, tuple[str, ...]], float]:
+    """What the worker has counted in these metrics; ANSWERS without the way."""
+    counted: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    for name, labels, value in both.running.app.figures().counters:
+        if name in families:
+            counted[name, labels[:-1] if name == ANSWERS.name else labels] += value
+    return dict(counted)
+
+
+def read_from_now_on(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The query strings of forecasts that are read."""
+    read: list[bytes] = []
+
+    def noted(query: bytes, states_with: StatesWith) -> LocationQuery:
+        read.append(query)
+        return parse_location(query, states_with)
+
+    monkeypatch.setattr("service.http.forecast.parse_location", noted)
+    return read
 
 
 def normalised(answers: bytes) -> bytes:

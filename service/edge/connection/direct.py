@@ -271,11 +271,16 @@ def plain_answer(
     told. If it is not answered at once, also what was found out about it, for the router path. `began`: when it
     arrived, in monotonic seconds."""
     verdict, caller.verdict = caller.verdict, None
+    admitted, caller.admitted = caller.admitted, None
     head = plain_head(data, caller.reader, began, fields=gate.traces)
     if head is None:
         return FOR_ROUTER, None
     head.last = caller.closes = caller.closes or head.last
     head.address, head.verdict = caller.address, verdict
+    if admitted is not None:
+        allowance, release, failure = admitted
+        head.decision, head.standing = allowance.decision, allowance.standing
+        head.failed = (release, failure) if failure is not None else None
 
     def written(reply: Reply) -> bytes:
         head.last = caller.closes  # the connection may have grown old

@@ -1,12 +1,14 @@
 """The direct answer: a hot GET is answered at the end of its head, without scope, task, router or handler.
 
 The answer is the one that the router path would give; tests compare the two. So is an error that is known: one that
-follows from the release, or one that the key is refused with for the moment. A HEAD is answered as a GET. Anything else
-is for the checks and the router path: other methods, a body, an unusual header, a key that is not known to be good
-right now, an answer that neither cache has.
+follows from the release, or one that the key is refused with for the moment. A HEAD is answered as a GET. A request in
+new words is hot once it is known which entry answers it, and an entry that neither cache has is looked up in the
+warehouse. Anything else is for the checks and the router path: other methods, a body, an unusual header, a key that is
+not known, a query that is wrong or matches nothing, a look-up that fails or is traced.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from time import monotonic
 
@@ -14,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from service.base.telemetry import ANSWERS, DIRECT, LATENCY_BOUNDS, JointCount, Telemetry
 from service.cache.entry import CacheEntry
-from service.cache.read_through import ReadThrough, Tier
+from service.cache.read_through import Fill, ReadThrough, Tier
 from service.cache.shared import SharedLookup
 from service.cache.sieve import Node, Sieve
 from service.edge.admission.admission import Admission, Allowance
@@ -26,12 +28,14 @@ from service.edge.hot.told import line_of, trace_of
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, HotOutcome
 from service.edge.hot.wire import Headers, HeadMaker, ResponseHeads, closing_tail, lines_of
 from service.edge.requests.watch import RequestWatch
+from service.http.answering import Resolution
 from service.http.caching import accepts_gzip, matches
 from service.http.head import new_request_id, valid_host
 from service.http.reply import Kept, KeptError
 from service.keys.record import ApiKey
 from service.keys.verdict import KeyVerdict, Rejected
 from service.keys.verifier import KeyVerifier, Verified
+from warehouse.schema.errors import LookupFailure
 
 # Room for all ZIP codes and cities of the country: a walk through them all finds each again.
 MOST_TARGETS = 100_000
@@ -43,30 +47,36 @@ _HEAD, _G = b"HEAD ", ord("G")  # of a GET
 _OVERHEAD_BYTES = 780
 _QUICK_SECONDS = LATENCY_BOUNDS[0]
 
+# Of a raw query string; None: its answer is not a kept entry.
+Resolve = Callable[[bytes], Resolution | None]
+
 _accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
 
 
 class HotAnswers:
     """Answers hot requests. One per worker, which owns it; every connection to its gate asks it.
 
-    `shared_heads` makes the heads of entries from the
-    shared cache; entries in the near cache have theirs. Calling a function costs as much as a look-up in a dict, so
-    there are few calls on the way to a near answer.
+    `heads_of` makes the heads of entries of a tier; those in the near cache have theirs. `worked` is called after
+    each look-up in the warehouse that worked. `resolve` says, by path, which entry answers a query string. Calling a
+    function costs as much as a look-up in a dict, so there are few calls on the way to a near answer.
     """
 
     def __init__(
         self,
         cache: ReadThrough,
-        shared_heads: HeadMaker,
+        heads_of: Callable[[Tier], HeadMaker],
         verifier: KeyVerifier,
         admission: Admission,
         telemetry: Telemetry,
         watch: RequestWatch,
         errors: ErrorAnswers,
+        worked: Callable[[], None] = lambda: None,
     ) -> None:
         self._cache = cache
         self._find_near = cache.near.find
-        self._shared_heads = shared_heads
+        self._shared_heads, self._warehouse_heads = heads_of("shared"), heads_of("warehouse")
+        self._worked = worked
+        self.resolve: Mapping[bytes, Resolve] = {}
         self._verifier = verifier
         self._admission = admission
         self._telemetry = telemetry
@@ -95,8 +105,8 @@ class HotAnswers:
         self._counts.clear()
         self.errors.clear()  # it may lack an area, which is told first
 
-    def remember(self, url: bytes, area: str, kept: Kept | KeptError, query: str) -> None:
-        """The router path answered the request for `url` with what is kept: next time it is hot."""
+    def remember(self, url: bytes, area: str, kept: Kept | KeptError, query: str) -> Target | None:
+        """The request for `url` is answered with what is kept: next time it is hot. None if nothing was remembered."""
         line, size = heads.request_line(url), 0
         target: Target
         if isinstance(kept, KeptError):
@@ -104,8 +114,10 @@ class HotAnswers:
             size = target.size
         else:
             target = Target(line, area, kept, query, self._counts_of(kept, area))
-        if target.release == self._release:
-            self._targets.put(line, target, len(line) + len(query) + size + _OVERHEAD_BYTES)
+        if target.release != self._release:
+            return None
+        cost = len(line) + len(query) + size + _OVERHEAD_BYTES
+        return target if self._targets.put(line, target, cost) else None
 
     def _counts_of(self, kept: Kept, area: str) -> TargetCounts:
         counts = self._counts.get((kept.key.release, area, kept.outcome))
@@ -132,7 +144,7 @@ class HotAnswers:
         end = head.find(b"\r\n")
         node = self._find_target(head[:end]) or self._find_other(head, end, caller)
         if node is None or node.value.release != self._release:
-            return self._refused_anyway(head, end, caller, dates, now, began, holder)
+            return self._in_new_words(head, end, caller, dates, now, began, holder)
         node.visited = True
         target: Target = node.value
         node = self._find_near(target.digest)
@@ -178,22 +190,40 @@ class HotAnswers:
             line = line[:-1] + b"1"
         return self._find_target(line)
 
-    def _refused_anyway(
+    def _in_new_words(
         self, head: bytes, end: int, caller: Caller, dates: Headers, now: float, began: float, holder: Holder | None
     ) -> HotOutcome:
-        """Of a request in words that nobody has used: what its key is refused with, whatever it asks for."""
+        """Of a request in words that nobody has used for this release: what its key is refused with, whatever it asks
+        for. Otherwise it is hot, once it is known which entry answers it."""
         line = plain_line(head, end)
-        place = self.errors.places.get(line[2]) if line is not None else None
-        if place is None:
+        if line is None:
+            return FOR_ROUTER
+        place, resolve = self.errors.places.get(line[2]), self.resolve.get(line[2])
+        if place is None and resolve is None:
             return FOR_ROUTER
         asked = caller.reader.read(head, end)
         if asked is None:
             return FOR_ROUTER
         caller.closes |= asked.connection is not None and asked.connection.lower() == heads.CLOSE
         key = self._good_key(caller, asked, now)
-        if caller.known is None:
-            return self._stranger(head, place, caller, asked, dates, began, holder)
-        return self.errors.denied(head, place, caller, asked, key, dates, now, began) or FOR_ROUTER
+        if place is not None:
+            if caller.known is None:
+                return self._stranger(head, place, caller, asked, dates, began, holder)
+            denied = self.errors.denied(head, place, caller, asked, key, dates, now, began)
+            if denied is not None:
+                return denied
+        found = resolve(line[3] or b"") if key is not None and resolve is not None else None
+        target = self._remembered(line, found) if found is not None else None
+        if found is None or target is None:
+            return FOR_ROUTER
+        if self._find_near(target.digest) is not None:
+            return self.answer(head, caller, dates, now, began, holder)
+        return self._ask_shared(HeldRequest(head, target, caller, asked, dates, began, holder, now, fill=found.fill))
+
+    def _remembered(self, line: "re.Match[bytes]", found: Resolution) -> Target | None:
+        """From now on the request in this line is hot."""
+        url = line[2] if line[3] is None else b"%b?%b" % (line[2], line[3])
+        return self.remember(url, found.area, found.kept, found.query)
 
     def _held(self, waiting: HeldRequest, node: Node | None, allowance: Allowance) -> bytes:
         """What a request that waited is told: what was near, or the error that its target had before."""
@@ -237,24 +267,60 @@ class HotAnswers:
         return WAITING
 
     def _found(self, waiting: HeldRequest, lookup: SharedLookup, generation: int) -> HotOutcome:
-        """Builds the answer from a hit in the shared cache. After anything else, the router path looks again and fills,
-        and counts that look-up instead of this one."""
+        """Builds the answer from a hit in the shared cache, or asks the warehouse. If the shared cache could not be
+        asked, or a look-up may be traced, the router path looks again, and counts that look-up instead of this one."""
         target, entry, now = waiting.target, lookup.entry, monotonic()
         waiting.found = now
-        if entry is None or target.release != self._release:
+        if target.release != self._release:
+            return FOR_ROUTER
+        if entry is None and (lookup.outcome == "unavailable" or self._watch.tracer is not None):
             return FOR_ROUTER
         key = self._good_key(waiting.caller, waiting.asked, now)
         if key is None:
             return FOR_ROUTER
 
-        def finish(allowance: Allowance) -> bytes:
+        def finish(allowance: Allowance) -> HotOutcome:
             self._cache.looked_up(target.key, lookup, generation, now - waiting.since)
-            gzip = waiting.asked.accept_encoding is not None
-            heads = self._shared_heads.all_of(target.release, entry, gzip=gzip)
+            if entry is None:
+                return self._ask_warehouse(waiting, allowance)
+            heads = self._shared_heads.all_of(target.release, entry, gzip=waiting.asked.accept_encoding is not None)
             return self._answered(waiting, target.counts.shared, heads, entry, allowance)
 
         allowance = self._admission.admit(key, target.area, now)
         return finish(allowance) if allowance is not None else self._without_token(waiting, key, now, finish)
+
+    def _ask_warehouse(self, waiting: HeldRequest, allowance: Allowance) -> HotOutcome:
+        target, holder = waiting.target, waiting.holder
+        fill = waiting.fill or self._fill_of(target)
+        if fill is None or holder is None:
+            return self._for_router(waiting, allowance, None)
+
+        def filled(result: CacheEntry | BaseException) -> None:
+            holder.told(lambda: self._filled(waiting, allowance, result))
+
+        self._cache.fill(target.key, fill, filled)
+        return WAITING
+
+    def _fill_of(self, target: Target) -> Fill | None:
+        """How an entry is looked up that was in a cache before."""
+        path, _, query = target.line.split(b" ")[1].partition(b"?")
+        resolve = self.resolve.get(path)
+        found = resolve(query) if resolve is not None else None
+        return found.fill if found is not None and found.kept.key == target.key else None
+
+    def _filled(self, waiting: HeldRequest, allowance: Allowance, result: CacheEntry | BaseException) -> HotOutcome:
+        target = waiting.target
+        if isinstance(result, BaseException):
+            return self._for_router(waiting, allowance, result)
+        self._worked()
+        heads = self._warehouse_heads.all_of(target.release, result, gzip=waiting.asked.accept_encoding is not None)
+        return self._answered(waiting, target.counts.warehouse, heads, result, allowance)
+
+    def _for_router(self, waiting: HeldRequest, allowance: Allowance, error: BaseException | None) -> HotOutcome:
+        """The router path answers, without admitting the request again, or looking up again what failed."""
+        failure = error if isinstance(error, LookupFailure) else None
+        waiting.caller.admitted = allowance, waiting.target.release, failure
+        return FOR_ROUTER
 
     def _answered(
         self, waiting: HeldRequest, counted: JointCount, heads: ResponseHeads, entry: CacheEntry, allowance: Allowance
@@ -266,7 +332,7 @@ class HotAnswers:
         return self._written(head, target, counted, heads, entry, caller, asked, allowance, dates, began, waiting)
 
     def _without_token(
-        self, waiting: HeldRequest, key: ApiKey | None, now: float, finish: Callable[[Allowance], bytes]
+        self, waiting: HeldRequest, key: ApiKey | None, now: float, finish: Callable[[Allowance], HotOutcome]
     ) -> HotOutcome:
         """The request waits for a token, or first of all for its key.
 
@@ -326,7 +392,7 @@ class HotAnswers:
         return self.answer(head, caller, dates, now, caller.arrived_at, holder)
 
     def _with_token(
-        self, waiting: HeldRequest, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], bytes]
+        self, waiting: HeldRequest, key: ApiKey, allowance: Allowance | None, finish: Callable[[Allowance], HotOutcome]
     ) -> HotOutcome:
         waiting.admitted = now = monotonic()
         target, caller, asked = waiting.target, waiting.caller, waiting.asked
@@ -374,7 +440,7 @@ class HotAnswers:
         usage = counts.usage
         if asked.if_none_match and (asked.if_none_match == etag or matches(asked.if_none_match, etag)):
             usage, ok = "not_modified", self._not_modified
-            counted = counts.near_304 if counted is counts.near else counts.shared_304
+            counted = counts.near_304 if counted is counts.near else counts.unchanged(counted)
             lines, body = not_modified, b""
         # added to inline, as what it counts in is below: a call of a method would add 2 % to a hot answer
         tally = allowance.tallies.get(usage)
@@ -396,9 +462,19 @@ class HotAnswers:
         else:
             status = 200 if ok is self._ok else 304
             method = "HEAD" if head.startswith(_HEAD) else "GET"
-            tier: Tier = "near" if counted is counts.near or counted is counts.near_304 else "shared"
             # no lambda: its variables would be slower on every way through here
-            line = partial(line_of, target, tier, caller, allowance.key, request_id, status, usage, seconds, method)
+            line = partial(
+                line_of,
+                target,
+                counts.tier_of(counted),
+                caller,
+                allowance.key,
+                request_id,
+                status,
+                usage,
+                seconds,
+                method,
+            )
             watch.look_directly(line, partial(trace_of, head, began, seconds, waited), slow=slow)
         tail = allowance.tail if not caller.closes else closing_tail(allowance.tail)
         return b"".join((ok, lines, request_id, tail, body if head[0] == _G else b""))

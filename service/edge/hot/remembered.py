@@ -1,11 +1,13 @@
 """What a worker remembers of connections and of request targets, so that a hot answer need not find it again."""
 
 from sys import intern
+from typing import get_args
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from service.base.telemetry import ANSWERS, DIRECT, REQUEST_SECONDS, REQUESTS, JointCount, Telemetry
 from service.cache.read_through import Tier
+from service.edge.admission.admission import Allowance
 from service.edge.hot import heads
 from service.edge.hot.wire import lines_kept
 from service.http.reply import Kept, KeptError
@@ -14,6 +16,7 @@ from service.keys.verdict import KeyVerdict, Rejected
 from service.keys.verifier import Verified
 from service.quota.batch import UsageOutcome
 from service.quota.usage import Tally, outcome_of
+from warehouse.schema.errors import LookupFailure
 
 
 class Caller:
@@ -22,7 +25,8 @@ class Caller:
     Owned by its connection. `reader` reads its heads.
     """
 
-    __slots__ = ("address", "arrived_at", "closes", "host", "known", "presented", "reader", "verdict", "wrong")
+    __slots__ = ("address", "admitted", "arrived_at", "closes", "host", "known", "presented", "reader", "verdict",
+                 "wrong")  # fmt: skip
 
     def __init__(self, reader: heads.HeadReader, address: str | None) -> None:
         self.address = address  # of the other end
@@ -32,6 +36,8 @@ class Caller:
         self.host: bytes | None = None
         self.wrong: Rejected | None = None  # what is known of the key that was looked at last, if it is not good
         self.verdict: KeyVerdict | None = None  # on the key of a request that goes to the checks, if it was looked up
+        # what a request that goes to the checks was admitted with already, and how its look-up in that release failed
+        self.admitted: tuple[Allowance, str, LookupFailure | None] | None = None
         self.closes = False  # its last request wants no other after it
         self.arrived_at = 0.0  # when the request that waits did, in monotonic seconds
 
@@ -48,10 +54,10 @@ class Place:
 
 
 class TargetCounts:
-    """What the answers of targets count in that are of one release and area, and whose 200s have one outcome: 200s and
-    304s, from the near and from the shared cache. `usage` is what a 200 counts as for its key."""
+    """What the answers of targets count in that are of one release and area, and whose 200s have one outcome: by tier,
+    and 304s by themselves. `usage` is what a 200 counts as for its key."""
 
-    __slots__ = ("near", "near_304", "shared", "shared_304", "usage")
+    __slots__ = ("_tiers", "_unchanged", "near", "near_304", "shared", "usage", "warehouse")
 
     def __init__(self, release: str, area: str, outcome: str, telemetry: Telemetry) -> None:
         def joint(tier: Tier, status: str, outcome: str) -> JointCount:
@@ -61,13 +67,25 @@ class TargetCounts:
                 (ANSWERS, (area, tier, release, DIRECT)),
             )
 
-        self.near, self.near_304 = joint("near", "200", outcome), joint("near", "304", "not_modified")
-        self.shared, self.shared_304 = joint("shared", "200", outcome), joint("shared", "304", "not_modified")
+        tiers = get_args(Tier)
+        whole = {tier: joint(tier, "200", outcome) for tier in tiers}
+        unchanged = {tier: joint(tier, "304", "not_modified") for tier in tiers}
+        self.near, self.shared, self.warehouse = (whole[tier] for tier in tiers)
+        self.near_304 = unchanged["near"]
+        self._unchanged = {whole[tier]: unchanged[tier] for tier in tiers}
+        self._tiers: dict[JointCount, Tier] = {one[tier]: tier for tier in tiers for one in (whole, unchanged)}
         self.usage: UsageOutcome = outcome_of(200, outcome) or "answered"
+
+    def unchanged(self, counted: JointCount) -> JointCount:
+        """What a 304 counts in, of a 200's."""
+        return self._unchanged[counted]
+
+    def tier_of(self, counted: JointCount) -> Tier:
+        return self._tiers[counted]
 
 
 class Target(Place):
-    """A request target that the router path answered from a kept entry. `HotAnswers` owns it, until it is evicted."""
+    """A request target whose answer is a kept entry. `HotAnswers` owns it, until it is evicted."""
 
     __slots__ = ("counts", "digest", "key", "query", "release")
 

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from service.cache.read_through import Fill
 from service.edge.hot.heads import HeaderValues
 from service.edge.hot.remembered import Caller, Target
 from service.http.reply import Header
@@ -49,5 +50,6 @@ class HeldRequest(msgspec.Struct):
     began: float  # monotonic seconds
     holder: Holder | None  # None: it cannot wait, and is answered at once or not at all
     since: float  # monotonic seconds
+    fill: Fill | None = None  # looks the entry up where no cache has it, if that is known already
     found: float = 0.0
     admitted: float = 0.0

@@ -42,6 +42,32 @@ async def test_many_callers_share_one_fill() -> None:
     assert fill.runs == 1
 
 
+async def test_who_has_no_task_to_wait_in_shares_it_too() -> None:
+    """And is told in a later turn: of the result, also if it is just over; of an error; that it was cancelled."""
+    flights, fill, told = SingleFlight[str](10.0), Fill(), list[str | BaseException]()
+    waiting = asyncio.create_task(flights.run("k", fill))
+    flights.ask("k", fill, told.append)
+    await _settle()
+    fill.may_end.set()
+    assert told == []
+    assert await waiting == "result 1"
+    flights.ask("k", fill, told.append)
+    assert told == ["result 1"]
+    await _settle()
+    assert (told, fill.runs) == (["result 1"] * 2, 1)
+    fill.error = ValueError("broken")
+    flights.ask("other", fill, told.append)
+    await _settle()
+    assert told.pop() is fill.error
+    fill.may_end.clear()
+    flights.ask("cancelled", fill, told.append)
+    await _settle()
+    for task in flights._tasks:
+        task.cancel()
+    await _settle()
+    assert isinstance(told.pop(), asyncio.CancelledError)
+
+
 async def test_other_keys_are_other_flights() -> None:
     """They do not wait for each other."""
     flights, slow, fast = SingleFlight[str](0), Fill(), Fill()

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
-from service.base.telemetry import ANSWERS, KEY_CHECKS, LOOKUPS, REQUESTS, ROUTED, TEST_REQUESTS
+from service.base.telemetry import ANSWERS, KEY_CHECKS, LOOKUPS, REQUESTS, TEST_REQUESTS
 from service.edge.connection.light import LightConnection
 from service.keys.verifier import WAIT_AFTER_SECONDS, Verified
-from tests.support.both_ways import Both, asked_both_ways, request
+from tests.support.both_ways import Both, asked_both_ways, facts_of, read_from_now_on, request
 from tests.support.connection import Connection
 from tests.support.served import FORECAST
 from tests.support.waiting import eventually
@@ -124,9 +124,11 @@ def test_what_arrives_behind_a_request_that_waits_is_answered_behind_it(both: Bo
 
     family = TEST_REQUESTS if key == "test" else REQUESTS
     telemetry = both.running.app.telemetry
+    both.running.app.figures()
     before, checked = telemetry.sum(family), telemetry.sum(KEY_CHECKS)
     answer, waited = both.running.run(ask)
     assert waited
+    both.running.app.figures()
     if key in ("metered", "test"):
         assert telemetry.sum(KEY_CHECKS) == checked + 3
     assert re.findall(rb"\r\nx-request-id: ([a-z]+)", answer) == [b"first", b"second", b"third"]
@@ -240,19 +242,18 @@ def test_a_good_key_that_is_waited_for_is_no_stranger(both: Both) -> None:
     assert both.running.run(ask) == (1, 0)
 
 
-def test_the_same_words_are_hot_the_next_time(both: Both) -> None:
-    words, before = next(_SPELLINGS), both.answered
+def test_they_are_read_once_and_hot_the_next_time(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    words, before, read = next(_SPELLINGS), both.answered, read_from_now_on(monkeypatch)
     for _ in range(2):
         both.running.ask(words, key=both.keys["free"])
-    assert both.answered == before + 1
+    assert (both.answered, len(read)) == (before + 2, 1)
 
 
 def test_it_is_counted_as_on_the_router_path(both: Both) -> None:
     """In metrics, and in the usage of its key."""
 
     def facts() -> dict[tuple[str, tuple[str, ...]], float]:
-        counters = both.running.app.figures().counters
-        return {(name, labels): value for name, labels, value in counters if name in _FACTS}
+        return facts_of(both, _FACTS)
 
     def added(gate: Any) -> dict[tuple[str, tuple[str, ...]], float]:
         async def ask() -> None:
@@ -267,7 +268,7 @@ def test_it_is_counted_as_on_the_router_path(both: Both) -> None:
         return {fact: value - before.get(fact, 0) for fact, value in facts().items() if value != before.get(fact, 0)}
 
     routed = added(both.ordinary)
-    assert any(name == ANSWERS.name and ROUTED in labels for name, labels in routed)
+    assert any(name == ANSWERS.name and "near" in labels for name, labels in routed)
     assert added(both.direct) == routed
 
 
