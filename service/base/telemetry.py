@@ -31,7 +31,7 @@ ANSWERS = Family(
     "Answers of data areas (200 and 304), by the tier that had them; way: direct, or through the router.",
     ("area", "tier", "release", "way"),
 )
-DIRECT, ROUTED = "direct", "routed"  # ways: of hot requests, and of all others
+DIRECT, ROUTED = "direct", "routed"  # ways: as hot requests are answered, and all others
 OLDER = "older"  # instead of the names of releases long gone
 KEY_CHECKS = Family("forecast_key_checks", "API key checks.", ("outcome",))
 REJECTED = Family("forecast_connections_rejected", "Requests refused before they could be routed.", ("code",))

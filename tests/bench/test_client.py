@@ -44,5 +44,7 @@ def test_requests_use_every_key_and_ask_for_everything() -> None:
 
 
 def test_of_the_interpreter_it_is_said_how_it_was_built() -> None:
-    assert interpreter("'--enable-optimizations' '--with-lto'").endswith(", profile-guided, optimised when linked")
-    assert interpreter("'--enable-shared'").endswith(", built without profile-guided optimisation")
+    """By its configure, or by whose package it is."""
+    assert interpreter("'--enable-optimizations' '--with-lto'", "").endswith(", profile-guided, optimised when linked")
+    assert interpreter("'--enable-shared'", "").endswith(", built without profile-guided optimisation")
+    assert interpreter("'--enable-shared'", "debian").endswith(", profile-guided, optimised when linked")

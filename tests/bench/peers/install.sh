@@ -22,7 +22,7 @@ else
 fi
 
 echo "bench-peers: installing the Python peers, ROAPI and flAPI into $folder"
-python=$(command -v python3)
+python=$(command -v "${PYTHON:-python3}")
 [ -x "$folder/bin/python" ] || "$python" -m venv "$folder" || exit 1
 "$folder/bin/python" -m pip install --disable-pip-version-check --quiet -r "$here/requirements.txt" || exit 1
 
