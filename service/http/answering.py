@@ -104,7 +104,11 @@ class Answers:
 
         async def fetch(release: OpenRelease) -> tuple[_Meant, Fetched]:
             if head.failed is not None and head.failed[0] == release.id:
-                raise head.failed[1]
+                error, head.failed = head.failed[1], None
+                try:
+                    raise error
+                finally:
+                    del error  # which refers to this frame: a cycle, which only the garbage collector would free
             meant = read if read is not None and read.release is release else self._meant(area, ask, release)
             return meant, await self._cache.get(meant.key, meant.asked.fill)
 

@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+import gc
+import logging
 import re
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
@@ -29,7 +32,7 @@ from tests.support.both_ways import (
 )
 from tests.support.connection import Connection
 from tests.support.served import FORECAST
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, until
 from warehouse.lookup.engine import Engine
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupStuck, LookupTimeout
 
@@ -227,6 +230,30 @@ def test_a_look_up_that_fails_is_made_once_and_takes_one_token(
         before = holding.spent
         assert both.running.ask(words, key=both.keys["metered"]).status == 503
         assert (len(asked), holding.spent - before) == (1, 1)
+
+
+def test_a_look_up_that_fails_leaves_nothing_to_the_garbage_collector(
+    both: Both, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error holds the frames that it passed."""
+    errors: list[weakref.ref[LookupFailure]] = []
+
+    async def entries(*_: Any) -> list[bytes]:
+        error = LookupFailure("damaged")
+        errors.append(weakref.ref(error))
+        try:
+            raise error
+        finally:
+            del error
+
+    monkeypatch.setattr(engine, "entries", entries)
+    monkeypatch.setattr(logging.getLogger("forecast.http"), "disabled", True)  # pytest keeps what is logged
+    gc.disable()
+    try:
+        assert both.running.ask(f"{GOOD}&leaves=1", key=both.keys["free"]).status == 503
+        until(lambda: errors[0]() is None)
+    finally:
+        gc.enable()
 
 
 def test_who_may_not_pass_costs_no_look_up(both: Both, held: HeldLookUps) -> None:
