@@ -1,11 +1,14 @@
 """Single flight: one call for all who ask for the same at the same time."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
 from typing import Generic, TypeVar
 
 from service.base.tasks import hold_until_done
+
+log = logging.getLogger("forecast.tasks")
 
 T = TypeVar("T")
 # Called with the result, or with the error that the fill ended with.
@@ -63,7 +66,7 @@ class SingleFlight(Generic[T]):
             del answer, flight  # an error refers to this frame: a cycle, which only the garbage collector would free
 
     def ask(self, key: Hashable, fill: Callable[[], Awaitable[T]], tell: Tell[T]) -> None:
-        """`run` without a task to wait in: `tell` is called once, in a later turn of the loop. It must not raise."""
+        """`run` without a task to wait in: `tell` is called once, in a later turn of the loop."""
         landed = self._landed.get(key)
         if landed is not None:
             asyncio.get_running_loop().call_soon(tell, landed[1])
@@ -96,17 +99,15 @@ class SingleFlight(Generic[T]):
         self._forget(key, flight)
         waiters, flight.waiters, flight.task = flight.waiters, [], None
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if error is not None:
-            for tell in waiters:
-                tell(error)
-            return
-        result = task.result()
-        for tell in waiters:
-            tell(result)
-        if self._linger:
-            self._landed[key] = (asyncio.get_running_loop().time() + self._linger, result)
+        if error is None and self._linger:
+            self._landed[key] = (asyncio.get_running_loop().time() + self._linger, task.result())
             if not self._is_sweeping:
                 self._sweep()
+        for tell in waiters:
+            try:
+                tell(task.result() if error is None else error)
+            except Exception:  # it must not take the result from the others
+                log.exception("who waited for %s could not be told", key)
 
     def _sweep(self) -> None:
         """Forgets results in time. One alarm serves all: one for each would cost more than keeping the result."""

@@ -82,7 +82,7 @@ class ReadThrough:
 
     def fill(self, key: CacheKey, fill: Fill, tell: Tell[CacheEntry]) -> None:
         """What neither cache has: `tell` is called in a later turn of the loop, with the entry or with the error that
-        `fill` ended with. It must not raise."""
+        `fill` ended with."""
         self._flights.ask(key.name, lambda: self._fill(key, fill), tell)
 
     def looked_up(self, key: CacheKey, lookup: SharedLookup, generation: int, seconds: float) -> None:

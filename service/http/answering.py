@@ -16,7 +16,8 @@ from service.http.caching import CachePolicy
 from service.http.errors import ApiError
 from service.http.head import RequestHead
 from service.http.lookups import LookupWatch
-from service.http.reply import Header, Kept, Later, Reply, Source
+from service.http.reading import Reading, ResolvedRequest
+from service.http.reply import Later, Reply, Source
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease, PreviousRelease, ReleaseFollower
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
@@ -31,32 +32,6 @@ _BATCHES_AT_ONCE, _TURN_SECONDS = 2, 1.0
 # Error codes of a release that does not have what was asked for.
 _LACKING = ("no_matching_records", "not_found")
 NOTHING_PUBLISHED = "No data has been published yet. Try again as Retry-After says."
-
-
-class ResolvedRequest(msgspec.Struct, frozen=True):
-    """What a request means in one release: its canonical query, how to answer it, and what that counts as."""
-
-    query: str
-    fill: Fill
-    outcome: str = "answered"
-    headers: tuple[Header, ...] = ()  # of this request alone: an answer with any is not given again directly
-
-
-class Resolution(msgspec.Struct, frozen=True):
-    """The same of a request whose answer is kept, with where it is, and the area."""
-
-    area: str
-    kept: Kept
-    query: str
-    fill: Fill
-
-
-class _Meant(msgspec.Struct, frozen=True):
-    """The same, with the release, and what the answer is kept by."""
-
-    release: OpenRelease
-    asked: ResolvedRequest
-    key: CacheKey
 
 
 Ask = Callable[[OpenRelease], ResolvedRequest]
@@ -95,69 +70,91 @@ class Answers:
         """For operators: how look-ups in the current release have failed in the last half minute; None if none has."""
         return self._problem if time.monotonic() < self._problem_until else None
 
-    async def answer(self, area: str, head: RequestHead, ask: Ask, read: _Meant | None = None) -> Reply:
-        """Answers what `ask` reads from the request, in one release. `read`: what it has read already.
+    async def answer(self, area: str, head: RequestHead, ask: Ask) -> Reply:
+        """Answers what `ask` reads from the request, in one release. `head` says what was found out already.
 
         Raises:
             ApiError: whatever `ask` raises; 503 before the first release, and if the look-up fails.
         """
 
-        async def fetch(release: OpenRelease) -> tuple[_Meant, Fetched]:
-            if head.failed is not None and head.failed[0] == release.id:
-                error, head.failed = head.failed[1], None
+        async def fetch(release: OpenRelease) -> tuple[ResolvedRequest, CacheKey, Fetched]:
+            asked, key = self._meant(area, head, ask, release)
+            if head.failed is not None and head.read is not None and head.read.release is release:
+                error, head.failed = head.failed, None
                 try:
                     raise error
                 finally:
                     del error  # which refers to this frame: a cycle, which only the garbage collector would free
-            meant = read if read is not None and read.release is release else self._meant(area, ask, release)
-            return meant, await self._cache.get(meant.key, meant.asked.fill)
+            return asked, key, await self._cache.get(key, asked.fill)
 
-        (meant, fetched), release, age = await self.in_one_release(fetch)
+        (asked, key, fetched), release, age = await self.in_one_release(fetch)
         if age is None:
             self._count(fetched)
-            return self._reply(head, meant, fetched)
-        asked = meant.asked
+            return self._reply(head, asked, key, fetched)
         reply = self.policy.stale_answer(head, fetched, release.id, asked.outcome, age)
         return _with_source(reply, asked, Source("previous", release.id, asked.query))
-
-    def resolved(self, area: str, ask: Ask) -> Resolution | None:
-        """What `ask` reads from a request, in the current release. None if that is an error, if the answer is not kept,
-        or if another release stands in."""
-        release = self._follower.current
-        if release is None or self._follower.stands_in_since is not None:
-            return None
-        try:
-            asked = ask(release)
-        except ApiError:
-            return None
-        if asked.headers:
-            return None
-        return Resolution(area, Kept(cache_key(release.id, area, asked.query), asked.outcome), asked.query, asked.fill)
 
     def answer_now(self, area: str, head: RequestHead, ask: Ask) -> Reply | Later:
         """The same answer, if the near cache has its entry, or what goes on from there. Raises ApiError too."""
         release = self._follower.current
         if release is None or self._follower.stands_in_since is not None:
             return partial(self.answer, area, head, ask)
-        meant = self._meant(area, ask, release)
-        near = self._cache.near.get(meant.key.digest)
+        asked, key = self._meant(area, head, ask, release)
+        near = self._cache.near.get(key.digest)
         if near is None:
-            return partial(self.answer, area, head, ask, meant)
-        return self._reply(head, meant, Fetched(near.entry, "near", bypassed=False))
+            return partial(self.answer, area, head, ask)
+        return self._reply(head, asked, key, Fetched(near.entry, "near", bypassed=False))
 
-    def _reply(self, head: RequestHead, meant: _Meant, fetched: Fetched) -> Reply:
-        asked, key = meant.asked, meant.key
+    def read(self, area: str, ask: Ask) -> Reading | None:
+        """What `ask` reads from a request, in the current release. None if there is none, if another release stands in,
+        or for a defect, which whoever reads again tells of."""
+        release = self._follower.current
+        if release is None or self._follower.stands_in_since is not None:
+            return None
+        try:
+            return self._read(area, ask, release)
+        except Exception:
+            return None
+
+    async def look_up(self, read: Reading) -> bytes:
+        """The body of what was read, from the warehouse. A failure is told to operators here, because nobody may wait
+        for it any more. Raises LookupFailure."""
+        if read.asked is None:
+            raise ValueError("what ends with an error has no entry")
+        try:
+            body = await read.asked.fill()
+        except LookupFailure as error:
+            self._failed(read.release, error)
+            raise
+        self._lookups.worked()
+        return body
+
+    def _reply(self, head: RequestHead, asked: ResolvedRequest, key: CacheKey, fetched: Fetched) -> Reply:
         reply = self.policy.answer(head, fetched, key.release, asked.outcome, key)
         return _with_source(reply, asked, Source(fetched.tier, key.release, asked.query))
 
-    def _meant(self, area: str, ask: Ask, release: OpenRelease) -> _Meant:
+    def _meant(self, area: str, head: RequestHead, ask: Ask, release: OpenRelease) -> tuple[ResolvedRequest, CacheKey]:
+        """What the request means, which is read once. Raises ApiError."""
+        read = head.read
+        if read is None or read.release is not release or read.area != area:
+            head.read = read = self._read(area, ask, release)
+        if read.asked is not None and read.key is not None:
+            return read.asked, read.key
+        error, head.read = read.error or ApiError("internal"), None
+        del read
+        try:
+            raise error
+        finally:
+            del error  # as above
+
+    def _read(self, area: str, ask: Ask, release: OpenRelease) -> Reading:
         try:
             asked = ask(release)
         except ApiError as error:
             if release is self._follower.current and self._follower.stands_in_since is None:
                 error.release = release.id
-            raise
-        return _Meant(release, asked, cache_key(release.id, area, asked.query))
+            return Reading(release, area, None, None, error)
+        return Reading(release, area, asked, cache_key(release.id, area, asked.query))
 
     async def in_one_release(self, make: Callable[[OpenRelease], Awaitable[T]]) -> tuple[T, OpenRelease, int | None]:
         """What `make` makes of the current release; or, where that fails and another may answer, of the previous one.

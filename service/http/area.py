@@ -12,9 +12,10 @@ from litestar.types import Receive, Scope, Send
 from msgspec import Meta
 
 from service.http import corrections
-from service.http.answering import Answers, Resolution, ResolvedRequest
+from service.http.answering import Answers
 from service.http.errors import ApiError
 from service.http.head import RequestHead, head_of
+from service.http.reading import Reading, ResolvedRequest
 from service.http.reply import Header, Later, Reply
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease
@@ -179,17 +180,17 @@ def unrouted_of(area: PartnerArea, answers: Answers) -> list[tuple[str, Callable
     ]
 
 
-def resolvers_of(area: PartnerArea, answers: Answers) -> list[tuple[bytes, Callable[[bytes], Resolution | None]]]:
-    """By path, what says of a raw query string where its answer is kept, if it is. They raise nothing."""
+def readers_of(area: PartnerArea, answers: Answers) -> list[tuple[bytes, Callable[[bytes], Reading | None]]]:
+    """By path, what reads a raw query string, as `Answers.read`. They raise nothing."""
     return [
-        (endpoint.path.encode(), partial(_resolved, area, endpoint.resolve, answers))
+        (endpoint.path.encode(), partial(_read, area, endpoint.resolve, answers))
         for endpoint in area.endpoints
         if not isinstance(endpoint.resolve, Batch)
     ]
 
 
-def _resolved(area: PartnerArea, resolve: Resolve, answers: Answers, query_string: bytes) -> Resolution | None:
-    return answers.resolved(area.name, partial(_ask, area, resolve, answers, query_string))
+def _read(area: PartnerArea, resolve: Resolve, answers: Answers, query_string: bytes) -> Reading | None:
+    return answers.read(area.name, partial(_ask, area, resolve, answers, query_string))
 
 
 def _made_now(area: PartnerArea, resolve: Resolve, answers: Answers, head: RequestHead) -> Reply | Later:

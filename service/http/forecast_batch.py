@@ -18,7 +18,7 @@ from msgspec import Meta
 from service.base.masking import masked
 from service.cache.entry import CacheEntry
 from service.cache.read_through import Fetched, Tier
-from service.http.answering import Answers, ResolvedRequest
+from service.http.answering import Answers
 from service.http.area import Batch, Endpoint, Operation, Parameter, keys_of
 from service.http.caching import accepts_gzip
 from service.http.corrections import listed_in
@@ -26,6 +26,7 @@ from service.http.errors import NO_STORE, ApiError
 from service.http.forecast_examples import EXAMPLE
 from service.http.head import head_of
 from service.http.query import read_repeated, read_value, read_zip, refuse_unknown
+from service.http.reading import ResolvedRequest
 from service.http.reply import JSON, Counted, Reply, Source
 from warehouse.areas import forecast
 from warehouse.areas.forecast import ForecastEntry

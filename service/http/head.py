@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from service.base.tracing import Trace
+from service.http.reading import Reading
 from service.keys.record import ApiKey
 from service.keys.verdict import KeyVerdict
 from service.quota.decision import Decision
 from service.quota.known import QuotaState
-from warehouse.schema.errors import LookupFailure
 
 SCOPE_KEY = "forecast.head"
 NO_AREA = "none"
@@ -32,8 +32,9 @@ class RequestHead(msgspec.Struct):
     as the direct way knows. `path` has no slash at its end; `area` is what it counts under. `key` is there once it is
     verified, and `key_id` also where its owner proved to have an expired or revoked one; `limits` are fields that every
     answer to it carries, or `limits_after` gives those of an answer that takes so much off a quota. `refused_until`, in
-    monotonic seconds: so long, whatever the key asks for in the area ends with the same error. `failed`: in this
-    release, its look-up has failed. `trace`: if it is traced. `passed`: nothing is left to be checked.
+    monotonic seconds: so long, whatever the key asks for in the area ends with the same error. `read`: what it means,
+    if that is known, and `failed`: how its look-up in that release has ended. `trace`: if it is traced. `passed`:
+    nothing is left to be checked.
     """
 
     request_id: str
@@ -61,7 +62,8 @@ class RequestHead(msgspec.Struct):
     limits: tuple[tuple[bytes, bytes], ...] = ()
     limits_after: Callable[[int], tuple[tuple[bytes, bytes], ...]] | None = None
     refused_until: float = 0.0
-    failed: tuple[str, LookupFailure] | None = None
+    read: Reading | None = None
+    failed: Exception | None = None
     trace: Trace | None = None
     passed: bool = False
 

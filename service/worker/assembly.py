@@ -48,7 +48,7 @@ from service.edge.requests.log import RequestLog, share_logged
 from service.edge.requests.watch import RequestWatch
 from service.http.answering import Answers
 from service.http.app import build_litestar
-from service.http.area import Batch, resolvers_of, routes_of, unrouted_of
+from service.http.area import Batch, readers_of, routes_of, unrouted_of
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
 from service.http.forecast import samples
@@ -140,7 +140,7 @@ class WorkerApp:
             self.telemetry,
             self.watch,
             ErrorAnswers(self._admission, self.telemetry, self.watch, self.metering.errors.add),
-            lambda: self.lookups.worked(),
+            lambda read: self._answers.look_up(read),
         )
         self._told_answered = self._told_passed = 0
         self._shown: tuple[str, ...] = ()  # releases that figures name
@@ -284,7 +284,7 @@ class WorkerApp:
             meant=releases.OF_CURRENT,
             sandbox=sandbox,
         )
-        self.hot.resolve = dict(one for area in AREAS for one in resolvers_of(area, answers))
+        self.hot.readers = dict(one for area in AREAS for one in readers_of(area, answers))
         unrouted = {INDEX_PATH: index} | {path: make for area in AREAS for path, make in unrouted_of(area, answers)}
         return Gate(
             build_litestar(handlers),

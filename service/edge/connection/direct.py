@@ -23,7 +23,7 @@ from service.edge.hot.plain import plain_head
 from service.edge.hot.remembered import Caller
 from service.edge.hot.waiting import FOR_ROUTER, Holder, HotOutcome, Unanswered
 from service.http.head import SCOPE_KEY, RequestHead
-from service.http.reply import Reply
+from service.http.reply import Header, Reply
 
 log = logging.getLogger("forecast.access")
 
@@ -223,6 +223,10 @@ class DirectProtocol(LimitedProtocol):
         if caller is not None and caller.closes:
             self.close_after_answer()
 
+    @property
+    def dates(self) -> list[Header]:
+        return self.server_state.default_headers
+
     def told(self, make: Callable[[], HotOutcome]) -> bool:
         """The request that waited can be answered now, or goes to the router path. False: nobody is left to answer.
 
@@ -270,17 +274,16 @@ def plain_answer(
     """The answer to a plain request that is not hot, if it does not need the router. If it has to wait, the `holder` is
     told. If it is not answered at once, also what was found out about it, for the router path. `began`: when it
     arrived, in monotonic seconds."""
-    verdict, caller.verdict = caller.verdict, None
-    admitted, caller.admitted = caller.admitted, None
+    found_out, caller.found_out = caller.found_out, None
     head = plain_head(data, caller.reader, began, fields=gate.traces)
     if head is None:
         return FOR_ROUTER, None
     head.last = caller.closes = caller.closes or head.last
-    head.address, head.verdict = caller.address, verdict
-    if admitted is not None:
-        allowance, release, failure = admitted
-        head.decision, head.standing = allowance.decision, allowance.standing
-        head.failed = (release, failure) if failure is not None else None
+    head.address = caller.address
+    if found_out is not None:
+        head.verdict, head.read, head.failed = found_out.verdict, found_out.read, found_out.failed
+        if found_out.allowance is not None:
+            head.decision, head.standing = found_out.allowance.decision, found_out.allowance.standing
 
     def written(reply: Reply) -> bytes:
         head.last = caller.closes  # the connection may have grown old

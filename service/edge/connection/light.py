@@ -22,6 +22,7 @@ from service.edge.hot.heads import HeadReader
 from service.edge.hot.remembered import Caller
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HotOutcome
 from service.http.head import RequestHead
+from service.http.reply import Header
 
 log = logging.getLogger("forecast.access")
 
@@ -130,6 +131,10 @@ class LightConnection(Caller):
         self._answered_at = now
         return outcome
 
+    @property
+    def dates(self) -> list[Header]:
+        return self._server.state.default_headers
+
     def told(self, make: Callable[[], HotOutcome]) -> bool:
         """The request that waited can be answered now, or goes to the router path. False: nobody is left to answer."""
         if self._whole is not None:
@@ -147,19 +152,18 @@ class LightConnection(Caller):
             outcome, checked, server = make(), self._checked, self._server
             if outcome is FOR_ROUTER and checked is None:
                 outcome, checked = plain_answer(server.gate, asked, self, server.state, self.arrived_at, self)
+            if outcome is WAITING:
+                self._checked = checked
+                return
+            self._asked = self._checked = None
+            if outcome is FOR_ROUTER:
+                self._hand_over(Arrived(asked, checked))
+            else:
+                self._answered_at = monotonic()
+                self.channel.write_soon(outcome)
         except Exception:  # as for a defect in `received`
             log.exception("a request that waited could not be answered")
             self.channel.abort()
-            return
-        if outcome is WAITING:
-            self._checked = checked
-            return
-        self._asked = self._checked = None
-        if isinstance(outcome, bytes):
-            self._answered_at = monotonic()
-            self.channel.write_soon(outcome)
-        else:
-            self._hand_over(Arrived(asked, checked))
 
     # --- its end -------------------------------------------------------------------------------------------------
 

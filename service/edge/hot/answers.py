@@ -8,7 +8,7 @@ not known, a query that is wrong or matches nothing, a look-up that fails or is 
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache, partial
 from time import monotonic
 
@@ -16,26 +16,25 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from service.base.telemetry import ANSWERS, DIRECT, LATENCY_BOUNDS, JointCount, Telemetry
 from service.cache.entry import CacheEntry
-from service.cache.read_through import Fill, ReadThrough, Tier
+from service.cache.read_through import ReadThrough, Tier
 from service.cache.shared import SharedLookup
 from service.cache.sieve import Node, Sieve
 from service.edge.admission.admission import Admission, Allowance
 from service.edge.hot import heads
 from service.edge.hot.errors import ErrorAnswers
 from service.edge.hot.plain import plain_line
-from service.edge.hot.remembered import Caller, ErrorTarget, Place, Target, TargetCounts
+from service.edge.hot.remembered import Caller, ErrorTarget, FoundOut, Place, Target, TargetCounts
 from service.edge.hot.told import line_of, trace_of
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, HotOutcome
 from service.edge.hot.wire import Headers, HeadMaker, ResponseHeads, closing_tail, lines_of
 from service.edge.requests.watch import RequestWatch
-from service.http.answering import Resolution
 from service.http.caching import accepts_gzip, matches
 from service.http.head import new_request_id, valid_host
+from service.http.reading import Reading
 from service.http.reply import Kept, KeptError
 from service.keys.record import ApiKey
 from service.keys.verdict import KeyVerdict, Rejected
 from service.keys.verifier import KeyVerifier, Verified
-from warehouse.schema.errors import LookupFailure
 
 # Room for all ZIP codes and cities of the country: a walk through them all finds each again.
 MOST_TARGETS = 100_000
@@ -47,8 +46,8 @@ _HEAD, _G = b"HEAD ", ord("G")  # of a GET
 _OVERHEAD_BYTES = 780
 _QUICK_SECONDS = LATENCY_BOUNDS[0]
 
-# Of a raw query string; None: its answer is not a kept entry.
-Resolve = Callable[[bytes], Resolution | None]
+# Reads a raw query string, as `Answers.read`.
+ReadQuery = Callable[[bytes], Reading | None]
 
 _accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
 
@@ -56,9 +55,9 @@ _accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
 class HotAnswers:
     """Answers hot requests. One per worker, which owns it; every connection to its gate asks it.
 
-    `heads_of` makes the heads of entries of a tier; those in the near cache have theirs. `worked` is called after
-    each look-up in the warehouse that worked. `resolve` says, by path, which entry answers a query string. Calling a
-    function costs as much as a look-up in a dict, so there are few calls on the way to a near answer.
+    `heads_of` makes the heads of entries of a tier; those in the near cache have theirs. `readers` read query strings,
+    by path, and `look_up` looks up in the warehouse what was read. Calling a function costs as much as a look-up in a
+    dict, so there are few calls on the way to a near answer.
     """
 
     def __init__(
@@ -70,13 +69,13 @@ class HotAnswers:
         telemetry: Telemetry,
         watch: RequestWatch,
         errors: ErrorAnswers,
-        worked: Callable[[], None] = lambda: None,
+        look_up: Callable[[Reading], Awaitable[bytes]],
     ) -> None:
         self._cache = cache
         self._find_near = cache.near.find
         self._shared_heads, self._warehouse_heads = heads_of("shared"), heads_of("warehouse")
-        self._worked = worked
-        self.resolve: Mapping[bytes, Resolve] = {}
+        self._look_up = look_up
+        self.readers: Mapping[bytes, ReadQuery] = {}
         self._verifier = verifier
         self._admission = admission
         self._telemetry = telemetry
@@ -198,8 +197,8 @@ class HotAnswers:
         line = plain_line(head, end)
         if line is None:
             return FOR_ROUTER
-        place, resolve = self.errors.places.get(line[2]), self.resolve.get(line[2])
-        if place is None and resolve is None:
+        place, read_query = self.errors.places.get(line[2]), self.readers.get(line[2])
+        if place is None and read_query is None:
             return FOR_ROUTER
         asked = caller.reader.read(head, end)
         if asked is None:
@@ -212,18 +211,24 @@ class HotAnswers:
             denied = self.errors.denied(head, place, caller, asked, key, dates, now, began)
             if denied is not None:
                 return denied
-        found = resolve(line[3] or b"") if key is not None and resolve is not None else None
-        target = self._remembered(line, found) if found is not None else None
-        if found is None or target is None:
-            return FOR_ROUTER
-        if self._find_near(target.digest) is not None:
+        read = read_query(line[3] or b"") if key is not None and read_query is not None else None
+        target = self._remembered(line, read) if read is not None else None
+        if target is not None and self._find_near(target.digest) is not None:
             return self.answer(head, caller, dates, now, began, holder)
-        return self._ask_shared(HeldRequest(head, target, caller, asked, dates, began, holder, now, fill=found.fill))
+        if target is not None:
+            waiting = HeldRequest(head, target, caller, asked, dates, began, holder, now, read=read)
+            if self._ask_shared(waiting) is WAITING:
+                return WAITING
+        caller.found_out = FoundOut(read=read)
+        return FOR_ROUTER
 
-    def _remembered(self, line: "re.Match[bytes]", found: Resolution) -> Target | None:
-        """From now on the request in this line is hot."""
+    def _remembered(self, line: "re.Match[bytes]", read: Reading) -> Target | None:
+        """From now on the request in this line is hot, if its answer is kept."""
+        kept = read.kept
+        if kept is None or read.asked is None:
+            return None
         url = line[2] if line[3] is None else b"%b?%b" % (line[2], line[3])
-        return self.remember(url, found.area, found.kept, found.query)
+        return self.remember(url, read.area, kept, read.asked.query)
 
     def _held(self, waiting: HeldRequest, node: Node | None, allowance: Allowance) -> bytes:
         """What a request that waited is told: what was near, or the error that its target had before."""
@@ -273,8 +278,11 @@ class HotAnswers:
         waiting.found = now
         if target.release != self._release:
             return FOR_ROUTER
-        if entry is None and (lookup.outcome == "unavailable" or self._watch.tracer is not None):
-            return FOR_ROUTER
+        if entry is None:
+            waiting.read = waiting.read or self._read_again(waiting)
+            if waiting.read is None or lookup.outcome == "unavailable" or self._watch.tracer is not None:
+                waiting.caller.found_out = FoundOut(read=waiting.read)
+                return FOR_ROUTER
         key = self._good_key(waiting.caller, waiting.asked, now)
         if key is None:
             return FOR_ROUTER
@@ -289,38 +297,36 @@ class HotAnswers:
         allowance = self._admission.admit(key, target.area, now)
         return finish(allowance) if allowance is not None else self._without_token(waiting, key, now, finish)
 
+    def _read_again(self, waiting: HeldRequest) -> Reading | None:
+        """What a request in known words means, which a cache had an entry for before. None if only the router reads it,
+        as where its path is not spelt as usual."""
+        line = plain_line(waiting.head, waiting.head.find(b"\r\n"))
+        read_query = self.readers.get(line[2]) if line is not None else None
+        read = read_query(line[3] or b"") if line is not None and read_query is not None else None
+        return read if read is not None and read.key == waiting.target.key else None
+
     def _ask_warehouse(self, waiting: HeldRequest, allowance: Allowance) -> HotOutcome:
-        target, holder = waiting.target, waiting.holder
-        fill = waiting.fill or self._fill_of(target)
-        if fill is None or holder is None:
-            return self._for_router(waiting, allowance, None)
+        holder, read = waiting.holder, waiting.read
+        if holder is None or read is None:
+            return FOR_ROUTER
 
         def filled(result: CacheEntry | BaseException) -> None:
-            holder.told(lambda: self._filled(waiting, allowance, result))
+            holder.told(lambda: self._filled(waiting, allowance, result, holder.dates))
 
-        self._cache.fill(target.key, fill, filled)
+        self._cache.fill(waiting.target.key, partial(self._look_up, read), filled)
         return WAITING
 
-    def _fill_of(self, target: Target) -> Fill | None:
-        """How an entry is looked up that was in a cache before."""
-        path, _, query = target.line.split(b" ")[1].partition(b"?")
-        resolve = self.resolve.get(path)
-        found = resolve(query) if resolve is not None else None
-        return found.fill if found is not None and found.kept.key == target.key else None
-
-    def _filled(self, waiting: HeldRequest, allowance: Allowance, result: CacheEntry | BaseException) -> HotOutcome:
-        target = waiting.target
+    def _filled(
+        self, waiting: HeldRequest, allowance: Allowance, result: CacheEntry | BaseException, dates: Headers
+    ) -> HotOutcome:
+        """Builds the answer. If the look-up failed, the router path tells of it."""
         if isinstance(result, BaseException):
-            return self._for_router(waiting, allowance, result)
-        self._worked()
+            failed = result if isinstance(result, Exception) else None  # a look-up that was given up is made again
+            waiting.caller.found_out = FoundOut(None, waiting.read, allowance, failed)
+            return FOR_ROUTER
+        target, waiting.dates = waiting.target, dates
         heads = self._warehouse_heads.all_of(target.release, result, gzip=waiting.asked.accept_encoding is not None)
         return self._answered(waiting, target.counts.warehouse, heads, result, allowance)
-
-    def _for_router(self, waiting: HeldRequest, allowance: Allowance, error: BaseException | None) -> HotOutcome:
-        """The router path answers, without admitting the request again, or looking up again what failed."""
-        failure = error if isinstance(error, LookupFailure) else None
-        waiting.caller.admitted = allowance, waiting.target.release, failure
-        return FOR_ROUTER
 
     def _answered(
         self, waiting: HeldRequest, counted: JointCount, heads: ResponseHeads, entry: CacheEntry, allowance: Allowance
@@ -387,7 +393,8 @@ class HotAnswers:
     ) -> HotOutcome:
         now = monotonic()
         if self._good_key(caller, asked, now) is None and caller.wrong is None:
-            caller.verdict = verdict  # the checks need not ask again, and wait as long again for a store that is away
+            # the checks need not ask again, and wait as long again for a store that is away
+            caller.found_out = FoundOut(verdict)
             return FOR_ROUTER
         return self.answer(head, caller, dates, now, caller.arrived_at, holder)
 
@@ -452,12 +459,12 @@ class HotAnswers:
         if seconds <= _QUICK_SECONDS:  # as nearly all are
             counted.n += 1
             counted.seconds += seconds
-            slow = False
+            slow = missed = False
         else:
             counted.observe(seconds)
-            slow = seconds >= self._watch.slow
+            slow, missed = seconds >= self._watch.slow, counts.tier_of(counted) == "warehouse"
         watch = self._watch
-        if watch.skip > 0 and not slow:
+        if watch.skip > 0 and not slow and not missed:
             watch.skip -= 1
         else:
             status = 200 if ok is self._ok else 304
@@ -475,7 +482,10 @@ class HotAnswers:
                 seconds,
                 method,
             )
-            watch.look_directly(line, partial(trace_of, head, began, seconds, waited), slow=slow)
+            if missed:  # there are few beside hits, and the rankings tell of them
+                watch.look(line(), seconds)
+            else:
+                watch.look_directly(line, partial(trace_of, head, began, seconds, waited), slow=slow)
         tail = allowance.tail if not caller.closes else closing_tail(allowance.tail)
         return b"".join((ok, lines, request_id, tail, body if head[0] == _G else b""))
 

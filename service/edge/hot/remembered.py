@@ -3,6 +3,7 @@
 from sys import intern
 from typing import get_args
 
+import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from service.base.telemetry import ANSWERS, DIRECT, REQUEST_SECONDS, REQUESTS, JointCount, Telemetry
@@ -10,13 +11,23 @@ from service.cache.read_through import Tier
 from service.edge.admission.admission import Allowance
 from service.edge.hot import heads
 from service.edge.hot.wire import lines_kept
+from service.http.reading import Reading
 from service.http.reply import Kept, KeptError
 from service.keys.record import ApiKey
 from service.keys.verdict import KeyVerdict, Rejected
 from service.keys.verifier import Verified
 from service.quota.batch import UsageOutcome
 from service.quota.usage import Tally, outcome_of
-from warehouse.schema.errors import LookupFailure
+
+
+class FoundOut(msgspec.Struct):
+    """What the direct way found out about a request: the verdict on its key, what it means, what it was admitted with,
+    how its look-up failed. None of this is done again."""
+
+    verdict: KeyVerdict | None = None
+    read: Reading | None = None
+    allowance: Allowance | None = None
+    failed: Exception | None = None
 
 
 class Caller:
@@ -25,8 +36,7 @@ class Caller:
     Owned by its connection. `reader` reads its heads.
     """
 
-    __slots__ = ("address", "admitted", "arrived_at", "closes", "host", "known", "presented", "reader", "verdict",
-                 "wrong")  # fmt: skip
+    __slots__ = ("address", "arrived_at", "closes", "found_out", "host", "known", "presented", "reader", "wrong")
 
     def __init__(self, reader: heads.HeadReader, address: str | None) -> None:
         self.address = address  # of the other end
@@ -35,9 +45,7 @@ class Caller:
         self.known: Verified | None = None  # the same key, verified
         self.host: bytes | None = None
         self.wrong: Rejected | None = None  # what is known of the key that was looked at last, if it is not good
-        self.verdict: KeyVerdict | None = None  # on the key of a request that goes to the checks, if it was looked up
-        # what a request that goes to the checks was admitted with already, and how its look-up in that release failed
-        self.admitted: tuple[Allowance, str, LookupFailure | None] | None = None
+        self.found_out: FoundOut | None = None  # about a request that goes to the checks
         self.closes = False  # its last request wants no other after it
         self.arrived_at = 0.0  # when the request that waits did, in monotonic seconds
 

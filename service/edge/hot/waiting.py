@@ -6,9 +6,9 @@ from typing import Final, Protocol
 
 import msgspec
 
-from service.cache.read_through import Fill
 from service.edge.hot.heads import HeaderValues
 from service.edge.hot.remembered import Caller, Target
+from service.http.reading import Reading
 from service.http.reply import Header
 
 
@@ -27,6 +27,11 @@ HotOutcome = bytes | Unanswered
 
 class Holder(Protocol):
     """The connection on which a request waits. It asks nothing else meanwhile."""
+
+    @property
+    def dates(self) -> list[Header]:
+        """The server's own headers, now."""
+        ...
 
     def told(self, make: Callable[[], HotOutcome]) -> bool:
         """`make` makes the outcome, at once. Called in a later turn of the loop. False: nobody is left to answer, and
@@ -50,6 +55,6 @@ class HeldRequest(msgspec.Struct):
     began: float  # monotonic seconds
     holder: Holder | None  # None: it cannot wait, and is answered at once or not at all
     since: float  # monotonic seconds
-    fill: Fill | None = None  # looks the entry up where no cache has it, if that is known already
+    read: Reading | None = None  # what it means, if that was read
     found: float = 0.0
     admitted: float = 0.0

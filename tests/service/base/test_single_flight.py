@@ -5,6 +5,8 @@ import contextlib
 import gc
 import weakref
 
+import pytest
+
 from service.base.single_flight import SingleFlight
 from tests.support.virtual import VirtualLoop
 
@@ -66,6 +68,22 @@ async def test_who_has_no_task_to_wait_in_shares_it_too() -> None:
         task.cancel()
     await _settle()
     assert isinstance(told.pop(), asyncio.CancelledError)
+
+
+async def test_who_cannot_be_told_takes_nothing_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    flights, fill, told = SingleFlight[str](10.0), Fill(), list[str | BaseException]()
+
+    def defect(_: str | BaseException) -> None:
+        raise ValueError("cannot be told")
+
+    flights.ask("k", fill, defect)
+    flights.ask("k", fill, told.append)
+    waiting = asyncio.create_task(flights.run("k", fill))
+    fill.may_end.set()
+    assert await waiting == "result 1"
+    assert told == ["result 1"]
+    assert "who waited for k could not be told" in caplog.text
+    assert await flights.run("k", fill) == "result 1"  # it lingers all the same
 
 
 async def test_other_keys_are_other_flights() -> None:

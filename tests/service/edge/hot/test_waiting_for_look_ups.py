@@ -211,25 +211,119 @@ def test_a_look_up_that_fails_ends_as_on_the_router_path(
     assert len({(one.name, one.levelno, one.getMessage()) for one in said}) == 1
 
 
-def test_a_look_up_that_fails_is_made_once_and_takes_one_token(
-    both: Both, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The router path, which tells of it, neither admits the request nor looks up again."""
-    app, asked = both.running.app, []
+@pytest.fixture
+def taken(both: Both) -> Callable[[], tuple[int, int]]:
+    """Tokens of the metered key that were taken, and look-ups in the shared cache, so far."""
+    app = both.running.app
     key = app.verifier.recall(both.keys["metered"]).key.key_id  # type: ignore[union-attr]
     holding = app.metering.limiter.holding(key)
     assert holding is not None
+    return lambda: (holding.spent, app.telemetry.sum(LOOKUPS, tier="shared"))
+
+
+@pytest.mark.parametrize("kind", [LookupFailure, RuntimeError])
+@pytest.mark.parametrize("words", [f"{GOOD}&fails=1", GOOD, f"{GOOD}&x=|"], ids=["new", "known", "not plain"])
+def test_a_look_up_that_fails_is_made_once_and_takes_one_token(
+    both: Both,
+    engine: Engine,
+    kind: Callable[[str], Exception],
+    words: str,
+    taken: Callable[[], tuple[int, int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The router path, which tells of it, neither admits the request nor looks up again."""
+    asked: list[str] = []
 
     async def entries(area: str, _: Sequence[str]) -> list[bytes]:
         asked.append(area)
+        raise kind("damaged")
+
+    if "|" in words:
+        assert both.running.ask(words, key=both.keys["metered"]).status == 200
+    monkeypatch.setattr(engine, "entries", entries)
+    before = taken()
+    assert both.running.ask(words, key=both.keys["metered"]).status == (503 if kind is LookupFailure else 500)
+    assert [now - then for now, then in zip(taken(), before, strict=True)] == [1, 1]
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("path", [FORECAST.replace("-", "%2D"), f"{FORECAST}/"])
+def test_a_path_that_is_spelt_otherwise_costs_no_more(
+    both: Both, path: str, taken: Callable[[], tuple[int, int]]
+) -> None:
+    """Though the same words were answered before."""
+    for _ in range(3):
+        before = taken()
+        assert both.running.ask(f"{path}?zip_code=36436", key=both.keys["metered"]).status == 200
+        assert taken() == (before[0] + 1, before[1] + 1)
+
+
+def test_a_look_up_that_fails_is_told_to_operators_though_nobody_waits(
+    both: Both, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients may have less patience than a slow disk."""
+    app, go = both.running.app, asyncio.Event()
+
+    async def entries(*_: Any) -> list[bytes]:
+        await go.wait()
         raise LookupFailure("damaged")
 
     monkeypatch.setattr(engine, "entries", entries)
-    for words in (f"{GOOD}&fails=1", GOOD):
-        asked.clear()
-        before = holding.spent
-        assert both.running.ask(words, key=both.keys["metered"]).status == 503
-        assert (len(asked), holding.spent - before) == (1, 1)
+    monkeypatch.setattr(app._answers, "_problem_until", 0.0)
+
+    async def run() -> None:
+        await both.look_at_keys()
+        app.lookups.worked()
+        connection = Connection(both.direct, both.config(both.direct))
+        connection.receive(request(f"{GOOD}&gone=1", both.keys["free"]))
+        await eventually(lambda: bool(app._cache._flights._flights))
+        connection.transport.close()
+        connection.end()
+        go.set()
+        await eventually(lambda: app.lookups._failing_since is not None)
+        app.lookups.worked()
+
+    both.running.run(run)
+    assert app._answers.problem is not None
+
+
+def test_a_defect_in_reading_a_query_is_a_500(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    def defect(*_: Any) -> None:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr("service.http.forecast.parse_location", defect)
+    for words in (f"{GOOD}&defect=1", GOOD):
+        assert both.running.ask(words, key=both.keys["free"]).status == 500
+
+
+@pytest.mark.parametrize("query", ["zip_code=99999", "zip_code=1", "city_name=Springfeild&state_code=IL"])
+def test_a_query_that_has_no_entry_is_read_once_too(both: Both, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = read_from_now_on(monkeypatch)
+    assert both.running.ask(f"{FORECAST}?{query}", key=both.keys["free"]).status in (400, 404)
+    assert len(read) == 1
+
+
+def test_each_miss_is_in_the_rankings(both: Both) -> None:
+    """However many hits there are beside, of which few are looked at."""
+    watch = both.running.app.watch
+    watch.sightings.take()
+    watch.adapt(1_000_000)
+    for number in range(3):
+        assert both.running.ask(f"{GOOD}&missed={number}", key=both.keys["free"]).status == 200
+    missed = {(seen.name, seen.count) for seen in watch.sightings.take() if seen.kind == "missed"}
+    assert missed == {("forecast zip:36436", 3)}
+
+
+def test_the_date_is_that_of_the_answer(both: Both, held: HeldLookUps) -> None:
+    async def run() -> bytes:
+        async with waiting(both, held, request(f"{GOOD}&date=1", both.keys["free"])) as connection:
+            state = connection.protocol._server.state
+            state.default_headers = [(b"date", b"later")]
+            held.go.set()
+            await connection.settle()
+            return connection.end()
+
+    assert b"\r\ndate: later\r\n" in both.running.run(run)
 
 
 def test_a_look_up_that_fails_leaves_nothing_to_the_garbage_collector(
