@@ -152,7 +152,9 @@ class Holding:
 
     def denies(self, now: float) -> bool:
         """Whether a request is refused here, without asking Redis."""
-        return self.local_until <= now < self.denied_until and not self.has_tokens(now)
+        return self.local_until <= now < self.denied_until and not (  # inline: `has_tokens`
+            (self.tokens and now < self.expires) or (self._next_tokens and now < self._next_expires)
+        )
 
     def wants_renewal(self, now: float) -> bool:
         return (

@@ -154,7 +154,7 @@ class HotAnswers:
             return FOR_ROUTER
         caller.closes |= asked.connection is not None and asked.connection.lower() == heads.CLOSE
         if node is None and not isinstance(target, ErrorTarget):
-            return self._ask_shared(HeldRequest(head, target, caller, asked, dates, began, holder, now))
+            return self._ask_shared(head, target, caller, asked, dates, now, began, holder)
         if caller.known is None or asked.presented != caller.presented or asked.host != caller.host:
             self._look_at(caller, asked)
         known = caller.known
@@ -216,9 +216,9 @@ class HotAnswers:
         if target is not None and self._find_near(target.digest) is not None:
             return self.answer(head, caller, dates, now, began, holder)
         if target is not None:
-            waiting = HeldRequest(head, target, caller, asked, dates, began, holder, now, read=read)
-            if self._ask_shared(waiting) is WAITING:
-                return WAITING
+            outcome = self._ask_shared(head, target, caller, asked, dates, now, began, holder, read)
+            if outcome is not FOR_ROUTER:
+                return outcome
         caller.found_out = FoundOut(read=read)
         return FOR_ROUTER
 
@@ -254,15 +254,31 @@ class HotAnswers:
             return self._without_key(head, caller, asked, dates, holder)
         return self.errors.wrong_key(wrong.fault, head, target, caller, asked, dates, began)
 
-    def _ask_shared(self, waiting: HeldRequest) -> HotOutcome:
-        shared, target, now, holder = self._cache.shared, waiting.target, waiting.since, waiting.holder
-        if holder is None or shared.is_away:
-            return FOR_ROUTER
-        key = self._good_key(waiting.caller, waiting.asked, now)
+    def _ask_shared(
+        self,
+        head: bytes,
+        target: Target,
+        caller: Caller,
+        asked: heads.HeaderValues,
+        dates: Headers,
+        now: float,
+        began: float,
+        holder: Holder | None,
+        read: Reading | None = None,
+    ) -> HotOutcome:
+        """Of what is not near. `read`: what the request means, if it was read just now."""
+        key = self._good_key(caller, asked, now)
+        if key is None and caller.known is None:
+            return self._stranger(head, target, caller, asked, dates, began, holder)
         if key is None:
-            return self._without_key(waiting.head, waiting.caller, waiting.asked, waiting.dates, holder)
-        if not self._admission.may_admit(key, target.area, now):
+            return self._without_key(head, caller, asked, dates, holder)
+        denied = self.errors.denied(head, target, caller, asked, key, dates, now, began)
+        if denied is not None:
+            return denied
+        shared = self._cache.shared
+        if holder is None or shared.is_away or not self._admission.may_admit(key, target.area, now):
             return FOR_ROUTER
+        waiting = HeldRequest(head, target, caller, asked, dates, began, holder, now, read=read)
         generation = self._cache.near.generation
 
         def found(lookup: SharedLookup) -> None:

@@ -5,7 +5,7 @@ The bytes are those that the router path would give; tests compare the two.
 
 from collections.abc import Callable
 from functools import partial
-from time import monotonic, time
+from time import monotonic
 
 from service.base.telemetry import KEY_CHECKS, LATENCY_BOUNDS, Telemetry
 from service.edge.admission.admission import Admission, Allowance
@@ -144,14 +144,15 @@ class ErrorAnswers:
         if caller.reader.news is not None:
             caller.reader.learn(stranger=key is None)
         request_id = asked.request_id or new_request_id()
-        counted, seconds = error.counted, monotonic() - began
+        counted, ended = error.counted, monotonic()
+        seconds = ended - began
         if seconds <= _QUICK_SECONDS:  # inline, as in `HotAnswers`
             counted.n += 1
             counted.seconds += seconds
         else:
             counted.observe(seconds)
         line = target.line if target.line and head.startswith(target.line) else head[: head.find(b"\r\n")]
-        make: Make = ToldError(target, error, caller.address, key, request_id, seconds, line, time())
+        make: Make = ToldError(target, error, caller.address, key, request_id, seconds, line, ended)
         if len(line) > LONG:
             make = Made(make())
         if key is not None:
@@ -159,7 +160,7 @@ class ErrorAnswers:
             self._keep(key.key_id, make)
         kind = (error.status, error.outcome, target.area, key.key_id if key is not None else caller.address)
         note = partial(trace_of, head, began, seconds, waited) if watch.tracer is not None else _no_trace
-        watch.look_at_error(kind, make, began + seconds, note)
+        watch.look_at_error(kind, make, ended, note)
         if dates is not self._dates:
             self._dates, self._date_lines = dates, lines_of(dates)
         if caller.closes:

@@ -62,12 +62,12 @@ class ToldError(msgspec.Struct, gc=False):
     request_id: bytes
     seconds: float
     line: bytes  # the request line
-    at: float  # seconds since 1970
+    ended: float  # monotonic seconds: what time that was is found out if somebody wants to know
 
     def __call__(self) -> LoggedRequest:
         method, url, _ = self.line.split(b" ")
         return LoggedRequest(
-            time=stamp(self.at),
+            time=stamp(time.time() - (time.monotonic() - self.ended)),
             request_id=self.request_id.decode(),
             status=self.error.status,
             method=method.decode(),

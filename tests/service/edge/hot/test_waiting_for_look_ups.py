@@ -7,6 +7,7 @@ import logging
 import re
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -299,7 +300,7 @@ def test_a_defect_in_reading_a_query_is_a_500(both: Both, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("query", ["zip_code=99999", "zip_code=1", "city_name=Springfeild&state_code=IL"])
 def test_a_query_that_has_no_entry_is_read_once_too(both: Both, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     read = read_from_now_on(monkeypatch)
-    assert both.running.ask(f"{FORECAST}?{query}", key=both.keys["free"]).status in (400, 404)
+    assert both.running.ask(f"{FORECAST}?{query}&once=1", key=both.keys["free"]).status in (400, 404)
     assert len(read) == 1
 
 
@@ -369,6 +370,33 @@ def test_who_may_not_pass_costs_no_look_up(both: Both, held: HeldLookUps) -> Non
     answers = both.running.run(run)
     assert sorted(answer[9:12] for answer in answers) == [b"200", *([b"429"] * 4)]
     assert held.begun == 1
+
+
+@pytest.mark.parametrize("name", ["slow", "used up", "other", "unknown"])
+def test_who_is_refused_is_told_so_directly_in_words_that_were_read(
+    both: Both, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though no cache has their entry."""
+    hot = both.running.app.hot
+    words = [f"{GOOD}&refused={name.replace(' ', '-')}-{number}" for number in range(2)]
+    for each in words:
+        assert both.running.ask(each, key=both.keys["free"]).status == 200
+
+    async def ask(target: str) -> bytes:
+        await both.look_at_keys()
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(target, both.keys[name]))
+        await connection.settle()
+        return connection.end()
+
+    first = both.running.run(lambda: ask(words[0]))
+    for denial in hot.errors._denials.values():
+        denial.until = float("inf")  # else for a tenth of a second, or for what is left of a second
+    monkeypatch.setattr(both.direct, "answer_now", None)
+    again = [both.running.run(partial(ask, each)) for each in words]
+    hot.errors.clear()
+    assert first[9:12] in (b"401", b"403", b"429")
+    assert [normalised(answer) for answer in again] == [normalised(first)] * 2
 
 
 def test_a_look_up_that_works_ends_the_doubt(both: Both) -> None:
