@@ -6,6 +6,7 @@ The supervisor adds up the snapshots of all workers, and operators/metrics.py pr
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -67,7 +68,8 @@ Labelled = tuple[Family, tuple[str, ...]]  # the same of a constant above
 class Counter:
     """A number that only rises, for the life of its Telemetry.
 
-    Code that counts often keeps the object: finding it takes longer than counting.
+    Code that counts often keeps the object: finding it takes longer than counting. What counts jointly is in `value`
+    when the figures are read.
     """
 
     __slots__ = ("value",)
@@ -100,10 +102,11 @@ class JointCount:
     its time to a histogram.
 
     `n` of them, which took `seconds` in all and none longer than the first of LATENCY_BOUNDS, are added when the
-    figures are read. Adding to each figure made a direct answer 1 % longer. Longer ones are `observe`d.
+    figures are read, or when nobody counts here any more. Adding to each figure made a direct answer 1 % longer.
+    Longer ones are `observe`d.
     """
 
-    __slots__ = ("_counters", "_histogram", "n", "seconds")
+    __slots__ = ("__weakref__", "_counters", "_histogram", "n", "seconds")
 
     def __init__(self, histogram: Histogram, counters: Sequence[Counter]) -> None:
         self._histogram = histogram
@@ -115,6 +118,10 @@ class JointCount:
         for counter in self._counters:
             counter.value += 1
         self._histogram.observe(seconds)
+
+    def __del__(self) -> None:
+        if self.n:
+            self.settle()
 
     def settle(self) -> None:
         n, seconds, self.n, self.seconds = self.n, self.seconds, 0, 0.0
@@ -145,7 +152,8 @@ class Telemetry:
     def __init__(self) -> None:
         self._counters: defaultdict[Sample, Counter] = defaultdict(Counter)
         self._histograms: defaultdict[Sample, Histogram] = defaultdict(Histogram.empty)
-        self._joint: dict[tuple[Labelled, ...], JointCount] = {}
+        # releases come and go, and with them what their answers count in
+        self._joint: WeakValueDictionary[tuple[Labelled, ...], JointCount] = WeakValueDictionary()
 
     def counter(self, family: Family, *labels: str) -> Counter:
         self._settle()
@@ -190,7 +198,7 @@ class Telemetry:
             self._histograms[name, labels].add(histogram)
 
     def _settle(self) -> None:
-        for joint in self._joint.values():
+        for joint in list(self._joint.values()):
             joint.settle()
 
     def snapshot(self) -> Snapshot:

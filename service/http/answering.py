@@ -16,7 +16,7 @@ from service.http.caching import CachePolicy
 from service.http.errors import ApiError
 from service.http.head import RequestHead
 from service.http.lookups import LookupWatch
-from service.http.reading import Reading, ResolvedRequest
+from service.http.reading import ReadError, Reading, ResolvedRequest
 from service.http.reply import Later, Reply, Source
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease, PreviousRelease, ReleaseFollower
@@ -77,35 +77,36 @@ class Answers:
             ApiError: whatever `ask` raises; 503 before the first release, and if the look-up fails.
         """
 
-        async def fetch(release: OpenRelease) -> tuple[ResolvedRequest, CacheKey, Fetched]:
-            asked, key = self._meant(area, head, ask, release)
-            if head.failed is not None and head.read is not None and head.read.release is release:
-                error, head.failed = head.failed, None
+        async def fetch(release: OpenRelease) -> tuple[Reading, Fetched]:
+            read = self._meant(area, head, ask, release)
+            if head.failed is not None:
+                (error, traceback), head.failed = head.failed, None
                 try:
-                    raise error
+                    raise error.with_traceback(traceback)
                 finally:
-                    del error  # which refers to this frame: a cycle, which only the garbage collector would free
-            return asked, key, await self._cache.get(key, asked.fill)
+                    # they refer to this frame: a cycle, which only the garbage collector would free
+                    del error, traceback
+            return read, await self._cache.get(read.key, read.asked.fill)
 
-        (asked, key, fetched), release, age = await self.in_one_release(fetch)
+        (read, fetched), release, age = await self.in_one_release(fetch)
         if age is None:
             self._count(fetched)
-            return self._reply(head, asked, key, fetched)
-        reply = self.policy.stale_answer(head, fetched, release.id, asked.outcome, age)
-        return _with_source(reply, asked, Source("previous", release.id, asked.query))
+            return self._reply(head, read, fetched)
+        reply = self.policy.stale_answer(head, fetched, release.id, read.asked.outcome, age)
+        return _with_source(reply, read.asked, Source("previous", release.id, read.asked.query))
 
     def answer_now(self, area: str, head: RequestHead, ask: Ask) -> Reply | Later:
         """The same answer, if the near cache has its entry, or what goes on from there. Raises ApiError too."""
         release = self._follower.current
         if release is None or self._follower.stands_in_since is not None:
             return partial(self.answer, area, head, ask)
-        asked, key = self._meant(area, head, ask, release)
-        near = self._cache.near.get(key.digest)
+        read = self._meant(area, head, ask, release)
+        near = self._cache.near.get(read.key.digest)
         if near is None:
             return partial(self.answer, area, head, ask)
-        return self._reply(head, asked, key, Fetched(near.entry, "near", bypassed=False))
+        return self._reply(head, read, Fetched(near.entry, "near", bypassed=False))
 
-    def read(self, area: str, ask: Ask) -> Reading | None:
+    def read(self, area: str, ask: Ask) -> Reading | ReadError | None:
         """What `ask` reads from a request, in the current release. None if there is none, if another release stands in,
         or for a defect, which whoever reads again tells of."""
         release = self._follower.current
@@ -119,8 +120,6 @@ class Answers:
     async def look_up(self, read: Reading) -> bytes:
         """The body of what was read, from the warehouse. A failure is told to operators here, because nobody may wait
         for it any more. Raises LookupFailure."""
-        if read.asked is None:
-            raise ValueError("what ends with an error has no entry")
         try:
             body = await read.asked.fill()
         except LookupFailure as error:
@@ -129,31 +128,33 @@ class Answers:
         self._lookups.worked()
         return body
 
-    def _reply(self, head: RequestHead, asked: ResolvedRequest, key: CacheKey, fetched: Fetched) -> Reply:
+    def _reply(self, head: RequestHead, read: Reading, fetched: Fetched) -> Reply:
+        asked, key = read.asked, read.key
         reply = self.policy.answer(head, fetched, key.release, asked.outcome, key)
         return _with_source(reply, asked, Source(fetched.tier, key.release, asked.query))
 
-    def _meant(self, area: str, head: RequestHead, ask: Ask, release: OpenRelease) -> tuple[ResolvedRequest, CacheKey]:
-        """What the request means, which is read once. Raises ApiError."""
+    def _meant(self, area: str, head: RequestHead, ask: Ask, release: OpenRelease) -> Reading:
+        """What the request means, unless `head` says so for this release. Raises ApiError."""
         read = head.read
         if read is None or read.release is not release or read.area != area:
+            head.failed = None  # in another release, if at all
             head.read = read = self._read(area, ask, release)
-        if read.asked is not None and read.key is not None:
-            return read.asked, read.key
-        error, head.read = read.error or ApiError("internal"), None
+        if isinstance(read, Reading):
+            return read
+        error, head.read = read.error, None
         del read
         try:
             raise error
         finally:
             del error  # as above
 
-    def _read(self, area: str, ask: Ask, release: OpenRelease) -> Reading:
+    def _read(self, area: str, ask: Ask, release: OpenRelease) -> Reading | ReadError:
         try:
             asked = ask(release)
         except ApiError as error:
             if release is self._follower.current and self._follower.stands_in_since is None:
                 error.release = release.id
-            return Reading(release, area, None, None, error)
+            return ReadError(release, area, error)
         return Reading(release, area, asked, cache_key(release.id, area, asked.query))
 
     async def in_one_release(self, make: Callable[[OpenRelease], Awaitable[T]]) -> tuple[T, OpenRelease, int | None]:

@@ -15,7 +15,7 @@ from service.http import corrections
 from service.http.answering import Answers
 from service.http.errors import ApiError
 from service.http.head import RequestHead, head_of
-from service.http.reading import Reading, ResolvedRequest
+from service.http.reading import ReadError, Reading, ResolvedRequest
 from service.http.reply import Header, Later, Reply
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease
@@ -180,7 +180,9 @@ def unrouted_of(area: PartnerArea, answers: Answers) -> list[tuple[str, Callable
     ]
 
 
-def readers_of(area: PartnerArea, answers: Answers) -> list[tuple[bytes, Callable[[bytes], Reading | None]]]:
+def readers_of(
+    area: PartnerArea, answers: Answers
+) -> list[tuple[bytes, Callable[[bytes], Reading | ReadError | None]]]:
     """By path, what reads a raw query string, as `Answers.read`. They raise nothing."""
     return [
         (endpoint.path.encode(), partial(_read, area, endpoint.resolve, answers))
@@ -189,7 +191,7 @@ def readers_of(area: PartnerArea, answers: Answers) -> list[tuple[bytes, Callabl
     ]
 
 
-def _read(area: PartnerArea, resolve: Resolve, answers: Answers, query_string: bytes) -> Reading | None:
+def _read(area: PartnerArea, resolve: Resolve, answers: Answers, query_string: bytes) -> Reading | ReadError | None:
     return answers.read(area.name, partial(_ask, area, resolve, answers, query_string))
 
 

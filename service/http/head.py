@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from service.base.tracing import Trace
-from service.http.reading import Reading
+from service.http.reading import Failure, ReadError, Reading
 from service.keys.record import ApiKey
 from service.keys.verdict import KeyVerdict
 from service.quota.decision import Decision
@@ -33,7 +33,7 @@ class RequestHead(msgspec.Struct):
     verified, and `key_id` also where its owner proved to have an expired or revoked one; `limits` are fields that every
     answer to it carries, or `limits_after` gives those of an answer that takes so much off a quota. `refused_until`, in
     monotonic seconds: so long, whatever the key asks for in the area ends with the same error. `read`: what it means,
-    if that is known, and `failed`: how its look-up in that release has ended. `trace`: if it is traced. `passed`:
+    if that is known, and `failed`: how its look-up in that release has failed. `trace`: if it is traced. `passed`:
     nothing is left to be checked.
     """
 
@@ -62,8 +62,8 @@ class RequestHead(msgspec.Struct):
     limits: tuple[tuple[bytes, bytes], ...] = ()
     limits_after: Callable[[int], tuple[tuple[bytes, bytes], ...]] | None = None
     refused_until: float = 0.0
-    read: Reading | None = None
-    failed: Exception | None = None
+    read: Reading | ReadError | None = None
+    failed: Failure | None = None
     trace: Trace | None = None
     passed: bool = False
 

@@ -1,4 +1,6 @@
-"""What a request means in one release. It is read once, on whichever way it is answered."""
+"""What a request means in one release, as both ways read it."""
+
+from types import TracebackType
 
 import msgspec
 
@@ -19,17 +21,26 @@ class ResolvedRequest(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """The same, with the release, and where the answer is kept; or the error that the request ends with."""
+    """The same, with the release, and where the answer is kept."""
 
     release: OpenRelease
     area: str
-    asked: ResolvedRequest | None
-    key: CacheKey | None
-    error: ApiError | None = None
+    asked: ResolvedRequest
+    key: CacheKey
 
     @property
     def kept(self) -> Kept | None:
         """None if the answer is not given again directly."""
-        if self.asked is None or self.key is None or self.asked.headers:
-            return None
-        return Kept(self.key, self.asked.outcome)
+        return Kept(self.key, self.asked.outcome) if not self.asked.headers else None
+
+
+class ReadError(msgspec.Struct, frozen=True):
+    """The error that a request ends with in a release."""
+
+    release: OpenRelease
+    area: str
+    error: ApiError
+
+
+# How a look-up ended, with its traceback as it was then: each caller that raises the error makes it longer.
+Failure = tuple[Exception, TracebackType | None]

@@ -280,7 +280,7 @@ def plain_answer(
         return FOR_ROUTER, None
     head.last = caller.closes = caller.closes or head.last
     head.address = caller.address
-    if found_out is not None:
+    if found_out is not None and found_out.head == data:
         head.verdict, head.read, head.failed = found_out.verdict, found_out.read, found_out.failed
         if found_out.allowance is not None:
             head.decision, head.standing = found_out.allowance.decision, found_out.allowance.standing

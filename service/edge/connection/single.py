@@ -35,6 +35,7 @@ class SingleRequests:
             answer = self._hot.answer(data, self._caller, self._server.state.default_headers, now, now)
             if isinstance(answer, bytes):
                 return answer
+            self._caller.found_out = None  # the light connection finds it out again
         return LightConnection(self._server, address, data)
 
     def _caller_at(self, address: str) -> Caller:

@@ -30,7 +30,7 @@ from service.edge.hot.wire import Headers, HeadMaker, ResponseHeads, closing_tai
 from service.edge.requests.watch import RequestWatch
 from service.http.caching import accepts_gzip, matches
 from service.http.head import new_request_id, valid_host
-from service.http.reading import Reading
+from service.http.reading import ReadError, Reading
 from service.http.reply import Kept, KeptError
 from service.keys.record import ApiKey
 from service.keys.verdict import KeyVerdict, Rejected
@@ -47,7 +47,7 @@ _OVERHEAD_BYTES = 780
 _QUICK_SECONDS = LATENCY_BOUNDS[0]
 
 # Reads a raw query string, as `Answers.read`.
-ReadQuery = Callable[[bytes], Reading | None]
+ReadQuery = Callable[[bytes], Reading | ReadError | None]
 
 _accepts_gzip = lru_cache(maxsize=256)(accepts_gzip)
 
@@ -212,20 +212,20 @@ class HotAnswers:
             if denied is not None:
                 return denied
         read = read_query(line[3] or b"") if key is not None and read_query is not None else None
-        target = self._remembered(line, read) if read is not None else None
+        target = self._remembered(line, read) if isinstance(read, Reading) else None
         if target is not None and self._find_near(target.digest) is not None:
             return self.answer(head, caller, dates, now, began, holder)
-        if target is not None:
+        if target is not None and isinstance(read, Reading):
             outcome = self._ask_shared(head, target, caller, asked, dates, now, began, holder, read)
             if outcome is not FOR_ROUTER:
                 return outcome
-        caller.found_out = FoundOut(read=read)
+        caller.found_out = FoundOut(head, read=read)
         return FOR_ROUTER
 
     def _remembered(self, line: "re.Match[bytes]", read: Reading) -> Target | None:
         """From now on the request in this line is hot, if its answer is kept."""
         kept = read.kept
-        if kept is None or read.asked is None:
+        if kept is None:
             return None
         url = line[2] if line[3] is None else b"%b?%b" % (line[2], line[3])
         return self.remember(url, read.area, kept, read.asked.query)
@@ -282,36 +282,42 @@ class HotAnswers:
         generation = self._cache.near.generation
 
         def found(lookup: SharedLookup) -> None:
-            holder.told(lambda: self._found(waiting, lookup, generation))
+            holder.told(lambda: self._found(waiting, holder, lookup, generation))
 
         shared.ask(target.key, found)
         return WAITING
 
-    def _found(self, waiting: HeldRequest, lookup: SharedLookup, generation: int) -> HotOutcome:
+    def _found(self, waiting: HeldRequest, holder: Holder, lookup: SharedLookup, generation: int) -> HotOutcome:
         """Builds the answer from a hit in the shared cache, or asks the warehouse. If the shared cache could not be
         asked, or a look-up may be traced, the router path looks again, and counts that look-up instead of this one."""
         target, entry, now = waiting.target, lookup.entry, monotonic()
         waiting.found = now
         if target.release != self._release:
             return FOR_ROUTER
-        if entry is None:
-            waiting.read = waiting.read or self._read_again(waiting)
-            if waiting.read is None or lookup.outcome == "unavailable" or self._watch.tracer is not None:
-                waiting.caller.found_out = FoundOut(read=waiting.read)
+        finish: Callable[[Allowance], HotOutcome]
+        if entry is not None:
+            finish = partial(self._from_shared, waiting, entry)
+        else:
+            waiting.read = read = waiting.read or self._read_again(waiting)
+            if read is None or lookup.outcome == "unavailable" or self._watch.tracer is not None:
+                waiting.caller.found_out = FoundOut(waiting.head, read=read)
                 return FOR_ROUTER
+            finish = partial(self._ask_warehouse, waiting, holder, read)
         key = self._good_key(waiting.caller, waiting.asked, now)
         if key is None:
             return FOR_ROUTER
 
-        def finish(allowance: Allowance) -> HotOutcome:
+        def passed(allowance: Allowance) -> HotOutcome:
             self._cache.looked_up(target.key, lookup, generation, now - waiting.since)
-            if entry is None:
-                return self._ask_warehouse(waiting, allowance)
-            heads = self._shared_heads.all_of(target.release, entry, gzip=waiting.asked.accept_encoding is not None)
-            return self._answered(waiting, target.counts.shared, heads, entry, allowance)
+            return finish(allowance)
 
         allowance = self._admission.admit(key, target.area, now)
-        return finish(allowance) if allowance is not None else self._without_token(waiting, key, now, finish)
+        return passed(allowance) if allowance is not None else self._without_token(waiting, key, now, passed)
+
+    def _from_shared(self, waiting: HeldRequest, entry: CacheEntry, allowance: Allowance) -> bytes:
+        target, gzip = waiting.target, waiting.asked.accept_encoding is not None
+        heads = self._shared_heads.all_of(target.release, entry, gzip=gzip)
+        return self._answered(waiting, target.counts.shared, heads, entry, allowance)
 
     def _read_again(self, waiting: HeldRequest) -> Reading | None:
         """What a request in known words means, which a cache had an entry for before. None if only the router reads it,
@@ -319,13 +325,9 @@ class HotAnswers:
         line = plain_line(waiting.head, waiting.head.find(b"\r\n"))
         read_query = self.readers.get(line[2]) if line is not None else None
         read = read_query(line[3] or b"") if line is not None and read_query is not None else None
-        return read if read is not None and read.key == waiting.target.key else None
+        return read if isinstance(read, Reading) and read.key == waiting.target.key else None
 
-    def _ask_warehouse(self, waiting: HeldRequest, allowance: Allowance) -> HotOutcome:
-        holder, read = waiting.holder, waiting.read
-        if holder is None or read is None:
-            return FOR_ROUTER
-
+    def _ask_warehouse(self, waiting: HeldRequest, holder: Holder, read: Reading, allowance: Allowance) -> HotOutcome:
         def filled(result: CacheEntry | BaseException) -> None:
             holder.told(lambda: self._filled(waiting, allowance, result, holder.dates))
 
@@ -335,13 +337,13 @@ class HotAnswers:
     def _filled(
         self, waiting: HeldRequest, allowance: Allowance, result: CacheEntry | BaseException, dates: Headers
     ) -> HotOutcome:
-        """Builds the answer. If the look-up failed, the router path tells of it."""
+        """Builds the answer. The router path tells of a look-up that failed, and makes one again that was given up."""
         if isinstance(result, BaseException):
-            failed = result if isinstance(result, Exception) else None  # a look-up that was given up is made again
-            waiting.caller.found_out = FoundOut(None, waiting.read, allowance, failed)
+            failed = (result, result.__traceback__) if isinstance(result, Exception) else None
+            waiting.caller.found_out = FoundOut(waiting.head, None, waiting.read, allowance, failed)
             return FOR_ROUTER
-        target, waiting.dates = waiting.target, dates
-        heads = self._warehouse_heads.all_of(target.release, result, gzip=waiting.asked.accept_encoding is not None)
+        target, gzip, waiting.dates = waiting.target, waiting.asked.accept_encoding is not None, dates
+        heads = self._warehouse_heads.all_of(target.release, result, gzip=gzip)
         return self._answered(waiting, target.counts.warehouse, heads, result, allowance)
 
     def _answered(
@@ -410,7 +412,7 @@ class HotAnswers:
         now = monotonic()
         if self._good_key(caller, asked, now) is None and caller.wrong is None:
             # the checks need not ask again, and wait as long again for a store that is away
-            caller.found_out = FoundOut(verdict)
+            caller.found_out = FoundOut(head, verdict)
             return FOR_ROUTER
         return self.answer(head, caller, dates, now, caller.arrived_at, holder)
 
@@ -419,7 +421,10 @@ class HotAnswers:
     ) -> HotOutcome:
         waiting.admitted = now = monotonic()
         target, caller, asked = waiting.target, waiting.caller, waiting.asked
-        if target.release != self._release or self._good_key(caller, asked, now) != key:
+        if self._good_key(caller, asked, now) != key:
+            return FOR_ROUTER
+        if target.release != self._release:
+            caller.found_out = FoundOut(waiting.head, allowance=allowance)  # the token is taken
             return FOR_ROUTER
         if allowance is not None:
             return finish(allowance)

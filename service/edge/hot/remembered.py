@@ -11,7 +11,7 @@ from service.cache.read_through import Tier
 from service.edge.admission.admission import Allowance
 from service.edge.hot import heads
 from service.edge.hot.wire import lines_kept
-from service.http.reading import Reading
+from service.http.reading import Failure, ReadError, Reading
 from service.http.reply import Kept, KeptError
 from service.keys.record import ApiKey
 from service.keys.verdict import KeyVerdict, Rejected
@@ -21,13 +21,14 @@ from service.quota.usage import Tally, outcome_of
 
 
 class FoundOut(msgspec.Struct):
-    """What the direct way found out about a request: the verdict on its key, what it means, what it was admitted with,
-    how its look-up failed. None of this is done again."""
+    """What the direct way found out about the request with this `head`: the verdict on its key, what it means, what it
+    was admitted with, how its look-up failed. None of this is done again."""
 
+    head: bytes
     verdict: KeyVerdict | None = None
-    read: Reading | None = None
+    read: Reading | ReadError | None = None
     allowance: Allowance | None = None
-    failed: Exception | None = None
+    failed: Failure | None = None
 
 
 class Caller:

@@ -62,12 +62,14 @@ class ToldError(msgspec.Struct, gc=False):
     request_id: bytes
     seconds: float
     line: bytes  # the request line
-    ended: float  # monotonic seconds: what time that was is found out if somebody wants to know
+    ended: float  # monotonic seconds
+    at: float = 0.0  # seconds since 1970, once somebody wants to know
 
     def __call__(self) -> LoggedRequest:
         method, url, _ = self.line.split(b" ")
+        self.at = self.at or time.time() - (time.monotonic() - self.ended)
         return LoggedRequest(
-            time=stamp(time.time() - (time.monotonic() - self.ended)),
+            time=stamp(self.at),
             request_id=self.request_id.decode(),
             status=self.error.status,
             method=method.decode(),

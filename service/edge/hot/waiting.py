@@ -1,4 +1,4 @@
-"""A hot request that waits for the shared cache, its quota or the rates, and what became of it."""
+"""A hot request that waits for the shared cache, the warehouse, its quota or the rates, and what became of it."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -40,8 +40,8 @@ class Holder(Protocol):
 
 
 class HeldRequest(msgspec.Struct):
-    """A hot request that waits for the shared cache, its quota or the rates. It lives until its holder is
-    told.
+    """A hot request that waits for the shared cache, the warehouse, its quota or the rates. It lives until its holder
+    is told.
 
     It `began` when it arrived, and waits for these `since` then: it may have waited for its key before. `found`,
     `admitted`: when the shared cache, and then quota and rates had answered; 0 if they were not asked.

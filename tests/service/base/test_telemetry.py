@@ -78,6 +78,17 @@ def test_what_counts_jointly_is_in_each_figure_whenever_they_are_read(times: lis
     assert jointly.counter(REQUESTS, *answered).value == len(times)
 
 
+def test_what_nobody_counts_in_any_more_is_in_the_figures_and_takes_no_memory() -> None:
+    """As when a release is gone."""
+    telemetry, answered = Telemetry(), ("forecast", "200", "answered")
+    joint = telemetry.joint((REQUEST_SECONDS, ("forecast",)), (REQUESTS, answered))
+    assert telemetry.joint((REQUEST_SECONDS, ("forecast",)), (REQUESTS, answered)) is joint
+    joint.n += 2
+    del joint
+    assert len(telemetry._joint) == 0
+    assert telemetry.sum(REQUESTS, status="200") == 2
+
+
 @given(st.lists(st.floats(0, 10), max_size=50), st.lists(st.floats(0, 10), max_size=50))
 def test_adding_snapshots_is_observing_everything_in_one_place(one: list[float], other: list[float]) -> None:
     """The supervisor's sums are those of one worker that did it all; also after a journey as JSON."""

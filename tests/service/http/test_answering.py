@@ -1,7 +1,11 @@
 """Where the current release fails, the one before answers, if that is set, and says so."""
 
+import asyncio
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +18,7 @@ from service.keys.store import KeyStore
 from tests.support.drops import LOCATIONS, location, people, project, write_drop
 from tests.support.problems import problem
 from tests.support.served import FORECAST, Served, served, with_keys
+from tests.support.waiting import until
 from tests.warehouse.helpers import NO_LIMITS
 from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog
@@ -175,3 +180,32 @@ def test_a_release_that_stands_in_says_so_until_the_current_one_is_back(
     answer = worker.ask(GOOD)
     assert (answer.status, answer.header("age"), answer.header("x-data-release")) == (200, None, second)
     assert worker.ask(f"{FORECAST}?zip_code=36437").status == 200
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_a_look_up_of_an_older_release_that_fails_says_nothing_of_the_current_one(
+    settings: Settings, tmp_path: Path, direct: bool
+) -> None:
+    """As where a mended release is published while look-ups in the damaged one hang."""
+    data = tmp_path / "data"
+    published(data, write_drop(tmp_path / "first"))
+    own = msgspec.structs.replace(settings, data_dir=str(data), direct_answers=direct)
+    with served(own) as worker, ThreadPoolExecutor(1) as threads:
+        assert worker.forecast(zip_code="36436").status == 200
+        current = worker.app.follower.current
+        assert current is not None
+        go, begun = threading.Event(), threading.Event()
+
+        async def entries(*_: Any) -> list[bytes]:
+            begun.set()
+            await asyncio.to_thread(go.wait)
+            raise LookupFailure("a file of the first release is damaged")
+
+        current.engine.entries = entries  # type: ignore[method-assign, assignment]
+        asked = threads.submit(worker.forecast, zip_code="09001")
+        until(begun.is_set)
+        worker.wait_for(published(data, write_drop(tmp_path / "second", population=[people("36436", 2023, 9)])))
+        go.set()
+        asked.result()
+        assert worker.app.release_problem is None
+        assert worker.forecast(zip_code="09001").status == 200

@@ -54,6 +54,18 @@ def answered(both: Both, data: bytes) -> bytes | LightConnection:
     return both.running.run(ask)
 
 
+def test_of_who_goes_on_nothing_is_kept(both: Both) -> None:
+    """Neither what was found out, which refers to its release."""
+
+    async def ask() -> object:
+        await both.look_at_keys()
+        single = single_requests(both)
+        assert isinstance(single(request(f"{FORECAST}?zip_code=1", both.keys["free"], *CLOSING), ""), LightConnection)
+        return single._caller.found_out
+
+    assert both.running.run(ask) is None
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("key", ["free", "limited", "metered"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])

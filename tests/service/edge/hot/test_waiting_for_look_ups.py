@@ -19,6 +19,8 @@ from config.settings import Settings
 from service.base.seen import LoggedRequest
 from service.base.telemetry import ANSWERS, KEY_CHECKS, LOOKUPS, REQUESTS
 from service.base.terms import Rate, Terms
+from service.edge.hot.remembered import FoundOut
+from service.keys.verdict import Rejected
 from tests.service.edge.hot.test_answers import REQUESTS as ANYTHING
 from tests.service.edge.hot.test_answers import sent_both_ways
 from tests.support.both_ways import (
@@ -349,6 +351,74 @@ def test_a_look_up_that_fails_leaves_nothing_to_the_garbage_collector(
         until(lambda: errors[0]() is None)
     finally:
         gc.enable()
+
+
+def test_a_defect_is_told_alike_to_all_who_wait(
+    both: Both, engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each raises the same error, whose traceback would grow each time, and with it what is logged."""
+    go = asyncio.Event()
+
+    async def entries(*_: Any) -> list[bytes]:
+        await go.wait()
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(engine, "entries", entries)
+
+    async def run() -> list[bytes]:
+        await both.look_at_keys()
+        connections = [Connection(both.direct, both.config(both.direct)) for _ in range(20)]
+        for number, connection in enumerate(connections):
+            connection.receive(request(f"{GOOD}&crowd={number}", both.keys["free"]))
+        await eventually(lambda: [one.waiting for one in both.running.app._cache._flights._flights.values()] == [20])
+        go.set()
+        for connection in connections:
+            await connection.settle()
+        return [connection.end() for connection in connections]
+
+    assert {answer[9:12] for answer in both.running.run(run)} == {b"500"}
+    told = {len(one.exc_text) for one in caplog.records if one.name == "forecast.http" and one.exc_text}
+    assert len(told) == 1
+
+
+def test_what_was_found_out_about_another_request_is_no_matter(both: Both) -> None:
+    async def ask() -> bytes:
+        await both.look_at_keys()
+        connection = Connection(both.direct, both.config(both.direct))
+        await connection.feed(request(GOOD, both.keys["free"]))
+        await connection.settle()
+        connection.protocol.found_out = FoundOut(request(BEHIND, "another"), Rejected("invalid"))
+        await connection.feed(request(BEHIND, both.keys["free"]))
+        await connection.settle()
+        return connection.end()
+
+    assert re.findall(rb"HTTP/1.1 (\d+) ", both.running.run(ask)) == [b"200", b"200"]
+
+
+def test_a_token_is_taken_once_though_the_release_switches_meanwhile(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, hot = both.running.app, both.running.app.hot
+    key = both.issue(Terms(rate=Rate(100, 1, 100)))
+    assert both.running.ask(GOOD, key=key).status == 200
+    holding = app.metering.limiter.holding(app.verifier.recall(key).key.key_id)  # type: ignore[union-attr]
+    assert holding is not None
+    with_token, tokens = hot._with_token, list[Any]()
+
+    def switched(waiting: Any, asked: Any, allowance: Any, finish: Any) -> Any:
+        tokens.append(allowance)
+        release, hot._release = hot._release, "newer"
+        try:
+            return with_token(waiting, asked, allowance, finish)
+        finally:
+            hot._release = release
+
+    monkeypatch.setattr(hot, "_with_token", switched)
+    before = holding.spent
+    holding.tokens = holding._next_tokens = 0  # so that it has to wait for its token
+    assert both.running.ask(f"{GOOD}&switches=1", key=key).status == 200
+    assert [token is not None for token in tokens] == [True]
+    assert holding.spent - before == 1
 
 
 def test_who_may_not_pass_costs_no_look_up(both: Both, held: HeldLookUps) -> None:
