@@ -85,7 +85,8 @@ def _held() -> list[Row]:
         tier = _hit_tier(set_up)
         settings = Settings(data_dir=str(set_up.data), cache_url=set_up.cache.url)
         began = time.monotonic()
-        problem = warm_release(settings, set_up.release, set_up.manifest, lambda _: None)
+        found = warm_release(settings, set_up.release, set_up.manifest, lambda _: None)
+        problem = [one for one in found if one.rule != "warmed-elsewhere"]  # it cannot ask where instances look
         taken = time.monotonic() - began
         if problem:
             raise BenchError(f"the cache could not be warmed: {problem}")
