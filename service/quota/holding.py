@@ -152,9 +152,7 @@ class Holding:
 
     def denies(self, now: float) -> bool:
         """Whether a request is refused here, without asking Redis."""
-        return self.local_until <= now < self.denied_until and not (  # inline: `has_tokens`
-            (self.tokens and now < self.expires) or (self._next_tokens and now < self._next_expires)
-        )
+        return self.local_until <= now < self.denied_until and not self.has_tokens(now)
 
     def wants_renewal(self, now: float) -> bool:
         return (
