@@ -22,7 +22,7 @@ _MARKER = b"phf"
 _WORTH_COMPRESSING_BYTES = 1400
 
 
-class CacheEntry(msgspec.Struct, frozen=True):
+class CacheEntry(msgspec.Struct, frozen=True, gc=False):
     """One encoded answer. It never changes (Decision 1), so all tiers share it."""
 
     body: bytes

@@ -12,17 +12,20 @@ EVERY_NAME = "c:*"
 TRIAL_NAME = "c:trial"
 
 
-class CacheKey(msgspec.Struct, frozen=True):
+class CacheKey(msgspec.Struct, frozen=True, gc=False):
     """Names one answer of one release."""
 
-    name: str  # in Redis
     digest: bytes  # of release, area and canonical query, 16 bytes
     release: str  # id
 
+    @property
+    def name(self) -> str:
+        """In Redis."""
+        return f"c:{FORMAT_VERSION}:{self.release}:{self.digest.hex()}"
+
 
 def cache_key(release: str, area: str, query: str) -> CacheKey:
-    digest = blake2b(f"{release}\n{area}\n{query}".encode(), digest_size=16).digest()
-    return CacheKey(f"c:{FORMAT_VERSION}:{release}:{digest.hex()}", digest, release)
+    return CacheKey(blake2b(f"{release}\n{area}\n{query}".encode(), digest_size=16).digest(), release)
 
 
 def release_of(name: bytes) -> bytes | None:

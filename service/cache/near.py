@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import chain
 
 import msgspec
 
@@ -17,8 +16,8 @@ from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
 from service.cache.sieve import Node, Sieve
 
-# For each coding of an entry, what is kept beside it.
-PreparedHeads = tuple[tuple[bytes, ...], ...]
+# For each coding of an entry, the head that is kept beside it: the plain one first.
+PreparedHeads = tuple[bytes, ...]
 Prepare = Callable[[str, CacheEntry], PreparedHeads]
 
 # What an entry takes beside its content: node, two structs, digests, its place in the map. Measured: a process grew by
@@ -136,5 +135,5 @@ class NearCache:
 
 def cost_of(entry: CacheEntry, heads: PreparedHeads = ()) -> int:
     """Bytes of memory that an entry takes, with everything that is kept beside it."""
-    parts = [part for part in (entry.body, entry.gzipped, *chain.from_iterable(heads)) if part]
+    parts = [part for part in (entry.body, entry.gzipped, *heads) if part]
     return ENTRY_OVERHEAD_BYTES + sum(len(part) for part in parts) + _BYTES_OVERHEAD * len(parts)

@@ -77,13 +77,13 @@ class ReadThrough:
         bypassed = lookup.outcome == "unavailable"
         with step("single flight") as asked:
             told = partial(asked.set, STEP_OUTCOME)
-            entry = await self._flights.run(key.name, lambda: self._fill(key, fill), told)
+            entry = await self._flights.run(key.digest, lambda: self._fill(key, fill), told)
         return Fetched(entry, "warehouse", bypassed)
 
     def fill(self, key: CacheKey, fill: Fill, tell: Tell[CacheEntry]) -> None:
         """What neither cache has: `tell` is called in a later turn of the loop, with the entry or with the error that
         `fill` ended with."""
-        self._flights.ask(key.name, lambda: self._fill(key, fill), tell)
+        self._flights.ask(key.digest, lambda: self._fill(key, fill), tell)
 
     def looked_up(self, key: CacheKey, lookup: SharedLookup, generation: int, seconds: float) -> None:
         """Counts a look-up in the shared cache, which took `seconds`, and keeps what it found near. `generation` is the

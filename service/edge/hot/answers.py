@@ -11,11 +11,13 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache, partial
 from time import monotonic
+from typing import get_args
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from service.base.telemetry import ANSWERS, DIRECT, LATENCY_BOUNDS, JointCount, Telemetry
 from service.cache.entry import CacheEntry
+from service.cache.near import PreparedHeads
 from service.cache.read_through import ReadThrough, Tier
 from service.cache.shared import SharedLookup
 from service.cache.sieve import Node, Sieve
@@ -26,9 +28,9 @@ from service.edge.hot.plain import plain_line
 from service.edge.hot.remembered import Caller, ErrorTarget, FoundOut, Place, Target, TargetCounts
 from service.edge.hot.told import line_of, trace_of
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HeldRequest, Holder, HotOutcome
-from service.edge.hot.wire import Headers, HeadMaker, ResponseHeads, closing_tail, lines_of
+from service.edge.hot.wire import Headers, HeadMaker, closing_tail, lines_of
 from service.edge.requests.watch import RequestWatch
-from service.http.caching import accepts_gzip, matches
+from service.http.caching import accepts_gzip
 from service.http.head import new_request_id, valid_host
 from service.http.reading import ReadError, Reading
 from service.http.reply import Kept, KeptError
@@ -42,8 +44,8 @@ MOST_TARGET_BYTES = 64 << 20
 _MOST_RECALLED = 20_000
 _OLD = b" HTTP/1.0"  # its connections carry one request each
 _HEAD, _G = b"HEAD ", ord("G")  # of a GET
-# Of a target, beside its request line.
-_OVERHEAD_BYTES = 780
+# Of a target, beside its request line and query. Measured: a process grew by 0.97 to 1.02 of the whole.
+_OVERHEAD_BYTES = 400
 _QUICK_SECONDS = LATENCY_BOUNDS[0]
 
 # Reads a raw query string, as `Answers.read`.
@@ -73,7 +75,7 @@ class HotAnswers:
     ) -> None:
         self._cache = cache
         self._find_near = cache.near.find
-        self._shared_heads, self._warehouse_heads = heads_of("shared"), heads_of("warehouse")
+        self._heads: Mapping[Tier, HeadMaker] = {tier: heads_of(tier) for tier in get_args(Tier)}
         self._look_up = look_up
         self.readers: Mapping[bytes, ReadQuery] = {}
         self._verifier = verifier
@@ -316,7 +318,7 @@ class HotAnswers:
 
     def _from_shared(self, waiting: HeldRequest, entry: CacheEntry, allowance: Allowance) -> bytes:
         target, gzip = waiting.target, waiting.asked.accept_encoding is not None
-        heads = self._shared_heads.all_of(target.release, entry, gzip=gzip)
+        heads = self._heads["shared"].all_of(target.release, entry, gzip=gzip)
         return self._answered(waiting, target.counts.shared, heads, entry, allowance)
 
     def _read_again(self, waiting: HeldRequest) -> Reading | None:
@@ -343,11 +345,11 @@ class HotAnswers:
             waiting.caller.found_out = FoundOut(waiting.head, None, waiting.read, allowance, failed)
             return FOR_ROUTER
         target, gzip, waiting.dates = waiting.target, waiting.asked.accept_encoding is not None, dates
-        heads = self._warehouse_heads.all_of(target.release, result, gzip=gzip)
+        heads = self._heads["warehouse"].all_of(target.release, result, gzip=gzip)
         return self._answered(waiting, target.counts.warehouse, heads, result, allowance)
 
     def _answered(
-        self, waiting: HeldRequest, counted: JointCount, heads: ResponseHeads, entry: CacheEntry, allowance: Allowance
+        self, waiting: HeldRequest, counted: JointCount, heads: PreparedHeads, entry: CacheEntry, allowance: Allowance
     ) -> bytes:
         if waiting.caller.reader.news is not None:
             waiting.caller.reader.learn()
@@ -447,7 +449,7 @@ class HotAnswers:
         head: bytes,
         target: Target,
         counted: JointCount,
-        heads: ResponseHeads,
+        heads: PreparedHeads,
         entry: CacheEntry,
         caller: Caller,
         asked: heads.HeaderValues,
@@ -457,19 +459,23 @@ class HotAnswers:
         waited: HeldRequest | None,
     ) -> bytes:
         """The bytes of the answer. The request counts from here on; nothing may send it to the router path any more."""
+        zipped = False
         if asked.accept_encoding is not None and entry.gzipped and _accepts_gzip(asked.accept_encoding):
-            (lines, not_modified, etag), body = heads[1], entry.gzipped
+            zipped, lines, body = True, heads[1], entry.gzipped
         else:
-            (lines, not_modified, etag), body = heads[0], entry.body
+            lines, body = heads[0], entry.body
         if dates is not self._dates:
             self._dated(dates)
         request_id = asked.request_id or new_request_id()
         counts, ok = target.counts, self._ok
         usage = counts.usage
-        if asked.if_none_match and (asked.if_none_match == etag or matches(asked.if_none_match, etag)):
-            usage, ok = "not_modified", self._not_modified
-            counted = counts.near_304 if counted is counts.near else counts.unchanged(counted)
-            lines, body = not_modified, b""
+        if asked.if_none_match:
+            maker = self._heads[counts.tier_of(counted)]
+            unchanged = maker.unchanged(target.release, entry, asked.if_none_match, zipped=zipped)
+            if unchanged is not None:
+                usage, ok = "not_modified", self._not_modified
+                counted = counts.near_304 if counted is counts.near else counts.unchanged(counted)
+                lines, body = unchanged, b""
         # added to inline, as what it counts in is below: a call of a method would add 2 % to a hot answer
         tally = allowance.tallies.get(usage)
         if tally is None or tally.closed:

@@ -7,6 +7,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from service.base.telemetry import ANSWERS, DIRECT, REQUEST_SECONDS, REQUESTS, JointCount, Telemetry
+from service.cache.key import CacheKey
 from service.cache.read_through import Tier
 from service.edge.admission.admission import Allowance
 from service.edge.hot import heads
@@ -96,14 +97,17 @@ class TargetCounts:
 class Target(Place):
     """A request target whose answer is a kept entry. `HotAnswers` owns it, until it is evicted."""
 
-    __slots__ = ("counts", "digest", "key", "query", "release")
+    __slots__ = ("counts", "digest", "query", "release")
 
     def __init__(self, line: bytes, area: str, kept: Kept, query: str, counts: TargetCounts) -> None:
         self._place(line, query, area)
-        self.key = kept.key
         self.digest = kept.key.digest
         self.release = kept.key.release
         self.counts = counts
+
+    @property
+    def key(self) -> CacheKey:
+        return CacheKey(self.digest, self.release)
 
     def _place(self, line: bytes, query: str, area: str) -> None:
         super().__init__(line.split(b" ")[1].partition(b"?")[0], area, line)

@@ -1,7 +1,8 @@
 """Answers as bytes on the wire, where the framework does not write them.
 
-The heads of a hot answer are made once per kept entry, as the router path would write them. The status line and the
-date go in front of them. They end with the name of the request id's header; its value and the limits follow.
+The heads of a hot 200 are made once per kept entry, as the router path would write them; those of a 304 when it is
+told. The status line and the date go in front of them. They end with the name of the request id's header; its value and
+the limits follow.
 """
 
 from collections.abc import Sequence
@@ -10,8 +11,9 @@ from functools import lru_cache
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from service.cache.entry import CacheEntry
+from service.cache.near import PreparedHeads
 from service.cache.read_through import Fetched, Tier
-from service.http.caching import CachePolicy
+from service.http.caching import CachePolicy, matches
 from service.http.head import RequestHead
 from service.http.reply import Header, Reply
 
@@ -19,11 +21,6 @@ _ID = b"x-request-id: "
 _CLOSING = b"%bconnection: close\r\n\r\n"
 
 Headers = list[Header]
-
-# The header lines of a 200, those of a 304, and the ETag.
-ResponseHead = tuple[bytes, bytes, bytes]
-# The plain one, and the gzip one if the entry has that coding.
-ResponseHeads = tuple[ResponseHead, ...]
 
 # Stands in a template for an entry's digest. Nothing else in a head is 16 such bytes.
 _ANY_DIGEST = b"\xa5" * 16
@@ -41,19 +38,25 @@ class HeadMaker:
         self._release: str | None = None
         self._plain = self._gzip = _Template(policy, tier, "", b"")
 
-    def all_of(self, release: str, entry: CacheEntry, *, gzip: bool = True) -> ResponseHeads:
-        """The heads of `entry`, as many as it has codings; without `gzip`, only the plain one."""
-        plain = self.one_of(release, entry, zipped=False)
-        return (plain, self.one_of(release, entry, zipped=True)) if gzip and entry.gzipped else (plain,)
+    def all_of(self, release: str, entry: CacheEntry, *, gzip: bool = True) -> PreparedHeads:
+        """The header lines of 200s with `entry`: the plain one's, and the gzip one's if it has that coding. Without
+        `gzip`, only the plain one's."""
+        plain = self._template(release, zipped=False).whole(entry.etag_digest, len(entry.body))
+        if not gzip or not entry.gzipped:
+            return (plain,)
+        return plain, self._template(release, zipped=True).whole(entry.etag_digest, len(entry.gzipped))
 
-    def one_of(self, release: str, entry: CacheEntry, *, zipped: bool) -> ResponseHead:
+    def unchanged(self, release: str, entry: CacheEntry, if_none_match: bytes, *, zipped: bool) -> bytes | None:
+        """The header lines of a 304; None if `if_none_match` does not match the ETag. They are made when they are told:
+        kept, they would take as much memory as those of a 200."""
+        return self._template(release, zipped=zipped).unchanged(entry.etag_digest, if_none_match)
+
+    def _template(self, release: str, *, zipped: bool) -> "_Template":
         if release != self._release:
             self._release = release
             self._plain = _Template(self._policy, self._tier, release, b"")
             self._gzip = _Template(self._policy, self._tier, release, b"gzip")
-        if zipped:
-            return self._gzip.filled(entry.etag_digest, len(entry.gzipped))
-        return self._plain.filled(entry.etag_digest, len(entry.body))
+        return self._gzip if zipped else self._plain
 
 
 def whole_answer(reply: Reply, behind: tuple[Header, ...], dates: Headers, *, bodiless: bool = False) -> bytes:
@@ -99,10 +102,15 @@ class _Template:
         self._unchanged = (lines_of(unchanged.fields()) + _ID).split(hole)
         self._etag = etag.split(hole)
 
-    def filled(self, etag_digest: bytes, length: int) -> ResponseHead:
+    def whole(self, etag_digest: bytes, length: int) -> bytes:
+        return b"%b%b%b%d\r\n%b" % (self._before, etag_digest.hex().encode(), self._behind, length, _ID)
+
+    def unchanged(self, etag_digest: bytes, if_none_match: bytes) -> bytes | None:
         digest = etag_digest.hex().encode()
-        whole = b"%b%b%b%d\r\n%b" % (self._before, digest, self._behind, length, _ID)
-        return whole, digest.join(self._unchanged), digest.join(self._etag)
+        etag = digest.join(self._etag)
+        if if_none_match == etag or matches(if_none_match, etag):
+            return digest.join(self._unchanged)
+        return None
 
 
 def lines_of(fields: Sequence[Header]) -> bytes:

@@ -58,15 +58,15 @@ def test_heads_are_made_once_and_paid_for() -> None:
     """When an entry comes in, of its release and bytes."""
     made: list[str] = []
 
-    def prepare(release: str, entry: CacheEntry) -> tuple[tuple[bytes, ...], ...]:
+    def prepare(release: str, entry: CacheEntry) -> tuple[bytes, ...]:
         made.append(release)
-        return ((b"HTTP/1.1 200 OK\r\n", entry.etag_digest),)
+        return (b"etag: " + entry.etag_digest,)
 
     near = NearCache(ROOM, 300, prepare)
     near.switch("r1")
     fill(near, range(1))
     found = [near.get(key_of(0).digest) for _ in range(3)]
-    assert [one.heads for one in found if one] == [((b"HTTP/1.1 200 OK\r\n", ENTRY.etag_digest),)] * 3
+    assert [one.heads for one in found if one] == [(b"etag: " + ENTRY.etag_digest,)] * 3
     assert (made, near.used_bytes > cost_of(ENTRY)) == (["r1"], True)
 
 

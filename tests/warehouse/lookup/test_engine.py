@@ -3,6 +3,8 @@
 import asyncio
 import random
 import shutil
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -23,6 +25,23 @@ from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 
 # Runs for hours, unless it is interrupted.
 ENDLESS = "SELECT encode(count(*)::VARCHAR) FROM range(1000000) a, range(1000000) b WHERE a.range + b.range > len(?)"
+
+# Opens the release whose entries are in the file, and waits until a third of what that took is free again.
+_LOADS = """
+import re
+import sys
+from pathlib import Path
+from tests.support.waiting import until
+from tests.warehouse.lookup.test_engine import opened
+
+def kibibytes(what):
+    return int(re.search(what + r":\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
+
+before = kibibytes("VmRSS")
+engine = opened(Path(sys.argv[1]), memory=512 << 20)
+taken = kibibytes("VmHWM") - before
+until(lambda: kibibytes("VmHWM") - kibibytes("VmRSS") > taken / 3)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -249,6 +268,15 @@ async def test_what_does_not_fit_into_memory_is_read_from_the_file(
     assert (FORECAST_AREA.name,) not in databases
     assert "read its file" in caplog.text
     engine.close()
+
+
+def test_memory_that_loading_took_is_given_back(tmp_path: Path) -> None:
+    """In a process of its own, because memory that another test left would be used again."""
+    file, word = tmp_path / FORECAST_AREA.entries, b"%08d" * 125
+    rows = [(f"{number:05}", word % ((number,) * 125)) for number in range(60_000)]
+    entry_file.write_entries(file, ["zip_code"], [rows[at : at + 512] for at in range(0, len(rows), 512)])
+    done = subprocess.run([sys.executable, "-c", _LOADS, str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 async def test_a_deleted_file_is_a_failure(file: Path) -> None:

@@ -30,14 +30,22 @@ def ordinary(release: str, entry: CacheEntry, accepted: bytes, tier: Tier = "nea
 @pytest.mark.parametrize("tier", ["near", "shared"])
 def test_heads_are_those_of_the_ordinary_way(entry: CacheEntry, tier: Tier) -> None:
     """Of every release and coding, whatever was asked for before."""
-    heads = HeadMaker(POLICY, tier).all_of
+    maker = HeadMaker(POLICY, tier)
     for release in ("r1", "r2", "r1"):
-        plain, gzip = ordinary(release, entry, b"", tier), ordinary(release, entry, b"gzip", tier)
-        assert heads(release, entry) == ((plain, gzip) if entry.gzipped else (plain,))
+        plain = ordinary(release, entry, b"", tier)
+        codings = [plain, ordinary(release, entry, b"gzip", tier)] if entry.gzipped else [plain]
+        assert maker.all_of(release, entry, gzip=False) == (plain[0],)
+        assert maker.all_of(release, entry) == tuple(whole for whole, _, _ in codings)
+        for zipped, (_, unchanged, etag) in enumerate(codings):
+            assert maker.unchanged(release, entry, etag, zipped=bool(zipped)) == unchanged
+            assert maker.unchanged(release, entry, b'"another", ' + etag, zipped=bool(zipped)) == unchanged
+            assert maker.unchanged(release, entry, b'"another"', zipped=bool(zipped)) is None
 
 
 def test_entries_have_their_own_heads() -> None:
     """Nothing of one is left in the template."""
-    heads = HeadMaker(POLICY, "near").all_of
-    heads("r1", LARGE)
-    assert heads("r1", SMALL) == (ordinary("r1", SMALL, b""),)
+    maker = HeadMaker(POLICY, "near")
+    maker.all_of("r1", LARGE)
+    whole, unchanged, etag = ordinary("r1", SMALL, b"")
+    assert maker.all_of("r1", SMALL) == (whole,)
+    assert maker.unchanged("r1", SMALL, etag, zipped=False) == unchanged
