@@ -284,7 +284,7 @@ class WorkerApp:
             meant=releases.OF_CURRENT,
             sandbox=sandbox,
         )
-        self.hot.readers = dict(one for area in AREAS for one in readers_of(area, answers))
+        self.hot.readers.update(one for area in AREAS for one in readers_of(area, answers))
         unrouted = {INDEX_PATH: index} | {path: make for area in AREAS for path, make in unrouted_of(area, answers)}
         return Gate(
             build_litestar(handlers),

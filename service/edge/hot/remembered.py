@@ -64,10 +64,10 @@ class Place:
 
 
 class TargetCounts:
-    """What the answers of targets count in that are of one release and area, and whose 200s have one outcome: by tier,
-    and 304s by themselves. `usage` is what a 200 counts as for its key."""
+    """What the answers of targets count in that are of one release and area, and whose 200s have one outcome: `whole`,
+    by tier, and 304s by themselves. `usage` is what a 200 counts as for its key."""
 
-    __slots__ = ("_tiers", "_unchanged", "near", "near_304", "shared", "usage", "warehouse")
+    __slots__ = ("_tiers", "_unchanged", "near", "near_304", "usage", "whole")
 
     def __init__(self, release: str, area: str, outcome: str, telemetry: Telemetry) -> None:
         def joint(tier: Tier, status: str, outcome: str) -> JointCount:
@@ -78,12 +78,11 @@ class TargetCounts:
             )
 
         tiers = get_args(Tier)
-        whole = {tier: joint(tier, "200", outcome) for tier in tiers}
+        self.whole: dict[Tier, JointCount] = {tier: joint(tier, "200", outcome) for tier in tiers}
         unchanged = {tier: joint(tier, "304", "not_modified") for tier in tiers}
-        self.near, self.shared, self.warehouse = (whole[tier] for tier in tiers)
-        self.near_304 = unchanged["near"]
-        self._unchanged = {whole[tier]: unchanged[tier] for tier in tiers}
-        self._tiers: dict[JointCount, Tier] = {one[tier]: tier for tier in tiers for one in (whole, unchanged)}
+        self.near, self.near_304 = self.whole["near"], unchanged["near"]
+        self._unchanged = {self.whole[tier]: unchanged[tier] for tier in tiers}
+        self._tiers: dict[JointCount, Tier] = {one[tier]: tier for tier in tiers for one in (self.whole, unchanged)}
         self.usage: UsageOutcome = outcome_of(200, outcome) or "answered"
 
     def unchanged(self, counted: JointCount) -> JointCount:

@@ -74,7 +74,7 @@ def test_an_error_is_the_next_release_s_own(both: Both) -> None:
     """What was not there may be there now."""
     hot, target = both.running.app.hot, KNOWN_ERRORS[0]
     both.running.ask(target, key=both.keys["free"])
-    release, before = hot._release, hot.errors.told
+    release, before = hot._targets.release, hot.errors.told
     assert release is not None
     hot.switched("newer")
     assert both.running.ask(target, key=both.keys["free"]).status == 404
@@ -175,7 +175,7 @@ def test_what_a_key_is_refused_with_is_looked_at_again_with_a_new_release(both: 
     """It may lack the area, which is told first."""
     hot = both.running.app.hot
     both.running.ask(f"{FORECAST}?zip_code=36436&n=x", key=both.keys["other"])
-    release = hot._release
+    release = hot._targets.release
     assert release is not None
     assert hot.errors._denials
     assert hot.errors.places
@@ -719,7 +719,7 @@ def test_a_release_that_is_switched_meanwhile_takes_the_ordinary_way(both: Both)
     async def run() -> bytes:
         connection = Connection(both.direct, both.config(both.direct))
         await connection.feed(request(TARGETS[0], both.keys["free"]))
-        release = hot._release
+        release = hot._targets.release
         hot.switched("newer")
         await connection.settle()
         assert release is not None

@@ -68,7 +68,7 @@ def forget(both: Both) -> None:
     for known in list(running.verifier._verified.values()):
         running.verifier._forget(known)
     running.verifier._wrong.clear()
-    running.hot._recalled.clear()
+    running.hot._callers._recalled.clear()
     running.hot.errors.clear()
     for holding in running.metering.limiter._holdings.young.values():
         holding.tokens = holding._next_tokens = 0

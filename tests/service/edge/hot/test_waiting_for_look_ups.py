@@ -403,17 +403,17 @@ def test_a_token_is_taken_once_though_the_release_switches_meanwhile(
     assert both.running.ask(GOOD, key=key).status == 200
     holding = app.metering.limiter.holding(app.verifier.recall(key).key.key_id)  # type: ignore[union-attr]
     assert holding is not None
-    with_token, tokens = hot._with_token, list[Any]()
+    with_token, tokens = hot._admitting._with_token, list[Any]()
 
     def switched(waiting: Any, asked: Any, allowance: Any, finish: Any) -> Any:
         tokens.append(allowance)
-        release, hot._release = hot._release, "newer"
+        release, hot._targets.release = hot._targets.release, "newer"
         try:
             return with_token(waiting, asked, allowance, finish)
         finally:
-            hot._release = release
+            hot._targets.release = release
 
-    monkeypatch.setattr(hot, "_with_token", switched)
+    monkeypatch.setattr(hot._admitting, "_with_token", switched)
     before = holding.spent
     holding.tokens = holding._next_tokens = 0  # so that it has to wait for its token
     assert both.running.ask(f"{GOOD}&switches=1", key=key).status == 200
@@ -589,7 +589,7 @@ def test_the_answer_is_of_the_release_in_which_it_was_looked_up(
 
     async def run() -> bytes:
         async with waiting(both, held, request(GOOD, both.keys["free"])) as connection:
-            assert app.hot._release is not None
+            assert app.hot._targets.release is not None
             app.hot.switched("newer")
             held.go.set()
             await connection.settle()

@@ -145,7 +145,7 @@ def test_a_defect_while_waiting_ends_the_connection(
     async def run() -> tuple[bool, bytes]:
         await held(both, RATE)
         (connection,) = await crowd(both, "leased", 1)
-        monkeypatch.setattr(both.running.app.hot, "_written", broken)
+        monkeypatch.setattr(both.running.app.hot._writer, "written", broken)
         await connection.settle()
         return connection.transport.closing, connection.end()
 
@@ -160,7 +160,7 @@ def test_a_release_that_is_switched_while_waiting_takes_the_ordinary_way(both: B
     async def run() -> bytes:
         await held(both, RATE)
         connections = await crowd(both, "leased", 1)
-        release = hot._release
+        release = hot._targets.release
         assert release is not None
         hot.switched("newer")
         (answer,) = await ended(connections)
@@ -175,7 +175,7 @@ def test_a_key_that_is_no_longer_good_after_waiting_takes_the_ordinary_way(
     both: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which finds out why."""
-    before, verifier = both.answered, both.running.app.hot._verifier
+    before, verifier = both.answered, both.running.app.verifier
 
     async def run() -> bytes:
         await held(both, RATE)
