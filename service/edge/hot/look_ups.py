@@ -69,10 +69,8 @@ class LookUps:
     ) -> HotOutcome:
         """Of what is not near. `read`: what the request means, if it was read just now."""
         key = self._callers.good_key(caller, asked, now)
-        if key is None and caller.known is None:
-            return self._admitting.stranger(head, target, caller, asked, dates, began, holder)
         if key is None:
-            return self._admitting.for_key(head, caller, asked, dates, holder)
+            return self._admitting.stranger(head, target, caller, asked, dates, began, holder)
         denied = self._errors.denied(head, target, caller, asked, key, dates, now, began)
         if denied is not None:
             return denied
