@@ -137,7 +137,7 @@ def pods(tmp_path: Path) -> Iterator[Pods]:
 
 async def test_three_valkeys_with_sentinels_start_from_empty_volumes(pods: Pods) -> None:
     """Instances find the primary, with the documented users, and nothing is wrong with it."""
-    wait_until(lambda: pods.follows(1) == pods.follows(2) == pods.addresses[0], "two replicas")
+    pods.wait_whole()  # on a busy machine, another one than the first may be primary by now
     assert check_answers_redis(pods.url) is None
     async with found(pods.url) as primary:
         assert primary.url is not None
