@@ -106,11 +106,14 @@ class Pods:
         wait_until(self._is_whole, "servers and Sentinels that agree on a primary")
         return self.primary()
 
-    def _is_whole(self) -> bool:
+    def in_step(self) -> bool:
+        """Whether two servers replicate the primary."""
         primary = self.primary()
-        address = self.addresses[primary]
         replicas = [self.follows(pod) for pod in range(3) if pod != primary]
-        return replicas == [address, address] and all(self._knows(pod, address) for pod in range(3))
+        return replicas == [self.addresses[primary]] * 2
+
+    def _is_whole(self) -> bool:
+        return self.in_step() and all(self._knows(pod, self.addresses[self.primary()]) for pod in range(3))
 
     def _knows(self, pod: int, address: str) -> bool:
         said = self.ask(pod, "sentinel", "SENTINEL", "MASTER", "keys")
@@ -137,7 +140,8 @@ def pods(tmp_path: Path) -> Iterator[Pods]:
 
 async def test_three_valkeys_with_sentinels_start_from_empty_volumes(pods: Pods) -> None:
     """Instances find the primary, with the documented users, and nothing is wrong with it."""
-    pods.wait_whole()  # on a busy machine, another one than the first may be primary by now
+    # on a busy machine, another one than the first may be primary by now
+    wait_until(pods.in_step, "two replicas")
     assert check_answers_redis(pods.url) is None
     async with found(pods.url) as primary:
         assert primary.url is not None
