@@ -12,7 +12,6 @@ at once. Whoever presents a key that is being looked up waits for that look-up.
 
 import asyncio
 import hmac
-import logging
 import os
 import time
 from collections.abc import Callable
@@ -22,17 +21,15 @@ from hashlib import blake2b
 from service.base.single_flight import SingleFlight
 from service.base.tasks import hold_until_done
 from service.keys import form
-from service.keys.errors import ForeignStoreError
 from service.keys.fault import fault_of
 from service.keys.going_back import GoingBack
 from service.keys.names import key_id_of
 from service.keys.recheck import Recheck
-from service.keys.record import ApiKey, Control, DamagedRecordError, KeyStatus
-from service.keys.store import Found, FoundKey, KeyStore
+from service.keys.record import ApiKey, KeyStatus
+from service.keys.store import Found, KeyStore
+from service.keys.trust import StoreTrust
 from service.keys.verdict import INVALID, Accepted, KeyVerdict, Rejected, Unknown
-from service.redis.errors import StoreRefused, StoreUnavailable
-
-log = logging.getLogger("forecast.keys")
+from service.redis.errors import StoreUnavailable
 
 RECHECK_AFTER_SECONDS = 3.0
 WAIT_AFTER_SECONDS = 5.0
@@ -46,8 +43,6 @@ _MOST_LOOKUPS = 64
 _MOST_WAITING = 1024
 # The digest of no key.
 _NOBODY = "0" * 64
-# Damaged keys that are logged.
-_MOST_DAMAGED = 1_000
 
 
 class Verified:
@@ -85,8 +80,7 @@ def _end_of(key: ApiKey) -> float:
 class KeyVerifier:
     """The verified keys of one worker, for as long as it lives.
 
-    `problem`: why no key can be judged although the store answers; None while keys can be. `going_back`: what the store
-    lost of what this worker has seen.
+    `trust`: whether the store is ours. `going_back`: what the store lost of what this worker has seen.
     """
 
     def __init__(
@@ -97,12 +91,9 @@ class KeyVerifier:
         longest_wait: float = LONGEST_WAIT_SECONDS,
         time_of_day: Callable[[], float] = time.time,
     ) -> None:
-        self.problem: str | None = None
+        self.trust = StoreTrust(store, self._accepted_anew)
         self.going_back = GoingBack()
-        self._since: datetime | None = None  # when the store became ours, by its sentinel
         self._decided = 0  # the newest look-up before an operator accepted the store
-        self._is_ours = False
-        self._damaged: set[str] = set()
         self._store = store
         self._pepper = pepper
         self._clock = clock
@@ -205,21 +196,10 @@ class KeyVerifier:
             changed.recheck = None
             self._start_recheck(changed)
 
-    async def look(self) -> None:
-        """Checks that the store is the one with our keys, so that a loss is reported before a partner meets it."""
-        try:
-            self._believe(await self._store.control())
-        except ForeignStoreError as error:
-            self._alarm(str(error))
-        except StoreRefused as error:  # it is there, but no key can be judged
-            self._alarm(f"{error}; no key can be judged until it may be read")
-        except StoreUnavailable as error:
-            log.debug("the key store was not looked at: %s", error)
-
     @property
     def serves_somebody(self) -> bool:
         """Whether some key can be found good, by the store or from memory."""
-        return (self._is_ours and self._store.redis.healthy) or self.remembers_somebody
+        return (self.trust.is_ours and self._store.redis.healthy) or self.remembers_somebody
 
     @property
     def remembers_somebody(self) -> bool:
@@ -285,47 +265,10 @@ class KeyVerifier:
         """The record of a key. Raises StoreUnavailable, also if the store is not ours or the record is damaged."""
         answer: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
         self._store.ask(key_id, lambda found: None if answer.done() else answer.set_result(found))
-        found = self._believed(key_id, await answer)
+        found = self.trust.believed(key_id, await answer)
         if isinstance(found, StoreUnavailable):
             raise found
         return found
-
-    def _believed(self, key_id: str, found: Found) -> ApiKey | StoreUnavailable | None:
-        """The record that was found, or why nothing is known. What a store says that is not ours is not believed."""
-        try:
-            if isinstance(found, FoundKey):
-                self._believe(found.control)
-            elif isinstance(found, ForeignStoreError):
-                raise found
-        except ForeignStoreError as error:
-            self._alarm(str(error))
-            return StoreUnavailable("key store: not the one that holds our keys")
-        if isinstance(found, DamagedRecordError):
-            if key_id not in self._damaged and len(self._damaged) < _MOST_DAMAGED:
-                log.error("key %s cannot be judged: %s; `forecast keys import` restores it", key_id, found)
-                self._damaged.add(key_id)
-            return found
-        if isinstance(found, StoreUnavailable):
-            return found
-        self._damaged.discard(key_id)
-        return found.key
-
-    def _believe(self, control: Control | None) -> None:
-        """Raises ForeignStoreError if the store with this sentinel is not ours."""
-        self._store.check_control(control)
-        if control is not None and control.since != self._since:
-            if self._since is not None:
-                self._decided = self._asked
-                self.going_back.decided()
-            self._since = control.since
-        if self.problem is not None:
-            log.info("the key store is the one that holds our keys again")
-        self.problem, self._is_ours = None, True
-
-    def _alarm(self, problem: str) -> None:
-        if self.problem != problem:
-            log.error("%s", problem)
-        self.problem, self._is_ours = problem, False
 
     def _start_recheck(self, known: Verified) -> Recheck:
         recheck = known.recheck
@@ -338,7 +281,7 @@ class KeyVerifier:
                 if known.recheck is recheck:
                     known.recheck = None
                 try:
-                    self._rechecked(known, self._believed(known.key.key_id, found), sent, changes, asked)
+                    self._rechecked(known, self.trust.believed(known.key.key_id, found), sent, changes, asked)
                 finally:
                     recheck.end()
 
@@ -362,6 +305,10 @@ class KeyVerifier:
         known.asked = asked
         known.checked(sent if changes == self._changes else sent - WAIT_AFTER_SECONDS)
         self._confirmed(known.key, sent)
+
+    def _accepted_anew(self) -> None:
+        self._decided = self._asked
+        self.going_back.decided()
 
     def _newest(self, seen: Verified, found: ApiKey) -> ApiKey:
         """What holds of a key, which the store may have forgotten changes of."""

@@ -186,7 +186,7 @@ class WorkerApp:
         await self.cache_store.start()
         await self.metering.start()
         self._listener.start()
-        await self.verifier.look()  # so that the first report knows whether keys can be verified
+        await self.verifier.trust.look()  # so that the first report knows whether keys can be verified
         self._tasks = (
             keep_running("watch the key store", self._watch_keys),
             keep_running("try look-ups that fail", self.lookups.probe_in_doubt),
@@ -239,7 +239,7 @@ class WorkerApp:
         return _FOLDED_SECONDS
 
     async def _watch_keys(self) -> float:
-        await self.verifier.look()
+        await self.verifier.trust.look()
         return _WATCH_SECONDS
 
     def _build_gate(self, settings: Settings) -> Gate:

@@ -129,7 +129,7 @@ class Worker:
             push_refused=app.push_refused,
             can_verify=app.verifier.serves_somebody,
             can_answer=app.lookups.can_answer,
-            keys_problem=app.verifier.problem,
+            keys_problem=app.verifier.trust.problem,
             keys_went_back=app.verifier.going_back.problem,
             revoked_lost=tuple(app.verifier.going_back.revoked),
             usage_problem=app.metering.problem,

@@ -130,7 +130,7 @@ async def test_a_damaged_key_is_unknown_and_hurts_no_other(
     scene.clock.now += 20
     assert await scene.outcome() == "unknown"
     assert await scene.outcome(other) == "accepted"
-    assert scene.verifier.problem is None
+    assert scene.verifier.trust.problem is None
     assert [scene.key.key_id in record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
         True
     ]

@@ -58,13 +58,13 @@ async def test_a_foreign_store_is_unknown_and_an_alarm(
         await scene.store.client.set(CONTROL, control.replace(b'fingerprint":"', b'fingerprint":"0'))
     for presented in (form.generate()[0], form.generate()[0]):
         assert await scene.outcome(presented) == "unknown"
-    assert scene.verifier.problem
+    assert scene.verifier.trust.problem
     assert len(caplog.records) == 1, "said once, not per request"
     scene.clock.now += 5
     assert await scene.outcome() == "accepted", "a remembered key goes on for its minute"
     await scene.store.client.set(CONTROL, control)
     assert await scene.outcome(form.generate()[0]) == "invalid"
-    assert scene.verifier.problem is None
+    assert scene.verifier.trust.problem is None
 
 
 # --- pushed changes ----------------------------------------------------------------------------------------------

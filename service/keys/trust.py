@@ -1,0 +1,78 @@
+"""Whether the key store that answers is the one with our keys. What another one says is not believed."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from service.keys.errors import ForeignStoreError
+from service.keys.record import ApiKey, Control, DamagedRecordError
+from service.keys.store import Found, FoundKey, KeyStore
+from service.redis.errors import StoreRefused, StoreUnavailable
+
+log = logging.getLogger("forecast.keys")
+
+# Damaged keys that are logged.
+_MOST_DAMAGED = 1_000
+
+
+class StoreTrust:
+    """What one KeyVerifier, which owns it, thinks of its store.
+
+    `problem`: why no key can be judged although the store answers; None while keys can be. `decided` is called when an
+    operator has accepted the store as it is.
+    """
+
+    def __init__(self, store: KeyStore, decided: Callable[[], None]) -> None:
+        self.problem: str | None = None
+        self.is_ours = False
+        self._store = store
+        self._decided = decided
+        self._since: datetime | None = None  # when the store became ours, by its sentinel
+        self._damaged: set[str] = set()
+
+    async def look(self) -> None:
+        """Looks at the store, so that a loss is reported before a partner meets it."""
+        try:
+            self._believe(await self._store.control())
+        except ForeignStoreError as error:
+            self._alarm(str(error))
+        except StoreRefused as error:  # it is there, but no key can be judged
+            self._alarm(f"{error}; no key can be judged until it may be read")
+        except StoreUnavailable as error:
+            log.debug("the key store was not looked at: %s", error)
+
+    def believed(self, key_id: str, found: Found) -> ApiKey | StoreUnavailable | None:
+        """The record that was found, or why nothing is known of the key."""
+        try:
+            if isinstance(found, FoundKey):
+                self._believe(found.control)
+            elif isinstance(found, ForeignStoreError):
+                raise found
+        except ForeignStoreError as error:
+            self._alarm(str(error))
+            return StoreUnavailable("key store: not the one that holds our keys")
+        if isinstance(found, DamagedRecordError):
+            if key_id not in self._damaged and len(self._damaged) < _MOST_DAMAGED:
+                log.error("key %s cannot be judged: %s; `forecast keys import` restores it", key_id, found)
+                self._damaged.add(key_id)
+            return found
+        if isinstance(found, StoreUnavailable):
+            return found
+        self._damaged.discard(key_id)
+        return found.key
+
+    def _believe(self, control: Control | None) -> None:
+        """Raises ForeignStoreError if the store with this sentinel is not ours."""
+        self._store.check_control(control)
+        if control is not None and control.since != self._since:
+            if self._since is not None:
+                self._decided()
+            self._since = control.since
+        if self.problem is not None:
+            log.info("the key store is the one that holds our keys again")
+        self.problem, self.is_ours = None, True
+
+    def _alarm(self, problem: str) -> None:
+        if self.problem != problem:
+            log.error("%s", problem)
+        self.problem, self.is_ours = problem, False
