@@ -1,4 +1,4 @@
-"""The application that a worker serves: checks a request, hands it on, adds what every answer carries, and counts it.
+"""The application that a worker serves: checks a request, hands it on, and adds what every answer carries.
 
 The gate wraps the framework, because application middleware does not run for unknown paths and methods, which need the
 key too.
@@ -6,30 +6,25 @@ key too.
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
-
-from service.base.masking import masked, masked_query
-from service.base.seen import LoggedRequest
 from service.base.tasks import hold_until_done
-from service.base.telemetry import ANSWERS, REJECTED, REQUEST_SECONDS, REQUESTS, ROUTED, TEST_REQUESTS, Telemetry
+from service.base.telemetry import Telemetry
 from service.edge.admission.admission import Admission
 from service.edge.admission.asking import Ask, ruled
 from service.edge.checks import Checks
+from service.edge.counting import RequestCounting
 from service.edge.hot.answers import HotAnswers
 from service.edge.hot.waiting import FOR_ROUTER, WAITING, HotOutcome
 from service.edge.hot.wire import whole_answer
-from service.edge.requests.log import LONG, Made, Make
-from service.edge.requests.sightings import shortened
-from service.edge.requests.watch import RequestWatch, stamp
-from service.http.errors import ApiError, kept_error, of_exception, of_failed, problem
-from service.http.head import NO_AREA, SCOPE_KEY, RequestHead, head_in
+from service.edge.requests.log import Make
+from service.edge.requests.watch import RequestWatch
+from service.http.errors import ApiError, kept_error, of_exception, of_failed
+from service.http.head import SCOPE_KEY, RequestHead, head_in
 from service.http.reply import (
     COUNTED,
     KEPT,
@@ -45,7 +40,6 @@ from service.http.reply import (
     Source,
 )
 from service.http.sandbox.app import TEST_ANSWER, Sandbox
-from service.keys.record import ApiKey
 
 log = logging.getLogger("forecast.access")
 
@@ -61,8 +55,8 @@ class Gate:
     `checks` say what passes. `admission` counts what keys ask for. `hot` answers hot requests before they come here.
     `unrouted` makes, by path, answers that need no router; no path there: `app` answers.
     `sandbox` answers test keys, instead of `app`. `watch` looks at every request. `keep_error` is told of those of a
-    good key that end with an error: the key's id, and what makes the line. Setting `draining` makes every answer the
-    last of its connection.
+    good key that end with an error: the key's id, and what makes the line. `counting` counts every request. Setting
+    `draining` makes every answer the last of its connection.
     """
 
     def __init__(
@@ -80,19 +74,17 @@ class Gate:
         most_connections: int = 10_000,
         connection_age: float = 0.0,
     ) -> None:
-        self.telemetry = telemetry
+        self.counting = RequestCounting(telemetry, watch, admission, keep_error)
         self.draining = False
         self.most_connections = most_connections
         self.connection_age = connection_age
         self.hot = hot
         self._app = app
         self._checks = checks
-        self._admission = admission
         self._sandbox = sandbox
         self._unrouted = unrouted
         self._later: set[asyncio.Task[None]] = set()
         self._watch = watch
-        self._keep_error = keep_error
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["type"] != "http":
@@ -163,7 +155,7 @@ class Gate:
         if self.hot is not None and self._checks.is_simple(head):
             self._refuse_next(self.hot, head, reply, now)
         seconds, directly = now - head.started, at_once and reply.status >= 400
-        self.finished(head, reply.status, reply.outcome, reply.source, (), seconds, directly=directly)
+        self.counting.finished(head, reply.status, reply.outcome, reply.source, (), seconds, directly=directly)
         return answer
 
     def _refuse_next(self, hot: HotAnswers, head: RequestHead, reply: Reply, now: float) -> None:
@@ -217,75 +209,10 @@ class Gate:
         return (*fields, TEST_ANSWER) if head.is_test else fields
 
     def rejected(self, code: str) -> None:
-        """Counts a request that the protocol refused before it could be routed."""
-        self.telemetry.count(REJECTED, code)
+        self.counting.rejected(code)
 
     def refusal(self, code: str, request_id: str, address: str | None, detail: str | None = None) -> Reply:
-        """The answer to such a request, which is counted and logged. Its method and path may not have arrived."""
-        reply = problem(code, request_id, detail)
-        self.telemetry.count(REQUESTS, NO_AREA, str(reply.status), code)
-        line = LoggedRequest(
-            time=stamp(time.time()),
-            request_id=request_id,
-            status=reply.status,
-            method="-",
-            path="-",
-            outcome=code,
-            milliseconds=0.0,
-            pid=os.getpid(),
-            address=address,
-        )
-        self._watch.look(line, 0.0)
-        return reply
-
-    def finished(
-        self,
-        head: RequestHead,
-        status: int,
-        outcome: str,
-        source: Source | None,
-        counted: tuple[Counted, ...],
-        seconds: float,
-        *,
-        directly: bool = False,
-    ) -> None:
-        """Counts a request that was answered, `seconds` after its head had arrived."""
-        area, key = head.area, head.key
-        make: Make = _Told(
-            head.request_id,
-            status,
-            head.method,
-            head.sent_path,
-            source.query if source is not None else head.query,
-            outcome,
-            seconds,
-            time.time(),
-            area,
-            source,
-            key if key is not None else head.key_id,
-            head.address,
-        )
-        if len(head.sent_path) + len(head.query) > LONG:
-            make = Made(make())
-        if head.is_test:  # a 503 on purpose must alarm nobody
-            self.telemetry.count(TEST_REQUESTS, str(status), outcome)
-            self._watch.look(make(), seconds, head.trace)
-            return
-        if status >= 400 and key is not None:
-            self._keep_error(key.key_id, make)
-        self.telemetry.count(REQUESTS, area, str(status), outcome)
-        if key is not None:
-            for one in counted or (Counted(1, status, outcome, source.tier if source is not None else None),):
-                if source is not None and one.tier is not None:
-                    self.telemetry.count(ANSWERS, area, one.tier, source.release, ROUTED, amount=one.number)
-                if self._admission is not None:
-                    self._admission.count(key, area, one.status, one.outcome, one.number)
-        self.telemetry.observe(REQUEST_SECONDS, seconds, area)
-        if directly and head.trace is None:
-            kind = (status, outcome, area if area != NO_AREA else None, head.key_id or head.address)
-            self._watch.look_at_error(kind, make, time.monotonic())
-        else:
-            self._watch.look(make(), seconds, head.trace)
+        return self.counting.refusal(code, request_id, address, detail)
 
 
 class _Answer:
@@ -321,7 +248,7 @@ class _Answer:
         await self._send(message)
         if not message.get("more_body", False):
             told = (self._status, self._outcome, self._source, self._counted, self._seconds)
-            self._gate.finished(self._head, *told)
+            self._gate.counting.finished(self._head, *told)
 
 
 async def _made(head: RequestHead, make: _Waits) -> Reply | None:
@@ -337,44 +264,3 @@ def _limits(head: RequestHead, status: int, counted: tuple[Counted, ...] = ()) -
         return head.limits
     billed = sum(one.number for one in counted if one.status < 400) if counted else int(status < 400)
     return head.limits_after(billed)
-
-
-class _Told(msgspec.Struct, gc=False):
-    """An answer that was given, from which its line is made."""
-
-    request_id: str
-    status: int
-    method: str
-    path: str
-    query: str | bytes  # canonical, or as it was sent, in bytes
-    outcome: str
-    seconds: float
-    at: float  # seconds since 1970
-    area: str
-    source: Source | None
-    key: ApiKey | str | None  # or the id of one that is not good any more
-    address: str | None
-
-    def __call__(self) -> LoggedRequest:
-        query, source, key = self.query, self.source, self.key
-        # a key may have been put into the address by mistake, and an address may be long
-        shown = query if isinstance(query, str) else masked_query(query.decode("latin-1"))
-        known = key if isinstance(key, ApiKey) else None
-        return LoggedRequest(
-            time=stamp(self.at),
-            request_id=self.request_id,
-            status=self.status,
-            method=self.method,
-            path=shortened(masked(self.path)),
-            outcome=self.outcome,
-            milliseconds=round(self.seconds * 1000, 3),
-            pid=os.getpid(),
-            area=self.area if self.area != NO_AREA else None,
-            query=shortened(shown) or None,
-            tier=source.tier if source is not None else None,
-            release=source.release if source is not None else None,
-            key_id=known.key_id if known is not None else key if isinstance(key, str) else None,
-            partner=known.partner if known is not None else None,
-            test=(known is not None and known.test) or None,
-            address=self.address,
-        )

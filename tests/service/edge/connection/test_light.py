@@ -240,12 +240,12 @@ def test_who_is_reset_is_counted_once_whatever_it_has_sent(both: Both, monkeypat
     monkeypatch.setattr("service.edge.admission.limits.MOST_TURNED_AWAY", 0)
 
     async def ask() -> float:
-        before = both.direct.telemetry.sum(REJECTED)
+        before = both.running.app.telemetry.sum(REJECTED)
         server = light_server(both.direct, both.config(both.direct))
         sent = request(TARGETS[0], both.keys["free"])
         connection = Connection(both.direct, both.config(both.direct), LightConnection(server, "", sent))
         assert connection.transport.closing
         assert connection.end() == b""
-        return both.direct.telemetry.sum(REJECTED) - before
+        return both.running.app.telemetry.sum(REJECTED) - before
 
     assert both.running.run(ask) == 1

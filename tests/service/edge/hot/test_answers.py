@@ -248,7 +248,11 @@ def test_a_direct_error_counts_as_the_ordinary_one_does(both: Both, monkeypatch:
     """In metrics, usage, the log, and among the last errors of its key."""
     app = both.running.app
     kept: list[LoggedRequest] = []
-    for one, name in ((both.ordinary, "_keep_error"), (both.direct, "_keep_error"), (app.hot.errors, "_keep")):
+    for one, name in (
+        (both.ordinary.counting, "_keep_error"),
+        (both.direct.counting, "_keep_error"),
+        (app.hot.errors, "_keep"),
+    ):
         monkeypatch.setattr(one, name, lambda _, make: kept.append(make()))
 
     def counted() -> list[int]:
@@ -340,7 +344,7 @@ def test_an_error_is_told_to_its_owner_with_what_was_asked_as_it_was_sent(
 ) -> None:
     """One that is remembered as much as the first; a hot target would know it in its canonical form only."""
     kept: list[str | None] = []
-    for one, name in ((both.direct, "_keep_error"), (both.running.app.hot.errors, "_keep")):
+    for one, name in ((both.direct.counting, "_keep_error"), (both.running.app.hot.errors, "_keep")):
         monkeypatch.setattr(one, name, lambda _, make: kept.append(make().query))
 
     async def run() -> None:

@@ -200,7 +200,7 @@ def test_a_look_up_that_fails_ends_as_on_the_router_path(
 
     monkeypatch.setattr(engine, "entries", entries)
     for gate in (both.direct, both.ordinary):
-        monkeypatch.setattr(gate, "_keep_error", lambda _, make: kept.append(make()))
+        monkeypatch.setattr(gate.counting, "_keep_error", lambda _, make: kept.append(make()))
     answer = both.compare([request(target, both.keys["metered"], "X-Request-Id: failed")])
     status = 500 if kind is RuntimeError else 503
     assert answer.startswith(b"HTTP/1.1 %d " % status)
