@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from litestar.handlers import ASGIRouteHandler
 
@@ -35,13 +35,14 @@ from service.base.telemetry import (
     Telemetry,
 )
 from service.cache.near import NearCache
-from service.cache.read_through import Observe, ReadThrough
+from service.cache.read_through import Observe, ReadThrough, Tier
 from service.cache.shared import SharedCache
 from service.edge.admission.admission import Admission
 from service.edge.checks import Checks
 from service.edge.gate import Gate
 from service.edge.hot.answers import HotAnswers
 from service.edge.hot.errors import ErrorAnswers
+from service.edge.hot.look_ups import ReadQuery
 from service.edge.hot.wire import HeadMaker
 from service.edge.requests.lines import LineWriter, text_line
 from service.edge.requests.log import RequestLog, share_logged
@@ -123,23 +124,24 @@ class WorkerApp:
             settings, self._keys_at, self._cache_at, self.cache_store, self._clock, endpoints.pepper
         )
         self._policy = CachePolicy(settings.max_age)
-        self.near = NearCache(
-            near_cache_bytes(settings), settings.near_cache_ttl, HeadMaker(self._policy, "near").all_of
-        )
+        heads: dict[Tier, HeadMaker] = {tier: HeadMaker(self._policy, tier) for tier in get_args(Tier)}
+        self.near = NearCache(near_cache_bytes(settings), settings.near_cache_ttl, heads["near"].all_of)
         metered = _AREA_NAMES | {BULK}
         self._admission = Admission(
             metered, self.metering.limiter, self.metering.quotas, self.metering.counters, self._clock
         )
         self._shared = SharedCache(self.cache_store, settings.cache_ttl)
         self._cache = ReadThrough(self.near, self._shared, _lookups_observed(self.telemetry))
+        self._readers: dict[bytes, ReadQuery] = {}  # by path; there as soon as the gate is
         self.hot = HotAnswers(
             self._cache,
-            partial(HeadMaker, self._policy),
+            heads,
             self.verifier,
             self._admission,
             self.telemetry,
             self.watch,
             ErrorAnswers(self._admission, self.telemetry, self.watch, self.metering.errors.add),
+            self._readers,
             lambda read: self._answers.look_up(read),
         )
         self._told_answered = self._told_passed = 0
@@ -284,7 +286,7 @@ class WorkerApp:
             meant=releases.OF_CURRENT,
             sandbox=sandbox,
         )
-        self.hot.readers.update(one for area in AREAS for one in readers_of(area, answers))
+        self._readers.update(one for area in AREAS for one in readers_of(area, answers))
         unrouted = {INDEX_PATH: index} | {path: make for area in AREAS for path, make in unrouted_of(area, answers)}
         return Gate(
             build_litestar(handlers),

@@ -92,6 +92,7 @@ class Engine:
             self._connection.execute(text)
             for name, lookup in lookups.items():
                 self._lookups[name] = self._opened(name, lookup, folder, in_memory=in_memory)
+            _give_memory_back()
         except (duckdb.Error, LookupFailure):
             self.close()
             raise
@@ -266,6 +267,13 @@ class Engine:
             _fail(requests, error)
         self._turn.soon()
         self._observe(query.seconds, len(requests))
+
+
+def _give_memory_back() -> None:
+    """Closes a database: DuckDB's allocator then gives back what it has freed in any. It would keep 40 MB after the
+    entries of a country were loaded, for whoever allocates next. Takes some 20 ms.
+    """
+    duckdb.connect().close()
 
 
 def _pause(query: RunningQuery) -> float:

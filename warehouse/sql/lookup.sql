@@ -46,12 +46,10 @@ ORDER BY project_id
 -- A look-up connection may only read the files of one release, and cannot change these settings. The folder is listed
 -- twice, plain and with glob characters escaped, because DuckDB compares paths as they are written. A list of up to 512
 -- keys, as many as share a statement, is looked up in an index, and what that finds is not joined with the list once
--- more. A thread of the allocator gives memory back that is no longer used: loading the entries of a country leaves
--- 33 MB. Without GLOBAL, a setting of both kinds would not hold for the cursors that look up.
+-- more. Without GLOBAL, a setting of both kinds would not hold for the cursors that look up.
 SET memory_limit = '{memory}B';
 SET threads = 1;
 SET temp_directory = '';
-SET GLOBAL allocator_background_threads = true;
 SET GLOBAL parquet_metadata_cache = true;
 SET GLOBAL dynamic_or_filter_threshold = 512;
 SET disabled_optimizers = 'in_clause';

@@ -7,9 +7,8 @@ warehouse. Anything else is for the checks and the router path: other methods, a
 not known, a query that is wrong or matches nothing, a look-up that fails or is traced.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import get_args
 
 from service.base.telemetry import ANSWERS, DIRECT, Telemetry
 from service.cache.read_through import ReadThrough, Tier
@@ -35,20 +34,21 @@ from service.keys.verifier import KeyVerifier
 class HotAnswers:
     """Answers hot requests. One per worker, which owns it; every connection to its gate asks it.
 
-    `heads_of` makes the heads of entries of a tier; those in the near cache have theirs. `readers` read query strings,
-    by path, and `look_up` looks up in the warehouse what was read. Calling a function costs as much as a look-up in a
-    dict, so there are few calls on the way to a near answer.
+    `makers` make the heads of entries, by tier; those of 200s in the near cache are kept there. `readers` read query
+    strings, by path, and `look_up` looks up in the warehouse what was read. Calling a function costs as much as a
+    look-up in a dict, so there are few calls on the way to a near answer.
     """
 
     def __init__(
         self,
         cache: ReadThrough,
-        heads_of: Callable[[Tier], HeadMaker],
+        makers: Mapping[Tier, HeadMaker],
         verifier: KeyVerifier,
         admission: Admission,
         telemetry: Telemetry,
         watch: RequestWatch,
         errors: ErrorAnswers,
+        readers: Mapping[bytes, ReadQuery],
         look_up: Callable[[Reading], Awaitable[bytes]],
     ) -> None:
         self._find_near = cache.near.find
@@ -56,14 +56,14 @@ class HotAnswers:
         self._telemetry = telemetry
         self.errors = errors
         self.fields = heads.Fields()  # shared by the head readers of all connections
-        self.readers: dict[bytes, ReadQuery] = {}
+        self._readers = readers
         self._targets = targets = Targets(telemetry)
         self._find_target = targets.find
         self._callers = callers = KnownCallers(verifier)
-        self._writer = writer = AnswerWriter(admission, watch, {tier: heads_of(tier) for tier in get_args(Tier)})
+        self._writer = writer = AnswerWriter(admission, watch, makers)
         self._admitting = Admitting(verifier, callers, admission, errors, targets, self.answer)
         self._look_ups = LookUps(
-            cache, look_up, self.readers, watch, targets, callers, admission, self._admitting, errors, writer
+            cache, look_up, readers, watch, targets, callers, admission, self._admitting, errors, writer
         )
 
     @property
@@ -146,7 +146,7 @@ class HotAnswers:
         line = plain_line(head, end)
         if line is None:
             return FOR_ROUTER
-        place, read_query = self.errors.places.get(line[2]), self.readers.get(line[2])
+        place, read_query = self.errors.places.get(line[2]), self._readers.get(line[2])
         if place is None and read_query is None:
             return FOR_ROUTER
         asked = caller.reader.read(head, end)

@@ -20,6 +20,9 @@ from service.keys.verifier import Verified
 from service.quota.batch import UsageOutcome
 from service.quota.usage import Tally, outcome_of
 
+# Of an error that a target has, beside its header lines and its body.
+_ERROR_OVERHEAD_BYTES = 220
+
 
 class FoundOut(msgspec.Struct):
     """What the direct way found out about the request with this `head`: the verdict on its key, what it means, what it
@@ -94,7 +97,7 @@ class TargetCounts:
 
 
 class Target(Place):
-    """A request target whose answer is a kept entry. `HotAnswers` owns it, until it is evicted."""
+    """A request target whose answer is a kept entry. `Targets` owns it, until it is evicted."""
 
     __slots__ = ("counts", "digest", "query", "release")
 
@@ -149,7 +152,8 @@ class ErrorTarget(Target):
         self.digest = b""
         self.release = kept.release
         self.error = KnownError(kept, area, telemetry)
-        self.size = len(self.error.fields) + self.error.size  # bytes, beside what a target has
+        # bytes, beside what a target has
+        self.size = _ERROR_OVERHEAD_BYTES + len(self.error.fields) + self.error.size
 
 
 class Denial:

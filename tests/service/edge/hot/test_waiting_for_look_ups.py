@@ -145,6 +145,37 @@ def test_the_router_is_not_asked_and_a_query_is_read_once(
     assert len(read) == 1
 
 
+def test_its_connection_learns_from_it_how_heads_look(both: Both) -> None:
+    """So that the next one is compared and not read anew, also where no answer is near."""
+    assert both.direct.hot is not None
+    both.direct.hot.fields.taught.clear()
+
+    async def run() -> bytes:
+        await both.look_at_keys()
+        connection = Connection(both.direct, both.config(both.direct))
+        for number in range(3):
+            await connection.feed(request(f"{GOOD}&learns={number}", both.keys["free"]))
+            await connection.settle()
+        usual: bytes = connection.protocol.reader.usual
+        connection.end()
+        return usual
+
+    assert both.running.run(run) == request("/", both.keys["free"]).partition(b"HTTP/1.1")[2]
+
+
+def test_words_that_are_read_otherwise_than_before_are_not_looked_up_for_them(both: Both) -> None:
+    """An entry must never be kept as that of another query."""
+    line, readers = f"{GOOD}&means=another", both.running.app._readers
+    assert b"36436" in both.running.ask(line, key=both.keys["free"]).body
+    path, read = FORECAST.encode(), readers[FORECAST.encode()]
+    readers[path] = lambda _: read(b"zip_code=09001")
+    try:
+        answer = both.running.ask(line, key=both.keys["free"])
+    finally:
+        readers[path] = read
+    assert b"36436" in answer.body
+
+
 @pytest.mark.parametrize("known", [False, True], ids=["new words", "words that were used before"])
 def test_it_is_counted_as_on_the_router_path(both: Both, known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once, in metrics and in the usage of its key."""
