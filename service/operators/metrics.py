@@ -138,6 +138,8 @@ def _inbox(status: Status) -> Iterator[Metric]:
         yield counter
     text = "Drops in the inbox that are arriving, waiting, or being published."
     yield gauge("forecast_inbox_waiting", text, status.waiting)
+    text = "Files and folders in the inbox that cannot be drops, such as a zip file; the watcher's log says why."
+    yield gauge("forecast_inbox_ignored", text, status.ignored)
     text = "Drops of the inbox that cannot be published for reasons unrelated to them; they are retried."
     yield gauge("forecast_inbox_failing", text, len(status.failing))
     yield gauge("forecast_inbox_held", "Drops of the inbox that wait for a person's approval.", status.held)

@@ -279,6 +279,7 @@ def _inbox(state: InstanceState) -> Inbox:
         waiting=inbox.waiting,
         held=inbox.held,
         failing=len(inbox.failing),
+        ignored=inbox.ignored,
         last_drop_at=state.last_drop_at,
         overdue=state.drop_overdue,
     )

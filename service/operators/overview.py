@@ -163,6 +163,7 @@ class Inbox(msgspec.Struct, frozen=True, kw_only=True):
     published: int
     refused: int
     waiting: int
+    ignored: int = 0  # what is in it and cannot be a drop; earlier versions do not tell
     held: int
     failing: int
     last_drop_at: float | None

@@ -111,7 +111,8 @@ class InboxDrops:
             if name not in before.foreign:
                 self._telling.tell("foreign", f"{name!r} in the inbox is ignored: {why}")
         self._look = look
-        self._status.waiting(len(look.complete) + len(look.arriving) + len(self._inbox.claims()))
+        waiting = len(look.complete) + len(look.arriving) + len(self._inbox.claims())
+        self._status.looked(waiting=waiting, ignored=len(look.foreign))
         for name in look.complete:
             try:
                 claim = self._inbox.claim(name)
@@ -200,7 +201,7 @@ class InboxDrops:
         hold = self._settings.inbox_hold
         report = make_drop_report(claim.name, outcome, self._settings.data_path, claim.delivered, hold)
         self._inbox.settle(claim, folder, report_files(report, self._text_of(outcome)))
-        self._status.waiting(max(0, self._status.now.waiting - 1))
+        self._status.settled()
         self._telling.tell_event(outcome_event(claim.name, folder, outcome))
         for record in published.behind:
             log.warning("%s does not serve the release yet", record.name)

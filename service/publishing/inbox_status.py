@@ -39,6 +39,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     failing: tuple[Failing, ...] = ()
     held: int = 0  # drops that wait for a person now
     held_since: float | None = None  # Unix time since when the oldest of them waits
+    ignored: int = 0  # files and folders in the inbox now that cannot be drops
 
     def held_age(self) -> float:
         """Seconds for which the oldest held drop has waited; 0 if none is held."""
@@ -71,10 +72,10 @@ def _is_watched(data: Path) -> bool:
 
 
 def shown_status(data: Path) -> Status:
-    """As `read_status`, without `waiting` and `failing` if nobody watches: they are out of date then."""
+    """As `read_status`, without `waiting`, `ignored` and `failing` if nobody watches: they are out of date then."""
     status = read_status(data)
-    if (status.waiting or status.failing) and not _is_watched(data):
-        return msgspec.structs.replace(status, waiting=0, failing=())
+    if (status.waiting or status.ignored or status.failing) and not _is_watched(data):
+        return msgspec.structs.replace(status, waiting=0, ignored=0, failing=())
     return status
 
 
@@ -89,8 +90,8 @@ def read_status(data: Path) -> Status:
 class StatusFile:
     """The status file. The watcher writes it, and each command that decides on a held drop; a lock keeps them apart.
 
-    Counting raises OSError if it cannot be written, and changes nothing then. `waiting`, `failing` and `held` ignore
-    such an error: a full disk must not keep the watcher from trying again.
+    Counting raises OSError if it cannot be written, and changes nothing then. `looked`, `settled`, `failing` and `held`
+    ignore such an error: a full disk must not keep the watcher from trying again.
     """
 
     def __init__(self, data: Path) -> None:
@@ -99,9 +100,14 @@ class StatusFile:
             clear_aside(data / _FILE)
             self.now = now
 
-    def waiting(self, number: int) -> None:
+    def looked(self, *, waiting: int, ignored: int) -> None:
         with suppress(OSError):
-            self._change(waiting=number)
+            self._change(waiting=waiting, ignored=ignored)
+
+    def settled(self) -> None:
+        """One drop waits no more."""
+        with suppress(OSError), self._alone() as now:
+            self._write(now, waiting=max(0, now.waiting - 1))
 
     def failing(self, failing: tuple[Failing, ...]) -> None:
         with suppress(OSError):

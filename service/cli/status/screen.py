@@ -145,7 +145,7 @@ def _inbox(seen: Overview) -> Text:
     text = Text("watched" if inbox.watched else "not watched by this instance")
     if inbox.watched or inbox.published or inbox.refused or inbox.waiting:
         text.append(f": {inbox.published:,} published, {inbox.refused:,} refused, {inbox.waiting:,} waiting")
-    for number, word in ((inbox.held, "held"), (inbox.failing, "failing")):
+    for number, word in ((inbox.ignored, "that cannot be a drop"), (inbox.held, "held"), (inbox.failing, "failing")):
         if number:
             text.append(f", {number:,} {word}", "yellow")
     if inbox.last_drop_at is not None:

@@ -169,6 +169,7 @@ export function showRest({ at, warehouse, inbox, keys, instance }) {
     ["Watched here", inbox.watched ? "yes" : "no"],
     ["Published", count(inbox.published)],
     ["Waiting", count(inbox.waiting)],
+    ["Not a drop", count(inbox.ignored), inbox.ignored ? "warn" : ""],
     ["Held for approval", count(inbox.held), inbox.held ? "warn" : ""],
     ["Refused", count(inbox.refused)],
     ["Failing", count(inbox.failing), bad(inbox.failing)],

@@ -80,15 +80,15 @@ def test_a_foreign_key_store_is_a_metric() -> None:
 
 def test_the_inbox_has_its_figures() -> None:
     """From the first moment, so that an alarm finds them."""
-    names = ("published_total", "refused_total", "waiting", "held", "last_refusal_timestamp_seconds")
+    names = ("published_total", "refused_total", "waiting", "ignored", "held", "last_refusal_timestamp_seconds")
 
     def figures(state: InstanceState) -> list[float]:
         found = samples(state, Snapshot())
         return [found[f"forecast_inbox_{name}", ()] for name in names]
 
-    assert figures(instance(WELL)) == [0, 0, 0, 0, 0]
-    status = Status(published=3, refused=2, waiting=1, held=4, last_refusal=1e9)
-    assert figures(msgspec.structs.replace(instance(WELL), inbox=status)) == [3, 2, 1, 4, 1e9]
+    assert figures(instance(WELL)) == [0, 0, 0, 0, 0, 0]
+    status = Status(published=3, refused=2, waiting=1, ignored=5, held=4, last_refusal=1e9)
+    assert figures(msgspec.structs.replace(instance(WELL), inbox=status)) == [3, 2, 1, 5, 4, 1e9]
 
 
 def test_the_oldest_held_drop_has_its_age() -> None:

@@ -41,6 +41,18 @@ def test_complete_drops_are_published_and_others_wait(site: Site) -> None:
     assert (status.published, status.refused, status.waiting) == (1, 0, 1)
 
 
+def test_what_cannot_be_a_drop_is_counted_while_it_is_there(site: Site) -> None:
+    """Its sender waits for it to be published."""
+    (site.inbox / "drop.zip").write_bytes(b"PK")
+    (site.inbox / "linked").symlink_to(site.data)
+    site.watcher().once()
+    assert (read_status(site.data).ignored, read_status(site.data).waiting) == (2, 0)
+    assert shown_status(site.data).ignored == 0  # nobody watches any more
+    (site.inbox / "drop.zip").unlink()
+    site.watcher().once()
+    assert read_status(site.data).ignored == 1
+
+
 def test_where_only_the_marker_completes_a_drop_it_is_told_where_it_must_lie(site: Site) -> None:
     """A marker in a folder of the drop completes nothing, however long it lies there."""
     site.quiet = math.inf

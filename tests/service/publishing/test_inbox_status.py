@@ -41,9 +41,11 @@ def test_two_writers_lose_nothing(tmp_path: Path) -> None:
     command.count_approved()
     watcher.count_refused("b", 1.0, ("b", "/in/quarantine/b"))
     command.count_discarded(2.0)
-    watcher.waiting(3)
+    watcher.looked(waiting=4, ignored=1)
+    watcher.settled()
     status = read_status(tmp_path)
-    assert (status.published, status.refused, status.last_refusal, status.waiting) == (2, 2, 2.0, 3)
+    assert (status.published, status.refused, status.last_refusal) == (2, 2, 2.0)
+    assert (status.waiting, status.ignored) == (3, 1)
     assert status.untold == ("b", "/in/quarantine/b")
 
 
