@@ -3,6 +3,7 @@
 A key without terms opens every area and has no limit.
 """
 
+import math
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
@@ -43,6 +44,11 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
     requests: Positive
     period: QuotaPeriod
     warn_at: Annotated[float, Meta(gt=0, le=1)] = 0.8
+
+    @property
+    def warn_from(self) -> int:
+        """How many used ones are that share. Rounded first: 7 % of 100 are 7, though the product is a bit more."""
+        return max(1, math.ceil(round(self.requests * self.warn_at, 6)))
 
     def __str__(self) -> str:
         return f"{self.requests}/{self.period}"

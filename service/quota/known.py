@@ -19,7 +19,20 @@ class QuotaState(msgspec.Struct, frozen=True):
     resets_in: int  # seconds until the period ends, at least 1
     window: int  # seconds of the whole period
     exhausted: bool
-    warning: bool  # from `warn_at` on
+    warn_from: int  # used ones from which answers carry a warning
+
+    @property
+    def warning(self) -> bool:
+        return self.used >= self.warn_from
+
+    @property
+    def unwarned(self) -> int:
+        """How many more billable answers carry no warning. Each tells what is left after it, and warns of that."""
+        return max(0, self.warn_from - 1 - self.used)
+
+    def after(self, billed: int) -> "QuotaState":
+        """The state with so many more billable answers."""
+        return msgspec.structs.replace(self, used=self.used + billed, remaining=max(0, self.remaining - billed))
 
 
 class Known:
@@ -48,6 +61,7 @@ class Known:
         "state",
         "totals",
         "until",
+        "warn_from",
     )  # fmt: skip
 
     def __init__(self, totals: Totals) -> None:
@@ -55,7 +69,7 @@ class Known:
         self.quota: Quota | None = None
         self.state: QuotaState | None = None
         self.at = self.until = self.begins = self.ends = self.quick_until = -math.inf
-        self.asked = self.base = self.first = self.end = self.quick = 0
+        self.asked = self.base = self.first = self.end = self.quick = self.warn_from = 0
         self._beyond = 0  # of `left`, what is not in `quick`
 
     @property
@@ -72,7 +86,7 @@ class Known:
         """Takes this quota, in its period from the day `first` to before the day `end`; returns whether that is news:
         it may be the same quota, decoded again."""
         is_news = quota != self.quota or (first, end) != (self.first, self.end)
-        self.quota = quota
+        self.quota, self.warn_from = quota, quota.warn_from
         self.first, self.end = first, end
         self.begins, self.ends = float(first * DAY_SECONDS), float(end * DAY_SECONDS)
         self.base = self._of_period(quota)
@@ -94,10 +108,9 @@ class Known:
 
     def standing(self, quota: Quota, used: int, now: float, quick_until: float) -> QuotaState:
         """The state with `used` requests counted `now`. The next thousandth of what is left needs no other look, but
-        none beyond the warning level."""
-        remaining, level = quota.requests - used, quota.requests * quota.warn_at
-        left = self.left
-        self.quick = max(0, min(left - 1, remaining // 1000, math.ceil(level) - used - 1))
+        but the first answer with a warning does, and this one is before them."""
+        remaining, left = quota.requests - used, self.left
+        self.quick = max(0, min(left - 1, remaining // 1000, self.warn_from - used - 2))
         self._beyond = left - self.quick
         self.quick_until = min(quick_until, self.ends)
         self.state = QuotaState(
@@ -106,7 +119,7 @@ class Known:
             max(1, math.ceil(self.ends - now)),
             (self.end - self.first) * DAY_SECONDS,
             remaining <= 0,
-            used >= level,
+            self.warn_from,
         )
         return self.state
 

@@ -96,9 +96,9 @@ class QuotaGuard:
         return self._known[key_id]
 
     def lets_pass(self, key_id: str) -> bool:
-        """Whether the last `check` left something of the quota, without a warning."""
+        """Whether the last `check` left an answer of the quota that carries no warning."""
         known = self._known.get(key_id)
-        return known is not None and known.state is not None and not (known.state.exhausted or known.state.warning)
+        return known is not None and known.state is not None and known.state.unwarned > 0
 
     def check(self, key_id: str, quota: Quota, now: float, number: int = 1) -> QuotaState | None:
         """The key's state at `now`, in seconds since 1970; if `number` or more remain, so many requests may go on.
@@ -210,7 +210,7 @@ class QuotaGuard:
     def _tell(self, key_id: str, known: Known, quota: Quota, batch: Batch) -> None:
         """Logs the level that this batch reached; of all workers' batches, only one reaches it."""
         added = batch.billable(known.first, known.end)
-        for level, text in ((quota.requests, "used up its quota"), (quota.requests * quota.warn_at, "nearly used up")):
+        for level, text in ((quota.requests, "used up its quota"), (quota.warn_from, "nearly used up")):
             if known.base - added < level <= known.base:
                 log.warning(
                     "key %s: %s: %d of %s", key_id, text, known.base, quota,

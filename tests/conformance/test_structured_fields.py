@@ -13,8 +13,8 @@ from tests.support.served import Served
 http_sf = pytest.importorskip("http_sf", reason="http-sf is not installed (pip install '.[conformance]')")
 
 RATE, QUOTA = Rate(500, 1, 100), Quota(5_000_000, "month")
-STANDING = QuotaState(0, 4_999_999, 86_400, 30 * 86_400, exhausted=False, warning=False)
-USED_UP = QuotaState(5_000_000, 0, 70_863, 86_400, exhausted=True, warning=True)
+STANDING = QuotaState(0, 4_999_999, 86_400, 30 * 86_400, exhausted=False, warn_from=4_000_000)
+USED_UP = QuotaState(5_000_000, 0, 70_863, 86_400, exhausted=True, warn_from=4_000_000)
 ANSWERS = (
     limit_headers(RATE, allowed(RATE, 99), QUOTA, STANDING),
     rate_limited_headers(RATE, refused(0.2), QUOTA, STANDING),

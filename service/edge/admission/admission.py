@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-import msgspec
-
 from service.base.terms import Quota, Rate, Terms
 from service.base.tracing import step
 from service.edge.admission.asking import Ask, Ruling
@@ -64,10 +62,11 @@ class Allowance:
         self._unbilled: bytes | None = None
 
     def tell(self, decision: Decision | None, standing: QuotaState | None) -> None:
-        """Writes `tail` anew. Of a quota it takes off this answer, and a thousandth, so that it is true for longer."""
+        """Writes `tail` anew. Of a quota it takes off this answer, and a thousandth, so that it is true for longer; but
+        no more than what needs no warning."""
         self.decision, self.standing, self._unbilled = decision, standing, None
         if standing is not None:
-            standing = _after(standing, 1 + standing.remaining // 1000)
+            standing = standing.after(1 + _ahead(standing))
         self.tail = self._tail(standing)
 
     @property
@@ -75,7 +74,7 @@ class Allowance:
         """`tail` for an answer that takes nothing off a quota but the thousandth, so that it is true for as long."""
         if self._unbilled is None:
             standing = self.standing
-            self._unbilled = self.tail if standing is None else self._tail(_after(standing, standing.remaining // 1000))
+            self._unbilled = self.tail if standing is None else self._tail(standing.after(_ahead(standing)))
         return self._unbilled
 
     def _tail(self, standing: QuotaState | None) -> bytes:
@@ -275,8 +274,8 @@ class Admission:
         if terms.quota is not None:
             standing = self._quotas.check(key.key_id, terms.quota, wall)
             allowance.unread = standing is None
-            if standing is None or standing.warning or standing.exhausted:
-                return None
+            if standing is None or not standing.unwarned:
+                return None  # the router path adds the warning
             known = allowance.known = self._quotas.known(key.key_id)
             seconds = min(seconds, known.quick_until - wall)
         allowance.tallies.clear()  # they may be the last hour's
@@ -332,10 +331,9 @@ def _few(number: int, left: int) -> str | None:
     return f"This request counts as {number}, and {left} may pass now. Ask for fewer, or wait as Retry-After says."
 
 
-def _after(standing: QuotaState, billed: int) -> QuotaState:
-    """`standing` with so many more billable answers."""
-    used, remaining = standing.used + billed, max(0, standing.remaining - billed)
-    return msgspec.structs.replace(standing, used=used, remaining=remaining)
+def _ahead(standing: QuotaState) -> int:
+    """How many answers beyond its own an allowance tells of as used, so that its lines stay true for so many more."""
+    return max(0, min(standing.remaining // 1000, standing.unwarned - 1))
 
 
 def _limits(terms: Terms, decision: Decision | None, standing: QuotaState | None) -> tuple[Header, ...]:
@@ -346,7 +344,7 @@ def _limits(terms: Terms, decision: Decision | None, standing: QuotaState | None
 
 
 def _limits_after(terms: Terms, decision: Decision | None, standing: QuotaState, billed: int) -> tuple[Header, ...]:
-    return _limits(terms, decision, _after(standing, billed))
+    return _limits(terms, decision, standing.after(billed))
 
 
 def _warning(quota: Quota, standing: QuotaState) -> Header:

@@ -80,4 +80,4 @@ def _used_up(quota: Quota) -> QuotaState:
     now = datetime.fromtimestamp(time.time(), UTC)
     begins, ends = period_of(quota.period, now)
     resets_in, window = int((ends - now).total_seconds()), int((ends - begins).total_seconds())
-    return QuotaState(quota.requests, 0, max(1, resets_in), window, exhausted=True, warning=True)
+    return QuotaState(quota.requests, 0, max(1, resets_in), window, exhausted=True, warn_from=quota.warn_from)

@@ -33,6 +33,13 @@ def test_a_quota_is_read_by_day_and_month() -> None:
     assert parse_quota("10/day", 0.5) == Quota(10, "day", 0.5)
 
 
+@pytest.mark.parametrize(
+    ("requests", "share", "used"), [(10, 0.5, 5), (5, 0.8, 4), (100, 0.07, 7), (9, 0.5, 5), (1, 0.01, 1)]
+)
+def test_a_warning_begins_with_the_first_answer_that_reaches_the_share(requests: int, share: float, used: int) -> None:
+    assert Quota(requests, "day", share).warn_from == used
+
+
 @pytest.mark.parametrize("text", ["", "5", "0/day", "5/year", "-1/month", "5/s"])
 def test_what_is_no_quota_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="5000000/month"):

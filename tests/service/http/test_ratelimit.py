@@ -14,7 +14,7 @@ QUOTA = Quota(5_000_000, "month")
 
 
 def standing_of(remaining: int, resets_in: int, window: int) -> QuotaState:
-    return QuotaState(0, remaining, resets_in, window, exhausted=False, warning=False)
+    return QuotaState(0, remaining, resets_in, window, exhausted=False, warn_from=4_000_000)
 
 
 STANDING = standing_of(4_999_999, 86_400, 30 * 86_400)

@@ -57,7 +57,7 @@ async def test_many_that_wait_for_a_total_read_it_once(usage: UsageWorker) -> No
 async def test_what_was_counted_here_is_known_at_once(usage: UsageWorker) -> None:
     """Before the flush, during it and after it: never missing, never twice."""
     assert await state(usage) == QuotaState(
-        used=0, remaining=10, resets_in=10 * 86_400 + 43_200, window=30 * 86_400, exhausted=False, warning=False
+        used=0, remaining=10, resets_in=10 * 86_400 + 43_200, window=30 * 86_400, exhausted=False, warn_from=8
     )
     count(usage, 3)
     assert (await state(usage)).used == 3

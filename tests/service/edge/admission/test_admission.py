@@ -127,10 +127,17 @@ def test_what_is_left_of_a_quota_is_told_without_this_answer(metered: Served, se
 
 
 def test_a_quota_that_is_nearly_used_up_is_told(metered: Served, settings: Settings) -> None:
-    """From the level that the key has for it."""
+    """From the answer on that reaches the level that the key has for it."""
     caller = Caller(metered, settings, Terms(quota=Quota(4, "day", warn_at=0.5)))
     warnings = [caller.ask().header("x-quota-warning") for _ in range(4)]
-    assert warnings == [None, None, "3 of 4 used this day", "4 of 4 used this day"]
+    assert warnings == [None, "2 of 4 used this day", "3 of 4 used this day", "4 of 4 used this day"]
+
+
+def test_an_answer_that_is_not_billed_warns_of_what_was_used_before(metered: Served, settings: Settings) -> None:
+    caller = Caller(metered, settings, Terms(quota=Quota(4, "day", warn_at=0.5)))
+    unknown = f"{FORECAST}?zip_code=99999"
+    warnings = [caller.ask(target).header("x-quota-warning") for target in (GOOD, unknown, unknown, GOOD, unknown)]
+    assert warnings == [None, None, None, "2 of 4 used this day", "2 of 4 used this day"]
 
 
 def test_what_a_quota_refuses_takes_nothing_from_the_rate(metered: Served, settings: Settings) -> None:

@@ -24,7 +24,7 @@ AREA = "forecast"
 
 
 def standing(remaining: int) -> QuotaState:
-    return QuotaState(QUOTA.requests - remaining, remaining, 86_400, 30 * 86_400, exhausted=False, warning=False)
+    return QuotaState(QUOTA.requests - remaining, remaining, 86_400, 30 * 86_400, exhausted=False, warn_from=4_000_000)
 
 
 def of_quota(allowance: Allowance) -> tuple[int, int]:
@@ -115,13 +115,15 @@ async def test_what_was_told_does_not_outlive_its_second(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("quota", "passed"),
     [
-        (Quota(10, "day", warn_at=0.5), 5),
-        (Quota(4, "day", warn_at=1.0), 4),
-        (Quota(100_000, "day", warn_at=0.0005), 50),
+        (Quota(10, "day", warn_at=0.5), 4),
+        (Quota(4, "day", warn_at=1.0), 3),
+        (Quota(100_000, "day", warn_at=0.0005), 49),
     ],
     ids=["warns at half", "used up", "warns amid what needs no look"],
 )
-async def test_at_the_level_of_a_warning_the_ordinary_way_decides(scene: Scene, quota: Quota, passed: int) -> None:
+async def test_the_answer_that_reaches_the_level_of_a_warning_goes_the_ordinary_way(
+    scene: Scene, quota: Quota, passed: int
+) -> None:
     """It says the warning, and the refusal."""
     key = await scene.primed(quota)
     for _ in range(passed):
@@ -133,6 +135,21 @@ async def test_at_the_level_of_a_warning_the_ordinary_way_decides(scene: Scene, 
         scene.admission.count_allowed(allowance, AREA, "answered")
     await scene.usage.quotas.prime("a")
     assert scene.admit(key) is None
+
+
+@pytest.mark.parametrize("warn_at", [0.0002, 0.0015, 0.01])
+async def test_what_is_told_as_left_without_a_warning_needs_none(scene: Scene, warn_at: float) -> None:
+    """Though a thousandth less may be told than there is."""
+    quota = Quota(1_000_000, "month", warn_at=warn_at)
+    key = await scene.primed(quota)
+    for _ in range(500):
+        allowance = scene.admit(key)
+        if allowance is None:
+            break
+        for tail in (allowance.tail, allowance.unbilled):
+            (left,) = re.findall(rb'"quota";r=(\d+);', tail)
+            assert quota.requests - int(left) < quota.requests * warn_at
+        scene.admission.count_allowed(allowance, AREA, "answered")
 
 
 async def test_terms_that_changed_hold_from_the_next_request(scene: Scene) -> None:
@@ -257,11 +274,10 @@ async def test_a_quota_that_is_used_up_or_unknown_is_known_beforehand(scene: Sce
     key = key_with(Terms(quota=Quota(2, "day", warn_at=1.0)))
     assert not scene.admission.may_admit(key, AREA, scene.usage.clock())
     await scene.primed(Quota(2, "day", warn_at=1.0))
-    for _ in range(2):
-        allowance = scene.admit(key)
-        assert allowance is not None
-        assert scene.admission.may_admit(key, AREA, scene.usage.clock())
-        scene.admission.count_allowed(allowance, AREA, "answered")
-        await scene.usage.quotas.prime("a")
-    assert scene.admit(key) is None
+    allowance = scene.admit(key)
+    assert allowance is not None
+    assert scene.admission.may_admit(key, AREA, scene.usage.clock())
+    scene.admission.count_allowed(allowance, AREA, "answered")
+    await scene.usage.quotas.prime("a")
+    assert scene.admit(key) is None  # the last one carries a warning
     assert not scene.admission.may_admit(key, AREA, scene.usage.clock())
