@@ -22,12 +22,15 @@ from service.operators.history import Span
 from service.operators.live import Broadcast
 from service.operators.observer import Observer
 from service.operators.overview import History, Overview
+from service.operators.rounds import Rounds
 from service.operators.state import InstanceState, WorkerState
 from warehouse.files.file_access import FileAccess
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import CatalogError, FilesHang
 
 _LOOK_SECONDS = 1.0
+# Who asks for the overview waits so long at most for another look: the data folder may hang.
+_FRESH_SECONDS = 0.5
 # Threads for accesses to the data folder that may never return: nobody replaces a supervisor.
 _FILE_THREADS = 4
 
@@ -55,6 +58,7 @@ class InstanceView:
         self._hang = hang
         self._files = FileAccess(_FILE_THREADS)
         self._reading = asyncio.Lock()
+        self._looks = Rounds(self._look)
         self._news = FolderNews()
         self._served: str | None = None  # the release that all workers served last
         self._switched_by: str | None = None  # who made it current
@@ -65,7 +69,7 @@ class InstanceView:
         self._checks = StoreChecks(endpoints, self._settings.data_path, self.events.add)
         await self._checks.start()
         self._workers.on_sightings = self.observer.told
-        self._looking = keep_running("look at the instance", self._look)
+        self._looking = keep_running("look at the instance", self._keep_looking)
 
     async def stop(self) -> None:
         await asyncio.gather(end_task(self._looking), self._checks.stop(), return_exceptions=True)
@@ -115,6 +119,14 @@ class InstanceView:
     def overview(self) -> Overview | None:
         return self.observer.overview()
 
+    async def overview_now(self) -> Overview | None:
+        """The overview. If workers have said since the last look that they serve another release, or that something
+        else is wrong, it is looked at anew: whoever published waits for the same workers, and asks right after."""
+        if self.observer.is_behind(self.state()):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._looks.get(), _FRESH_SECONDS)
+        return self.overview()
+
     def history(self, span: Span) -> History:
         return self.observer.history(span)
 
@@ -141,8 +153,13 @@ class InstanceView:
             reached = await self._peers.order_purge()
         return Purged(near, shared, reached.done, reached.behind)
 
-    async def _look(self) -> float:
-        """Looks at everything; returns the seconds until the next time."""
+    async def _keep_looking(self) -> float:
+        """Looks; returns the seconds until the next time."""
+        await self._looks.get()
+        return _LOOK_SECONDS
+
+    async def _look(self) -> None:
+        """Looks at everything."""
         await self._read_folder()
         await self._look_who_switched()
         for worker in self._workers.all:
@@ -150,7 +167,6 @@ class InstanceView:
                 self._checks.trail.revoke_again(worker.report.revoked_lost)
         self.observer.look(self.state(), self._workers.retired.snapshot())
         self.broadcast.publish()
-        return _LOOK_SECONDS
 
     async def _read_folder(self) -> None:
         folder = self._settings.data_path

@@ -62,7 +62,9 @@ class WatchedInstance(Protocol):
         """Asks every worker for its newest figures; returns the sums."""
         ...
 
-    def overview(self) -> Overview | None: ...
+    async def overview_now(self) -> Overview | None:
+        """The overview, looked at anew if workers say something else by now."""
+        ...
 
     def history(self, span: Span) -> History: ...
 
@@ -204,7 +206,7 @@ def _readable(instance: WatchedInstance, writable: tuple[str, ...]) -> list[Endp
         Endpoint(re.compile("/health/live/?"), Right.NONE, live),
         Endpoint(re.compile("/health/ready/?"), Right.NONE, ready),
         Endpoint(re.compile("/metrics/?"), Right.READ, metrics),
-        *live_endpoints(instance.overview, instance.history, instance.broadcast, instance.find),
+        *live_endpoints(instance.overview_now, instance.history, instance.broadcast, instance.find),
     ]
 
 

@@ -107,7 +107,7 @@ class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def live_endpoints(
-    overview: Callable[[], Overview | None],
+    overview: Callable[[], Awaitable[Overview | None]],
     history: Callable[[Span], History],
     broadcast: Broadcast,
     find: Callable[[str], Awaitable[list[LoggedRequest]]],
@@ -115,7 +115,7 @@ def live_endpoints(
     """`find` asks every worker what it knows of a request."""
 
     async def now(_: EndpointCall) -> Answer:
-        found = overview()
+        found = await overview()
         if found is None:
             raise ApiError("unavailable", "The instance is starting. Try again.")
         return json_reply(found)

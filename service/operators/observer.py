@@ -106,6 +106,10 @@ class Observer:
                 self.events.add("release", f"release {release} is live{by}; it was {before}")
         self._served, self._served_since = release, tick
 
+    def is_behind(self, state: InstanceState) -> bool:
+        """Whether another release is served than at the last look, or something else is wrong."""
+        return self._state is not None and _told(state) != _told(self._state)
+
     def overview(self) -> Overview | None:
         """None before the first look."""
         state, now = self._state, self._history.now
@@ -242,10 +246,18 @@ def installed_version() -> str:
         return "unknown"
 
 
+def _told(state: InstanceState) -> tuple[str | None, Status, frozenset[str]]:
+    """What must not be told wrongly for a second. Of problems the kinds: figures in their texts change all the time."""
+    status, problems = problems_of(state)
+    said = (problem.text if status == "unavailable" else problem.kind for problem in problems)
+    return state.served, status, frozenset(said)
+
+
 def _releases(state: InstanceState) -> tuple[Release, ...]:
     illustrative = {report.release for report in state.reports if report.illustrative}
     current = state.served
-    names = sorted(state.releases, key=lambda name: name != current)  # stable: the others stay newest first
+    # the current one may be newer than what was read of the folder, or older than what is shown of it
+    names = [*filter(None, [current]), *(name for name in state.releases if name != current)]
     return tuple(
         Release(id=name, published_at=published_at(name), current=name == current, illustrative=name in illustrative)
         for name in names

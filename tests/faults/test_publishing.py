@@ -276,3 +276,19 @@ def test_a_disk_that_fails_at_any_flush_leaves_the_old_release_or_the_new(
         assert list(catalog.staging.iterdir()) == []
     failing = 0
     assert publish(catalog, changed(1)).result == "published"
+
+
+def test_who_asks_right_after_publishing_is_told_of_the_release(env: dict[str, str], drops: tuple[Path, Path]) -> None:
+    """Not of what was seen up to a second before; and a release is never said to come before an older one."""
+    with serving(env, Path(env["FORECAST_DATA_DIR"]).parent / "serve.log", workers=2) as instance:
+
+        def told() -> tuple[str, list[tuple[str, bool]]]:
+            seen = httpx.get(f"{instance.operators}/overview", timeout=PATIENCE).json()
+            return seen["verdict"]["sentence"], [(one["id"], one["current"]) for one in seen["releases"]]
+
+        first = forecast_here(env, "extracts", "publish", str(drops[0])).stdout.strip()
+        assert told() == ("All is well.", [(first, True)])
+        second = forecast_here(env, "extracts", "publish", str(drops[1])).stdout.strip()
+        assert told() == ("All is well.", [(second, True), (first, False)])
+        assert forecast_here(env, "extracts", "rollback").returncode == 0
+        assert told() == ("All is well.", [(first, True), (second, False)])

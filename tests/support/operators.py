@@ -73,6 +73,9 @@ class Watched:
     def overview(self) -> Overview | None:
         return self.observer.overview()
 
+    async def overview_now(self) -> Overview | None:
+        return self.overview()
+
     def history(self, span: Span) -> History:
         return self.observer.history(span)
 

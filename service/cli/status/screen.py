@@ -8,7 +8,7 @@ from rich.text import Text
 
 from config.durations import in_words
 from service.cli.words import UNKNOWN, latency, many, percent, rate, since, size, span
-from service.operators.overview import HitRate, Overview, Store, Traffic, Verdict
+from service.operators.overview import HitRate, Overview, Release, Store, Traffic, Verdict
 from service.reports.wording import visible
 
 STYLES = {"ok": "bold green", "degraded": "bold yellow", "unavailable": "bold red"}
@@ -82,10 +82,20 @@ def identity(seen: Overview) -> Iterator[tuple[str, RenderableType]]:
         yield "switch", f"{ago} ago, from {visible(switch.before)}: hit rate {before} before, {after} after"
 
 
+def current_release(seen: Overview) -> Release | None:
+    """The release that all workers serve; None while they differ, as in a switch, or serve none."""
+    return next((one for one in seen.releases if one.current), None)
+
+
 def _release(seen: Overview) -> str:
     if not seen.releases:
         return "none: nothing has been published yet"
-    current, *others = seen.releases
+    current = current_release(seen)
+    if current is None:
+        served = sorted({visible(worker.release) for worker in seen.workers if worker.release is not None})
+        return f"workers differ: {', '.join(served)}" if served else "none is served"
+    # others may be newer, after a rollback
+    others = [one for one in seen.releases if one.id < current.id]
     age = f"published {in_words(max(0.0, seen.at - current.published_at))} ago"
     made_up = ", illustrative figures" if current.illustrative else ""
     # the line on the switch names the one before

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from service.cli.instances.chosen import Asked
 from service.cli.instances.client import OperatorsClient
-from service.cli.status.screen import STYLES, verdict
+from service.cli.status.screen import STYLES, current_release, verdict
 from service.cli.words import UNKNOWN, latency, percent, rate
 from service.operators.overview import Level, Overview
 from service.reports.text_table import text_table
@@ -86,8 +86,15 @@ def _reasons(asked: Iterable[AskedOverview]) -> Iterator[Text]:
 def _releases(asked: Iterable[AskedOverview]) -> Iterator[Text]:
     """The release of all, or of each if they differ."""
     seen = [one.answer for one in asked if one.answer is not None]
-    current = {answer.instance.id: visible(answer.releases[0].id) if answer.releases else "none" for answer in seen}
+    current = {answer.instance.id: _named(answer) for answer in seen}
     if len(set(current.values())) > 1:
         yield Text(f"Releases differ: {', '.join(f'{one} has {name}' for one, name in current.items())}.", "yellow")
     else:
         yield from (Text(f"Release {name}.") for name in set(current.values()))
+
+
+def _named(seen: Overview) -> str:
+    release = current_release(seen)
+    if release is not None:
+        return visible(release.id)
+    return "several" if any(worker.release is not None for worker in seen.workers) else "none"

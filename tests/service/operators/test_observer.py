@@ -90,6 +90,34 @@ def test_errors_of_the_last_minute_are_told_until_they_are_older(watching: Watch
     assert watching.seconds(instance(WELL), 61).verdict.level == "ok"
 
 
+@pytest.mark.parametrize(
+    ("state", "behind"),
+    [
+        (instance(WELL, WELL), False),
+        (msgspec.structs.replace(instance(WELL, WELL), disk_free=7), False),
+        (instance(but(release="r2"), but(release="r2")), True),
+        (instance(but(release=None), but(release=None)), True),
+        (instance(but(keys_up=False), WELL), True),
+        (instance(WELL, WELL, draining=True), True),
+    ],
+)
+def test_it_is_behind_when_another_release_is_served_or_something_else_is_wrong(
+    watching: Watching, state: InstanceState, behind: bool
+) -> None:
+    """Then whoever asks waits for another look."""
+    assert not watching.observer.is_behind(state)
+    watching.seconds(instance(WELL, WELL))
+    assert watching.observer.is_behind(state) is behind
+
+
+def test_the_release_that_is_served_is_among_the_releases(watching: Watching) -> None:
+    """Before the folder was read again, and when it is older than those that are shown; it comes first."""
+    for current in ("r9", "r1"):
+        state = msgspec.structs.replace(instance(but(release=current)), releases=("r8", "r7"))
+        found = watching.seconds(state).releases
+        assert [(one.id, one.current) for one in found] == [(current, True), ("r8", False), ("r7", False)]
+
+
 def test_a_switch_shows_in_the_hit_rate_before_and_after(watching: Watching) -> None:
     """The release that was first is no switch."""
     watching.seconds(instance(WELL), 3)

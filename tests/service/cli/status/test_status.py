@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from service.cli.status.screen import screen
-from service.operators.overview import Level, Overview, Reason, Verdict
+from service.operators.overview import Level, Overview, Reason, Release, Verdict
 from tests.service.cli.conftest import HERE, Start
 from tests.service.conftest import Cli
 from tests.support.listener import listening
@@ -57,6 +57,28 @@ def test_it_says_the_essentials(cli: Cli, start: Start) -> None:
         "80.0 GB of 100.0 GB free",
     ):
         assert part in said
+
+
+@pytest.mark.parametrize(
+    ("releases", "said"),
+    [
+        (((BEFORE, True), (RELEASE, False)), f"{BEFORE}, published 2 hours ago"),
+        (((RELEASE, True), (BEFORE, False)), f"{RELEASE}, published 2 hours ago; before: {BEFORE}"),
+        (((RELEASE, False), (BEFORE, False)), f"workers differ: {BEFORE}, {RELEASE}"),
+        ((), "none: nothing has been published yet"),
+    ],
+    ids=["rolled back", "newest", "in a switch", "none"],
+)
+def test_the_release_is_the_current_one_and_the_one_before_is_older(
+    cli: Cli, start: Start, releases: tuple[tuple[str, bool], ...], said: str
+) -> None:
+    found = tuple(Release(id=name, published_at=NOW - 7200, current=current) for name, current in releases)
+    workers = (worker(1), worker(2, release=BEFORE))
+    start(overview(releases=found, switch=None, workers=workers))
+    lines = cli("status").out.splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("release "))
+    end = lines.index("", begin)
+    assert " ".join(" ".join(lines[begin:end]).split()) == f"release {said}"
 
 
 def test_what_is_wrong_comes_first_and_says_since_when(cli: Cli, start: Start) -> None:
@@ -190,5 +212,6 @@ def test_together_they_serve_as_long_as_one_of_them_does(
 def test_different_releases_are_told(cli: Cli, start: Start) -> None:
     elsewhere = msgspec.structs.replace(overview().instance, id="77aa0012")
     start(overview(), pid=4711)
-    start(overview(instance=elsewhere, releases=overview().releases[1:]), pid=4811)
+    there = (Release(id=BEFORE, published_at=NOW - 31 * 86_400, current=True),)
+    start(overview(instance=elsewhere, releases=there), pid=4811)
     assert f"Releases differ: 3f9c20d1 has {RELEASE}, 77aa0012 has {BEFORE}." in " ".join(cli("status").out.split())
