@@ -25,6 +25,7 @@ from service.embedded import owner
 from service.embedded.owner import EmbeddedServers
 from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import EmbeddedError
+from service.instance.first_words import FirstWords
 from service.instance.forks import Forks
 from service.instance.kept_process import KeptProcess
 from service.instance.orders import MirrorOrders, WatchOrders
@@ -63,7 +64,8 @@ _CLOSE_SECONDS = 1.0
 class Supervisor:
     """One instance, from its start to its end, in the process of `forecast serve`.
 
-    `on_ready` is called once, with the base URLs of both listeners, when the first worker serves.
+    `on_ready` is called once, with the base URLs of both listeners, when all workers serve; or some of them, if the
+    others take long.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Supervisor:
         self._on_ready = on_ready
         self._forks = Forks()
         self._workers = Workers(worker_count(settings), self._reported, self._forks)
+        self._first_words = FirstWords(self._workers.wanted, self._tell_ready)
         self._stops_at_once = False
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
@@ -231,9 +234,11 @@ class Supervisor:
 
     def _reported(self) -> None:
         self._changed.set()
-        if self._on_ready is not None:
-            ready, self._on_ready = self._on_ready, None
-            ready(url_of(self._partners), url_of(self._operators))
+        self._first_words.reported(sum(worker.report is not None for worker in self._workers.all))
+
+    def _tell_ready(self) -> None:
+        if self._on_ready is not None and not self._view.draining:
+            self._on_ready(url_of(self._partners), url_of(self._operators))
 
     # --- watching ------------------------------------------------------------------------------------------------
 

@@ -292,3 +292,11 @@ def test_who_asks_right_after_publishing_is_told_of_the_release(env: dict[str, s
         assert told() == ("All is well.", [(second, True), (first, False)])
         assert forecast_here(env, "extracts", "rollback").returncode == 0
         assert told() == ("All is well.", [(first, True), (second, False)])
+
+
+def test_an_instance_says_that_it_serves_when_all_its_workers_do(env: dict[str, str], drops: tuple[Path, Path]) -> None:
+    """So whoever waited for that finds nothing wrong."""
+    assert forecast_here(env, "extracts", "publish", str(drops[0])).returncode == 0
+    with serving(env, Path(env["FORECAST_DATA_DIR"]).parent / "serve.log", workers=2):
+        done = forecast_here(env, "status")
+        assert (done.returncode, done.stdout.splitlines()[0].partition(" (")[0]) == (0, "All is well.")
