@@ -8,7 +8,7 @@ import msgspec
 from rich.markup import escape
 
 from service.cli.durations import PastTime
-from service.cli.keys.opened import ROWS, JsonArray, checked_id, day, described, limit_option, tell_loss, with_store
+from service.cli.keys.opened import ROWS, JsonArray, checked_id, described, end, limit_option, tell_loss, with_store
 from service.cli.output import json_option, reports_errors, stdout
 from service.keys import audit
 from service.keys.audit import Change, Line
@@ -88,11 +88,11 @@ def _difference(change: Change) -> str:
     if change.rotated:
         parts.append(f"{'to' if change.what == 'rotated' else 'from'} {escape(change.rotated)}")
     if change.before is None and after.expires_at is not None:
-        parts.append(f"expires {day(after.expires_at)}")
+        parts.append(f"expires {end(after.expires_at)}")
     if change.before is None and after.terms != State().terms:
         parts.append(described(after.terms))
     if before.expires_at != after.expires_at:
-        parts.append(f"expires {day(before.expires_at)} → {day(after.expires_at)}")
+        parts.append(f"expires {end(before.expires_at)} → {end(after.expires_at)}")
     if before.terms != after.terms:
         parts.append(f"terms {described(before.terms)} → {described(after.terms)}")
     return "; ".join(parts)

@@ -106,6 +106,11 @@ def minute(time: datetime | None) -> str:
     return f"{time:%Y-%m-%d %H:%M} UTC" if time else "never"
 
 
+def end(time: datetime | None) -> str:
+    """When a key ends: a day alone if that is its first moment, as of a date that was given."""
+    return day(time) if time is not None and (time.hour, time.minute) == (0, 0) else minute(time)
+
+
 def described(terms: Terms) -> str:
     """Terms in one line, with Rich markup escaped; `-` if there are none."""
     parts = [] if terms.areas is None else [escape(", ".join(terms.areas))]

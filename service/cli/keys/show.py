@@ -17,6 +17,7 @@ from service.cli.keys.opened import (
     checked_id,
     day,
     described,
+    end,
     limit_option,
     minute,
     tell_loss,
@@ -152,7 +153,7 @@ def _print_table(newest: _Newest) -> None:
     shown = text_table("key id", "partner", "label", "status", "created", "expires", "terms")
     for view in views:
         texts = (view.key_id, escape(view.partner), escape(view.label), _status(view))
-        shown.add_row(*texts, day(view.created_at), day(view.expires_at), described(view.terms))
+        shown.add_row(*texts, day(view.created_at), end(view.expires_at), described(view.terms))
     console.print(shown)
     if newest.seen > len(views):
         console.print(f"{newest.seen - len(views):,} more: filter the list, or give --limit {newest.seen}")

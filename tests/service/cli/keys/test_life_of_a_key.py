@@ -218,6 +218,20 @@ def test_the_log_says_who_did_what_newest_first(cli: Cli, running: list[int], mo
         assert word in text
 
 
+def test_a_key_that_ends_within_a_day_is_shown_with_its_time(cli: Cli, running: list[int]) -> None:
+    """In the list as in the log; one that ends with a date is shown with the date."""
+    issue(cli, "soon", "--expires", "1h")
+    issue(cli, "later", "--expires", "2999-01-31")
+    at = datetime.now(UTC) + timedelta(hours=1)
+    moments = [f"{at - timedelta(minutes=back):%Y-%m-%d %H:%M} UTC" for back in (0, 1)]
+    for command in ("list", "log"):
+        lines = cli("keys", command).out.splitlines()
+        (soon,), (later,) = ([line for line in lines if name in line] for name in ("soon", "later"))
+        assert any(moment in soon for moment in moments)
+        assert "2999-01-31" in later
+        assert "00:00" not in later
+
+
 def test_the_log_stream_has_the_same_line(cli: Cli, running: list[int]) -> None:
     """One line of JSON on standard error, where it is no terminal; the result on standard output stays alone."""
     done = cli("keys", "issue", "--partner", "acme", "--json")
