@@ -44,6 +44,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str
     key_id: str | None = None  # None: the change is about the store, or the caches
     partner: str | None = None
+    test: bool = False  # it is a test key
     before: State | None = None
     after: State | None = None
     revision: int = 0  # of the record, after the change
@@ -237,7 +238,7 @@ def said(change: Change) -> str:
     """`change` in a few words."""
     if change.what == PURGED:
         return f"the caches were purged by {change.by}"
-    about = f"key {change.key_id}" if change.key_id else "the key store"
+    about = f"{'test key' if change.test else 'key'} {change.key_id}" if change.key_id else "the key store"
     return f"{about} was {change.what} by {change.by}"
 
 

@@ -208,6 +208,7 @@ class Restore:
             by=self._by,
             key_id=target.key_id,
             partner=target.partner,
+            test=target.test,
             before=None if existing is None else State.of(existing),
             after=State.of(target),
             revision=target.revision,

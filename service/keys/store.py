@@ -283,6 +283,7 @@ def edit_of(
         by=by or whoami(),
         key_id=after.key_id,
         partner=after.partner,
+        test=after.test,
         before=None if before is None else State.of(before),
         after=State.of(after),
         revision=after.revision,

@@ -84,7 +84,7 @@ def _row(change: Change) -> tuple[str, ...]:
 def _difference(change: Change) -> str:
     after = change.after or State()
     before = change.before or after
-    parts = []
+    parts = ["test key"] if change.test else []
     if change.rotated:
         parts.append(f"{'to' if change.what == 'rotated' else 'from'} {escape(change.rotated)}")
     if change.before is None and after.expires_at is not None:

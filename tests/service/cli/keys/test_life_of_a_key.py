@@ -232,6 +232,21 @@ def test_a_key_that_ends_within_a_day_is_shown_with_its_time(cli: Cli, running: 
         assert "00:00" not in later
 
 
+def test_a_test_key_is_marked_in_the_trail_and_in_its_line(cli: Cli, running: list[int]) -> None:
+    """Whatever is done to it; others are not."""
+    test_key, other = issue(cli, "acme", "--test")["key_id"], issue(cli)["key_id"]
+    said = [cli("keys", "extend", key_id, "--expires", "9d", log_format="text").err for key_id in (test_key, other)]
+    assert f"test key {test_key} was extended by " in said[0]
+    assert f" key {other} was extended by " in said[1]
+    assert "test key" not in said[1]
+    line = json.loads(cli("keys", "revoke", test_key).err)
+    assert (line["message"].partition(" was ")[0], line["test"]) == (f"test key {test_key}", True)
+    told = cli("keys", "log", "--json").json
+    assert {(one["key_id"], one.get("test", False)) for one in told} == {(test_key, True), (other, False)}
+    rows = [row for row in cli("keys", "log").out.splitlines() if test_key in row or other in row]
+    assert ["test key" in row for row in rows] == [test_key in row for row in rows]
+
+
 def test_the_log_stream_has_the_same_line(cli: Cli, running: list[int]) -> None:
     """One line of JSON on standard error, where it is no terminal; the result on standard output stays alone."""
     done = cli("keys", "issue", "--partner", "acme", "--json")
