@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from config.durations import parse_duration
+from config.refusals import in_words
 from config.releases_url import option_problem, releases_url_problem
 from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError, describe, is_secret, is_url, names, type_of
 from config.urls import EMBEDDED, keys_problem, url_problem
@@ -195,9 +196,10 @@ def _convert(name: str, value: object, source: str) -> object:
     try:
         converted: object = msgspec.convert(value, type_of(name), strict=not text)
     except msgspec.ValidationError as error:
-        problem = str(error).replace(", got `str`", "") if text else str(error)
-        shown = "" if is_secret(name) else f", got {value!r}"
-        raise SettingsError(f"{source}: {_in_words(name, problem)}{shown} ({describe(name)})") from None
+        problem = str(error)
+        given = str(value).lower() if isinstance(value, bool) else repr(value)  # as TOML has it
+        shown = "" if is_secret(name) else f", got {given}"
+        raise SettingsError(f"{source}: {_problem_in_words(name, problem)}{shown} ({describe(name)})") from None
     if is_url(name) and converted != EMBEDDED:
         url = str(converted)
         problem_of_url = url_problem(url) or (keys_problem(url) if name == "keys_url" else None)
@@ -217,10 +219,10 @@ def _number(name: str, text: str, source: str) -> str:
     return text if duration is None else str(int(duration.total_seconds()))
 
 
-def _in_words(name: str, problem: str) -> str:
+def _problem_in_words(name: str, problem: str) -> str:
     """What is wrong with a value. Of a duration that is not out of bounds: what would be right."""
     if name not in DURATIONS or _BOUND.search(problem):
-        return problem
+        return in_words(problem, type_of(name))
     return f"Expected {'whole ' if '`int' in problem else ''}seconds (90) or a duration (30m, 12h, 31d)"
 
 

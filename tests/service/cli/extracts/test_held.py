@@ -240,4 +240,5 @@ def test_a_drop_that_lacks_a_required_table_is_refused(site: Cli, inbox: Path) -
     assert "the drop does not bring housing" in " ".join(report.read_text().split())
     done = site("extracts", "watch", "--once", inbox_tables="popluation")
     assert done.code == 1
-    assert "FORECAST_INBOX_TABLES: Invalid enum value 'popluation'" in done.error()
+    assert done.error().startswith("FORECAST_INBOX_TABLES: Expected one of locations, population,")
+    assert "in place of 'popluation'" in done.error()

@@ -1,0 +1,24 @@
+"""What is wrong with a setting's value, in words."""
+
+import msgspec
+import pytest
+
+from config.refusals import in_words
+from config.settings import names, type_of
+
+# Each is of the wrong type, or out of bounds, for some settings.
+_VALUES: tuple[object, ...] = (None, True, -1, -1.5, 1e12, "x", "x" * 200, [1], ["x"], {"x": "y"}, {"x": -1}, {"x": []})
+
+
+@pytest.mark.parametrize("name", names())
+def test_no_type_of_a_program_is_named(name: str) -> None:
+    """Whatever a TOML file says."""
+    for value in _VALUES:
+        try:
+            msgspec.convert(value, type_of(name))
+        except msgspec.ValidationError as error:
+            said = in_words(str(error), type_of(name))
+            assert "`" not in said
+            assert "regex" not in said
+            assert "enum" not in said
+            assert said.startswith(("Expected ", "Not in the form"))
