@@ -6,11 +6,12 @@ from service.cli.cache.explain import explain_query
 from service.cli.cache.stats import stats
 from service.cli.cache.warm import warm_cache
 from service.cli.instances.chosen import ask_one, targets_or_fail, tell_unasked, url_option
-from service.cli.instances.client import OperatorsClient
-from service.cli.output import json_option, load_settings, print_json, reports_errors, stdout
+from service.cli.instances.client import NO_WRITE_TOKEN, OperatorsClient
+from service.cli.output import fail, json_option, load_settings, print_json, reports_errors, stdout
 from service.operators.actions import Purged
 
 _PURGE_SECONDS = 60.0
+_QUESTION = "Partners are answered from the warehouse, more slowly, until the caches fill. Go on?"
 
 
 @click.group()
@@ -33,13 +34,11 @@ for _command in (warm_cache, stats, explain_query):
 
 
 @cache.command()
-@click.confirmation_option(
-    prompt="Partners are answered from the warehouse, more slowly, until the caches fill. Go on?"
-)
+@click.option("--yes", is_flag=True, help="Confirm the action without prompting.")
 @url_option
 @json_option
 @reports_errors
-def purge(url: str | None, as_json: bool) -> None:
+def purge(yes: bool, url: str | None, as_json: bool) -> None:
     """Empty the shared cache and the near caches.
 
     Frees memory, and removes entries that you do not trust. Publishing needs no purge. Asks an instance, which tells
@@ -54,8 +53,13 @@ def purge(url: str | None, as_json: bool) -> None:
       forecast cache purge --yes --json
     """
     settings = load_settings().settings
+    found = targets_or_fail(settings, url, as_json=as_json)
+    if settings.operator_write_token is None:  # else it would be told after the question
+        fail(NO_WRITE_TOKEN, as_json=as_json)
+    if not yes:
+        click.confirm(_QUESTION, abort=True)
     asked, reached = [], set[str]()
-    for target in targets_or_fail(settings, url, as_json=as_json):
+    for target in found:
         if target.instance not in reached:  # else another one has told it
             asked.append(ask_one(settings, target, _order))
             answer = asked[-1].answer

@@ -15,6 +15,7 @@ TIMEOUT_SECONDS = 2.0
 _MOST_BYTES = 8 << 20  # of an answer
 _CHUNK_BYTES = 1 << 16
 _READ, _WRITE = "FORECAST_OPERATOR_READ_TOKEN", "FORECAST_OPERATOR_WRITE_TOKEN"
+NO_WRITE_TOKEN = f"this changes something: set {_WRITE} to the instance's write token"
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ class OperatorsClient:
     def post(self, path: str, body: Any, kind: type[T], seconds: float = TIMEOUT_SECONDS) -> T:
         """The answer to POST `path` with `body` as JSON. Raises AskError."""
         if self._write is None:
-            raise AskError(f"this changes something: set {_WRITE} to the instance's write token")
+            raise AskError(NO_WRITE_TOKEN)
         return self._ask("POST", path, msgspec.json.encode(body), self._write, kind, seconds)
 
     def _ask(self, method: str, path: str, body: bytes | None, token: str | None, kind: type[T], seconds: float) -> T:

@@ -40,8 +40,8 @@ _usage = msgspec.json.Decoder(UsageRecord)
 def export(file: Path, partial: bool, as_json: bool) -> None:
     """Back up keys, audit trail and usage to a file.
 
-    FILE may be - for standard output. Only its owner can read the file. An earlier backup there is replaced; no other
-    file is.
+    FILE may be - for standard output. Only its owner can read the file. An earlier backup there is replaced, and the
+    output says so; no other file is.
 
     The backup holds every key with its terms and the digest of its secret, the whole audit trail, and usage by key,
     area and UTC day. It does not hold secrets, which are stored nowhere, or the pepper: back that up elsewhere, because
@@ -66,13 +66,15 @@ def export(file: Path, partial: bool, as_json: bool) -> None:
     if not to_stdout and file.exists() and not _may_replace(file):
         raise click.UsageError(f"{file} exists and is no backup of keys: name another file")
     keeps = file.exists() and not partial
+    replaces = not to_stdout and file.exists() and file.stat().st_size > 0
     dump = with_store(lambda store: _to_stdout(store) if to_stdout else _to_file(store, file, keeps=keeps))
     if as_json:
         numbers = {"keys": dump.made.keys, "lines": dump.made.lines, "usage": dump.made.usage}
-        print_json({"file": str(file), **numbers, "damaged": dump.damaged})
+        print_json({"file": str(file), **numbers, "replaced": replaces, "damaged": dump.damaged})
     else:
         made = dump.made
-        stderr().print(f"{made.keys:,} keys, {made.lines:,} lines of the audit trail, {made.usage:,} records of usage.")
+        told = f"{made.keys:,} keys, {made.lines:,} lines of the audit trail, {made.usage:,} records of usage."
+        stderr().print(f"{told} The earlier backup in this file is replaced." if replaces else told, soft_wrap=True)
     _tell_damaged(dump.damaged)
     if dump.damaged:
         sys.exit(FAILED)

@@ -190,8 +190,13 @@ def test_a_purge_that_an_instance_refuses_fails(cli: Cli, start: Start) -> None:
 
 
 def test_a_purge_without_a_write_token_is_not_sent(cli: Cli, start: Start) -> None:
+    """Nor is a question asked that leads nowhere; likewise if no instance runs."""
+    without = cli("cache", "purge", typed="y\n", operator_write_token=TOKEN)
+    assert (without.code, "Go on?" in without.out + without.err) == (1, False)
+    assert "no instance runs" in without.err
     listener = start()
-    done = cli("cache", "purge", "--yes")
-    assert done.code == 1
-    assert "set FORECAST_OPERATOR_WRITE_TOKEN" in done.err
-    assert listener.asked == []
+    for words in ((), ("--yes",)):
+        done = cli("cache", "purge", *words, typed="y\n")
+        assert (done.code, "Go on?" in done.out + done.err) == (1, False)
+        assert "set FORECAST_OPERATOR_WRITE_TOKEN" in done.err
+        assert listener.asked == []

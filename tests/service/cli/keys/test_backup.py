@@ -32,13 +32,21 @@ def test_a_backup_is_private_and_whole(cli: Cli, running: list[int], file: Path)
     file.touch(0o644)
     issued = issue(cli)
     done = cli("keys", "export", str(file), "--json")
-    assert done.json == {"file": str(file), "keys": 1, "lines": 1, "usage": 0, "damaged": []}
+    assert done.json == {"file": str(file), "keys": 1, "lines": 1, "usage": 0, "replaced": False, "damaged": []}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert list(file.parent.iterdir()) == [file]
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [line["type"] for line in lines] == ["head", "key", "line", "end"]
     assert issued["key"] not in file.read_text()
-    assert cli("keys", "export", str(file)).err == "1 keys, 1 lines of the audit trail, 0 records of usage.\n"
+
+
+def test_the_output_says_that_an_earlier_backup_is_replaced(cli: Cli, running: list[int], file: Path) -> None:
+    """A cron job may write to one file each day; a person may have meant another."""
+    issue(cli)
+    said = [cli("keys", "export", str(file)).err for _ in range(2)]
+    counted = "1 keys, 1 lines of the audit trail, 0 records of usage."
+    assert said == [f"{counted}\n", f"{counted} The earlier backup in this file is replaced.\n"]
+    assert cli("keys", "export", str(file), "--json").json["replaced"] is True
 
 
 def test_a_backup_can_go_to_standard_output(cli: Cli, running: list[int], file: Path) -> None:
