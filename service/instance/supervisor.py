@@ -159,7 +159,10 @@ class Supervisor:
             problem = check_answers_redis(url, for_keys=role == "keys")
             if problem is not None:
                 raise StartError(f"FORECAST_{role.upper()}_URL: {problem}")
-        secret = pepper.obtain(self._settings.keys_pepper, self._settings.data_path)
+        configured, folder = self._settings.keys_pepper, self._settings.data_path
+        if pepper.is_lost(configured, folder):
+            log.error("%s", pepper.LOST.format(pepper.file_of(folder)))
+        secret = pepper.obtain(configured, folder)
         endpoints = Endpoints(urls["keys"], urls["cache"], secret)
         return Orders(self._settings, endpoints, self._log_json)
 

@@ -6,17 +6,23 @@ from hashlib import sha256
 from pathlib import Path
 
 from config.settings import SettingsError
+from service.keys.sentinel import SEEN
 from warehouse.files import atomic
 from warehouse.files.reading import read_regular
 
 _FILE = "pepper"
 _LEAST_CHARACTERS = 16
+LOST = (
+    "the pepper {} is missing, though keys were made with it, and no key can be verified: restore it, or set "
+    "FORECAST_KEYS_PEPPER, and start again; or give up those keys with `forecast keys adopt-store`, and start again"
+)
 
 
-def obtain(configured: str | None, data: Path, *, create: bool = True) -> bytes:
+def obtain(configured: str | None, data: Path, *, create: bool = True, anew: bool = False) -> bytes:
     """The configured pepper, else that of the data folder, which is created once.
 
     Without `create`, a data folder that has none stays as it is, and the result is a pepper that no key was made with.
+    So it is where the pepper is lost, unless the keys begin `anew`: a new file would hide that the old one is missing.
 
     Raises:
         SettingsError: if it is too short, or its file cannot be read or created.
@@ -26,7 +32,7 @@ def obtain(configured: str | None, data: Path, *, create: bool = True) -> bytes:
             raise SettingsError(f"FORECAST_KEYS_PEPPER: needs at least {_LEAST_CHARACTERS} characters")
         return configured.encode()
     path = file_of(data)
-    if not create and not path.exists():
+    if not path.exists() and (not create or (is_lost(configured, data) and not anew)):
         return secrets.token_hex(32).encode()
     try:
         _create(path)
@@ -36,6 +42,11 @@ def obtain(configured: str | None, data: Path, *, create: bool = True) -> bytes:
     if len(pepper) < _LEAST_CHARACTERS:
         raise SettingsError(f"the pepper {path} is damaged: restore it from a backup, or no key can be verified")
     return pepper.encode()
+
+
+def is_lost(configured: str | None, data: Path) -> bool:
+    """Whether there is no pepper any more, though keys were made with one: the data folder has seen their store."""
+    return configured is None and not file_of(data).exists() and (data / SEEN).exists()
 
 
 def file_of(data: Path) -> Path:

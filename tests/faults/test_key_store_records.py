@@ -194,3 +194,18 @@ def test_commands_tell_a_damaged_sentinel_and_a_damaged_trail_and_still_show_key
     store.rename("a:audit", "a:audit-damaged")
     assert forecast_here(published.env, "keys", "adopt-store", "--yes").returncode == 0
     assert json.loads(forecast_here(published.env, "keys", "show", key_id, "--json").stdout)["status"] == "revoked"
+
+
+def test_an_instance_whose_pepper_is_lost_says_so_and_makes_no_other(published: Site) -> None:
+    """Once the file is back, the next start serves."""
+    pepper = published.data / "pepper"
+    kept = pepper.rename(published.data / "kept")
+    with serving(published.env, published.data.parent / "serve.log") as instance:
+        until(lambda: is_unavailable(instance, "another pepper"))
+        assert instance.zip_code(published.key).status_code == 503
+        said = [line["message"] for line in instance.log() if line["level"] == "error"]
+        assert any(f"the pepper {pepper} is missing" in message for message in said)
+        assert not pepper.exists()
+    kept.rename(pepper)
+    with serving(published.env, published.data.parent / "serve.log") as instance:
+        until(lambda: instance.zip_code(published.key).status_code == 200)

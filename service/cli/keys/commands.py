@@ -15,8 +15,8 @@ from service.cli.keys.log import log
 from service.cli.keys.opened import changing, checked_id, described, minute, print_done, repeatable
 from service.cli.keys.show import list_keys, show
 from service.cli.keys.terms import Dropped, Given, editor, terms_options
-from service.cli.output import fail, json_option, reports_errors, stderr, stdout
-from service.keys import changes
+from service.cli.output import fail, json_option, load_settings, reports_errors, stderr, stdout
+from service.keys import changes, pepper
 from service.keys.adopting import adopt
 from service.keys.record import KeyView
 
@@ -195,8 +195,9 @@ def revoke(key_id: str, as_json: bool) -> None:
 def adopt_store(as_json: bool) -> None:
     """Accept the loss of keys: use the key store as it is.
 
-    For a key store that lost its keys, or whose pepper was changed on purpose. Keys made with another pepper never work
-    again. If you have a backup, run `forecast keys import` instead.
+    For a key store that lost its keys, or whose pepper was changed on purpose or lost. Keys made with another pepper
+    never work again. If you have a backup, run `forecast keys import` instead. A lost pepper is made anew: start the
+    instances again.
 
     Exit codes: 0 accepted, 1 failed or declined, 2 wrong usage.
 
@@ -205,6 +206,8 @@ def adopt_store(as_json: bool) -> None:
       forecast keys adopt-store
       forecast keys adopt-store --yes --json
     """
+    settings = load_settings().settings
+    pepper.obtain(settings.keys_pepper, settings.data_path, anew=True)
     _, warnings = changing(adopt, begins=True)
     if as_json:
         print_done({"adopted": True}, warnings)

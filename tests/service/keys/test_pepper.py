@@ -9,6 +9,7 @@ import pytest
 
 from config.settings import SettingsError
 from service.keys import pepper
+from service.keys.sentinel import SEEN
 
 
 def test_a_configured_pepper_is_used_as_it_is(tmp_path: Path) -> None:
@@ -42,6 +43,19 @@ def test_a_data_folder_without_a_pepper_can_be_left_as_it_is(tmp_path: Path) -> 
     assert not data.exists()
     made = pepper.obtain(None, data)
     assert pepper.obtain(None, data, create=False) == made
+
+
+def test_a_pepper_that_is_lost_is_not_replaced_unless_the_keys_begin_anew(tmp_path: Path) -> None:
+    """The data folder has seen the store of the keys that were made with it."""
+    assert not pepper.is_lost(None, tmp_path)
+    (tmp_path / SEEN).touch()
+    assert pepper.is_lost(None, tmp_path)
+    assert not pepper.is_lost("x" * 16, tmp_path)
+    assert pepper.obtain(None, tmp_path) != pepper.obtain(None, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [SEEN]
+    made = pepper.obtain(None, tmp_path, anew=True)
+    assert pepper.obtain(None, tmp_path) == made
+    assert not pepper.is_lost(None, tmp_path)
 
 
 def test_whoever_comes_second_gets_the_first_ones(tmp_path: Path) -> None:

@@ -208,6 +208,23 @@ def test_adopting_is_asked_about(cli: Cli, running: list[int]) -> None:
     assert cli("keys", "issue", "--partner", "acme").code == 0
 
 
+def test_a_lost_pepper_is_missed_and_not_replaced(cli: Cli, running: list[int]) -> None:
+    """Until the keys are given up. If it is found again, all is as it was."""
+    key_id = issue(cli)["key_id"]
+    kept = (cli.data / "pepper").rename(cli.data / "kept")
+    for words in (("issue", "--partner", "acme"), ("list",)):
+        done = cli("keys", *words)
+        assert done.code == 1
+        assert "made with another pepper: set FORECAST_KEYS_PEPPER (or restore the file `pepper`" in done.err
+        assert not (cli.data / "pepper").exists()
+    kept.rename(cli.data / "pepper")
+    assert issue(cli)["status"] == "active"
+    (cli.data / "pepper").unlink()
+    assert cli("keys", "adopt-store", "--yes").code == 0
+    assert issue(cli)["status"] == "active"
+    assert ids(cli, "--status", "void").count(key_id) == 1
+
+
 def test_a_short_pepper_is_refused(cli: Cli) -> None:
     """A pepper that could be guessed is refused, and not repeated."""
     done = cli("keys", "list", "--json", keys_pepper="hunter2")
