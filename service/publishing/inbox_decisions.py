@@ -24,7 +24,8 @@ from service.publishing.publisher import Published, inbox_options_of, origin_of,
 from warehouse.files.reading import read_regular
 from warehouse.publishing.approval import SeenWhenHeld
 from warehouse.publishing.publish import PublishOutcome, Result
-from warehouse.rules.acceptance import accept_found, fold
+from warehouse.rules.acceptance import accept_found
+from warehouse.rules.folding import fold
 from warehouse.schema.errors import InboxError
 from warehouse.schema.findings import ValidationReport, make_report
 from warehouse.schema.printable import printable

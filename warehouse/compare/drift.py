@@ -32,12 +32,14 @@ def drift_findings(comparison: Comparison, limits: RuleLimits, first_open_year: 
 
 
 def _vanished(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
-    gone = [change.figure for change in comparison.figures if change.old_count and not change.new_count]
+    counts = {change.figure: change.old_count for change in comparison.figures if not change.new_count}
+    gone = [figure for figure, count in counts.items() if count]
     if len(gone) > limits["vanished-figure"]:
         yield make_finding(
             "vanished-figure",
             f"{len(gone)} figure(s) of the current release are gone: {', '.join(gone)}",
-            count=len(gone),
+            figures=tuple(gone),
+            count=max(counts.values()),
             measured=len(gone),
             samples=tuple(gone[:5]),
         )

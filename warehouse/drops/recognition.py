@@ -224,7 +224,13 @@ def _listed(names: list[str]) -> str:
 def _missing_figure(file: DropFile, missing: list[str]) -> Finding:
     message = f"{file.label} looks like housing but lacks {_listed(missing)}, which the answers contain"
     return make_finding(
-        "missing-figure", message, table=HOUSING.name, file=file.label, column=missing[0], count=len(missing)
+        "missing-figure",
+        message,
+        table=HOUSING.name,
+        file=file.label,
+        column=missing[0],
+        figures=tuple(missing),
+        count=len(missing),
     )
 
 

@@ -86,15 +86,19 @@ _LOSES_LOCATIONS = {
 def _folded(findings: Sequence[Finding], earlier: Sequence[Finding]) -> Iterator[Finding]:
     """The findings, with what follows from others marked.
 
-    Gaps follow from an error that makes locations lack ZIP codes; repeated rows from files of different months.
+    Gaps follow from an error that makes locations lack ZIP codes; repeated rows from files of different months; a
+    column without values from files without the column.
     """
     of_locations = (finding for finding in (*earlier, *findings) if finding.table == LOCATIONS.name)
     lost = (one.rule for one in of_locations if one.rule in _LOSES_LOCATIONS and one.column in (None, "zip_code"))
     cause = next(lost, None)
     mixed = {finding.table for finding in earlier if finding.rule == "mixed-months"}
+    absent = {(finding.table, figure) for finding in earlier for figure in finding.figures}
     for finding in findings:
         follows = None
-        if finding.rule in _NEED_LOCATIONS:
+        if finding.rule == "empty-column" and (finding.table, finding.column) in absent:
+            follows = "missing-figure"
+        elif finding.rule in _NEED_LOCATIONS:
             follows = cause
         elif finding.rule == "duplicate-key" and finding.table in mixed:
             follows = "mixed-months"

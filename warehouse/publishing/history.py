@@ -105,6 +105,7 @@ def _undated(current: Manifest, read: ReadResult) -> list[Finding]:
         for name, known in sorted(current.tables.items())
         if (known.as_of or known.month)
         and name in read.tables
+        and read.tables[name].rows  # an error says that there are none
         and name not in told
         and not (read.tables[name].as_of or read.tables[name].month)
     ]

@@ -25,9 +25,10 @@ from warehouse.publishing.bulk import ReleaseBefore
 from warehouse.publishing.history import baseline_of, delivered_before, kept_releases, older_than_current
 from warehouse.releases.catalog import Catalog, Manifest, Origin, TableInfo
 from warehouse.releases.table_files import content_of, table_file
-from warehouse.rules.acceptance import check_acceptance, check_hold, check_severities, fold, judge, used
+from warehouse.rules.acceptance import check_acceptance, check_hold, check_severities, judge, used
 from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.rules.failures import FailureFile, prepare_folder
+from warehouse.rules.folding import fold
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.errors import CatalogError, DropError, NoReleaseError
 from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport, make_report

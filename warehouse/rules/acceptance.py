@@ -11,9 +11,7 @@ from warehouse.rules.rule import Rule, Unit
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.findings import COUNTRY, Acceptance, Finding, Severity
 from warehouse.schema.states import STATES
-from warehouse.schema.tables import ALIASES, LOCATIONS
 
-_PLACES = (LOCATIONS.name, ALIASES.name)
 _STATES = {state.code for state in STATES}
 
 
@@ -83,33 +81,6 @@ def judge(
     return judged
 
 
-def fold(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings; errors that are likely to follow from another error name it, and no longer suggest to accept them.
-
-    Whoever mends the cause mends them too. If the cause is accepted, they stand for themselves.
-    """
-    errors = [finding for finding in findings if finding.severity == "error" and finding.follows is None]
-    causes = {
-        finding.rule: next((one.rule for one in errors if _explains(one, finding)), None)
-        for finding in reversed(errors)
-    }
-
-    def root(rule: str) -> str | None:
-        seen = [rule]
-        while (above := causes.get(seen[-1])) is not None:
-            if above in seen:
-                return None  # two explain each other
-            seen.append(above)
-        return seen[-1] if len(seen) > 1 else None
-
-    return [
-        msgspec.structs.replace(finding, follows=root(finding.rule), remedy=None)
-        if finding in errors and root(finding.rule) is not None
-        else finding
-        for finding in findings
-    ]
-
-
 def check_severities(severities: Mapping[str, Severity]) -> None:
     """Raises WarehouseError if a rule does not exist, or must stay an error because its findings cannot be accepted."""
     for name in severities:
@@ -138,23 +109,10 @@ def check_hold(names: Iterable[str]) -> None:
 def _acceptable(name: str, what: str = "accepted") -> Rule:
     """The rule, if its findings can be published: its errors can be overridden, or it makes none by itself."""
     rule = RULES.get(name)
-    if rule is None or (rule.severity == "error" and not rule.override):
+    if rule is None or not rule.acceptable:
         possible = ", ".join(rule.name for rule in RULES.values() if rule.override)
         raise WarehouseError(f"{name} cannot be {what}: only {possible} can, and what is a warning or a note")
     return rule
-
-
-def _explains(cause: Finding, finding: Finding) -> bool:
-    if RULES[finding.rule].severity == "error" and not RULES[finding.rule].override:
-        return False
-    if cause.rule == finding.rule:
-        return False
-    if finding.rule in RULES[cause.rule].explains:
-        # a few places at fault do not explain many
-        return finding.table not in _PLACES or 2 * cause.count >= finding.count
-    # what cannot be read is missing from every comparison
-    unreadable = not RULES[cause.rule].override and cause.table is not None and 2 * cause.count >= finding.count
-    return unreadable and finding.measured is not None and cause.table == finding.table
 
 
 def _unbounded(rule: Rule) -> WarehouseError:

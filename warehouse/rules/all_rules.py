@@ -1,8 +1,10 @@
 """All rules by name, the limits in force, and the findings that rules make."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import msgspec
 
 from warehouse.rules.drift_rules import DRIFT_RULES
 from warehouse.rules.figure_rules import BASELINE_RULES, FIGURE_RULES
@@ -26,25 +28,31 @@ def make_finding(name: str, message: str, **members: Any) -> Finding:
     """A finding of rule `name`, with the rule's severity and remedy. `members` are other fields of `Finding`."""
     rule = RULES[name]
     remedy = members.pop("remedy", rule.remedy)
-    if rule.override:
-        accept = f"if it is right, publish with {_accept(rule, members)} --reason TEXT"
-        remedy = f"{remedy}; {accept}" if remedy else accept
-    return Finding(severity=rule.severity, rule=name, message=message, remedy=remedy, **members)
+    found = Finding(severity=rule.severity, rule=name, message=message, remedy=remedy, **members)
+    if not rule.override:
+        return found
+    accept = offer(accept_options(found))
+    return msgspec.structs.replace(found, remedy=f"{remedy}; {accept}" if remedy else accept)
+
+
+def offer(options: Iterable[str]) -> str:
+    """The part of a remedy that says how to publish in spite of an error."""
+    return f"if it is right, publish with {' '.join(options)} --reason TEXT"
+
+
+def accept_options(finding: Finding) -> list[str]:
+    """The options that accept a finding, bounded just above what was measured, in a few states if it is only there."""
+    rule, measured, states = RULES[finding.rule], finding.measured, finding.measured_in
+    if rule.limit is None:
+        return [f"--accept {rule.name}"]
+    if states and COUNTRY not in states and len(states) <= _FEW_STATES:
+        return [f"--accept {rule.name}:{state}={_bound(rule, states[state])}" for state in sorted(states)]
+    return [f"--accept {rule.name}={'LIMIT' if measured is None else _bound(rule, measured)}"]
 
 
 def shown_limit(unit: Unit, limit: float) -> str:
     """A limit in words, such as "5%" or "50,000 rows"."""
     return f"{limit * 100:,.4g}%" if unit == "share" else f"{limit:,.0f} {unit}"
-
-
-def _accept(rule: Rule, members: Mapping[str, Any]) -> str:
-    """The options that accept a finding, bounded just above what was measured, in a few states if it is only there."""
-    if rule.limit is None:
-        return f"--accept {rule.name}"
-    measured, states = members.get("measured"), members.get("measured_in", {})
-    if states and COUNTRY not in states and len(states) <= _FEW_STATES:
-        return " ".join(f"--accept {rule.name}:{state}={_bound(rule, states[state])}" for state in sorted(states))
-    return f"--accept {rule.name}={'LIMIT' if measured is None else _bound(rule, measured)}"
 
 
 def _bound(rule: Rule, measured: float) -> str:

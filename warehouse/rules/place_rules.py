@@ -17,6 +17,7 @@ STATES_LOST = PlausibilityRule(
         "coverage-lost-in-county",
         "slow-loss",
         "total-drift",
+        "vanished-figure",
         "rows-lost",
         "aliases-lost",
         "records-lost",

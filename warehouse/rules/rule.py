@@ -44,6 +44,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     concerns: Callable[[Table], Sequence[Column | None]] = _nowhere  # columns to check; None: the table as a whole
 
     @property
+    def acceptable(self) -> bool:
+        """Whether its findings can be published: its errors can be overridden, or it makes none by itself."""
+        return self.override or self.severity != "error"
+
+    @property
     def statements(self) -> tuple[str, ...]:
         """The names of the SQL of a rule on rows; empty for other rules."""
         named = (self.offends, self.value, self.faults, self.occurs, self.summary)

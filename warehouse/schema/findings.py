@@ -25,7 +25,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     table: str | None = None
     file: str | None = None  # the label of a file (`DropFile`)
     column: str | None = None
-    count: int = 1  # rows, columns or files concerned
+    figures: tuple[str, ...] = ()  # all that are missing, of rules on missing figures
+    count: int = 1  # rows, columns, files or ZIP codes concerned
     samples: tuple[str, ...] = ()  # at most five of them
     cause: str | None = None  # the likely cause, such as "leading zero lost", if values tell it
     remedy: str | None = None

@@ -128,3 +128,12 @@ def test_cities_that_answer_to_the_same_query_are_reported(tmp_path: Path) -> No
     found = finding(examine(write_drop(tmp_path, locations=rows)).report, "confusable-cities")
     assert (found.severity, found.count) == ("warning", 1)
     assert found.samples == ("MO: Saint Louis, St. Louis",)
+
+
+def test_a_figure_without_any_value_follows_from_the_lack_of_its_column(tmp_path: Path) -> None:
+    short = [{name: value for name, value in row.items() if name != "tot_home_available_2021"} for row in HOUSING]
+    report = examine(write_drop(tmp_path, housing=short)).report
+    assert [(one.rule, one.follows) for one in report.findings] == [
+        ("missing-figure", None),
+        ("empty-column", "missing-figure"),
+    ]

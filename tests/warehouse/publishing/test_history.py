@@ -14,8 +14,8 @@ UNDATED: Dates = (None, None)
 OCTOBER: Dates = ("2026-10-05", 10)
 
 
-def housing(dates: Dates) -> dict[str, TableInfo]:
-    return {"housing": TableInfo(rows=1, checksum="0", files=(), as_of=dates[0], month=dates[1])}
+def housing(dates: Dates, rows: int = 1) -> dict[str, TableInfo]:
+    return {"housing": TableInfo(rows=rows, checksum="0", files=(), as_of=dates[0], month=dates[1])}
 
 
 def release(number: int, dates: Dates) -> Manifest:
@@ -81,3 +81,8 @@ def test_a_table_that_carries_its_date_no_longer_is_told(current: Dates, sample:
     unreadable = make_finding("unreadable-date", "06/05/2026 is no date", table="housing")
     read = ReadResult(tables=housing(UNDATED), findings=(unreadable,))
     assert older_than_current([release(1, current)], read) == []
+
+
+def test_a_table_without_rows_has_no_date_to_carry() -> None:
+    """That it has none is an error already."""
+    assert older_than_current([release(1, OCTOBER)], ReadResult(tables=housing(UNDATED, rows=0))) == []

@@ -1,0 +1,106 @@
+"""What follows from an error stands below it, and nothing else does."""
+
+import pytest
+
+from warehouse.rules.all_rules import make_finding
+from warehouse.rules.folding import fold
+from warehouse.schema.findings import Finding, make_report
+from warehouse.schema.tables import HOUSING_FIGURES
+
+POPULATION = ("population 2010", "population 2011")
+
+
+def vanished(*figures: str, places: int = 1000) -> Finding:
+    return make_finding(
+        "vanished-figure", "they are gone", figures=figures, count=places, measured=len(figures), samples=figures[:5]
+    )
+
+
+def lacking(*figures: str) -> Finding:
+    return make_finding(
+        "missing-figure", "it lacks them", table="housing", column=figures[0], figures=figures, count=len(figures)
+    )
+
+
+def unreadable(table: str, column: str | None = None, rows: int = 1000, rule: str = "unreadable-value") -> Finding:
+    return make_finding(rule, "it cannot be read", table=table, column=column, count=rows)
+
+
+def damaged(table: str | None) -> Finding:
+    return make_finding("unreadable-file", "it is damaged", table=table)
+
+
+def empty(table: str) -> Finding:
+    return make_finding("empty-table", "it has no rows", table=table)
+
+
+def lost(places: int) -> Finding:
+    return make_finding("zip-codes-lost", "they are gone", table="locations", count=places, measured=0.9)
+
+
+@pytest.mark.parametrize(
+    ("causes", "figures"),
+    [
+        ([damaged("housing")], HOUSING_FIGURES),
+        ([empty("housing")], HOUSING_FIGURES),
+        ([empty("population")], POPULATION),
+        ([damaged("housing"), empty("population")], (*HOUSING_FIGURES, *POPULATION)),
+        ([unreadable("housing", HOUSING_FIGURES[1], rule="out-of-range")], HOUSING_FIGURES[1:2]),
+        ([unreadable("housing", name) for name in HOUSING_FIGURES[:2]], HOUSING_FIGURES[:2]),
+        ([unreadable("housing", "zip_code", 600)], HOUSING_FIGURES),
+        ([unreadable("housing", "zip_code", 300), unreadable("housing", "zip_code", 300)], HOUSING_FIGURES),
+        ([unreadable("population", "tot_population")], POPULATION),
+        ([lacking(*HOUSING_FIGURES[:2])], HOUSING_FIGURES[:1]),
+        ([lacking(HOUSING_FIGURES[0]), lacking(HOUSING_FIGURES[1])], HOUSING_FIGURES[:2]),
+        ([lost(1000)], (*HOUSING_FIGURES, *POPULATION)),
+    ],
+)
+def test_a_figure_that_could_not_be_read_vanishes_because_of_that(
+    causes: list[Finding], figures: tuple[str, ...]
+) -> None:
+    """Its cause stands above it, and is all that is left to correct."""
+    report = make_report(fold([*causes, vanished(*figures)]))
+    assert [one.rule for one in report.findings] == [*(one.rule for one in causes[:1]), *_rest(causes)]
+    assert next(one for one in report.findings if one.rule == "vanished-figure").remedy is None
+
+
+def _rest(causes: list[Finding]) -> list[str]:
+    """The rules after the first cause; the vanished figures stand below the last finding of its rule."""
+    alike = [one.rule for one in causes[1:] if one.rule == causes[0].rule]
+    others = [one.rule for one in causes[1:] if one.rule != causes[0].rule]
+    return [*alike, "vanished-figure", *others]
+
+
+@pytest.mark.parametrize(
+    ("causes", "figures"),
+    [
+        ([damaged(None)], HOUSING_FIGURES),
+        ([damaged("population")], HOUSING_FIGURES),
+        ([damaged("housing")], (*HOUSING_FIGURES, *POPULATION)),
+        ([unreadable("housing", HOUSING_FIGURES[1])], HOUSING_FIGURES[:1]),
+        ([unreadable("housing", HOUSING_FIGURES[1])], HOUSING_FIGURES[:2]),
+        ([unreadable("housing", "zip_code", 400)], HOUSING_FIGURES),
+        ([unreadable("population", "year", 3)], POPULATION),
+        ([lacking(HOUSING_FIGURES[0])], HOUSING_FIGURES[:2]),
+        ([lacking(HOUSING_FIGURES[0])], POPULATION),
+        ([lost(999)], POPULATION),
+    ],
+)
+def test_a_figure_that_is_gone_for_another_reason_stands_for_itself(
+    causes: list[Finding], figures: tuple[str, ...]
+) -> None:
+    gone = vanished(*figures)
+    folded = fold([*causes, gone])
+    assert folded[-1] == gone
+    assert folded == [*causes, gone]
+
+
+def test_a_file_that_cannot_be_read_explains_every_change_of_its_table() -> None:
+    """However many places the change concerns: nobody knows how many rows the file had."""
+    moved = make_finding("rows-lost", "less than before", table="aliases", count=80_000, measured=0.9)
+    assert [one.follows for one in fold([damaged("aliases"), moved])] == [None, "unreadable-file"]
+
+
+def test_what_follows_from_a_follow_on_stands_below_the_cause_of_both() -> None:
+    found = [unreadable("locations", "zip_code"), lost(1000), vanished(*POPULATION)]
+    assert [one.follows for one in fold(found)] == [None, "unreadable-value", "unreadable-value"]

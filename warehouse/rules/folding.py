@@ -1,0 +1,98 @@
+"""Which errors follow from which."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from warehouse.rules.all_rules import RULES
+from warehouse.schema.findings import Finding
+from warehouse.schema.tables import ALIASES, HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION
+
+_PLACES = (LOCATIONS.name, ALIASES.name)
+
+
+def fold(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings; errors that are likely to follow from another error name it, and suggest nothing of their own.
+
+    Whoever mends the cause mends them too. If the cause is accepted, they stand for themselves.
+    """
+    errors = {at: one for at, one in enumerate(findings) if one.severity == "error" and one.follows is None}
+    by_rule: dict[str, list[Finding]] = {}
+    for one in errors.values():
+        by_rule.setdefault(one.rule, []).append(one)
+    causes = {at: _cause(one, by_rule) for at, one in errors.items()}
+    above: dict[str, str | None] = {}
+    for at, one in errors.items():
+        # a rule with a finding that stands for itself needs no other cause
+        above[one.rule] = causes[at] and above.get(one.rule, causes[at])
+    folded = []
+    for at, finding in enumerate(findings):
+        root = _root(finding.rule, causes.get(at), above)
+        folded.append(msgspec.structs.replace(finding, follows=root, remedy=None) if root else finding)
+    return folded
+
+
+def _root(rule: str, cause: str | None, above: Mapping[str, str | None]) -> str | None:
+    """The rule at the end of the chain of causes; None without a cause, or if two explain each other."""
+    seen = [rule]
+    while cause is not None:
+        if cause in seen:
+            return None
+        seen.append(cause)
+        cause = above.get(cause)
+    return seen[-1] if len(seen) > 1 else None
+
+
+def _cause(finding: Finding, errors: Mapping[str, Sequence[Finding]]) -> str | None:
+    """The rule whose errors explain `finding`. `errors` are all, by rule."""
+    if not RULES[finding.rule].acceptable:
+        return None
+    unread = _unread(finding, [one for found in errors.values() for one in found])
+    return unread or next((rule for rule, found in errors.items() if _explain(found, finding)), None)
+
+
+def _explain(found: Sequence[Finding], finding: Finding) -> bool:
+    """Whether the findings of one rule, which says that it explains others, explain `finding`."""
+    if finding.rule == found[0].rule or finding.rule not in RULES[found[0].rule].explains:
+        return False
+    figures = {figure for one in found for figure in one.figures}
+    if figures:
+        return figures.issuperset(finding.figures)
+    count = sum(one.count for one in found)
+    if finding.figures and found[0].table in _PLACES:
+        return count >= finding.count  # a figure is gone from every place
+    # a few places at fault do not explain many
+    return finding.table not in _PLACES or 2 * count >= finding.count
+
+
+def _unread(finding: Finding, errors: Iterable[Finding]) -> str | None:
+    """The rule of errors that explain `finding`, because what cannot be read is missing from every comparison.
+
+    If they count rows, there must be enough of them. Others concern files as a whole.
+    """
+    if finding.measured is None:
+        return None
+    lost = [one for one in errors if not RULES[one.rule].override and _concerns(one, finding)]
+    if not all(any(_loses(one, figure) for one in lost) for figure in finding.figures):
+        return None
+    rows: Counter[tuple[str, str | None]] = Counter()
+    for one in lost:
+        if not RULES[one.rule].statements:
+            return one.rule
+        rows[one.rule, one.column] += one.count
+    ((rule, _), most) = rows.most_common(1)[0] if rows else (("", None), 0)
+    return rule if rows and 2 * most >= finding.count else None
+
+
+def _concerns(cause: Finding, finding: Finding) -> bool:
+    if finding.figures:
+        return any(_loses(cause, figure) for figure in finding.figures)
+    return cause.table is not None and cause.table == finding.table
+
+
+def _loses(cause: Finding, figure: str) -> bool:
+    """Whether an error is on a figure, or on the table that it is in."""
+    if cause.table != (HOUSING if figure in HOUSING_FIGURES else POPULATION).name:
+        return False
+    return cause.column not in HOUSING_FIGURES or cause.column == figure
