@@ -1,11 +1,11 @@
-"""Which errors follow from which."""
+"""Which errors follow from which: whoever corrects the cause corrects them too, and may accept them with it."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from warehouse.rules.all_rules import RULES
+from warehouse.rules.all_rules import RULES, accept_options, offer
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import ALIASES, HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION
 
@@ -15,7 +15,8 @@ _PLACES = (LOCATIONS.name, ALIASES.name)
 def fold(findings: Sequence[Finding]) -> list[Finding]:
     """The findings; errors that are likely to follow from another error name it, and suggest nothing of their own.
 
-    Whoever mends the cause mends them too. If the cause is accepted, they stand for themselves.
+    A cause that can be accepted suggests to accept what follows from it as well, as far as it goes: accepting the cause
+    alone would let the drop be refused again. If the cause is accepted, what follows from it stands for itself.
     """
     errors = {at: one for at, one in enumerate(findings) if one.severity == "error" and one.follows is None}
     by_rule: dict[str, list[Finding]] = {}
@@ -30,7 +31,7 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
     for at, finding in enumerate(findings):
         root = _root(finding.rule, causes.get(at), above)
         folded.append(msgspec.structs.replace(finding, follows=root, remedy=None) if root else finding)
-    return folded
+    return [_with_followers(finding, folded) for finding in folded]
 
 
 def _root(rule: str, cause: str | None, above: Mapping[str, str | None]) -> str | None:
@@ -96,3 +97,21 @@ def _loses(cause: Finding, figure: str) -> bool:
     if cause.table != (HOUSING if figure in HOUSING_FIGURES else POPULATION).name:
         return False
     return cause.column not in HOUSING_FIGURES or cause.column == figure
+
+
+def _with_followers(cause: Finding, findings: Iterable[Finding]) -> Finding:
+    """A cause that suggests to accept it; with its followers, or not at all if one of them cannot be accepted."""
+    own = offer(accept_options(cause))
+    if cause.remedy is None or not cause.remedy.endswith(own):
+        return cause
+    followers = [one for one in findings if one.follows == cause.rule and one.severity == "error"]
+    if not followers:
+        return cause
+    if all(RULES[one.rule].acceptable for one in followers):
+        options: dict[str, str] = {}  # by rule or RULE:STATE; of several findings, as far as the worst of them
+        for one in [cause, *sorted(followers, key=lambda follower: follower.measured or 0)]:
+            options |= {option.partition("=")[0]: option for option in accept_options(one)}
+        remedy = cause.remedy.removesuffix(own) + offer(options.values())
+    else:
+        remedy = cause.remedy.removesuffix(own).removesuffix("; ")
+    return msgspec.structs.replace(cause, remedy=remedy or None)

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.support.drops import LOCATIONS, POPULATION, homes, location, people, project, write_drop
+from tests.support.drops import HOUSING, LOCATIONS, POPULATION, homes, location, people, project, write_drop
 from tests.warehouse.comparisons import UNCHANGED, compared, figure, places
 from tests.warehouse.helpers import ATTRIBUTION, NO_LIMITS, errors, finding
 from tests.warehouse.helpers import publish as publish_unlimited
@@ -223,6 +223,25 @@ def test_a_missing_housing_figure_is_published_as_null_when_accepted(catalog: Ca
     outcome = publish(catalog, drop, accepted)
     assert outcome.result == "published"
     assert finding(outcome, "missing-figure").severity == "warning"
+
+
+def test_a_figure_that_the_release_has_takes_two_options_to_publish_without_it(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    """The first report names both, and the second publish goes through."""
+    publish_unlimited(catalog, write_drop(tmp_path / "all"))
+    short = [{name: value for name, value in row.items() if name != "tot_home_available_2021"} for row in HOUSING]
+    drop = write_drop(tmp_path / "short", housing=short)
+    outcome = publish(catalog, drop, vanished_figure=0)
+    assert [(one.rule, one.follows) for one in outcome.report.findings if one.severity == "error"] == [
+        ("missing-figure", None),
+        ("vanished-figure", "missing-figure"),
+    ]
+    assert "--accept missing-figure --accept vanished-figure=1 --reason" in (
+        finding(outcome, "missing-figure").remedy or ""
+    )
+    both = msgspec.structs.replace(ACCEPTED, rules=("missing-figure", "vanished-figure"), limits={"vanished-figure": 1})
+    assert publish(catalog, drop, both, vanished_figure=0).result == "published"
 
 
 def test_vanished_years_are_the_first_warning_where_a_setting_makes_them_one(

@@ -177,6 +177,15 @@ def test_if_the_cause_is_accepted_what_follows_stands_for_itself(served: Catalog
     assert "--accept" in (stands["figures-moved"].remedy or "")
 
 
+def test_whoever_accepts_all_that_a_cause_suggests_is_not_refused_for_what_follows(served: Catalog, made: Made) -> None:
+    drop = made(scale(PEOPLE, 2, "OH"))
+    outcome = checked(served, drop)
+    (cause,) = causes(outcome).values()
+    assert errors(outcome) != [cause.rule]
+    words = [word.split()[0] for word in (cause.remedy or "").split("--accept ")[1:]]
+    assert checked(served, drop, acceptance=accepted(served, *words)).result == "passed"
+
+
 def test_a_uniform_change_is_told_from_its_limit_on(served: Catalog, made: Made) -> None:
     drop = made(each(scale(COUNTED[:6], 1.028, "OH"), scale(COUNTED[:6], 1.032, "CT")))
     found = finding(checked(served, drop), "uniform-scale")

@@ -104,3 +104,34 @@ def test_a_file_that_cannot_be_read_explains_every_change_of_its_table() -> None
 def test_what_follows_from_a_follow_on_stands_below_the_cause_of_both() -> None:
     found = [unreadable("locations", "zip_code"), lost(1000), vanished(*POPULATION)]
     assert [one.follows for one in fold(found)] == [None, "unreadable-value", "unreadable-value"]
+
+
+def accepting(finding: Finding) -> list[str]:
+    """The options that a finding suggests, to publish in spite of it."""
+    offered = (finding.remedy or "").partition("publish with ")[2].removesuffix(" --reason TEXT")
+    return [option for option in offered.split("--accept ") if option]
+
+
+def test_a_cause_suggests_to_accept_what_follows_from_it_as_well() -> None:
+    """As far as it goes. Otherwise whoever accepts the cause is refused again."""
+    cause, _ = fold([lacking(HOUSING_FIGURES[0]), vanished(HOUSING_FIGURES[0])])
+    assert cause.remedy == (
+        "export it; if it is right, publish with --accept missing-figure --accept vanished-figure=1 --reason TEXT"
+    )
+
+
+def test_of_several_findings_of_a_rule_the_farthest_bound_is_suggested() -> None:
+    drifts = [make_finding("total-drift", "it moved", table="housing", measured=share) for share in (0.2, 0.1)]
+    cause = make_finding("uniform-scale", "all moved alike", measured=0.1, measured_in={"OH": 0.1, "TX": 0.2})
+    assert [one.strip() for one in accepting(fold([*drifts, cause])[-1])] == [
+        "uniform-scale:OH=10%",
+        "uniform-scale:TX=20%",
+        "total-drift=20%",
+    ]
+
+
+def test_a_cause_is_not_to_be_accepted_if_what_follows_from_it_cannot_be() -> None:
+    mixed = make_finding("mixed-months", "two months", table="housing")
+    twice = make_finding("duplicate-key", "twice", table="housing", follows="mixed-months")
+    cause, _ = fold([mixed, twice])
+    assert cause.remedy == "drop files of one month only"
