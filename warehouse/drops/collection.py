@@ -127,7 +127,8 @@ def _expand(given: str) -> list[tuple[Path, Path]]:
 
 def _walk(root: Path, found: _Found) -> Iterator[DropFile]:
     def unreadable(error: OSError) -> None:
-        label = _shown(Path(error.filename).relative_to(root))
+        folder = Path(error.filename)
+        label = _shown(Path(root.absolute().name) if folder == root else folder.relative_to(root))
         found.findings.append(
             _error("unreadable-file", label, f"cannot be read: {error.strerror}", remedy=_PERMISSIONS)
         )
@@ -189,11 +190,14 @@ def _managed_at(folder: Path) -> tuple[Path, str] | None:
 
 def _managed_by(folder: Path) -> str | None:
     """The format that manages which Parquet files of a folder are current, if there is one."""
-    if (folder / "_delta_log").is_dir():
-        return "a Delta table"
-    if (folder / ".hoodie").is_dir():
-        return "a Hudi table"
-    return _ICEBERG if any((folder / "metadata").glob("*.metadata.json")) else None
+    try:
+        if (folder / "_delta_log").is_dir():
+            return "a Delta table"
+        if (folder / ".hoodie").is_dir():
+            return "a Hudi table"
+        return _ICEBERG if any((folder / "metadata").glob("*.metadata.json")) else None
+    except PermissionError:  # whoever reads the folder or its files says so
+        return None
 
 
 def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterator[DropFile]:

@@ -1,7 +1,10 @@
 """Which files a delivery brings, and what is said of the rest."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -161,6 +164,47 @@ def test_links_that_lead_nowhere_are_errors_of_their_files(tmp_path: Path) -> No
         ("unreadable-file", "gone.parquet"),
         ("unreadable-file", "loop.parquet"),
     }
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """As a user who may not read everything, where tests run as root."""
+    user = os.geteuid()
+    os.seteuid(user or 65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user reaches; pytest's own are for one user alone."""
+    with TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.mark.parametrize("closed", ["drop", "drop/parts"])
+def test_a_folder_that_may_not_be_read_is_named(open_folder: Path, closed: str) -> None:
+    write_table(open_folder / "drop" / "parts" / "a.parquet", HOUSING)
+    folder = open_folder / closed
+    folder.chmod(0)
+    with unprivileged():
+        found = collect([str(open_folder / "drop")])
+    folder.chmod(0o755)
+    (told,) = found.findings
+    assert (told.rule, told.file) == ("unreadable-file", folder.name)
+    assert told.message == f"{folder.name} cannot be read: Permission denied"
+    assert told.remedy == "check its permissions"
+
+
+def test_files_in_a_folder_that_may_be_listed_only_cannot_be_read(open_folder: Path) -> None:
+    write_table(open_folder / "a.parquet", HOUSING)
+    open_folder.chmod(0o744)
+    with unprivileged():
+        found = collect([str(open_folder)])
+    assert [one.message for one in found.findings] == ["a.parquet cannot be read: Permission denied"]
 
 
 def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:
