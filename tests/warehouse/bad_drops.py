@@ -170,7 +170,7 @@ FILES = (
     Bad("footer-gone", "unreadable-file", "zip_housing.parquet cannot be read as Parquet", spoiling.footer_gone),
     Bad("pages-damaged", "unreadable-file", "zip_population.parquet is damaged", spoiling.pages_damaged),
     Bad("link-out-of-drop", "link-out-of-drop", "linked.parquet is a link", spoiling.link_out),
-    Bad("link-to-nothing", "unreadable-file", "No such file", spoiling.link_nowhere),
+    Bad("link-to-nothing", "unreadable-file", "is a link whose target does not exist", spoiling.link_nowhere),
     Bad("pipe-as-file", "unreadable-file", "is not a regular file", spoiling.pipe),
     Bad("name-not-text", "unreadable-file", "Do\\xf1a.parquet has a name that is not UTF-8", spoiling.name_not_text),
     Bad("too-many-rows", "too-many-rows", "the limit is 5", spoiling.nothing, limit=5),

@@ -1,5 +1,6 @@
 """Collects a drop: which files the given paths hold, which are ignored, and whether each is Parquet."""
 
+import errno
 import glob
 import os
 import stat
@@ -147,11 +148,20 @@ def _walk(root: Path, found: _Found) -> Iterator[DropFile]:
             label = _shown(path.relative_to(root))
             if _is_ignored(name):
                 found.ignored.append(label + "/" * (name in folders))
-            elif not _is_inside(path, root):
+            elif not _is_inside(path, root) and not _leads_nowhere(path):
                 found.findings.append(_error("link-out-of-drop", label, "is a link that leads out of the drop"))
             elif name not in folders:
                 yield from _checked(path, label, found, explicit=False)
         folders[:] = [name for name in folders if not _is_ignored(name)]
+
+
+def _leads_nowhere(path: Path) -> bool:
+    """Whether `path` is a link without a target, wherever that would be."""
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ENOENT and path.is_symlink()
+    return False
 
 
 def _is_inside(path: Path, root: Path) -> bool:
@@ -202,6 +212,10 @@ def _managed_by(folder: Path) -> str | None:
 
 def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterator[DropFile]:
     """Yields the file if it starts and ends like Parquet; otherwise adds a finding that says what it is."""
+    if _leads_nowhere(path):
+        what, remedy = "is a link whose target does not exist", "put the file itself into the drop, or remove the link"
+        found.findings.append(_error("unreadable-file", label, what, remedy=remedy))
+        return
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for a writer

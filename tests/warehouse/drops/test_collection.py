@@ -156,6 +156,16 @@ def test_a_link_inside_the_drop_is_the_file_it_leads_to(tmp_path: Path) -> None:
     assert not found.findings
 
 
+@pytest.mark.parametrize("target", ["/nowhere/a.parquet", "gone.parquet"])
+@pytest.mark.parametrize("given", ["", "link.parquet"])
+def test_a_link_without_a_target_is_told_wherever_that_would_be(tmp_path: Path, target: str, given: str) -> None:
+    """There is nothing to copy into the drop, and nothing to permit."""
+    (tmp_path / "link.parquet").symlink_to(target)
+    (told,) = collect([str(tmp_path / given)]).findings
+    assert told.message == "link.parquet is a link whose target does not exist"
+    assert told.remedy == "put the file itself into the drop, or remove the link"
+
+
 def test_links_that_lead_nowhere_are_errors_of_their_files(tmp_path: Path) -> None:
     (tmp_path / "gone.parquet").symlink_to(tmp_path / "missing")
     (tmp_path / "loop.parquet").symlink_to("loop.parquet")

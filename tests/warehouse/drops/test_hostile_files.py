@@ -415,7 +415,7 @@ def test_a_device_given_by_its_name_is_no_file() -> None:
     assert found == [("unreadable-file", "error")]
 
 
-@pytest.mark.parametrize("link", ["../secret", "../../../../../../etc/passwd", "sub/../../secret/a.parquet"])
+@pytest.mark.parametrize("link", ["../secret", "../" * 20 + "etc/passwd", "sub/../../secret/a.parquet"])
 def test_no_link_leads_out_of_a_drop(tmp_path: Path, link: str) -> None:
     write_table(tmp_path / "secret" / "a.parquet", POPULATION)
     drop = write_drop(tmp_path / "drop")
