@@ -6,12 +6,14 @@ from datetime import datetime
 
 import msgspec
 
-from warehouse.rules.all_rules import RULES
+from warehouse.rules.all_rules import RULES, nearest
 from warehouse.rules.rule import Rule, Unit
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.findings import COUNTRY, Acceptance, Finding, Severity
 from warehouse.schema.states import STATES
 
+_LISTED = "`forecast extracts rules` lists all"
+_ACCEPTABLE = "`forecast extracts rules` marks the errors that can be; warnings and notes can be too"
 _STATES = {state.code for state in STATES}
 
 
@@ -85,7 +87,7 @@ def check_severities(severities: Mapping[str, Severity]) -> None:
     """Raises WarehouseError if a rule does not exist, or must stay an error because its findings cannot be accepted."""
     for name in severities:
         if name not in RULES:
-            raise WarehouseError(f"no rule is called {name}; `forecast extracts rules` lists them")
+            raise WarehouseError(f"no rule is called {name}{nearest(name, RULES)}; {_LISTED}")
         rule = RULES[name]
         if rule.severity == "error" and not rule.override:
             raise WarehouseError(f"{name} must stay an error: what it finds cannot be published")
@@ -103,15 +105,17 @@ def check_acceptance(acceptance: Acceptance | None) -> None:
 def check_hold(names: Iterable[str]) -> None:
     """Raises WarehouseError if `names` has a rule that no approval could let through."""
     for name in names:
-        _acceptable(name, "held for approval")
+        _acceptable(name, "held for approval (FORECAST_INBOX_HOLD)")
 
 
 def _acceptable(name: str, what: str = "accepted") -> Rule:
     """The rule, if its findings can be published: its errors can be overridden, or it makes none by itself."""
     rule = RULES.get(name)
-    if rule is None or not rule.acceptable:
-        possible = ", ".join(rule.name for rule in RULES.values() if rule.override)
-        raise WarehouseError(f"{name} cannot be {what}: only {possible} can, and what is a warning or a note")
+    if rule is None:
+        near = nearest(name, (rule.name for rule in RULES.values() if rule.acceptable))
+        raise WarehouseError(f"{name} cannot be {what}: no rule has this name{near}; {_LISTED}")
+    if not rule.acceptable:
+        raise WarehouseError(f"{name} cannot be {what}: what it finds must be corrected; {_ACCEPTABLE}")
     return rule
 
 

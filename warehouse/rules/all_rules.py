@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -59,6 +60,12 @@ def _bound(rule: Rule, measured: float) -> str:
     return f"{math.ceil(round(measured * 1000, 6)) / 10:g}%" if rule.unit == "share" else f"{math.ceil(measured)}"
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to add to a message about an unknown name: those it may stand for, or nothing."""
+    close = get_close_matches(name.lower().replace("_", "-"), list(known), n=2)
+    return f" (did you mean {' or '.join(close)}?)" if close else ""
+
+
 class RuleLimits:
     """The limits in force for one publish: those that were set, and the defaults of the other rules."""
 
@@ -67,7 +74,8 @@ class RuleLimits:
         limited = [rule.name for rule in RULES.values() if rule.limit is not None]
         unknown = sorted(set(settings or ()) - set(limited))
         if unknown:
-            raise WarehouseError(f"no limit is called {unknown[0]}; the limits are {', '.join(limited)}")
+            near = nearest(unknown[0], limited)
+            raise WarehouseError(f"no limit is called {unknown[0]}{near}; `forecast extracts rules` lists all")
         self._set = dict(settings or {})
         for name, limit in self._set.items():
             _check_unit(RULES[name], limit)

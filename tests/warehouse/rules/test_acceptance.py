@@ -51,8 +51,10 @@ def test_a_rule_without_a_limit_is_accepted_by_name() -> None:
         ("total-drift=inf", "expected a share such as 8%"),
         ("vanished-figure=8%", "expected a number of figures"),
         ("missing-figure=3", "missing-figure has no limit: --accept missing-figure"),
-        ("duplicate-key", "duplicate-key cannot be accepted: only .*total-drift"),
-        ("nothing=3", "nothing cannot be accepted"),
+        ("duplicate-key", "duplicate-key cannot be accepted: what it finds must be corrected; `forecast extracts"),
+        ("nonsense=3", "nonsense cannot be accepted: no rule has this name; `forecast extracts rules` lists all"),
+        ("totaldrift=8%", r"totaldrift cannot be accepted: .* \(did you mean total-drift or .*\?\)"),
+        ("ZIP_CODES_LOST=8%", r"did you mean zip-codes-lost or .*\?"),
     ],
 )
 def test_what_cannot_be_accepted_is_refused_with_the_reason(word: str, why: str) -> None:
@@ -152,7 +154,7 @@ def test_strict_refuses_for_warnings_and_not_for_notes() -> None:
 
 
 def test_a_severity_of_an_unknown_rule_is_refused() -> None:
-    with pytest.raises(WarehouseError, match="no rule is called total-drif"):
+    with pytest.raises(WarehouseError, match=r"no rule is called total-drif \(did you mean total-drift or .*\?\)"):
         check_severities({"total-drif": "info"})
 
 
