@@ -28,6 +28,8 @@ _HOUSING_FIGURE = re.compile(r"(tot_home_available|est_total_home_demand)_[0-9]{
 # What exports add to names of columns: a byte-order mark (also misread as Latin-1), zero-width spaces, quotation marks.
 _BYTE_ORDER_MARKS = ("\ufeff", "ï»¿")
 _ADDED = re.compile(r"""ï»¿|[\ufeff\u200b-\u200f\u2060"'`]""")
+_KNOWN_COLUMNS = {name for table in TABLES for name in table.column_names}
+_FEWEST_COLUMNS = 2  # of a file that is meant as some table; many files that are none have a zip_code
 _HEADERLESS = re.compile(r"_?col_?[0-9]+")
 
 
@@ -119,6 +121,9 @@ def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract
     disguised = {name: own for own in columns if own not in missing and (name := _undisguised(own)) in missing}
     if set(disguised) == set(missing):
         return None, _disguised(file, table, disguised)
+    similar = _similar(missing, set(own) - set(table.column_names))
+    if not similar and sum(name in _KNOWN_COLUMNS for name in own) < _FEWEST_COLUMNS and not years:
+        return None, _foreign(file, own)
     rule = "missing-column" if score >= 0.5 else "unrecognised-file"
     message = (
         f"{file.label} looks like {table.name} but lacks {_listed(missing)}"
@@ -133,7 +138,7 @@ def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract
         column=missing[0] if len(missing) == 1 else None,
         count=len(missing),
         samples=tuple(f"has {name}" for name in list(columns)[:5]),
-        remedy=_similar(missing, set(columns) - set(table.column_names)),
+        remedy="; ".join(["export the missing columns under these names", *similar]),
     )
 
 
@@ -234,10 +239,24 @@ def _missing_figure(file: DropFile, missing: list[str]) -> Finding:
     )
 
 
-def _similar(missing: list[str], columns: Iterable[str]) -> str:
+def _similar(missing: list[str], columns: Iterable[str]) -> list[str]:
+    """For each missing column that a column of the file resembles, the question whether it is that one."""
     have = sorted(columns)
-    hints = [f"{name}: is it {close[0]}?" for name in missing if (close := get_close_matches(name, have, n=1))]
-    return "; ".join(["export the missing columns under these names", *hints])
+    return [f"{name}: is it {close[0]}?" for name in missing if (close := get_close_matches(name, have, n=1))]
+
+
+def _foreign(file: DropFile, columns: list[str]) -> Finding:
+    """The finding on a file that is hardly meant as a table of a drop: what it lacks of the nearest says nothing."""
+    fitting = [name for name in columns if name in _KNOWN_COLUMNS]
+    fits = f"only its column {fitting[0]} fits any" if fitting else "none of its columns fits any"
+    return make_finding(
+        "unrecognised-file",
+        f"{file.label} matches no table: {fits}",
+        file=file.label,
+        count=len(columns),
+        samples=tuple(f"has {name}" for name in columns[:5]),
+        remedy="remove the file from the drop, or export it with the columns of a table: `forecast extracts contract`",
+    )
 
 
 def _undisguised(name: str) -> str:

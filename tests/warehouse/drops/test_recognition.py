@@ -121,6 +121,21 @@ def test_a_housing_year_that_answers_do_not_name_is_told(tmp_path: Path) -> None
     assert "tot_home_available_2024" not in finding(found, "ignored-column").message
 
 
+@pytest.mark.parametrize(
+    ("row", "fits"),
+    [
+        ({"foo": "1", "bar": "a"}, "none of its columns fits any"),
+        ({"zip_code": "36436", "rain": "1"}, "only its column zip_code"),
+    ],
+)
+def test_a_file_of_other_columns_is_to_be_removed(tmp_path: Path, row: dict[str, object], fits: str) -> None:
+    """What it lacks of a table that nobody meant helps nobody, and no table is broken because of it."""
+    write_table(tmp_path / "a.parquet", [row])
+    found = finding(make_report(list(recognised(tmp_path).findings)), "unrecognised-file")
+    assert found.message.startswith(f"a.parquet matches no table: {fits}")
+    assert (found.table, (found.remedy or "").split(",")[0]) == (None, "remove the file from the drop")
+
+
 def test_a_misspelt_column_is_an_error_that_names_the_nearest(tmp_path: Path) -> None:
     rows = [{("zipcode" if name == "zip_code" else name): value for name, value in row.items()} for row in HOUSING]
     write_table(tmp_path / "a.parquet", rows)
