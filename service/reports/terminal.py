@@ -23,6 +23,7 @@ from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationR
 from warehouse.schema.progress import ProgressCallback
 
 _FILES = 3  # names of a table's files that are shown
+_SAMPLES = 5  # of a finding that has more; a page and --json have all
 _COLOURS = {"error": "bold red", "warning": "yellow", "info": "dim"}
 _TONES = {"good": "bold green", "doubtful": "bold yellow", "bad": "bold red"}
 
@@ -177,8 +178,11 @@ def _body(finding: Finding) -> RenderableType:
         lines.append(Text(visible(finding.file), "dim", overflow="fold"))
     samples = wording.samples_of(finding)
     if samples:
-        together = [f"such as {', '.join(samples)}"] if wording.in_a_row(samples) else samples
+        shown = samples[:_SAMPLES]
+        together = [f"such as {', '.join(shown)}"] if wording.in_a_row(shown) else shown
         lines += [Text(sample, "dim", overflow="fold") for sample in together]
+        if len(samples) > _SAMPLES:
+            lines.append(Text(f"and {max(finding.count, len(samples)) - _SAMPLES:,} more", "dim"))
     if finding.accepted is not None:
         lines.append(_hanging("accepted, reason given:", Text(visible(finding.accepted), overflow="fold")))
     elif (remedy := wording.remedy_of(finding)) and finding.severity != "info":

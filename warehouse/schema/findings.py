@@ -27,7 +27,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     column: str | None = None
     figures: tuple[str, ...] = ()  # all that are missing, of rules on missing figures
     count: int = 1  # rows, columns, files or ZIP codes concerned
-    samples: tuple[str, ...] = ()  # at most five of them
+    samples: tuple[str, ...] = ()  # at most five of them; more only where nothing else lists them
     cause: str | None = None  # the likely cause, such as "leading zero lost", if values tell it
     remedy: str | None = None
     measured: float | None = None  # how far it goes, in the unit of the rule's limit

@@ -31,7 +31,7 @@ def test_an_alias_of_only_zip_codes_without_figures_is_told_if_its_town_has_some
     found = told([("99711", "Badger", "AK"), ("99711", "BADGER", "AK")])
     assert found is not None
     assert found[0] == 1
-    assert found[1].endswith("although their town has figures: Badger, AK")
+    assert found[1].endswith("although their town has figures")
     assert found[2] == ("Badger, AK finds 99711 in Fairbanks, AK",)
 
 
@@ -49,8 +49,8 @@ def test_other_aliases_are_not_told() -> None:
 def test_many_are_counted_and_a_hundred_named() -> None:
     found = told([("99711", f"Badger {number:03}", "AK") for number in range(150)])
     assert found is not None
-    assert (found[0], found[1].count(", AK"), len(found[2])) == (150, 100, 5)
-    assert found[1].endswith(" and 50 more")
+    assert (found[0], len(found[2])) == (150, 100)
+    assert "Badger" not in found[1]
 
 
 def test_publishing_notes_it_with_the_release_and_holds_nothing(catalog: Catalog, tmp_path: Path) -> None:

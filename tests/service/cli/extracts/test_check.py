@@ -127,6 +127,15 @@ def test_drift_is_an_error_until_it_is_accepted(cli: Cli, drop: Path, tmp_path: 
     assert ": closed offices" in text
 
 
+def test_of_a_finding_that_names_many_five_are_shown_and_the_rest_counted() -> None:
+    """At every publish, the same eighty names would hide what is new."""
+    names = tuple(f"Badger {number}, AK finds 99711 in Fairbanks, AK" for number in range(100))
+    found = Finding(severity="info", rule="barren-alias", message="150 aliases", count=150, samples=names)
+    lines = printed(120, found)
+    assert (len(lines), lines[-1].strip()) == (7, "and 145 more")
+    assert "Badger 4, AK" in lines[-2]
+
+
 @pytest.mark.parametrize("width", [60, 100])
 def test_a_long_finding_wraps_under_its_beginning(width: int) -> None:
     """Within the width, every line but the first indented alike, the file on a line of its own, no word lost."""
