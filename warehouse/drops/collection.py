@@ -18,6 +18,8 @@ from warehouse.drops.file_kinds import (
     HEAD_BYTES,
     UNKNOWN,
     FileKind,
+    UnreadFile,
+    columns_of,
     is_unfinished,
     kind_of,
     may_hold_table,
@@ -47,7 +49,7 @@ class Drop(msgspec.Struct, frozen=True):
 
     files: tuple[DropFile, ...]
     findings: tuple[Finding, ...]
-    unread: dict[str, FileKind] = {}  # files that may hold a table, but are not Parquet, by label
+    unread: dict[str, UnreadFile] = {}  # by label
 
 
 def collect(paths: Sequence[str]) -> Drop:
@@ -66,7 +68,7 @@ def collect(paths: Sequence[str]) -> Drop:
             for file in _walk(path, found) if path.is_dir() else _named(path, found):
                 files.setdefault(os.path.realpath(file.path), file)
     if not files and not any(finding.severity == "error" for finding in found.findings):
-        passed_over = [*(f"{label} is {kind.name}" for label, kind in found.unread.items()), *found.ignored]
+        passed_over = [*(f"{label} is {file.kind.name}" for label, file in found.unread.items()), *found.ignored]
         but = f" (ignored: {', '.join(passed_over[:5])})" if passed_over else ""
         raise DropError(f"no Parquet file in {', '.join(paths)}{but}: give the folder or the files of a drop")
     notes = [_ignored(found.ignored)] if found.ignored else []
@@ -78,7 +80,7 @@ class _Found(msgspec.Struct):
 
     findings: list[Finding]
     ignored: list[str]
-    unread: dict[str, FileKind]
+    unread: dict[str, UnreadFile]
 
 
 def check_paths(paths: Sequence[str]) -> None:
@@ -257,7 +259,7 @@ def _other(label: str, kind: FileKind, head: bytes, found: _Found, *, explicit: 
     else:
         found.findings.append(make_finding("foreign-file", f"{label} {what} and was ignored", file=label))
         if may_hold_table(kind, label):
-            found.unread[label] = kind
+            found.unread[label] = UnreadFile(kind, columns_of(kind, head))
 
 
 def _is_ignored(name: str) -> bool:

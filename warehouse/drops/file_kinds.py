@@ -6,6 +6,8 @@ import msgspec
 
 HEAD_BYTES = 512  # enough for every mark below
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_DELIMITERS = (",", ";", "\t", "|")
 _UNPACK = "unpack it, and drop the Parquet files inside"
 _AS_PARQUET = "export the table as Parquet"
 
@@ -25,6 +27,13 @@ class FileKind(msgspec.Struct, frozen=True):
     name: str  # follows "is" in a message
     remedy: str
     holds_table: bool = True  # it may hold a table, which nobody reads
+
+
+class UnreadFile(msgspec.Struct, frozen=True):
+    """A file that may hold a table, but is not Parquet. Lives while the drop is read."""
+
+    kind: FileKind
+    columns: tuple[str, ...] = ()  # as far as its first line names them
 
 
 ENCRYPTED = FileKind("an encrypted Parquet file", "export it without encryption")
@@ -71,7 +80,7 @@ def kind_of(head: bytes, name: str) -> FileKind:
         return _EXCEL if office else FileKind("a zip archive", _UNPACK)
     if not head.strip(b"\0"):
         return _ZEROS
-    return _kind_of_text(head.removeprefix(b"\xef\xbb\xbf").lstrip(), name.lower())
+    return _kind_of_text(head.removeprefix(_BYTE_ORDER_MARK).lstrip(), name.lower())
 
 
 def says_parquet(name: str) -> bool:
@@ -88,6 +97,15 @@ def may_hold_table(kind: FileKind, name: str) -> bool:
     return kind.holds_table or _TABLE_NAME.fullmatch(name) is not None
 
 
+def columns_of(kind: FileKind, head: bytes) -> tuple[str, ...]:
+    """The names in the first line of a CSV file, in lower case, as far as `head` has them; of other files, none."""
+    if kind is not _CSV:
+        return ()
+    line = head.removeprefix(_BYTE_ORDER_MARK).partition(b"\n")[0].decode(errors="replace")
+    delimiter = max(_DELIMITERS, key=line.count)
+    return tuple(name.strip(" \r\"'").lower() for name in line.split(delimiter))
+
+
 def _kind_of_text(text: bytes, name: str) -> FileKind:
     start = text[:15].lower()
     if start.startswith((b"<!doctype html", b"<html")):
@@ -102,5 +120,5 @@ def _kind_of_text(text: bytes, name: str) -> FileKind:
         return UNKNOWN
     second = rest.partition(b"\n")[0] or first
     least = 1 if says_parquet(name) else 2
-    delimited = any(least <= first.count(sign) == second.count(sign) for sign in (b",", b";", b"\t", b"|"))
+    delimited = any(least <= first.count(sign.encode()) == second.count(sign.encode()) for sign in _DELIMITERS)
     return _CSV if delimited or name.endswith((".csv", ".tsv", ".psv")) else _TEXT

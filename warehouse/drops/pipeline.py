@@ -13,6 +13,7 @@ from warehouse import sql
 from warehouse.drops import parquet_integrity
 from warehouse.drops.collection import Drop, DropFile, collect
 from warehouse.drops.disk_budget import DiskBudget, disk_budget_for
+from warehouse.drops.foreign_tables import unread_as_errors
 from warehouse.drops.messages import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.months import month_findings, read_dates, with_dates
 from warehouse.drops.recognition import recognise
@@ -179,7 +180,7 @@ def _about_tables(
     have = brought | set(kept)
     missing = [table for table in TABLES if table.needed and table.name not in have | broken]
     staying = sorted(set(kept) - broken)
-    findings = _unread_as_errors(drop, findings, [*(table.name for table in missing), *staying])
+    findings = unread_as_errors(drop, findings, [*(table.name for table in missing), *staying])
     lost = (finding.rule for finding in findings if finding.severity == "error" and finding.table is None)
     cause = next((rule for rule in lost if rule in _LOSES_FILES), None)
     notes = [
@@ -212,32 +213,6 @@ _LOSES_FILES = {
     "table-format",
     "unread-table",
 }
-
-
-def _unread_as_errors(drop: Drop, findings: list[Finding], lacking: list[str]) -> list[Finding]:
-    """The findings; if the drop lacks tables, a foreign file that may hold one is an error.
-
-    A copy in another format, beside the Parquet file of the same name, stays a warning.
-    """
-    read = {_stem(file.label) for file in drop.files}
-    return [
-        make_finding(
-            "unread-table",
-            f"{finding.file} is {drop.unread[finding.file].name}, which is not read; "
-            f"the drop lacks {', '.join(lacking)}",
-            file=finding.file,
-        )
-        if lacking
-        and finding.rule == "foreign-file"
-        and finding.file in drop.unread
-        and _stem(finding.file) not in read
-        else finding
-        for finding in findings
-    ]
-
-
-def _stem(label: str) -> str:
-    return Path(label).name.partition(".")[0].lower()
 
 
 def _lacking(required: Iterable[str], brought: set[str], findings: Iterable[Finding]) -> list[Finding]:

@@ -1,7 +1,7 @@
 """Recognises which table each file of a drop belongs to, by its columns, and in which shape."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Literal
 
@@ -109,8 +109,7 @@ def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract
     if all(_HEADERLESS.fullmatch(name) for name in own):
         message = f"{file.label} has no column names ({', '.join(own[:3])}, ...)"
         return None, make_finding("unrecognised-file", message, file=file.label)
-    table = max(TABLES, key=lambda table: _rank(table, columns, years))
-    score = _score(table, columns, years)
+    table, score = nearest_table(columns)
     long = {"year", "tot_population"} <= set(columns)
     wide = years if table is POPULATION and not long else {}
     missing = _missing(table, columns, years)
@@ -140,6 +139,13 @@ def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract
         samples=tuple(f"has {name}" for name in list(columns)[:5]),
         remedy="; ".join(["export the missing columns under these names", *similar]),
     )
+
+
+def nearest_table(columns: Collection[str]) -> tuple[Table, float]:
+    """The table that best matches columns with these lower-case names, and the share of its columns that are there."""
+    years = _year_columns(columns)
+    table = max(TABLES, key=lambda table: _rank(table, columns, years))
+    return table, _score(table, columns, years)
 
 
 def _rank(table: Table, columns: Iterable[str], years: dict[int, str]) -> tuple[bool, float, int]:

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from warehouse.drops.file_kinds import is_unfinished, kind_of, may_hold_table, says_parquet
+from warehouse.drops.file_kinds import columns_of, is_unfinished, kind_of, may_hold_table, says_parquet
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,16 @@ def test_a_name_can_promise_parquet(name: str, says: bool) -> None:
 def test_tools_name_unfinished_files_so(name: str) -> None:
     assert is_unfinished(name)
     assert not is_unfinished("part-00000.parquet")
+
+
+@pytest.mark.parametrize(
+    ("head", "columns"),
+    [
+        (b"ZIP_CODE,Year\r\n36436,2023\r\n", ("zip_code", "year")),
+        (b'\xef\xbb\xbf"zip_code";"year"\n"36436";"2023"\n', ("zip_code", "year")),
+        (b"zip_code\tyear\n36436\t2023\n", ("zip_code", "year")),
+        (b'[{"zip_code": 1}]', ()),
+    ],
+)
+def test_the_first_line_of_a_csv_file_names_its_columns(head: bytes, columns: tuple[str, ...]) -> None:
+    assert columns_of(kind_of(head, "a.csv"), head) == columns

@@ -1,0 +1,62 @@
+"""Of a file in another format, the table that it probably holds is named."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.drops import write_drop
+from tests.warehouse.helpers import finding
+from warehouse.drops.collection import collect
+from warehouse.drops.foreign_tables import unread_as_errors
+from warehouse.schema.findings import Finding, make_report
+
+BOTH = ("development_projects", "housing")
+HOUSING = b"ZIP_CODE;TOT_HOME_AVAILABLE_2020;TOT_HOME_AVAILABLE_2021;TOT_HOME_AVAILABLE_2022\n36436;1;2;3\n"
+UNKNOWN = b"a,b\n1,2\n"
+
+
+def told(folder: Path, name: str, content: bytes, lacking: tuple[str, ...] = BOTH) -> Finding:
+    drop = write_drop(folder, housing=None)
+    (drop / name).write_bytes(content)
+    found = collect([str(drop)])
+    return finding(make_report(unread_as_errors(found, list(found.findings), lacking)), "unread-table")
+
+
+def zipped() -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("a.parquet", "36436")
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("US_HOUSING_FORECAST.csv", UNKNOWN, "the drop lacks housing, which it probably holds"),
+        ("housing.zip", zipped(), "the drop lacks housing, which it probably holds"),
+        ("projects.csv", UNKNOWN, "the drop lacks development_projects, which it probably holds"),
+        ("export.csv", HOUSING, "the drop lacks housing, which it probably holds"),
+        ("projects.csv", HOUSING, "the drop lacks housing, which it probably holds"),
+        ("zip_city_alias.csv", UNKNOWN, "which is not read; it probably holds aliases"),
+        ("export.csv", UNKNOWN, "the drop lacks housing, development_projects"),
+    ],
+)
+def test_the_table_is_told_by_the_columns_or_else_by_the_name(
+    tmp_path: Path, name: str, content: bytes, says: str
+) -> None:
+    """If neither tells, all that the drop lacks are named, needed ones first."""
+    assert told(tmp_path, name, content).message.endswith(says)
+
+
+def test_an_archive_is_to_be_unpacked_and_a_table_to_be_exported(tmp_path: Path) -> None:
+    packed, plain = told(tmp_path / "a", "housing.zip", zipped()), told(tmp_path / "b", "housing.csv", UNKNOWN)
+    assert packed.remedy == "unpack it, and drop the Parquet files inside, or leave the file out"
+    assert plain.remedy == "export the table as Parquet, or leave the file out"
+
+
+def test_where_no_table_is_lacking_a_file_of_another_format_is_passed_over(tmp_path: Path) -> None:
+    (write_drop(tmp_path) / "export.csv").write_bytes(HOUSING)
+    found = collect([str(tmp_path)])
+    assert unread_as_errors(found, list(found.findings), ()) == list(found.findings)
