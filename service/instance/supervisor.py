@@ -76,7 +76,7 @@ class Supervisor:
         self._on_ready = on_ready
         self._forks = Forks()
         self._workers = Workers(worker_count(settings), self._reported, self._forks)
-        self._first_words = FirstWords(self._workers.wanted, self._tell_ready)
+        self._first_words = FirstWords(self._workers.wanted, self._serving, self._tell_ready)
         self._stops_at_once = False
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
@@ -237,7 +237,10 @@ class Supervisor:
 
     def _reported(self) -> None:
         self._changed.set()
-        self._first_words.reported(sum(worker.report is not None for worker in self._workers.all))
+        self._first_words.reported()
+
+    def _serving(self) -> int:
+        return sum(worker.report is not None for worker in self._workers.all)
 
     def _tell_ready(self) -> None:
         if self._on_ready is not None and not self._view.draining:

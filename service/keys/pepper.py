@@ -32,9 +32,9 @@ def obtain(configured: str | None, data: Path, *, create: bool = True, anew: boo
             raise SettingsError(f"FORECAST_KEYS_PEPPER: needs at least {_LEAST_CHARACTERS} characters")
         return configured.encode()
     path = file_of(data)
-    if not path.exists() and (not create or (is_lost(configured, data) and not anew)):
-        return secrets.token_hex(32).encode()
     try:
+        if not path.exists() and (not create or (is_lost(configured, data) and not anew)):
+            return secrets.token_hex(32).encode()
         _create(path)
         pepper = read_regular(path).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -46,7 +46,10 @@ def obtain(configured: str | None, data: Path, *, create: bool = True, anew: boo
 
 def is_lost(configured: str | None, data: Path) -> bool:
     """Whether there is no pepper any more, though keys were made with one: the data folder has seen their store."""
-    return configured is None and not file_of(data).exists() and (data / SEEN).exists()
+    try:
+        return configured is None and not file_of(data).exists() and (data / SEEN).exists()
+    except OSError:  # it cannot be told
+        return False
 
 
 def file_of(data: Path) -> Path:

@@ -107,8 +107,8 @@ class Known:
         return self.left > 0
 
     def standing(self, quota: Quota, used: int, now: float, quick_until: float) -> QuotaState:
-        """The state with `used` requests counted `now`. The next thousandth of what is left needs no other look, but
-        but the first answer with a warning does, and this one is before them."""
+        """The state with `used` requests counted `now`. After this one, the next thousandth of what is left needs no
+        other look; the first answer with a warning needs one."""
         remaining, left = quota.requests - used, self.left
         self.quick = max(0, min(left - 1, remaining // 1000, self.warn_from - used - 2))
         self._beyond = left - self.quick

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
 from warehouse.rules.all_rules import RULES, accept_options, offer
-from warehouse.schema.findings import Finding
+from warehouse.schema.findings import COUNTRY, Finding
 from warehouse.schema.tables import ALIASES, HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION
 
 _PLACES = (LOCATIONS.name, ALIASES.name)
@@ -57,6 +58,9 @@ def _explain(found: Sequence[Finding], finding: Finding) -> bool:
     """Whether the findings of one rule, which says that it explains others, explain `finding`."""
     if finding.rule == found[0].rule or finding.rule not in RULES[found[0].rule].explains:
         return False
+    states = {state for one in found for state in one.measured_in}
+    if states and not states.issuperset(finding.measured_in.keys() - {COUNTRY}):
+        return False  # it is in states, too, of which the cause says nothing
     figures = {figure for one in found for figure in one.figures}
     if figures:
         return figures.issuperset(finding.figures)
@@ -108,10 +112,21 @@ def _with_followers(cause: Finding, findings: Iterable[Finding]) -> Finding:
     if not followers:
         return cause
     if all(RULES[one.rule].acceptable for one in followers):
-        options: dict[str, str] = {}  # by rule or RULE:STATE; of several findings, as far as the worst of them
-        for one in [cause, *sorted(followers, key=lambda follower: follower.measured or 0)]:
-            options |= {option.partition("=")[0]: option for option in accept_options(one)}
-        remedy = cause.remedy.removesuffix(own) + offer(options.values())
+        farthest: dict[str, Finding] = {}
+        for one in (cause, *followers):
+            farthest[one.rule] = _farthest(farthest.get(one.rule, one), one)
+        remedy = cause.remedy.removesuffix(own) + offer(chain.from_iterable(map(accept_options, farthest.values())))
     else:
         remedy = cause.remedy.removesuffix(own).removesuffix("; ")
     return msgspec.structs.replace(cause, remedy=remedy or None)
+
+
+def _farthest(one: Finding, other: Finding) -> Finding:
+    """A finding that goes as far as either of two of one rule: in each state, if both are in states only."""
+    if one.measured is None or other.measured is None:
+        return one
+    states: dict[str, float] = {}
+    if one.measured_in and other.measured_in:
+        for state, measured in (*one.measured_in.items(), *other.measured_in.items()):
+            states[state] = max(measured, states.get(state, measured))
+    return msgspec.structs.replace(one, measured=max(one.measured, other.measured), measured_in=states)

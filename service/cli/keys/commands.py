@@ -12,7 +12,7 @@ from service.base.masking import masked
 from service.cli.durations import NEVER, Duration, FutureTime
 from service.cli.keys.backup import export, import_
 from service.cli.keys.log import log
-from service.cli.keys.opened import changing, checked_id, described, minute, print_done, repeatable
+from service.cli.keys.opened import changing, checked_id, described, minute, print_done, repeatable, with_store
 from service.cli.keys.show import list_keys, show
 from service.cli.keys.terms import Dropped, Given, editor, terms_options
 from service.cli.output import fail, json_option, load_settings, reports_errors, stderr, stdout
@@ -207,6 +207,8 @@ def adopt_store(as_json: bool) -> None:
       forecast keys adopt-store --yes --json
     """
     settings = load_settings().settings
+    if pepper.is_lost(settings.keys_pepper, settings.data_path):
+        with_store(lambda store: store.sentinel(), begins=True)  # if it is away, a new file would only hide the loss
     pepper.obtain(settings.keys_pepper, settings.data_path, anew=True)
     _, warnings = changing(adopt, begins=True)
     if as_json:

@@ -45,6 +45,18 @@ def test_a_data_folder_without_a_pepper_can_be_left_as_it_is(tmp_path: Path) -> 
     assert pepper.obtain(None, data, create=False) == made
 
 
+def test_a_folder_that_may_not_be_searched_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not known then whether the pepper is lost."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "stat", refused)
+    assert not pepper.is_lost(None, tmp_path)
+    with pytest.raises(SettingsError, match="cannot read or create the pepper"):
+        pepper.obtain(None, tmp_path)
+
+
 def test_a_pepper_that_is_lost_is_not_replaced_unless_the_keys_begin_anew(tmp_path: Path) -> None:
     """The data folder has seen the store of the keys that were made with it."""
     assert not pepper.is_lost(None, tmp_path)

@@ -4,11 +4,13 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from service.base.terms import Quota, parse_quota
 from service.quota import quotas
 from service.quota.batch import NO_BATCH
-from service.quota.known import TRUST_SECONDS, QuotaState
+from service.quota.known import TRUST_SECONDS, Known, QuotaState
 from service.quota.quotas import DUE_SECONDS
 from service.quota.usage_store import Totals
 from tests.support.usage import NOON, UsageWorker, stored
@@ -318,3 +320,24 @@ async def test_requests_that_go_together_are_taken_from_what_needs_no_question(u
     left = usage.quotas.known("a").left
     assert usage.quotas.check("a", MANY, usage.clock.now, 100) is not None
     assert (usage.redis.calls, usage.quotas.known("a").left) == (calls, left - 100)
+
+
+@given(st.integers(1, 100_000), st.integers(1, 90), st.integers(0, 20))
+def test_what_needs_no_other_look_needs_no_warning(size: int, share: int, before: int) -> None:
+    """Of a quota of any size, shortly before its share is used: with each of these answers, less than that is."""
+    quota, known = Quota(size, "day", warn_at=share / 100), Known(Totals(TODAY, 0, 0))
+    used = max(0, quota.warn_from - before)
+    known.adopt(quota, TODAY, TODAY + 1)
+    known.good(NOON, size)
+    state = known.standing(quota, used, NOON, NOON + 60)
+    assert known.quick <= state.remaining // 1000
+    assert known.quick == 0 or 100 * (used + 1 + known.quick) < share * size
+
+
+def test_a_quota_that_changes_warns_from_its_new_share_on() -> None:
+    known = Known(Totals(TODAY, 0, 0))
+    for share in (0.5, 0.2, 0.9):
+        quota = Quota(100, "day", warn_at=share)
+        known.adopt(quota, TODAY, TODAY + 1)
+        known.good(NOON, 100)
+        assert known.standing(quota, 0, NOON, NOON + 60).warn_from == 100 * share

@@ -135,3 +135,37 @@ def test_a_cause_is_not_to_be_accepted_if_what_follows_from_it_cannot_be() -> No
     twice = make_finding("duplicate-key", "twice", table="housing", follows="mixed-months")
     cause, _ = fold([mixed, twice])
     assert cause.remedy == "drop files of one month only"
+
+
+def drifting(rule: str, states: dict[str, float], table: str = "population") -> Finding:
+    return make_finding(rule, "it moved", table=table, measured=max(states.values()), measured_in=states)
+
+
+def test_what_goes_further_than_the_states_of_a_cause_stands_for_itself() -> None:
+    """Somebody who knows why figures of Texas moved need not know of New York."""
+    scaled = drifting("uniform-scale", {"TX": 0.9})
+    elsewhere, both = (
+        drifting("demand-beside-homes", {"NY": 0.8}, "housing"),
+        drifting("state-drift", {"TX": 1, "CA": 1}),
+    )
+    below, country = drifting("figures-moved", {"TX": 0.9}), drifting("total-drift", {"country": 0.1, "TX": 0.9})
+    folded = fold([scaled, elsewhere, both, below, country])
+    assert [one.follows for one in folded] == [None, None, None, "uniform-scale", "uniform-scale"]
+    assert "NY" not in (folded[0].remedy or "")
+
+
+def test_in_each_state_the_farthest_bound_is_suggested() -> None:
+    cause = make_finding("figures-moved", "they moved", table="population", measured=0.2)
+    drifts = [drifting("state-drift", {"TX": 0.1, "CA": 0.02}), drifting("state-drift", {"CA": 0.08}, "housing")]
+    assert [one.strip() for one in accepting(fold([cause, *drifts])[0])] == [
+        "figures-moved=20%",
+        "state-drift:CA=8%",
+        "state-drift:TX=10%",
+    ]
+
+
+def test_a_bound_for_the_country_is_suggested_if_one_of_the_findings_is_of_the_country() -> None:
+    cause = make_finding("figures-moved", "they moved", table="population", measured=0.2)
+    whole = make_finding("state-drift", "it moved", table="housing", measured=0.08)
+    drifts = [drifting("state-drift", {"TX": 0.1}), whole]
+    assert [one.strip() for one in accepting(fold([cause, *drifts])[0])] == ["figures-moved=20%", "state-drift=10%"]

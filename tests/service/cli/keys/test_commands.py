@@ -220,6 +220,9 @@ def test_a_lost_pepper_is_missed_and_not_replaced(cli: Cli, running: list[int]) 
     kept.rename(cli.data / "pepper")
     assert issue(cli)["status"] == "active"
     (cli.data / "pepper").unlink()
+    # a new file would hide the loss, where the store could not be told
+    assert cli("keys", "adopt-store", "--yes", keys_url="redis://127.0.0.1:1").code == 1
+    assert not (cli.data / "pepper").exists()
     assert cli("keys", "adopt-store", "--yes").code == 0
     assert issue(cli)["status"] == "active"
     assert ids(cli, "--status", "void").count(key_id) == 1
