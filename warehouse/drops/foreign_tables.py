@@ -51,7 +51,7 @@ def _table_by_columns(file: UnreadFile) -> Table | None:
 
 def _table_by_name(label: str) -> Table | None:
     """The table that a file is named after, in the singular or plural: `project` for `development_projects`."""
-    words = ((table, table.name.rpartition("_")[2].rstrip("es")) for table in TABLES)
+    words = ((table, table.name.rpartition("_")[2].removesuffix("es").removesuffix("s")) for table in TABLES)
     return next((table for table, word in words if word in _stem(label)), None)
 
 

@@ -146,7 +146,7 @@ class ErrorAnswers:
         request_id = asked.request_id or new_request_id()
         counted, ended = error.counted, monotonic()
         seconds = ended - began
-        if seconds <= _QUICK_SECONDS:  # inline, as in `HotAnswers`
+        if seconds <= _QUICK_SECONDS:  # inline, as in `AnswerWriter`
             counted.n += 1
             counted.seconds += seconds
         else:

@@ -67,7 +67,7 @@ class LookUps:
         holder: Holder | None,
         read: Reading | None = None,
     ) -> HotOutcome:
-        """Of what is not near. `read`: what the request means, if it was read just now."""
+        """Asks for the entry of a target that is not near. `read`: what the request means, if it was read just now."""
         key = self._callers.good_key(caller, asked, now)
         if key is None:
             return self._admitting.stranger(head, target, caller, asked, dates, began, holder)
