@@ -156,7 +156,10 @@ def test_what_goes_further_than_the_states_of_a_cause_stands_for_itself() -> Non
 
 def test_in_each_state_the_farthest_bound_is_suggested() -> None:
     cause = make_finding("figures-moved", "they moved", table="population", measured=0.2)
-    drifts = [drifting("state-drift", {"TX": 0.1, "CA": 0.02}), drifting("state-drift", {"CA": 0.08}, "housing")]
+    drifts = [
+        drifting("state-drift", {"TX": 0.1, "CA": 0.02}),
+        drifting("state-drift", {"CA": 0.08, "TX": 0.03}, "housing"),
+    ]
     assert [one.strip() for one in accepting(fold([cause, *drifts])[0])] == [
         "figures-moved=20%",
         "state-drift:CA=8%",

@@ -59,6 +59,12 @@ def test_it_says_the_essentials(cli: Cli, start: Start) -> None:
         assert part in said
 
 
+def test_it_says_what_lies_in_the_inbox_and_cannot_be_a_drop(cli: Cli, start: Start) -> None:
+    """Its sender waits for it to be published."""
+    start(overview(inbox=msgspec.structs.replace(overview().inbox, watched=True, ignored=2)))
+    assert "waiting, 2 that cannot be a drop" in cli("status").out
+
+
 @pytest.mark.parametrize(
     ("releases", "said"),
     [
