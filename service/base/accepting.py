@@ -31,6 +31,8 @@ _FIRST_BYTES = 16 << 10
 # None waits, or who did has gone. After any other error, such as no file left to open, a moment passes.
 _NOBODY = (BlockingIOError, ConnectionAbortedError, InterruptedError)
 _RETRY_SECONDS = 0.1
+# At the end, for accepting all that wait.
+_LAST_SECONDS = 1.0
 
 # Given the address of a connection's other end.
 Make = Callable[[str], "asyncio.Protocol | Polled"]
@@ -71,13 +73,19 @@ class Acceptor:
         self._loop.add_reader(self._listening, self._accept)
 
     async def close(self) -> None:
-        """From now on none is taken. Returns when those that were have been answered, or have their protocols."""
+        """Accepts all that wait and closes the listener. Returns when they have been answered, or have protocols."""
         self._loop.remove_reader(self._listening)
         if self._retry is not None:
             self._retry.cancel()
+        until = monotonic() + _LAST_SECONDS
+        with suppress(OSError):
+            while monotonic() < until:
+                with suppress(ConnectionAbortedError):
+                    self._accept_one()
+        self._listening.close()  # at once: if it is the last copy, the kernel resets who connected since
         if self._turn is not None:
             self._turn.cancel()
-            self._look_again()
+        self._look_again()
         await self._polling.adopting.settled()
 
     def _accept(self) -> None:

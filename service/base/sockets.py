@@ -1,26 +1,15 @@
 """The sockets that an instance listens on: bound before anything starts, closed without resetting a caller."""
 
-import ctypes
 import logging
 import socket
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 log = logging.getLogger("forecast.sockets")
 
-# A socket option of Linux that Python does not name.
-_SO_ATTACH_FILTER = 26
-_SYN, _ACK = 0x02, 0x10
-# Classic BPF (code, jump if true, jump if false, operand) on a TCP header: keep all but SYN without ACK.
-_NO_SYN = (
-    (0x30, 0, 0, 13),  # load the flags
-    (0x54, 0, 0, _SYN | _ACK),
-    (0x15, 0, 1, _SYN),  # no other than SYN: go on, else skip one
-    (0x06, 0, 0, 0),  # drop
-    (0x06, 0, 0, 0xFFFF_FFFF),  # keep
-)
-
+# Linux: a socket gets packets of the interface with this index only. Python does not name the option.
+_SO_BINDTOIFINDEX = 62
+_NO_INTERFACE = 2**31 - 1  # the largest index, which no interface has
 
 # Of what a client has not been sent yet, the kernel keeps so much: else megabytes of a file, of which the deadline for
 # readers would know nothing.
@@ -54,19 +43,19 @@ def bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
 
 
 def refuse_new(listening: socket.socket) -> None:
-    """Lets nobody else connect, in any process that shares `listening`; connections that have begun can be accepted.
+    """Refuses new connections, in every process that shares `listening`. Connections that have begun can be accepted.
 
-    Closing a socket resets the connections that wait to be accepted, so this comes a moment before. A client that
-    connects meanwhile hears nothing, tries again after a second, and is refused then. This cannot be undone.
+    Call it a moment before the close, which resets every connection that waits to be accepted. It cannot be undone, and
+    takes no privilege. Before Linux 5.7, and in some sandboxes, the kernel does not allow it.
     """
-    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in _NO_SYN))
     try:
-        listening.setsockopt(
-            socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(_NO_SYN), ctypes.addressof(program))
-        )
+        listening.setsockopt(socket.SOL_SOCKET, _SO_BINDTOIFINDEX, _NO_INTERFACE)
     except OSError as error:
-        # Some sandboxes have no filters; a connection of the last moment may be reset there.
-        log.debug("new connections cannot be held off before the stop: %s", error.strerror)
+        log.warning(
+            "The kernel cannot refuse new connections before the listener closes (%s). A client that connects within "
+            "the last milliseconds may be reset. Linux 5.7 or later prevents this.",
+            error.strerror,
+        )
 
 
 def url_of(bound: socket.socket) -> str:

@@ -108,26 +108,23 @@ def test_nobody_takes_a_crowd_at_once(listening: socket.socket) -> None:
     run(work)
 
 
-def test_who_was_taken_before_the_end_is_served_and_nobody_after_it(
+def test_all_who_wait_at_the_end_are_served_and_the_next_is_refused(
     listening: socket.socket, crowd: list[socket.socket]
 ) -> None:
+    """Closing would reset them. Half of them have sent their request."""
+    for one in crowd[::2]:
+        one.sendall(b"request")
+    address = listening.getsockname()
+
     async def work() -> None:
-        async with accepting(listening):
-            await eventually(lambda: Greeting.made > 0)
-        taken = Greeting.made
-        for _ in range(10):
-            await asyncio.sleep(0.001)
-        assert Greeting.made == taken
+        async with accepting(listening, lambda data, _: b"answer to " + data):
+            pass  # no turn of the loop has accepted anybody
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(address, timeout=60)
 
     run(work)
-    assert sum(was_greeted(one) for one in crowd) == Greeting.made
-
-
-def was_greeted(one: socket.socket) -> bool:
-    try:
-        return one.recv(5) == b"hello"
-    except ConnectionResetError:
-        return False
+    assert {received(one) for one in crowd[::2]} == {b"answer to request"}
+    assert {received(one) for one in crowd[1::2]} == {b"hello"}
 
 
 def test_who_left_before_being_accepted_does_no_harm(listening: socket.socket, crowd: list[socket.socket]) -> None:
