@@ -6,6 +6,7 @@ from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
 from service.cache.read_through import Fetched
 from service.http.head import RequestHead
+from service.http.preconditions import Conditions, is_unchanged
 from service.http.reply import JSON, Header, Kept, Reply
 
 VARY: Header = (b"vary", b"accept, accept-encoding, x-api-key")
@@ -28,7 +29,7 @@ class CachePolicy:
     ) -> Reply:
         """200 with the coding that the caller accepts, or 304 if it has the same bytes already.
 
-        `key` is what the caches know the entry by, if they may have it.
+        `key` is what the caches know the entry by, if they may have it. Raises ApiError (412), as all here do.
         """
         kept = Kept(key, outcome) if key is not None else None
         return self._answer(head, fetched, release, outcome, (b"cache-status", cache_status(fetched)), kept)
@@ -44,7 +45,7 @@ class CachePolicy:
         compressed = bool(entry.gzipped) and accepts_gzip(head.accept_encoding)
         etag = etag_of(entry, compressed=compressed)
         shared = ((b"etag", etag), *self.headers(release))
-        if head.if_none_match and matches(head.if_none_match, etag):
+        if _has_the_same(head, etag):
             return Reply(304, shared, b"", "not_modified")
         coding = (_GZIP,) if compressed else ()
         return Reply(200, (content_type, *coding, *shared), entry.gzipped if compressed else entry.body, "answered")
@@ -60,7 +61,7 @@ class CachePolicy:
             *self.headers(release),
             status,
         )
-        if head.if_none_match and matches(head.if_none_match, etag):
+        if _has_the_same(head, etag):
             return Reply(304, shared, b"", "not_modified", kept)
         coding = (_GZIP,) if compressed else ()
         return Reply(200, (JSON, *coding, *shared), entry.gzipped if compressed else entry.body, outcome, kept)
@@ -71,10 +72,12 @@ def etag_of(entry: CacheEntry, *, compressed: bool) -> bytes:
     return b'"%s%s"' % (entry.etag_digest.hex().encode(), b"-gzip" if compressed else b"")
 
 
-def matches(if_none_match: bytes, etag: bytes) -> bool:
-    """Weak comparison, as RFC 9110 13.1.2 asks for."""
-    candidates = (part.strip() for part in if_none_match.split(b","))
-    return any(candidate == b"*" or candidate.removeprefix(b"W/") == etag for candidate in candidates)
+def _has_the_same(head: RequestHead, etag: bytes) -> bool:
+    """Whether the caller has the bytes of `etag`. Answers that caches may keep have no modification date: a release
+    that does not change them keeps their tag. Raises ApiError (412)."""
+    if head.if_match is None and not head.if_none_match:
+        return False
+    return is_unchanged(Conditions(head.if_match, head.if_none_match or None), etag)
 
 
 def accepts_gzip(accept_encoding: bytes) -> bool:

@@ -37,6 +37,10 @@ CODES: dict[str, tuple[int, str]] = {
     "not_found": (404, "There is nothing at this path. GET /v1/ lists what there is."),
     "method_not_allowed": (405, "Only GET and HEAD are allowed here."),
     "request_timeout": (408, "The request did not arrive in time. Send it again on a new connection."),
+    "precondition_failed": (
+        412,
+        "It is not, or no longer, what If-Match or If-Unmodified-Since names. Get it from the beginning, without them.",
+    ),
     "uri_too_long": (414, "The address is too long. Queries need no more than 8 KiB."),
     "range_not_satisfiable": (416, "The range begins behind the end of the file. Ask for one within it."),
     "rate_limited": (429, "Too many requests. Wait as long as Retry-After says."),

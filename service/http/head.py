@@ -52,6 +52,7 @@ class RequestHead(msgspec.Struct):
     last: bool = False
     accept_encoding: bytes = b""
     if_none_match: bytes = b""
+    if_match: bytes | None = None  # the router path alone has it
     path: str = "/"
     area: str = NO_AREA
     verdict: KeyVerdict | None = None
@@ -109,6 +110,8 @@ def read_head(headers: Sequence[tuple[bytes, bytes]], started: float) -> Request
             head.accept_encoding = head.accept_encoding + b"," + value if head.accept_encoding else value
         elif name == b"if-none-match":
             head.if_none_match = head.if_none_match + b"," + value if head.if_none_match else value
+        elif name == b"if-match":
+            head.if_match = head.if_match + b"," + value if head.if_match is not None else value
         elif name == b"x-request-id":
             request_ids.append(value)
         elif name == b"transfer-encoding" or (name == b"content-length" and value.strip(b" \t0") != b""):

@@ -62,6 +62,12 @@ _FIELDS = (
         "description": "An ETag: if the answer still has it, the status is 304 and there is no body.",
     },
     {
+        "name": "If-Match",
+        "in": "header",
+        "schema": {"type": "string"},
+        "description": "An ETag: if the answer has another one, the status is 412. Weak ETags (W/) never match.",
+    },
+    {
         "name": "X-Request-Id",
         "in": "header",
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
@@ -155,7 +161,7 @@ def _of_area(area: str, endpoint: Endpoint, live: LiveExample | None) -> Documen
     parameters = (*(_LOCATION if operation.by_location else ()), *operation.parameters)
     own = {one.name: one.example for one in parameters if one.example is not None}
     asked: dict[str, Any] = {**place, **own, **(live.parameters if live is not None else {})}
-    codes = (*_COMMON, *_TERMS, *operation.query_errors, *operation.errors, "not_found")
+    codes = (*_COMMON, *_TERMS, *operation.query_errors, *operation.errors, "not_found", "precondition_failed")
     samples = (live.bodies,) if live is not None else (operation.examples, _MADE_UP)
     by_name = (MATCHED,) if operation.by_location else ()
     answer = {
@@ -208,7 +214,7 @@ def _of_release(one: Described) -> Document:
     terms = _TERMS if one.limited else ()
     operation["responses"] |= {
         "304": _unchanged(names),
-        **_errors((*_COMMON, *terms, *one.errors), limited=one.limited),
+        **_errors((*_COMMON, *terms, *one.errors, "precondition_failed"), limited=one.limited),
     }
     operation["parameters"] += _FIELDS
     return operation
@@ -229,7 +235,7 @@ def _plain(operation: str, summary: str, schema: str | None, example: Any) -> Do
                 "content": content,
             },
             "304": _unchanged(kept),
-            **_errors((*_COMMON, "unknown_parameter")),
+            **_errors((*_COMMON, "unknown_parameter", "precondition_failed")),
         },
     }
 

@@ -24,7 +24,7 @@ def _header(description: str, example: str) -> Document:
 LIMITS = ("RateLimit", "RateLimit-Policy")
 _TOO_MANY = 429
 # Statuses of errors that come after the terms of a key have been looked at. They take a token, and say what is left.
-_PASSED = (400, 404, 500, 503)
+_PASSED = (400, 404, 412, 416, 500, 503)
 ALWAYS = ("X-Request-Id", "X-Test-Answer")
 KEPT = ("ETag", "Cache-Control", "Vary", "Cache-Status", "X-Data-Release", *ALWAYS, *LIMITS, "X-Quota-Warning")
 MATCHED = "X-Matched-City"
@@ -54,6 +54,9 @@ HEADERS = {
         "The limits of your key: requests in so many seconds.", '"rate";q=500;w=1, "quota";q=5000000;w=2592000'
     ),
     "X-Quota-Warning": _header("Your quota is nearly used up.", "4150000 of 5000000 used this month"),
+    "Last-Modified": _header(
+        "When the file of this path changed; absent for a second.", "Thu, 05 Nov 2026 12:00:00 GMT"
+    ),
     "Accept-Ranges": _header("Parts of the file can be asked for.", "bytes"),
     "Content-Range": _header("Which part of how many bytes this is.", "bytes 0-65535/3123300"),
     "Content-Disposition": _header("A name for the file, with its release.", 'attachment; filename="forecast.parquet"'),

@@ -5,7 +5,8 @@ from hashlib import sha256
 
 import msgspec
 
-from service.http.caching import accepts_gzip, matches
+from service.http.caching import accepts_gzip
+from service.http.preconditions import conditions_in, is_unchanged
 from service.http.reply import Header, Reply
 
 _TYPES = {
@@ -32,11 +33,15 @@ class StaticFile(msgspec.Struct, frozen=True):
     headers: tuple[Header, ...]  # beside the content's own
 
     def reply(self, headers: list[Header]) -> Reply:
-        """200 in the coding that a request with `headers` accepts, or 304 if it has these bytes."""
+        """200 in the coding that a request with `headers` accepts, or 304 if it has these bytes.
+
+        Raises:
+            ApiError: 412.
+        """
         compressed = accepts_gzip(joined(headers, b"accept-encoding"))
         etag = b'"%s%s"' % (self.digest, b"-gzip" if compressed else b"")
         always = (*self.headers, (b"etag", etag))
-        if matches(joined(headers, b"if-none-match"), etag):
+        if is_unchanged(conditions_in(headers), etag):
             return Reply(304, always, b"", "not_modified")
         coding = ((b"content-encoding", b"gzip"),) if compressed else ()
         body = self.gzipped if compressed else self.body

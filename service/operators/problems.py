@@ -31,6 +31,7 @@ OPERATOR_CODES: dict[str, tuple[int, str]] = {
     "request_timeout": (408, "The request did not arrive in time. Send head and body within 10 s."),
     "busy": (409, "The same thing is being changed by somebody else. Try again."),
     "rollback_refused": (409, "The release cannot be made current. Nothing was changed."),
+    "precondition_failed": (412, "The file is not the one that If-Match names. Get it without If-Match."),
     "body_too_large": (413, "The body is too large. Send at most 4 KiB."),
     "uri_too_long": (414, "The address is too long. Keep it under 8 KiB."),
     "not_json": (415, "Send the body with Content-Type: application/json, or send no body."),

@@ -42,7 +42,16 @@ _FIELDS = {
     b"if-none-match": "if_none_match",
     b"connection": "connection",
     **dict.fromkeys(
-        (b"content-length", b"transfer-encoding", b"expect", b"upgrade", b"te", b"trailer", b"proxy-connection"),
+        (
+            b"content-length",
+            b"transfer-encoding",
+            b"expect",
+            b"upgrade",
+            b"te",
+            b"trailer",
+            b"proxy-connection",
+            b"if-match",
+        ),
         _UNUSUAL,
     ),
 }

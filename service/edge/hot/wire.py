@@ -13,8 +13,9 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from service.cache.entry import CacheEntry
 from service.cache.near import PreparedHeads
 from service.cache.read_through import Fetched, Tier
-from service.http.caching import CachePolicy, matches
+from service.http.caching import CachePolicy
 from service.http.head import RequestHead
+from service.http.preconditions import matches
 from service.http.reply import Header, Reply
 
 _ID = b"x-request-id: "

@@ -57,7 +57,7 @@ def changes_route(shelf: ReleaseShelf, policy: CachePolicy, cursors: Cursors, do
         values = read_strictly(request.scope["query_string"], PARAMETERS)
         area = _area(values.get("area"))
         wanted = PageQuery(read_limit(values.get("limit")), values.get("cursor"))
-        manifest = await shelf.release(request.path_params["release"])
+        manifest, _ = await shelf.release(request.path_params["release"])
         changed = _changed(manifest, area)
         path = shelf.folder(manifest) / changes_file(area)
         # cursors are positions in the list

@@ -136,14 +136,16 @@ def _files() -> Described:
                 "example": "forecast.parquet",
             },
             _field("Range", "One range of bytes, on GET; of several, the whole file is sent."),
-            _field("If-Range", "An ETag: if the file has another one, all of it is sent."),
+            _field("If-Range", "An ETag, or a Last-Modified: if the file has another one, all of it is sent."),
+            _field("If-Unmodified-Since", "A Last-Modified: if the file changed since then, the status is 412."),
+            _field("If-Modified-Since", "A Last-Modified: if the file did not change since then, the status is 304."),
         ],
         "responses": {
             "200": {"description": "The file.", "content": binary},
             "206": {"description": "The part that Range asks for.", "content": binary},
         },
     }
-    headers = (*_KEPT, "Accept-Ranges", "Content-Disposition")
+    headers = (*_KEPT, "Accept-Ranges", "Content-Disposition", "Last-Modified")
     errors = ("unknown_parameter", "range_not_satisfiable", "not_found")
     return Described(f"{PATH}/{{release}}/{{file}}", operation, errors, headers, limited=True)
 

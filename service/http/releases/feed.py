@@ -19,11 +19,12 @@ def feed_of(history: History, path: str) -> bytes:
     feed = Element(_name("feed"))
     _text(feed, "id", _id("releases"))
     _text(feed, "title", _TITLE)
-    _text(feed, "updated", _instant(history.since))
+    current_since = history.since or history.current.published_at
+    _text(feed, "updated", _instant(current_since))
     _text(SubElement(feed, _name("author")), "name", "Population and housing forecasts")
     _link(feed, "self", path, "application/atom+xml")
     for release in history.releases:
-        since = history.since if release is history.current else release.published_at
+        since = current_since if release is history.current else release.published_at
         _entry(feed, release, since)
     encoded: bytes = tostring(feed, encoding="utf-8", xml_declaration=True)
     return encoded

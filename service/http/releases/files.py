@@ -1,5 +1,7 @@
 """GET /v1/releases/{release}/forecast.parquet and its like: a whole area of a release, or parts of the file."""
 
+import time
+from email.utils import formatdate
 from typing import Any
 
 from litestar import Request, get
@@ -7,9 +9,10 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
 from service.http.areas import AREAS
-from service.http.caching import CachePolicy, matches
+from service.http.caching import CachePolicy
 from service.http.errors import ApiError
 from service.http.head import caller, head_of
+from service.http.preconditions import conditions_in, is_unchanged
 from service.http.query import read_strictly
 from service.http.releases.downloads import Downloads
 from service.http.releases.ranges import Part, Unsatisfiable, asked_part
@@ -34,21 +37,23 @@ def files_route(shelf: ReleaseShelf, policy: CachePolicy, downloads: Downloads) 
         key = caller(request.scope)
         _check_area(key, area)
         read_strictly(request.scope["query_string"], ())
-        manifest = await shelf.release(request.path_params["release"])
+        manifest, modified = await shelf.release(request.path_params["release"])
         name = flat_file(area, form)
         info = _info(manifest, name, area)
         head = head_of(request.scope)
         etag = b'"%s"' % info.checksum.encode()
         kept = ((b"etag", etag), *policy.headers(manifest.id), _RANGES)
-        if head.if_none_match and matches(head.if_none_match, etag):
+        fields = list(request.scope["headers"])  # those of `head` may be left out
+        if is_unchanged(conditions_in(fields), etag, modified):
             return Reply(304, kept, b"", "not_modified")
         is_get = head.method == "GET"
-        status, part, said = _part(list(request.scope["headers"]) if is_get else [], etag, info.bytes)
+        status, part, said = _part(fields if is_get else [], etag, info.bytes, modified)
         headers = (
             (b"content-type", CONTENT_TYPES[form]),
             (b"content-disposition", f'attachment; filename="{manifest.id}-{area}.{form}"'.encode()),
             (b"content-length", b"%d" % (part.end - part.first)),
             *said,
+            *_last_modified(modified),
             *kept,
         )
         sent = part if is_get else Part(0, 0)
@@ -75,10 +80,17 @@ def _info(manifest: Manifest, name: str, area: str) -> FileInfo:
     raise ApiError("not_found", detail)
 
 
-def _part(fields: list[Header], etag: bytes, size: int) -> tuple[int, Part, tuple[Header, ...]]:
+def _last_modified(modified: int | None) -> tuple[Header, ...]:
+    """Not in the second itself, in which `current` may change once more: so the date is a strong validator."""
+    if modified is None or time.time() < modified + 1:
+        return ()
+    return ((b"last-modified", formatdate(modified, usegmt=True).encode()),)
+
+
+def _part(fields: list[Header], etag: bytes, size: int, modified: int | None) -> tuple[int, Part, tuple[Header, ...]]:
     """Status, part and header of an answer. Raises ApiError (416)."""
     try:
-        part = asked_part(fields, etag, size)
+        part = asked_part(fields, etag, size, modified)
     except Unsatisfiable:
         detail = f"The range begins behind the end of the file, which has {size} bytes. Ask for one within it."
         at_all = (b"content-range", b"bytes */%d" % size)

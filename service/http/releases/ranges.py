@@ -4,6 +4,8 @@ import re
 
 import msgspec
 
+from service.http.preconditions import is_same
+
 # One range of bytes: from-to, from-, or -length. Of anything else (other units, several ranges, nonsense), a server may
 # send the whole; numbers longer than these name no byte of any file.
 _ONE_RANGE = re.compile(rb"bytes=[ \t]*([0-9]{0,40})-([0-9]{0,40})[ \t]*", re.IGNORECASE)
@@ -20,10 +22,10 @@ class Unsatisfiable(Exception):  # noqa: N818 - what the status is called
     """The range begins behind the end of the file."""
 
 
-def asked_part(headers: list[tuple[bytes, bytes]], etag: bytes, size: int) -> Part | None:
+def asked_part(headers: list[tuple[bytes, bytes]], etag: bytes, size: int, modified: int | None = None) -> Part | None:
     """The part that lower-case `headers` ask for of a file of `size` bytes; None: the whole file.
 
-    `If-Range` counts only with the file's own strong `etag`: of another file, or by a date, nobody wants a part.
+    Of another file than `If-Range` names, by the strong `etag` or the exact date `modified`, nobody wants a part.
 
     Raises:
         Unsatisfiable
@@ -31,7 +33,7 @@ def asked_part(headers: list[tuple[bytes, bytes]], etag: bytes, size: int) -> Pa
     ranges = [value for name, value in headers if name == b"range"]
     conditions = [value.strip() for name, value in headers if name == b"if-range"]
     match = _ONE_RANGE.fullmatch(ranges[0].strip()) if len(ranges) == 1 else None
-    if match is None or any(condition != etag for condition in conditions):
+    if match is None or not all(is_same(condition, etag, modified) for condition in conditions):
         return None
     first, last = match.groups()
     if not first and not last:

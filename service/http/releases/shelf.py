@@ -26,13 +26,13 @@ _DISK_SECONDS = 2.0
 
 
 class History(msgspec.Struct, frozen=True):
-    """The current release and those that led to it, newest first; and since when it has been current.
+    """The current release and those that led to it, newest first; and since when it has been current, if that is known.
 
     A release that was rolled back is not among them, until it is current again.
     """
 
     releases: tuple[Manifest, ...]
-    since: datetime
+    since: datetime | None
 
     @property
     def current(self) -> Manifest:
@@ -62,17 +62,21 @@ class ReleaseShelf:
             await asyncio.shield(self._reading)
         known = self._known
         if known is None or known.current.id != release.id:  # switched meanwhile
-            known = History((release.manifest,), release.manifest.published_at)
+            known = History((release.manifest,), None)
         return known
 
-    async def release(self, name: str) -> Manifest:
-        """The release with this id, or the current one. Raises ApiError: 404; 503 before the first release."""
+    async def release(self, name: str) -> tuple[Manifest, int | None]:
+        """The release with this id, or the current one, and when what is under this name changed last, in seconds since
+        1970. That of `current` is its switch: it may be older than what a rollback took away. None: not known.
+
+        Raises ApiError: 404; 503 before the first release.
+        """
         history = await self.history()
         if name == CURRENT:
-            return history.current
+            return history.current, int(history.since.timestamp()) if history.since is not None else None
         for manifest in history.releases:
             if manifest.id == name:
-                return manifest
+                return manifest, int(manifest.published_at.timestamp())
         raise ApiError(
             "not_found",
             "There is no such release, or not any more. GET /v1/releases lists those there are; current is the newest.",
@@ -91,7 +95,7 @@ class ReleaseShelf:
         finally:
             self._reading = None
         switched = pointer.switched_at if pointer is not None and pointer.release == current.id else None
-        self._known = History(led_to(current, kept), switched or current.published_at)
+        self._known = History(led_to(current, kept), switched)
         self._known_until = self._clock() + _FRESH_SECONDS
 
     def _on_disk(self) -> tuple[list[Manifest], Pointer | None]:

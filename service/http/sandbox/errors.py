@@ -30,7 +30,7 @@ ERROR_ZIPS = {
 }
 _ZIP = re.compile(rb"(?:^|&)zip_code=(00[0-9]{3})(?:-[0-9]{4})?(?:&|$)")
 # These come before a key's limits are looked at, or end a request that its limits let pass.
-_WITH_LIMITS = (404, 500, 503)
+_WITH_LIMITS = (404, 412, 416, 500, 503)
 _RATE, _QUOTA = Rate(10, 1, 10), Quota(1000, "day")  # of a key that has none
 # Of these the rest of the request is not known to be one.
 _LAST = ("request_timeout", "uri_too_long", "headers_too_large")

@@ -27,6 +27,7 @@ DOCUMENTED = (
     "body_not_allowed",
     "uri_too_long",
     "headers_too_large",
+    "precondition_failed",
     "range_not_satisfiable",
     "rate_limited",
     "quota_exhausted",
