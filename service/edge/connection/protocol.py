@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from time import monotonic
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
@@ -22,6 +23,7 @@ from service.http.head import new_request_id
 from service.http.reply import Reply
 
 _ABSOLUTE = re.compile(rb"https?://[^/?#]", re.IGNORECASE)
+_ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 _METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}(?= )")
 
 
@@ -53,6 +55,12 @@ class _Answering:
         self.write = lambda _: None
         self.is_closing = lambda: True
         self.close = lambda: None
+
+
+def decode_path(raw: bytes) -> str:
+    """Returns the decoded path of a request. An encoded slash stays encoded: it is data, and separates no segments
+    (RFC 3986, 2.2)."""
+    return "%2F".join(map(unquote, _ENCODED_SLASH.split(raw.decode("ascii"))))
 
 
 class RequestRefused(Exception):  # noqa: N818 - raised inside the parser's callbacks to stop it
@@ -265,6 +273,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._earlier = self.cycle if self.cycle is not None and not self.cycle.response_complete else None
         super().on_headers_complete()
         self.cycle.transport = self._answering  # type: ignore[assignment]  # that is all it uses
+        if b"%" in self.scope["raw_path"]:
+            self.scope["path"] = decode_path(self.scope["raw_path"])
         if self._other_method is not None:
             self.scope["method"], self._other_method = self._other_method, None
         if self._is_old or self.parser.should_upgrade():

@@ -112,6 +112,36 @@ def test_other_paths_are_404_and_name_the_index(worker: Served, path: str) -> No
 # --- what every answer carries -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/releases/current%2fforecast.parquet", "/v1/releases/current%2Fchanges?area=forecast", "/v1%2Freleases",
+        "/v1/population-housing-forecast%2f?zip_code=36436", "/v1/population-housing-forecast%2Fbatch?zip_code=36436",
+        "/v1%2Fpopulation-housing-forecast?zip_code=36436", "%2Fv1/releases", "/v1/releases/%2e%2e/releases",
+        "/v1/%2e/releases", "/v1/releases/../releases", "/v1//releases", "//v1/releases", "/v1/releases//",
+        "/v1/releases%00", "/v1/releases/current%00/forecast.parquet", "/v1/releases/current/forecast.parquet%00",
+        "/v1/releases/current/forecast.parquet%2500", "/v1/releases;a=b", "/v1/releases/current;a/forecast.parquet",
+        "/v1/population-housing-forecast;zip_code=36436", "/v1/population-housing-forecast;?zip_code=36436",
+        "/v1/population-housing-forecast%3Fzip_code=36436", "/v1/population-housing-forecast%23?zip_code=36436",
+        "/v1/releases/current%252fforecast.parquet", "/v1/%2572eleases", "/v1/releases/c%2575rrent/forecast.parquet",
+        "/v1/releases/%2e%2e%2fcurrent/forecast.parquet", "/v1/releases/current/..%2fcurrent/forecast.parquet",
+        "/v1/releases/current/%66orecast%2eparquet%2f", "/v1/releases%5Ccurrent%5Cforecast.parquet",
+        "/v1/releases/current/forecast.parquet%20", "/v1/releases/current/forecast.parquet%0a",
+        "/docs%2f", "/V1/releases", "/v1/population-housing-forecast/%20?zip_code=36436",
+    ],
+)  # fmt: skip
+def test_an_encoded_separator_is_none(worker: Served, path: str) -> None:
+    """Each of these names no endpoint, however often it was asked for, and whichever way answers."""
+    for _ in range(3):
+        answer = worker.ask(path)
+        assert (answer.status, answer.json()["code"]) in {(404, "not_found"), (400, "bad_request")}
+
+
+@pytest.mark.parametrize("path", ["/%761/releases", "/v1/population%2Dhousing-forecast?zip_code=36436"])
+def test_an_encoded_letter_is_that_letter(worker: Served, path: str) -> None:
+    assert [worker.ask(path).status for _ in range(3)] == [200] * 3
+
+
 @pytest.mark.parametrize("sent", ["a", "A.b_c-9", "x" * 64])
 def test_a_usable_request_id_is_echoed(worker: Served, sent: str) -> None:
     """In the header, and in the body of an error."""

@@ -164,3 +164,22 @@ async def test_a_connection_whose_end_lingers_goes_before_any_other(
                         assert third.send(request).answer().status == 200
 
         await asyncio.to_thread(ask)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/health%2flive", 404), ("/health/live%2F", 404), ("/health/live%00", 404), ("/health/live;a=b", 404),
+        ("/health/%2e%2e/metrics", 404), ("/page%2fpage.css", 404), ("/page/..%2fpage.css", 404),
+        ("/page/%2e%2e/page.css", 404), ("/page/page%252ecss", 404), ("//metrics", 404), ("/metrics%0a", 404),
+        ("/page/page%2Ecss", 200), ("/%6detrics", 200),
+    ],
+)  # fmt: skip
+async def test_an_encoded_separator_is_none(path: str, status: int, tmp_path: Path) -> None:
+    async with listened(Settings(data_dir=str(tmp_path)), tmp_path) as port:
+
+        def ask() -> int:
+            with Wire(port) as wire:
+                return wire.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").answer().status
+
+        assert await asyncio.to_thread(ask) == status
