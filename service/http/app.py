@@ -22,7 +22,7 @@ def build_litestar(handlers: Sequence[BaseRouteHandler]) -> Litestar:
     )
 
 
-class _ReplyResponse(Response[bytes]):
+class ReplyResponse(Response[bytes]):
     """Litestar wants a Response from an exception handler; this one is a Reply as it stands."""
 
     def __init__(self, reply: Reply) -> None:
@@ -34,4 +34,4 @@ class _ReplyResponse(Response[bytes]):
 
 
 def _answer_exception(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    return _ReplyResponse(of_failed(error, head_of(request.scope).request_id))
+    return ReplyResponse(of_failed(error, head_of(request.scope).request_id))

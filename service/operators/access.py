@@ -4,7 +4,9 @@ import hmac
 from enum import IntEnum
 from hashlib import sha256
 
+from service.http.errors import ApiError
 from service.http.reply import Header
+from service.operators.origins import Hosts, is_cross_site
 
 _SCHEME = b"bearer"
 
@@ -59,6 +61,36 @@ class Tokens:
         writes = self._write is not None and hmac.compare_digest(digest, self._write)
         reads = self._read is not None and hmac.compare_digest(digest, self._read)
         return Right.WRITE if writes else Right.READ if reads else Right.NONE
+
+
+class Access:
+    """Decides which requests may read and write. The operators' application owns it.
+
+    `hosts` are the names under which the listener may be called for anything that takes a right; None: any name.
+    """
+
+    def __init__(self, tokens: Tokens | None = None, hosts: Hosts | None = None) -> None:
+        self._tokens = tokens or Tokens()
+        self._hosts = hosts
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether there is a write token."""
+        return self._tokens.writable
+
+    def require(self, needed: Right, headers: list[Header]) -> None:
+        """Raises ApiError unless a request with `headers` has the right that is `needed`."""
+        refusal = self.refusal(needed, headers)
+        if refusal is not None:
+            raise ApiError(refusal)
+
+    def refusal(self, needed: Right, headers: list[Header]) -> str | None:
+        """The error code for a request with `headers`; None if it has the right that is `needed`."""
+        if self._hosts is not None and not self._hosts.know(headers):
+            return "misdirected_request"
+        if needed is Right.WRITE and is_cross_site(headers):
+            return "cross_site"
+        return self._tokens.refusal(needed, headers)
 
 
 def _bearer(headers: list[Header]) -> bytes | None:

@@ -9,10 +9,11 @@ from config.settings import Settings
 from service.base.closing import reset
 from service.base.server import ListenerServer, plain_config
 from service.keys import audit
-from service.operators.access import Tokens
+from service.operators.access import Access, Tokens
 from service.operators.actions import Actions
+from service.operators.app import build_operators_app
 from service.operators.connection import OperatorsProtocol
-from service.operators.endpoints import WatchedInstance, build_operators_app
+from service.operators.controllers import WatchedInstance
 from service.operators.origins import Hosts
 
 log = logging.getLogger("forecast.operators")
@@ -40,7 +41,8 @@ class OperatorsListener:
         self._broadcast = instance.broadcast
         # beyond loopback, names are not known, and the token keeps pages of other sites out
         hosts = Hosts((self._settings.operator_host, *self._settings.operator_allowed_hosts))
-        app = build_operators_app(instance, self._tokens, self._changes, hosts if self._loopback else None)
+        access = Access(self._tokens, hosts if self._loopback else None)
+        app = build_operators_app(instance, access, self._changes)
         self._server = ListenerServer(plain_config(app, OperatorsProtocol))
         self._serving = asyncio.create_task(self._server.serve(sockets=[self._bound]), name="operators")
 

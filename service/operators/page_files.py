@@ -7,6 +7,9 @@ from service.http.static_file import StaticFile, joined, static_file
 
 INDEX = "index.html"
 
+# The files of the page by their paths below `page/`.
+Page = dict[str, StaticFile]
+
 # Nothing from elsewhere, nothing inline. Data: the empty icon, which spares a request for one.
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
@@ -14,8 +17,8 @@ _POLICY = (
 )
 
 
-def read_page() -> dict[str, StaticFile]:
-    """Every file of the page by its path below `page/`. uPlot's are absent where it could not be brought in."""
+def read_page() -> Page:
+    """Every file of the page. uPlot's are absent where it could not be brought in."""
     root = resources.files("service.operators").joinpath("page")
     brought = root.joinpath("uplot")
     files = {file.name: file for file in root.iterdir() if file.is_file()}

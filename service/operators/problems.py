@@ -1,7 +1,7 @@
 """Errors on the operators' listener: the same members as partners' errors, with codes of their own."""
 
 from service.base.masking import masked
-from service.http.errors import ApiError, error_reply
+from service.http.errors import error_reply
 from service.http.reply import Header, Reply
 
 # code -> (status, what to do)
@@ -57,10 +57,3 @@ def refusal_reply(code: str, request_id: str, detail: str | None = None, headers
     if status == 413:
         headers = (*headers, _CLOSE)
     return error_reply(code, status, masked(detail or advice), request_id, headers=headers)
-
-
-def of_error(error: Exception, request_id: str) -> Reply:
-    """The answer for an exception. Only an ApiError shows details."""
-    if isinstance(error, ApiError):
-        return refusal_reply(error.code, request_id, error.detail, error.headers)
-    return refusal_reply("internal", request_id)

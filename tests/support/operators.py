@@ -9,9 +9,9 @@ import msgspec
 
 from service.base.seen import LoggedRequest
 from service.base.telemetry import REQUESTS, Snapshot, Telemetry
-from service.operators.access import Tokens
+from service.operators.access import Access, Tokens
 from service.operators.actions import Actions, Purged
-from service.operators.endpoints import OperatorsApp, build_operators_app
+from service.operators.app import OperatorsApp, build_operators_app
 from service.operators.history import Span
 from service.operators.live import Broadcast
 from service.operators.observer import Observer
@@ -96,7 +96,8 @@ def operators(
     open_to_all: bool = True,
 ) -> OperatorsApp:
     """An application whose instance has answered one request."""
-    return build_operators_app(Watched(state), Tokens(read, write, open_to_all=open_to_all), changes, hosts)
+    access = Access(Tokens(read, write, open_to_all=open_to_all), hosts)
+    return build_operators_app(Watched(state), access, changes)
 
 
 async def ask(
@@ -111,6 +112,8 @@ async def ask(
 ) -> Answer:
     """`headers` with `_` for `-`."""
     given = {"host": "a", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    if body:
+        given["content-length"] = str(len(body))
     if token is not None:
         given["authorization"] = f"Bearer {token}"
     raw = [(name.encode(), value.encode()) for name, value in given.items()]

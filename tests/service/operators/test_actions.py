@@ -12,7 +12,7 @@ from service.keys import audit, form
 from service.keys.opening import open_key_store
 from service.keys.store import KeyStore
 from service.operators.actions import Actions
-from service.operators.endpoints import OperatorsApp
+from service.operators.app import OperatorsApp
 from service.redis.primary import Primary
 from tests.service.operators.test_state import WELL, instance
 from tests.support.drops import people, write_drop
@@ -106,11 +106,11 @@ async def test_writing_takes_the_write_token(app: OperatorsApp, path: str) -> No
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "OPTIONS"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT"])
 async def test_changes_are_posts(app: OperatorsApp, path: str, method: str) -> None:
     answer = await ask(app, path, method, token=WRITE)
     assert answer.problem() == (405, "method_not_allowed")
-    assert answer.headers["allow"] == "POST"
+    assert answer.headers["allow"] == "OPTIONS, POST"
 
 
 @pytest.mark.parametrize(
@@ -199,12 +199,12 @@ async def test_an_unknown_id_in_an_emptied_store_is_a_503(app: OperatorsApp, sto
     assert "the key store is empty" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("key_id", ["", "short", "0" * 13, "0" * 11 + "-", "0" * 11 + "é", "phf_live_x", "k:{a}"])
+@pytest.mark.parametrize("key_id", ["short", "0" * 13, "0" * 11 + "-", "0" * 11 + "é", "phf_live_x", "k:{a}"])
 async def test_what_is_no_id_is_a_400(app: OperatorsApp, key_id: str) -> None:
     """It is not repeated: part of a key may be in it."""
     answer = await post(app, f"/keys/{key_id}/revoke")
     assert answer.problem() == (400, "invalid_key_id")
-    assert not key_id or key_id not in answer.json()["detail"]
+    assert key_id not in answer.json()["detail"]
 
 
 async def test_a_whole_key_sent_by_mistake_is_not_repeated(

@@ -15,7 +15,7 @@ from service.base.sockets import bind, url_of
 from service.edge.admission import limits
 from service.keys import audit
 from service.operators.actions import Actions
-from service.operators.endpoints import OperatorsApp
+from service.operators.app import OperatorsApp
 from service.operators.listener import OperatorsListener
 from tests.service.operators.test_state import WELL, instance
 from tests.support.key_store import PEPPER
@@ -91,7 +91,7 @@ async def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
     assert audit.log.isEnabledFor(logging.INFO)
 
 
-PROMISE = f"POST /caches/purge HTTP/1.1\r\nHost: [::1]\r\nAuthorization: Bearer {WRITE}\r\nContent-Length: 2\r\n\r\n"
+PROMISE = f"POST /caches/purge HTTP/1.1\r\nHost: [::1]\r\nAuthorization: Bearer {WRITE}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
 REFUSED = {
     "nonsense": ("CONNECT a:443 HTTP/1.1\r\n\r\n", 400, "bad_request"),
     "half a head": ("GET /health/live HTTP/1.1\r\n", 408, "request_timeout"),
@@ -104,9 +104,10 @@ REFUSED = {
 
 @pytest.mark.usefixtures("audit_level")
 async def test_what_a_request_may_cost_is_limited_as_it_is_for_partners(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In size and in time, with errors in the form of this listener, and then the connection is closed."""
+    """In size and in time, with errors in the form of this listener, and then the connection is closed. The log has
+    no error of them, so that strangers cannot fill it."""
     monkeypatch.setattr(limits, "HEAD_SECONDS", 0.3)
     settings = Settings(data_dir=str(tmp_path), operator_write_token=WRITE)
     async with listened(settings, tmp_path) as port:
@@ -121,6 +122,7 @@ async def test_what_a_request_may_cost_is_limited_as_it_is_for_partners(
     assert dict(zip(REFUSED, answers, strict=True)) == {
         name: (status, code) for name, (_, status, code) in REFUSED.items()
     }
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 async def test_the_newest_connection_takes_the_place_of_the_one_that_was_idle_longest(

@@ -1,0 +1,137 @@
+"""The operators' application: a Litestar app that shows the instance and, with a write token, changes a few things.
+
+It runs in the supervisor.
+"""
+
+import logging
+import time
+from typing import Any
+
+from litestar import Litestar, Request, Response, Router
+from litestar.datastructures import State
+from litestar.di import Provide
+from litestar.exceptions import HTTPException, ValidationException
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+
+from service.http.app import ReplyResponse
+from service.http.errors import NO_STORE, ApiError
+from service.http.head import SCOPE_KEY, head_of, read_head
+from service.http.reply import Reply, Send
+from service.operators.access import Access
+from service.operators.actions import Actions
+from service.operators.controllers import (
+    ChangesController,
+    FiguresController,
+    HealthController,
+    PageController,
+    WatchedInstance,
+    guard_reading,
+    scrapes_of,
+)
+from service.operators.page_files import read_page
+from service.operators.problems import refusal_reply
+
+log = logging.getLogger("forecast.operators")
+
+# Enough for balancers, scrapers and people. One more replaces the connection that has been idle longest.
+MOST_CONNECTIONS = 100
+_MOST_BODY_BYTES = 4096
+# The error codes of what Litestar refuses by itself.
+_CODES = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
+# How Litestar's error ends if the connection ended before the body did. Nobody reads the answer.
+_CUT_OFF = "client disconnected prematurely"
+
+
+class OperatorsApp:
+    """`litestar` as the connections of this listener need it. The `OperatorsListener` owns it."""
+
+    most_connections = MOST_CONNECTIONS
+    connection_age = 0.0
+
+    def __init__(self, litestar: Litestar) -> None:
+        self._litestar = litestar
+
+    async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
+        scope[SCOPE_KEY] = read_head(scope["headers"], time.perf_counter())
+        await self._litestar(scope, receive, send)
+
+    def rejected(self, code: str) -> None:
+        """The connection refused a request. Logged at debug, so that strangers cannot fill the log."""
+        log.debug("refused: %s", code)
+
+    def refusal(
+        self,
+        code: str,
+        request_id: str,
+        address: str | None,  # noqa: ARG002 - never logged
+        detail: str | None = None,
+    ) -> Reply:
+        return refusal_reply(code, request_id, detail)
+
+
+def build_operators_app(
+    instance: WatchedInstance, access: Access | None = None, changes: Actions | None = None
+) -> OperatorsApp:
+    """Returns the application. The endpoints for `changes` exist only if there is a write token."""
+    access = access or Access()
+    scrapes, page = scrapes_of(instance), read_page()
+    dependencies = {"instance": instance, "scrapes": scrapes, "page": page, "changes": changes}
+    writable = changes is not None and access.is_writable
+    return OperatorsApp(
+        Litestar(
+            [PageController, HealthController, FiguresController, *([ChangesController] if writable else [])],
+            dependencies={name: _provide(value) for name, value in dependencies.items()},
+            exception_handlers={Exception: _answer_exception},
+            before_send=[_add_headers],
+            openapi_config=OpenAPIConfig(
+                title="Population and housing forecasts, for operators",
+                version="1",
+                use_handler_docstrings=True,
+                render_plugins=[JsonRenderPlugin()],  # others load scripts from elsewhere
+                openapi_router=Router("/schema", route_handlers=[], guards=[guard_reading], include_in_schema=False),
+            ),
+            request_max_body_size=_MOST_BODY_BYTES,
+            state=State({"access": access}),
+            logging_config=None,
+        )
+    )
+
+
+def _provide(value: object) -> Provide:
+    return Provide(lambda: value, sync_to_thread=False)
+
+
+async def _add_headers(message: Any, scope: Any) -> None:
+    """Adds to every answer its request's id, and that nobody keeps it unless it says otherwise."""
+    if message["type"] == "http.response.start":
+        headers = message["headers"] = list(message["headers"])
+        headers.append((b"x-request-id", head_of(scope).request_id.encode()))
+        if not any(name == NO_STORE[0] for name, _ in headers):
+            headers.append(NO_STORE)
+
+
+def _answer_exception(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    request_id = head_of(request.scope).request_id
+    known = error if isinstance(error, ApiError) else _api_error(error)
+    if known is None:  # without the path: a key may have been put there by mistake
+        log.error("request failed", exc_info=error, extra={"request_id": request_id})
+        known = ApiError("internal")
+    return ReplyResponse(refusal_reply(known.code, request_id, known.detail, known.headers))
+
+
+def _api_error(error: Exception) -> ApiError | None:
+    """The error of this listener for what Litestar refused; None for a defect."""
+    if isinstance(error, ValidationException):
+        faults: Any = error.extra or ()
+        said = "; ".join(f"{fault['key']}: {fault['message']}" for fault in faults)
+        return ApiError("invalid_body", f"The body is not what this endpoint takes: {said}.")
+    if isinstance(error, UnicodeDecodeError) or str(error).endswith(_CUT_OFF):
+        return ApiError("invalid_body")
+    if not isinstance(error, HTTPException) or error.status_code >= 500:
+        return None
+    if error.status_code == 400:
+        return ApiError("invalid_body", f"The body is not what this endpoint takes: {error.detail}.")
+    allowed = sorted((error.headers or {}).get("allow", "").split(", "))
+    headers = ((b"allow", ", ".join(allowed).encode()),) if error.status_code == 405 else ()
+    return ApiError(_CODES.get(error.status_code, "bad_request"), headers=headers)
