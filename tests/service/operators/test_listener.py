@@ -91,7 +91,10 @@ async def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
     assert audit.log.isEnabledFor(logging.INFO)
 
 
-PROMISE = f"POST /caches/purge HTTP/1.1\r\nHost: [::1]\r\nAuthorization: Bearer {WRITE}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+PROMISE = (
+    f"POST /caches/purge HTTP/1.1\r\nHost: [::1]\r\nAuthorization: Bearer {WRITE}\r\n"
+    "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+)
 REFUSED = {
     "nonsense": ("CONNECT a:443 HTTP/1.1\r\n\r\n", 400, "bad_request"),
     "half a head": ("GET /health/live HTTP/1.1\r\n", 408, "request_timeout"),
