@@ -54,6 +54,8 @@ class OperatorsApp:
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         scope[SCOPE_KEY] = read_head(scope["headers"], time.perf_counter())
+        # Litestar reads two slashes as one; the rules of a proxy in front may not.
+        scope["path"] = scope["path"].replace("//", "/%2F")
         await self._litestar(scope, receive, send)
 
     def rejected(self, code: str) -> None:
