@@ -6,11 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 # From linux/prctl.h.
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _LAST_USUAL_DESCRIPTOR = 2
+# A process that cannot do its work sends this to its supervisor, and the reason, in one line.
+FAILED = b"failed "
+_REASON_CHARACTERS = 300
 # Imports make objects that stay, and requests leave little garbage: with the usual 700 objects, the collector would
 # mostly look at what is in use, for a sixth of the time that a start takes.
 _COLLECT_AFTER_OBJECTS = 10_000
@@ -30,6 +33,13 @@ def belong_to(parent: int) -> None:
     die_with_parent()
     if os.getppid() != parent:
         os._exit(1)
+
+
+def report_failure(control: int, error: BaseException) -> None:
+    """Sends the reason to the supervisor, at the other end of the socket that `control`, an open file, is."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())[:_REASON_CHARACTERS]
+    with suppress(OSError):
+        os.write(control, FAILED + text.encode(errors="replace") + b"\n")
 
 
 def name_process(what: str) -> None:

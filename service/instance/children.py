@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import Protocol
 
+from config.processes import FAILED
+
 # While a process whose socket has closed comes to its end.
 _POLL_SECONDS = 0.02
 _FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 0.2, 5.0
@@ -41,6 +43,11 @@ def start_child(module: str, *files: int) -> tuple[Child, socket.socket]:
         )
     ours.setblocking(False)
     return process, ours
+
+
+def failure_in(line: bytes) -> str:
+    """The reason in a line of `report_failure`, to append to how the process ended."""
+    return f", {line.removeprefix(FAILED).decode(errors='replace').strip()}"
 
 
 async def ended(process: Child) -> str:

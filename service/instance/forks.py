@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from config.processes import adopt_orphans, belong_to, name_process
+from config.processes import adopt_orphans, belong_to, name_process, report_failure
 from service.instance.children import Child, start_child
 
 log = logging.getLogger("forecast.supervisor")
@@ -218,7 +218,8 @@ def _become(module: str, files: list[int], parent: int, supervisor: int) -> NoRe
         importlib.import_module(module).main()
     except SystemExit as ended:
         os._exit(ended.code if isinstance(ended.code, int) else 1)
-    except BaseException:
+    except BaseException as error:
         log.exception("%s failed", module)
+        report_failure(files[0], error)
     finally:
         os._exit(1)

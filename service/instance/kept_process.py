@@ -7,8 +7,9 @@ import signal
 
 import msgspec
 
+from config.processes import FAILED
 from service.base.tasks import keep_running
-from service.instance.children import Backoff, Child, ended
+from service.instance.children import Backoff, Child, ended, failure_in
 from service.instance.forks import Forks
 
 log = logging.getLogger("forecast.supervisor")
@@ -83,15 +84,18 @@ class KeptProcess:
         if self._stopping.is_set():  # meanwhile
             self.signal(signal.SIGTERM)
         reader, writer = await asyncio.open_connection(sock=control_socket)
-        self.problem = None
+        self.problem, failure = None, ""
         try:
             writer.write(self._orders)
             while line := await reader.readline():
+                if line.startswith(FAILED):
+                    failure = failure_in(line)
+                    continue
                 self.problem = msgspec.json.decode(line, type=ProcessProblem).problem
         except (ConnectionError, ValueError, msgspec.DecodeError):
             self.signal(signal.SIGKILL)  # it is gone, or talks nonsense
         finally:
             writer.close()
-        status = await ended(self._process)
+        status = await ended(self._process) + failure
         self._process = None
         return status

@@ -31,6 +31,7 @@ from service.instance.kept_process import KeptProcess
 from service.instance.orders import MirrorOrders, WatchOrders
 from service.instance.peers import Peers
 from service.instance.registry import Peer
+from service.instance.stand_in import StandIn
 from service.instance.stopping import LastResort
 from service.instance.view import InstanceView
 from service.instance.workers import Workers
@@ -76,7 +77,8 @@ class Supervisor:
         self._on_ready = on_ready
         self._forks = Forks()
         self._workers = Workers(worker_count(settings), self._reported, self._forks)
-        self._first_words = FirstWords(self._workers.wanted, self._serving, self._tell_ready)
+        self._stand_in = StandIn(self._workers)
+        self._first_words = FirstWords(self._workers.wanted, lambda: self._workers.serving, self._tell_ready)
         self._stops_at_once = False
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
@@ -189,6 +191,7 @@ class Supervisor:
         await self._peers.start()
         self._workers.start(self._orders, self._partners)
         self._share()
+        self._stand_in.start(self._partners)
         tending = (
             keep_running("count workers", self._count_workers),
             keep_running("tend", self._tend),
@@ -202,7 +205,8 @@ class Supervisor:
             )
         await self._stopping.wait()
         drained = loop.time() + self._settings.drain
-        await asyncio.gather(self._watcher.stop(), self._mirror.stop(), self._workers.stop(self._settings.drain))
+        ends = (self._watcher.stop(), self._mirror.stop(), self._stand_in.stop())
+        await asyncio.gather(*ends, self._workers.stop(self._settings.drain))
         await asyncio.gather(*(end_task(task) for task in tending), self._peers.stop())
         left = 0.0 if self._stops_at_once else max(_OPERATORS_SECONDS, drained - loop.time())
         await asyncio.gather(self._listener.stop(left), self._view.stop(), return_exceptions=True)
@@ -238,9 +242,6 @@ class Supervisor:
     def _reported(self) -> None:
         self._changed.set()
         self._first_words.reported()
-
-    def _serving(self) -> int:
-        return sum(worker.report is not None for worker in self._workers.all)
 
     def _tell_ready(self) -> None:
         if self._on_ready is not None and not self._view.draining:

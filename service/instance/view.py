@@ -82,6 +82,7 @@ class InstanceView:
             workers=workers,
             wanted_workers=self._workers.wanted,
             restarts=self._workers.restarts,
+            start_problem=self._workers.start_problem,
             draining=self.draining,
             files_hang=self._hang() or (str(self._files.hang) if self._files.hang is not None else None),
             inbox=news.inbox,

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import msgspec
 
+from config.processes import FAILED
 from service.base import messages
 from service.base.seen import LoggedRequest, Sighting
-from service.instance.children import Child, ended
+from service.instance.children import Child, ended, failure_in
 from service.instance.forks import Forks
 from service.instance.silence import Silence, take_sample
 
@@ -48,6 +49,7 @@ class WorkerProcess:
         self._on_report = on_report
         self._writer: asyncio.StreamWriter | None = None
         self._heard = False
+        self._failure = ""  # why it cannot serve
         self._waiters: list[asyncio.Future[None]] = []
         self._listening = asyncio.create_task(self._listen(control_socket, orders), name=f"worker {self.pid}")
 
@@ -60,9 +62,9 @@ class WorkerProcess:
         return cls(process, control_socket, orders, on_report)
 
     async def ended(self) -> str:
-        """Waits for the end of the process; returns how it ended."""
+        """Waits for the end of the process; returns how it ended, and why if it said so."""
         await self._listening
-        return await ended(self._process)
+        return await ended(self._process) + self._failure
 
     def signal(self, number: int) -> None:
         if number == signal.SIGTERM:
@@ -134,6 +136,9 @@ class WorkerProcess:
         try:
             while line := await reader.readline():
                 self._heard = True
+                if line.startswith(FAILED):
+                    self._failure = failure_in(line)
+                    continue
                 self.silence = Silence()
                 if line != messages.STARTING:
                     self._take(msgspec.json.decode(line, type=messages.WorkerReport))

@@ -47,10 +47,11 @@ class Workers:
         self._forks = forks
         self.all: list[WorkerProcess] = []  # including those that are starting or leaving
         self.restarts = 0  # workers that were replaced
+        self.start_problem: str | None = None  # why the last worker that ended before it served did so
         self.retired = Telemetry()  # figures of workers that ended
         self.on_sightings: Callable[[list[Sighting]], None] = lambda _: None
         self._shared = Shared(wanted)
-        self._on_report = on_report
+        self._report = on_report
         self._stopping = asyncio.Event()
         self._replacing = asyncio.Lock()
         self._patience = _FIRST_PATIENCE_SECONDS
@@ -98,6 +99,11 @@ class Workers:
             worker.tell(b"%b%b\n" % (messages.SHARED, msgspec.json.encode(shared)))
 
     @property
+    def serving(self) -> int:
+        """How many workers have served and were not killed since."""
+        return sum(worker.report is not None and not worker.given_up for worker in self.all)
+
+    @property
     def everywhere(self) -> int:
         """How many workers there are in all instances that are known."""
         return self._shared.workers
@@ -108,6 +114,11 @@ class Workers:
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         hold_until_done(asyncio.create_task(work, name=name), self._tasks)
+
+    def _on_report(self) -> None:
+        if self.serving >= self.wanted:
+            self.start_problem = None
+        self._report()
 
     async def _keep(self) -> float:
         """Keeps one worker alive: replaces it at once when it dies, later and later if it dies of its start."""
@@ -133,7 +144,11 @@ class Workers:
                 self._begin(self._leave(worker, ending), "replace a worker")
                 continue
             status = ending.result() if ending.done() else "killed, but not gone yet"
-            log.error("worker %d ended (%s); replacing it", worker.pid, status, extra={"worker": worker.pid})
+            if worker.report is None:
+                self.start_problem = status
+                log.error("worker %d ended before it served (%s); trying again", worker.pid, status)
+            else:
+                log.error("worker %d ended (%s); replacing it", worker.pid, status, extra={"worker": worker.pid})
             if not ending.done():
                 self._begin(self._leave(worker, ending), "reap a worker")
             await self._pause(backoff.after(loop.time() - began))
@@ -145,6 +160,7 @@ class Workers:
             worker = await WorkerProcess.start(self._forks, told, self._listening, self._on_report)
             worker.on_sightings = self.on_sightings
         except OSError as error:
+            self.start_problem = str(error)
             log.error("cannot start a worker: %s; trying again", error)
             return None
         self.all.append(worker)

@@ -49,6 +49,7 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     workers: tuple[WorkerState, ...]
     wanted_workers: int
     restarts: int  # workers replaced since the instance started
+    start_problem: str | None = None  # why the last worker that ended before it served did so
     draining: bool
     files_hang: str | None = None  # the supervisor's own access to the data folder that hangs
     inbox: InboxStatus = InboxStatus()  # of all watchers on the data folder
@@ -134,6 +135,8 @@ def _blocking(state: InstanceState, reports: list[WorkerReport]) -> str | None:
     if state.draining:
         return "draining"
     if not reports:
+        if state.start_problem is not None:
+            return f"no worker can start: {state.start_problem}"
         return ", ".join(_unresponsive(state)) or "starting"
     if not any(report.release for report in reports):
         said = (*(report.release_problem or report.hung for report in reports), state.mirror_problem)
@@ -194,7 +197,8 @@ def _of_workers(state: InstanceState, reports: list[WorkerReport]) -> Iterator[P
         many = f"{len(full)} of {len(reports)} workers serve {full[0]:,} connections each, as many as they may"
         yield Problem("connections", f"{many} (FORECAST_CONNECTIONS): requests on more get a 503")
     if len(reports) < state.wanted_workers:
-        yield Problem("workers", f"{len(reports)} of {state.wanted_workers} workers serve")
+        why = f": the last one that started ended ({state.start_problem})" if state.start_problem is not None else ""
+        yield Problem("workers", f"{len(reports)} of {state.wanted_workers} workers serve{why}")
 
 
 def _of_clock(state: InstanceState) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 
-from config.processes import belong_to, collect_seldom, name_process
+from config.processes import belong_to, collect_seldom, name_process, report_failure
 
 # Answers and connections leave nothing for the garbage collector, and each connection is some 40 objects: while
 # thousands are opened, it would take two fifths of the time, and a third of a second at once.
@@ -20,11 +20,12 @@ def main() -> None:
     belong_to(parent)
     name_process("worker")
     collect_seldom(_COLLECT_AFTER_OBJECTS)
-    code = 0
+    code, failures = 0, os.dup(control_fd)
     try:
         _serve(socket.socket(fileno=control_fd), socket.socket(fileno=listening_fd))
-    except Exception:
+    except Exception as error:
         logging.getLogger("forecast.worker").exception("the worker failed")
+        report_failure(failures, error)
         code = 1
     logging.shutdown()
     os._exit(code)  # an orderly exit would wait for threads whose look-ups hang

@@ -1,9 +1,9 @@
 """Imports all that a worker runs, for a process that forks workers off."""
 
 from service.http.app import build_litestar
-from service.worker import serving
+from service.worker import main, serving
 
-__all__ = ["preload", "serving"]
+__all__ = ["main", "preload", "serving"]
 
 
 def preload() -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import threading
@@ -58,6 +59,58 @@ def test_a_worker_that_is_killed_is_replaced_and_what_it_counted_stays(published
         assert instance.metric(sample) == 2
         until(lambda: len(instance.worker_pids()) == 2 and not set(before) & set(instance.worker_pids()))
         assert instance.metric("forecast_worker_restarts_total") == 2
+
+
+def test_while_no_worker_can_start_requests_get_a_503_at_once_and_operators_read_why(
+    published: Site, short: Path
+) -> None:
+    """Here for lack of memory. The supervisor answers, counts its answers, and steps aside for the first worker."""
+    refused = 'forecast_requests_total{area="none",outcome="unavailable",status="503"}'
+    with serving(published.env, short / "serve.log", workers=2) as instance:
+        (forks,) = instance.descendants("forecast-forks")
+        enough = resource.prlimit(forks, resource.RLIMIT_AS)
+        resource.prlimit(forks, resource.RLIMIT_AS, (virtual_bytes(forks), enough[1]))
+        for pid in instance.worker_pids():
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: any("ended before it served" in line["message"] for line in instance.log()))
+        began = time.monotonic()
+        answer = instance.zip_code(published.key)
+        assert time.monotonic() - began < 5
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert answer.json()["code"] == "unavailable"
+        assert instance.metric(refused) >= 1
+        reasons = instance.ready().json()["reasons"]
+        assert len(reasons) == 1
+        assert reasons[0].startswith("no worker can start: exit code 1, ")
+        resource.prlimit(forks, resource.RLIMIT_AS, enough)
+        until(lambda: instance.zip_code(published.key).status_code == 200)
+        until(lambda: instance.ready().json()["reasons"] == [])
+
+
+def test_while_workers_take_long_to_start_no_request_waits_for_one(published: Site, short: Path) -> None:
+    with serving(published.env, short / "serve.log") as instance:
+        (forks,) = instance.descendants("forecast-forks")
+        os.kill(forks, signal.SIGSTOP)  # the next start waits for it for 10 s
+        for pid in instance.worker_pids():
+            os.kill(pid, signal.SIGKILL)
+        began = time.monotonic()
+        assert instance.zip_code(published.key).status_code == 503
+        assert time.monotonic() - began < 5
+        until(lambda: instance.zip_code(published.key).status_code == 200)
+
+
+def test_an_instance_stops_in_order_while_no_worker_serves(published: Site, short: Path) -> None:
+    with serving(published.env, short / "serve.log") as instance:
+        (forks,) = instance.descendants("forecast-forks")
+        os.kill(forks, signal.SIGSTOP)
+        for pid in instance.worker_pids():
+            os.kill(pid, signal.SIGKILL)
+        assert instance.zip_code(published.key).status_code == 503
+        assert instance.stop() == 0
+
+
+def virtual_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def test_without_the_process_that_forks_workers_go_on_and_are_replaced(published: Site, short: Path) -> None:

@@ -1,0 +1,80 @@
+"""Answers partners while no worker serves: every request gets a 503 within 5 s, and none waits for a worker."""
+
+import asyncio
+import logging
+import socket
+from typing import Any
+
+from service.base.server import ListenerServer, plain_config
+from service.base.tasks import end_task, keep_running
+from service.base.telemetry import REJECTED, REQUESTS
+from service.edge.connection.protocol import LimitedProtocol
+from service.http.errors import problem
+from service.http.head import NO_AREA
+from service.http.reply import Reply
+from service.instance.workers import Workers
+
+log = logging.getLogger("forecast.supervisor")
+
+_LOOK_SECONDS = 0.1
+# A worker that dies is usually replaced sooner; then requests wait for its successor.
+_PATIENCE_SECONDS = 2.0
+_STOP_SECONDS = 1.0
+
+
+class StandIn:
+    """The supervisor's own server on the partners' listener, from `start` to `stop`; the supervisor owns it."""
+
+    most_connections = 0  # each is one too many, so the protocol refuses its first request with `unavailable`
+    connection_age = 0.0
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._served_at = 0.0  # when a worker last served, in seconds of the loop's clock
+        self._server: ListenerServer | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    def start(self, listening: socket.socket) -> None:
+        self._listening = listening
+        self._served_at = asyncio.get_running_loop().time()
+        self._looking = keep_running("stand in for workers", self._look)
+
+    async def stop(self) -> None:
+        await end_task(self._looking)
+        await self._leave()
+
+    async def _look(self) -> float:
+        """Starts or stops answering; returns the seconds until the next look."""
+        workers, now = self._workers, asyncio.get_running_loop().time()
+        if workers.serving:
+            self._served_at = now
+            await self._leave()
+        elif self._server is None and (workers.start_problem or now - self._served_at > _PATIENCE_SECONDS):
+            log.error(
+                "no worker serves, so requests get a 503: %s", workers.start_problem or "workers take long to start"
+            )
+            self._server = ListenerServer(plain_config(self, LimitedProtocol))
+            # a copy: the server closes what it is given
+            self._serving = asyncio.create_task(self._server.serve(sockets=[self._listening.dup()]), name="stand-in")
+        return _LOOK_SECONDS
+
+    async def _leave(self) -> None:
+        """Leaves the listener to the workers. The last answers get a second."""
+        server, serving, self._server = self._server, self._serving, None
+        if server is not None and serving is not None:
+            server.should_exit = True
+            await asyncio.wait([serving], timeout=_STOP_SECONDS)
+            server.force_exit = True
+
+    # --- the application of its protocol -------------------------------------------------------------------------
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Is never called: no request passes the protocol."""
+
+    def rejected(self, code: str) -> None:
+        self._workers.retired.count(REJECTED, code)
+
+    def refusal(self, code: str, request_id: str, address: str | None, detail: str | None = None) -> Reply:  # noqa: ARG002
+        reply = problem(code, request_id, detail)
+        self._workers.retired.count(REQUESTS, NO_AREA, str(reply.status), code)
+        return reply
