@@ -20,7 +20,7 @@ _EXPORTER = "opentelemetry-exporter-otlp-proto-http"
 _TRACEPARENT = re.compile(rb"([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _SAMPLED = 1
 # A request makes some ten; whatever goes wrong, a trace must not fill the memory.
-_MOST_STEPS = 100
+MOST_STEPS = 100
 
 # The attribute of a step that says how it ended.
 STEP_OUTCOME = "forecast.outcome"
@@ -110,7 +110,7 @@ class Trace:
 
     @property
     def is_open(self) -> bool:
-        return not self.told and len(self.steps) < _MOST_STEPS
+        return not self.told and len(self.steps) < MOST_STEPS
 
     def note(
         self,
@@ -135,10 +135,8 @@ class Tracer(Protocol):
 
     share: float  # of all requests; the others are not traced
 
-    def tell(self, note: Callable[[], Trace | None], make: Callable[[], LoggedRequest]) -> None:
-        """A traced request was answered. `note` makes its trace, unless it must not be traced, and `make` its line.
-
-        Both are called soon, in another thread."""
+    def record(self, trace: Trace, request: LoggedRequest) -> None:
+        """Makes the spans of a request that was answered."""
         ...
 
 

@@ -1,132 +1,235 @@
-"""The tracer of a worker. Imported only where requests are traced: it needs the extra `traces`.
+"""The tracer of a worker: OpenTelemetry's spans of traced requests. Imported only where requests are traced, because it
+needs the extra `traces`.
 
-The event loop only puts a traced request into the SDK's queue. Its spans are made in the thread that exports them, many
-at a time. The SDK's own way, to make spans in the loop, would take as long as dozens of hot answers.
+A request is noted while it is answered (service/base/tracing.py). Its spans are made when it is over, by the
+conventions of OpenTelemetry for HTTP servers.
 """
 
 import logging
+import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from importlib.metadata import version
+from socket import gethostname
 
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.trace import SpanContext, TraceFlags
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    SpanKind,
+    StatusCode,
+    TraceFlags,
+    set_span_in_context,
+)
 
+from service.base.masking import masked
 from service.base.seen import LoggedRequest
-from service.base.tracing import Trace
-from service.worker.otlp import OtlpExporter
-from service.worker.spans import SpanMaker
+from service.base.tracing import MOST_STEPS, CallerContext, Step, Trace
 
 log = logging.getLogger("forecast.traces")
 
-# Traced requests that wait for the collector. More are dropped.
+_PACKAGE = "population-housing-forecast"
+# Spans that wait for the collector. The requests that bring more are dropped.
 _MOST_WAITING = 4096
 _SAY_AGAIN_SECONDS = 60.0
 _MOST_REASON = 300  # characters
-# What the queue asks of a span: whether it is sampled.
-_SAMPLED = SpanContext(1, 1, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+# Any other method is a caller's invention, of which there may be any number.
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"))
 
 
 class SpanTracer:
-    """The tracer of one worker, which owns it: gives the spans of traced requests to `exporter`, in a thread.
+    """Makes the spans of one worker, which owns it, and has them exported by `exporter`, in a thread of the SDK's.
 
     `share`: of all requests.
     """
 
     def __init__(self, share: float, exporter: SpanExporter) -> None:
         self.share = share
-        self._exports = _Exports(exporter)
-        self._queue = BatchSpanProcessor(self._exports, max_queue_size=_MOST_WAITING)
-        self._told = self._refused = 0
+        self._exports = _CountedExports(exporter)
+        self._trace_ids = _TraceIds()
+        self._provider = TracerProvider(
+            sampler=ALWAYS_ON, resource=_resource(), id_generator=self._trace_ids, shutdown_on_exit=False
+        )
+        # with room for the last request, so that the SDK drops nothing by itself
+        queue = BatchSpanProcessor(self._exports, max_queue_size=_MOST_WAITING + MOST_STEPS + 1)
+        self._provider.add_span_processor(queue)
+        self._tracer = self._provider.get_tracer("forecast", version(_PACKAGE))
+        self._made = self._refused = 0
 
     @property
     def dropped(self) -> int:
         """Traced requests that the collector did not take."""
         return self._refused + self._exports.lost
 
-    def tell(self, note: Callable[[], Trace | None], make: Callable[[], LoggedRequest]) -> None:
-        if self._told - self._exports.done >= _MOST_WAITING:
+    def record(self, trace: Trace, request: LoggedRequest) -> None:
+        """Makes the spans of a request that was answered: its own, then those of its steps."""
+        if self._made - self._exports.done >= _MOST_WAITING:
             self._refused += 1
-        else:
-            self._told += 1
-            self._queue.on_end(_TracedRequest(note, make))
+            return
+        self._made += 1 + len(trace.steps)
+        self._trace_ids.next = int(trace.trace_id, 16)
+        since = time.time_ns() - time.monotonic_ns()
+        attributes = _attributes(request)
+        server = self._tracer.start_span(
+            f"{attributes['http.request.method']} {attributes.get('http.route', '')}".rstrip(),
+            _context_of(trace.caller),
+            SpanKind.SERVER,
+            attributes,
+            start_time=since + _nanoseconds(trace.began),
+        )
+        _end(server, since + _nanoseconds(trace.ended), is_error=request.status >= 500)
+        spans: dict[Step | None, Span] = {}
+        for step in trace.steps:
+            failed = {"error.type": step.error} if step.error is not None else {}
+            spans[step] = span = self._tracer.start_span(
+                step.name,
+                set_span_in_context(spans.get(step.parent, server), Context()),
+                SpanKind.CLIENT if step.remote else SpanKind.INTERNAL,
+                {**step.attributes, **failed},
+                start_time=since + _nanoseconds(step.began),
+            )
+            ended = step.ended if step.ended is not None else trace.ended
+            _end(span, since + _nanoseconds(ended), is_error=step.error is not None)
+
+    def flush(self) -> None:
+        """Exports what waits."""
+        self._provider.force_flush()
 
     def stop(self, seconds: float) -> None:
-        """Exports what is left, for at most so many seconds; a collector that is away is not waited for."""
-        ending = threading.Thread(target=self._queue.shutdown, name="end of traces", daemon=True)
+        """Exports what is left, for at most so many seconds; a failing collector is not waited for."""
+        ending = threading.Thread(target=self._provider.shutdown, name="end of traces", daemon=True)
         ending.start()
         ending.join(0.0 if self._exports.failing else seconds)
 
 
-class _TracedRequest(ReadableSpan):
-    """Stands in the queue for the spans that will be made of it."""
+class _TraceIds(RandomIdGenerator):
+    """Gives the next trace the id that its request has already, which is in the log."""
 
-    def __init__(self, note: Callable[[], Trace | None], make: Callable[[], LoggedRequest]) -> None:
-        self.note = note
-        self.make = make
+    next = 0
 
-    @property
-    def context(self) -> SpanContext:
-        return _SAMPLED
+    def generate_trace_id(self) -> int:
+        return self.next
 
 
-class _Exports(SpanExporter):
-    """What happens in the thread: makes spans, counts, and logs when `exporter` begins and ceases to fail."""
+class _CountedExports(SpanExporter):
+    """Counts what `exporter` exports and loses, and logs when it begins and ceases to fail. In the SDK's thread."""
 
     def __init__(self, exporter: SpanExporter) -> None:
-        self.done = 0  # requests that were exported, or lost
-        self.lost = 0
+        self.done = 0  # spans that were exported, or lost
+        self.lost = 0  # requests
         self.failing = False  # the last export failed
         self._exporter = exporter
-        self._maker = SpanMaker()
-        self._told = False
-        self._tell_after = 0.0
+        self._reason = _LastMessage()
+        self._is_logged = False
+        self._log_after = 0.0
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        told = [one for one in spans if isinstance(one, _TracedRequest)]
         try:
-            made = [span for one in told for span in self._made(one)]
-            result = self._exporter.export(made) if made else SpanExportResult.SUCCESS
-        except Exception as error:  # whatever it is, the thread goes on
-            result = SpanExportResult.FAILURE
-            self._failed(str(error) or repr(error))
+            result = self._exporter.export(spans)
+        except Exception as error:  # the SDK would not count it
+            result, self._reason.text = SpanExportResult.FAILURE, str(error) or repr(error)
         self.failing = result is not SpanExportResult.SUCCESS
+        self.done += len(spans)
         if self.failing:
-            self.lost += len(told)
-        elif self._told:
-            self._told = False
+            self.lost += sum(span.kind is SpanKind.SERVER for span in spans)
+            self._log_failure()
+        elif self._is_logged:
+            self._is_logged = False
             log.info("traces are exported again")
-        self.done += len(told)
         return result
 
     def shutdown(self) -> None:
         self._exporter.shutdown()
 
-    def _made(self, one: _TracedRequest) -> Iterable[ReadableSpan]:
-        trace = one.note()
-        return self._maker.spans_of(trace, one.make()) if trace is not None else ()
-
-    def _failed(self, reason: str) -> None:
-        """Tells it once; within a minute not again, even if it comes and goes."""
+    def _log_failure(self) -> None:
+        """Logs it once; within a minute not again, even if it comes and goes."""
         now = time.monotonic()
-        if not self._told and now >= self._tell_after:
-            self._told, self._tell_after = True, now + _SAY_AGAIN_SECONDS
-            log.warning("traces cannot be exported, and are lost meanwhile: %s", reason[:_MOST_REASON])
+        if not self._is_logged and now >= self._log_after:
+            self._is_logged, self._log_after = True, now + _SAY_AGAIN_SECONDS
+            log.warning("traces cannot be exported, and are lost meanwhile: %s", self._reason.text[:_MOST_REASON])
+
+
+class _LastMessage(logging.Handler):
+    """Takes what OpenTelemetry logs of every failed export, so that the log says it once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = "no reason was given"
+        logger = logging.getLogger("opentelemetry")
+        logger.handlers, logger.propagate = [self], False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.text = record.getMessage()
 
 
 def open_tracer(share: float) -> SpanTracer | None:
     """The tracer of this worker, as OTEL_* variables say. None if they are wrong, which is logged."""
     try:
-        tracer = SpanTracer(share, collector())
+        return SpanTracer(share, collector())
     except Exception as error:  # without traces, requests are served all the same
         log.error("requests are not traced: %s", error)
         return None
-    # what goes wrong from now on is logged here, once
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-    return tracer
 
 
 def collector() -> SpanExporter:
-    """Where spans go."""
-    return OtlpExporter()
+    """Where spans go: to a collector, by OTLP over HTTP."""
+    return OTLPSpanExporter()
+
+
+def _resource() -> Resource:
+    """What all spans of this worker say; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win."""
+    ours = {
+        "service.name": _PACKAGE,
+        "service.version": version(_PACKAGE),
+        "service.instance.id": f"{gethostname()}:{os.getppid()}",  # the process of `forecast serve`
+    }
+    return Resource.create({**ours, "process.pid": os.getpid()}).merge(OTELResourceDetector().detect())
+
+
+def _nanoseconds(seconds: float) -> int:
+    return int(seconds * 1e9)
+
+
+def _end(span: Span, at: int, *, is_error: bool) -> None:
+    if is_error:
+        span.set_status(StatusCode.ERROR)
+    span.end(at)
+
+
+def _context_of(caller: CallerContext | None) -> Context:
+    if caller is None:
+        return Context()
+    trace_id, span_id, sampled = int(caller.trace_id, 16), int(caller.span_id, 16), TraceFlags(TraceFlags.SAMPLED)
+    remote = SpanContext(trace_id, span_id, is_remote=True, trace_flags=sampled)
+    return set_span_in_context(NonRecordingSpan(remote), Context())
+
+
+def _attributes(request: LoggedRequest) -> dict[str, str | int]:
+    """Those of the conventions for HTTP servers, and ours. Absent ones are left out."""
+    path = masked(request.path)
+    found = {
+        "http.request.method": request.method if request.method in _METHODS else "_OTHER",
+        "http.response.status_code": request.status,
+        "url.scheme": "http",
+        "url.path": path,
+        "http.route": (path.rstrip("/") or "/") if request.area is not None else None,
+        "error.type": str(request.status) if request.status >= 500 else None,
+        "client.address": request.address,
+        "forecast.request_id": masked(request.request_id),
+        "forecast.outcome": request.outcome,
+        "forecast.area": request.area,
+        "forecast.tier": request.tier,
+        "forecast.release": request.release,
+        "forecast.key_id": request.key_id,
+        # it is canonical where a tier was asked
+        "url.query" if request.tier is None else "forecast.query": masked(request.query) if request.query else None,
+    }
+    return {name: value for name, value in found.items() if value is not None}

@@ -27,15 +27,11 @@ class Logged(RequestWatch):
 
 
 class KeptTracer:
-    """Keeps what it is told; `made` calls what makes it, as the thread of a real one does."""
+    """Keeps what it is to record."""
 
     def __init__(self, share: float) -> None:
         self.share = share
-        self.told: list[tuple[Callable[[], Trace | None], Callable[[], LoggedRequest]]] = []
+        self.recorded: list[tuple[Trace, LoggedRequest]] = []
 
-    def tell(self, note: Callable[[], Trace | None], make: Callable[[], LoggedRequest]) -> None:
-        self.told.append((note, make))
-
-    @property
-    def made(self) -> list[tuple[Trace | None, LoggedRequest]]:
-        return [(note(), make()) for note, make in self.told]
+    def record(self, trace: Trace, request: LoggedRequest) -> None:
+        self.recorded.append((trace, request))

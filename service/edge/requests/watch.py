@@ -58,19 +58,14 @@ class RequestWatch:
 
     def look_directly(self, make: Callable[[], LoggedRequest], note: Callable[[], Trace | None], *, slow: bool) -> None:
         """A direct answer was given, and it is its turn, or it was slow. `make` makes its line, `note` its trace; None
-        if it must not be traced. Both may be called later, in another thread."""
+        if it must not be traced."""
         self._count_down(1)
         sighted, logged, traced = self._to_sight <= 0, self._to_log <= 0, self._to_trace <= 0
-        if sighted or logged or slow:
-            request = make()
-            if traced:
-                request = self._traced(request, note())
-            if sighted:
-                self._sight(request, self._every)
-            if logged or (slow and self.log.errors):
-                self.log.told(request)
-        elif traced and self.tracer is not None:
-            self.tracer.tell(note, make)
+        request = self._traced(make(), note()) if traced else make()
+        if sighted:
+            self._sight(request, self._every)
+        if logged or (slow and self.log.errors):
+            self.log.told(request)
         self._begin(sight=sighted, log=logged, trace=traced)
 
     def look_at_error(
@@ -123,7 +118,7 @@ class RequestWatch:
         if self.tracer is None or trace is None:
             return request
         trace.told = True
-        self.tracer.tell(lambda: trace, lambda: request)
+        self.tracer.record(trace, request)
         return msgspec.structs.replace(request, trace_id=trace.trace_id)
 
     def _count_down(self, more: int = 0) -> None:

@@ -14,7 +14,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from config.settings import Settings
-from service.base.seen import LoggedRequest
 from service.base.tracing import Trace
 from service.edge.hot import told
 from service.edge.hot.heads import HeaderValues
@@ -44,7 +43,7 @@ class Traced:
         self.exporter.clear()
         self.answer = self.running.ask(target, method, key=key, **headers)
         assert isinstance(self.tracer, SpanTracer)
-        self.tracer._queue.force_flush()
+        self.tracer.flush()
         return Spans(self.exporter.get_finished_spans())
 
     def forget_near(self) -> None:
@@ -289,7 +288,7 @@ def test_all_spans_say_whose_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging")
     exporter = InMemorySpanExporter()
     tracer = SpanTracer(1.0, exporter)
-    tracer.tell(lambda: Trace(None, 0.0), lambda: ANSWERED)
+    tracer.record(Trace(None, 0.0), ANSWERED)
     tracer.stop(60)
     (span,) = exporter.get_finished_spans()
     said = dict(span.resource.attributes)
@@ -329,8 +328,8 @@ def test_a_collector_that_is_away_is_told_once_and_what_is_lost_is_counted(caplo
 
     def tell(count: int) -> None:
         for _ in range(count):
-            tracer.tell(lambda: Trace(None, 0.0), lambda: ANSWERED)
-        tracer._queue.force_flush()
+            tracer.record(Trace(None, 0.0), ANSWERED)
+        tracer.flush()
 
     for _ in range(3):
         tell(2)
@@ -347,33 +346,6 @@ def test_a_collector_that_is_away_is_told_once_and_what_is_lost_is_counted(caplo
     tracer.stop(60)
 
 
-def test_more_than_can_wait_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest ones, without a look at them."""
-    monkeypatch.setattr(tracer_module, "_MOST_WAITING", 512)
-    exporter = InMemorySpanExporter()
-    tracer = SpanTracer(1.0, exporter)
-    made: list[LoggedRequest] = []
-
-    def make() -> LoggedRequest:
-        made.append(ANSWERED)
-        return ANSWERED
-
-    with tracer._queue._batch_processor._export_lock:
-        for _ in range(600):
-            tracer.tell(lambda: Trace(None, 0.0), make)
-    tracer.stop(60)
-    assert (tracer.dropped, len(made), len(exporter.get_finished_spans())) == (88, 512, 512)
-
-
-def test_wrong_variables_are_told_and_requests_are_served(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A worker that ended because of them would be started for ever."""
-    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "-1")
-    assert open_tracer(1.0) is None
-    assert "requests are not traced: schedule_delay_millis must be positive." in caplog.text
-
-
 class Silent(SpanExporter):
     """A collector that does not answer before it is told to."""
 
@@ -386,12 +358,36 @@ class Silent(SpanExporter):
         return SpanExportResult.SUCCESS
 
 
+def test_more_than_can_wait_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest ones, without a look at them."""
+    monkeypatch.setattr(tracer_module, "_MOST_WAITING", 512)
+    collector = Silent()
+    tracer = SpanTracer(1.0, collector)
+    for _ in range(600):
+        tracer.record(Trace(None, 0.0), ANSWERED)
+    assert tracer.dropped == 88
+    collector.answers.set()
+    tracer.flush()
+    tracer.record(Trace(None, 0.0), ANSWERED)
+    tracer.stop(60)
+    assert (tracer.dropped, tracer._exports.done) == (88, 513)
+
+
+def test_wrong_variables_are_told_and_requests_are_served(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A worker that ended because of them would be started for ever."""
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "-1")
+    assert open_tracer(1.0) is None
+    assert "requests are not traced: schedule_delay_millis must be positive." in caplog.text
+
+
 def test_a_silent_collector_holds_up_no_end() -> None:
     """Nor a request: the event loop never waits for it."""
     collector = Silent()
     tracer = SpanTracer(1.0, collector)
     for _ in range(600):  # more than a batch
-        tracer.tell(lambda: Trace(None, 0.0), lambda: ANSWERED)
+        tracer.record(Trace(None, 0.0), ANSWERED)
     assert collector.asked.wait(60)
     tracer.stop(0.01)
     assert not collector.answers.is_set()
