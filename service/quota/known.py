@@ -9,6 +9,7 @@ from service.quota.names import DAY_SECONDS
 from service.quota.usage_store import Totals
 
 TRUST_SECONDS = 1.0
+UNBOUNDED = 1 << 60  # requests
 
 
 class QuotaState(msgspec.Struct, frozen=True):
@@ -20,6 +21,8 @@ class QuotaState(msgspec.Struct, frozen=True):
     window: int  # seconds of the whole period
     exhausted: bool
     warn_from: int  # used ones from which answers carry a warning
+    # The key store is unreachable, and this worker has spent its share: it is unknown whether the quota is exhausted.
+    withheld: bool = False
 
     @property
     def warning(self) -> bool:
@@ -28,7 +31,7 @@ class QuotaState(msgspec.Struct, frozen=True):
     @property
     def unwarned(self) -> int:
         """How many more billable answers carry no warning. Each tells what is left after it, and warns of that."""
-        return max(0, self.warn_from - 1 - self.used)
+        return 0 if self.withheld else max(0, self.warn_from - 1 - self.used)
 
     def after(self, billed: int) -> "QuotaState":
         """The state with so many more billable answers."""
@@ -44,17 +47,24 @@ class Known:
 
     `base` is the stored total of the period of `quota`: from the day `first` to before the day `end`, or from `begins`
     to before `ends` in seconds since 1970. `asked` numbers the question that brought it.
+
+    `most` is what may be used before the store is heard again: this worker's share of what was left. It binds while
+    the worker is `cut_off`: the store is unreachable, or was a moment ago.
     """
 
     __slots__ = (
         "_beyond",
+        "_earlier",
+        "_recent",
         "asked",
         "at",
         "base",
         "begins",
+        "cut_off",
         "end",
         "ends",
         "first",
+        "most",
         "quick",
         "quick_until",
         "quota",
@@ -70,6 +80,9 @@ class Known:
         self.state: QuotaState | None = None
         self.at = self.until = self.begins = self.ends = self.quick_until = -math.inf
         self.asked = self.base = self.first = self.end = self.quick = self.warn_from = 0
+        self.most, self.cut_off = UNBOUNDED, False
+        self._earlier = 0  # `base` at least TRUST_SECONDS before the last one
+        self._recent: tuple[float, int] | None = None  # when it was read that is the next `_earlier`, and it
         self._beyond = 0  # of `left`, what is not in `quick`
 
     @property
@@ -86,6 +99,8 @@ class Known:
         """Takes this quota, in its period from the day `first` to before the day `end`; returns whether that is news:
         it may be the same quota, decoded again."""
         is_news = quota != self.quota or (first, end) != (self.first, self.end)
+        if is_news:
+            self._recent = None
         self.quota, self.warn_from = quota, quota.warn_from
         self.first, self.end = first, end
         self.begins, self.ends = float(first * DAY_SECONDS), float(end * DAY_SECONDS)
@@ -105,6 +120,28 @@ class Known:
         """Admits `number` requests; returns whether more may follow before the store is asked."""
         self._beyond -= number
         return self.left > 0
+
+    def share(self, used: int, spare: int, workers: int, part: int, now: float) -> int:
+        """Sets `most`, with `used` requests counted `now`, for one of the `workers`; while it is cut off, no more than
+        the `spare` rest of its last share. Returns how many requests it may admit before it asks again: one `part`th of
+        its share, at least 1.
+
+        The share is of what was left TRUST_SECONDS ago, less all that was stored since: another worker may have heard
+        of the key last at that time, and spend its share of that.
+        """
+        if self.quota is None:
+            return 1
+        total = self.quota.requests
+        if self._recent is None or self.base < self._earlier:
+            self._earlier, self._recent = self.base, (now, self.base)
+        elif not 0 <= now - self._recent[0] < TRUST_SECONDS:
+            self._earlier, self._recent = self._recent[1], (now, self.base)
+        own = max(0, max(self.base, self._earlier + (total - self._earlier) // workers) - used)
+        if self.cut_off:
+            own = min(own, spare)
+        self.most = used + own
+        left = max(1, (total - used) // (part * workers))
+        return min(left, own) if self.cut_off else left
 
     def standing(self, quota: Quota, used: int, now: float, quick_until: float) -> QuotaState:
         """The state with `used` requests counted `now`. After this one, the next thousandth of what is left needs no

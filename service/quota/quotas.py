@@ -9,23 +9,32 @@ left, each request asks.
 
 The bound: a quota is exceeded by at most what all workers answer within TRUST_SECONDS and the time of a call, and by no
 more than a quarter of what was left at the beginning of that time, or one request for each worker if that is more; and
-by requests that are under way. An exhausted quota stays exhausted until the period ends or the terms change. While the
-store is away, every worker goes on from what it last knew, with its own counts. Nobody waits longer than WAIT_SECONDS
-for the store, and a key waits again only after TRUST_SECONDS.
+by requests that are under way. An exhausted quota stays exhausted until the period ends or the terms change. Nobody
+waits longer than WAIT_SECONDS for the store, and a key waits again only after TRUST_SECONDS.
+
+While the store is unreachable, each worker spends at most its share of what was left when it last heard of the key
+(known.py): all of it, divided by the number of workers of all instances; a share of the whole quota if it never heard
+of it. Then the key gets a 503: nobody knows whether its quota is exhausted. A worker gets another share only
+SETTLED_SECONDS after its last call that failed, when all others have stored what they spent. So outages let a quota be
+exceeded by requests under way, if all workers heard of the key in the TRUST_SECONDS before. One that did not may add
+what the others stored since, divided by the number of workers.
 """
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 
+import msgspec
+
 from service.base.patience import Alarm
 from service.base.terms import Quota, QuotaPeriod, period_of
 from service.quota.batch import NO_BATCH, Batch
 from service.quota.kept import KeptBatches
-from service.quota.known import TRUST_SECONDS, Known, QuotaState
+from service.quota.known import TRUST_SECONDS, UNBOUNDED, Known, QuotaState
 from service.quota.names import DAY_SECONDS
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import Gap, Refused, Reply, Totals, UsageStore
@@ -40,7 +49,9 @@ SOON_SECONDS = 0.02
 _PART = 4
 # From this age on, a total is read again while requests go by it. Most of the time a flush has brought a newer one.
 DUE_SECONDS = 0.8
-_UNBOUNDED = 1 << 60  # requests
+# How long after the store was unreachable totals may lack what other workers spent meanwhile. Each stores it within
+# about a second: its probe, and its next flush.
+SETTLED_SECONDS = 3.0
 _MOST_KNOWN = 100_000  # keys
 _PERIODS: tuple[QuotaPeriod, ...] = ("day", "month")
 
@@ -69,8 +80,9 @@ class _Read:
 class QuotaGuard:
     """The quotas as one of `workers` (at least 1) keeps them, for as long as it lives. Only billable answers count.
 
-    While the store is away, a key whose total was never read counts as having used only what was counted here: turning
-    away a partner who may have paid is worse than overshooting a quota. The first flush that succeeds corrects it.
+    While the store is unreachable, a key whose total was never read counts as having used only what was counted here:
+    turning away a partner who may have paid is worse than overshooting a quota. The first flush that succeeds corrects
+    it.
     """
 
     def __init__(
@@ -88,6 +100,7 @@ class QuotaGuard:
         self._reads: dict[str, _Read] = {}
         self._soon: set[str] = set()
         self._asked = 0
+        self._unheard_at = -math.inf  # when a call failed last, in monotonic seconds
         self._day = -1
         self._bounds: dict[QuotaPeriod, tuple[int, int]] = {}
 
@@ -110,12 +123,16 @@ class QuotaGuard:
             return None
         if quota is not known.quota or not known.begins <= now < known.ends:
             self._adopt(key_id, known, quota, now)
-        used = known.base + self._counters.billable(key_id, known.first, known.end)
+        used = self._used(key_id, known)
         due = known.at + DUE_SECONDS
         until = known.until + TRUST_SECONDS if key_id in self._reads else known.until
         if used + number <= quota.requests:
-            if known.left < number or not known.at <= now < until:
+            if not known.at <= now < until:
                 return None
+            if known.left < number:
+                if not known.cut_off or used + number <= known.most:
+                    return None
+                return msgspec.structs.replace(known.standing(quota, used, now, due), withheld=True)
             if not known.spend(number):
                 self._store_soon(key_id)
             if now >= due:
@@ -135,7 +152,7 @@ class QuotaGuard:
         while (state := self.check(key_id, quota, self._clock(), number)) is None:
             await self.prime(key_id, deadline - loop.time())
             known = self._remembered(key_id)
-            if number > 1:  # they may be more than the share of what is left, but not more than is left
+            if number > 1 and not known.cut_off:  # they may be more than this worker's part, but not more than is left
                 known.limit(max(number, known.left))
             if loop.time() >= deadline:
                 # others who waited were first, again and again
@@ -168,15 +185,20 @@ class QuotaGuard:
 
         Only keys that were primed, which are those with a quota, are kept.
         """
-        is_news = self._counters.confirm(key_id, batch.number)
         known = self._known.get(key_id)
+        spare = 0 if known is None else max(0, known.most - self._used(key_id, known))
+        is_news = self._counters.confirm(key_id, batch.number)
         # of two answers, that to the later question has all that the other has
         if known is None or asked < known.asked:
             return
         known.learn(totals, asked)
         if known.quota is not None and is_news:
             self._tell(key_id, known, known.quota, batch)
-        known.good(self._clock(), self._share(key_id, known))
+        known.good(self._clock(), self._share(key_id, known, spare))
+
+    def unheard(self) -> None:
+        """The store did not answer, so that other workers may spend what it will know only later."""
+        self._unheard_at = time.monotonic()
 
     def store_lacks(self, key_id: str, gap: Gap, asked: int) -> bool:
         """The store lost batches that it had confirmed: they wait again. Returns whether there were any.
@@ -194,17 +216,18 @@ class QuotaGuard:
             log.error("usage of %s is lost: the key store lost more than what was stored lately", key_id)
         return True
 
-    def _share(self, key_id: str, known: Known) -> int:
-        """How many requests this worker may admit before it asks again, at least 1."""
-        if known.quota is None:
-            return 1
-        used = known.base + self._counters.billable(key_id, known.first, known.end)
-        return max(1, (known.quota.requests - used) // (_PART * self._workers()))
+    def _used(self, key_id: str, known: Known) -> int:
+        return known.base + self._counters.billable(key_id, known.first, known.end)
+
+    def _share(self, key_id: str, known: Known, spare: int = UNBOUNDED) -> int:
+        """How many requests this worker may admit before it asks again. `spare`: the rest of its last share."""
+        known.cut_off = time.monotonic() < self._unheard_at + SETTLED_SECONDS
+        return known.share(self._used(key_id, known), spare, self._workers(), _PART, self._clock())
 
     def _adopt(self, key_id: str, known: Known, quota: Quota, now: float) -> None:
         """Applies these terms, and this period, from now on."""
         is_news = known.adopt(quota, *self._period(quota.period, now))
-        if is_news and known.left < _UNBOUNDED // 2:
+        if is_news and (known.cut_off or known.left < UNBOUNDED // 2):
             known.limit(self._share(key_id, known))
 
     def _tell(self, key_id: str, known: Known, quota: Quota, batch: Batch) -> None:
@@ -262,7 +285,7 @@ class QuotaGuard:
             self.stored(key_id, batch, reply, asked)
         else:
             log.debug("quota of %s is taken as it was: %s", key_id, reply)
-            self._go_on(key_id)
+            self._go_on(key_id, cut_off=isinstance(reply, StoreUnavailable))
 
     def _goes_on_without(self, key_id: str, read: _Read) -> None:
         """The store takes too long for those who wait."""
@@ -272,9 +295,13 @@ class QuotaGuard:
     def _today(self) -> int:
         return int(self._clock() // DAY_SECONDS)
 
-    def _go_on(self, key_id: str) -> None:
-        """Makes what is known good for another while."""
-        self._remembered(key_id).good(self._clock(), _UNBOUNDED)
+    def _go_on(self, key_id: str, *, cut_off: bool = True) -> None:
+        """Makes what is known good for another while; of a store that is unreachable, within this worker's share."""
+        known = self._remembered(key_id)
+        if cut_off:
+            self.unheard()
+        known.cut_off = cut_off
+        known.good(self._clock(), max(0, known.most - self._used(key_id, known)) if cut_off else UNBOUNDED)
 
     def _remembered(self, key_id: str) -> Known:
         known = self._known.get(key_id)

@@ -32,6 +32,9 @@ _TOO_MANY = (
     "This request counts as {number}, and your key's terms never let more than {most} pass together. Ask for at most "
     "{most} at a time."
 )
+_QUOTA_UNKNOWN = (
+    "What is left of your quota is unknown at the moment. Try again as Retry-After says: this request was not counted."
+)
 # Per area.
 _MOST_ALLOWANCES = 20_000
 # How long an allowance is good without another look at the time of day and at what was counted.
@@ -136,6 +139,8 @@ class Admission:
         if standing is None:
             return Ask(partial(self._ask_quota, head, key, quota, number))
         head.standing = standing
+        if standing.withheld:
+            return problem("unavailable", head.request_id, _QUOTA_UNKNOWN)
         if standing.remaining >= number:
             return None
         if number == 1:

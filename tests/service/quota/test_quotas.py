@@ -287,6 +287,66 @@ async def test_a_known_total_outlives_the_store(usage: UsageWorker) -> None:
     assert (await state(usage)).exhausted
 
 
+async def spent_alone(worker: UsageWorker, number: int = 1) -> int:
+    """How many requests the worker lets pass, `number` at a time, before it withholds more."""
+    passed = 0
+    while not (await worker.quotas.standing("a", MANY, number)).withheld:
+        count(worker, number)
+        passed += number
+    return passed
+
+
+async def all_stored(worker: UsageWorker) -> None:
+    while worker.counters.waiting():
+        await worker.flusher.flush()
+
+
+@pytest.fixture
+def one_of_two(usage: UsageWorker, other: UsageWorker) -> UsageWorker:
+    usage.quotas._workers = other.quotas._workers = lambda: 2
+    return usage
+
+
+async def test_a_worker_spends_its_share_alone_and_no_second_one(
+    one_of_two: UsageWorker, other: UsageWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in the same outage, nor in the next one right after it; but when the others have stored theirs."""
+    for worker in (one_of_two, other):
+        await state(worker, MANY)
+        worker.redis.away = True
+    assert (await spent_alone(one_of_two), await spent_alone(other)) == (500, 500)
+    one_of_two.clock.now += 2 * TRUST_SECONDS
+    assert await spent_alone(one_of_two) == 0
+    one_of_two.redis.away = False
+    await all_stored(one_of_two)
+    assert (await state(one_of_two, MANY)).used == 500
+    assert await spent_alone(one_of_two) == 0
+    other.redis.away = False
+    await all_stored(other)
+    monkeypatch.setattr(quotas, "SETTLED_SECONDS", 0.0)
+    one_of_two.clock.now += 2 * TRUST_SECONDS
+    assert (await state(one_of_two, MANY)).exhausted
+
+
+async def test_a_share_is_less_what_all_stored_in_the_last_second(one_of_two: UsageWorker, other: UsageWorker) -> None:
+    """The other may have heard of the key before that, and spends its share of what was left then."""
+    for worker in (one_of_two, other):
+        await state(worker, MANY)
+    count(one_of_two, 200)
+    await one_of_two.flusher.flush()
+    for worker in (one_of_two, other):
+        worker.redis.away = True
+        await worker.flusher.flush()
+    assert 200 + await spent_alone(one_of_two) + await spent_alone(other) == MANY.requests
+
+
+async def test_a_worker_that_never_heard_of_a_key_spends_a_share_of_its_quota(one_of_two: UsageWorker) -> None:
+    """A batch goes by the same share, and passes whole or not at all."""
+    one_of_two.redis.away = True
+    assert await spent_alone(one_of_two, 300) == 300
+    assert await spent_alone(one_of_two) == 200
+
+
 async def test_a_quota_survives_a_restart_of_the_worker(usage: UsageWorker, other: UsageWorker) -> None:
     """The next process reads what this one stored."""
     await state(usage)
