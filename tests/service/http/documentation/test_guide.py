@@ -1,6 +1,7 @@
 """The guide is docs/partners.md, and what it shows works."""
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from service.http.documentation.guide import render_guide
 from service.http.errors import CODES
 from service.http.openapi import About
+from tests.support.curl import curl
 from tests.support.markdown import ROOT, anchors, blocks, links
 from tests.support.served import Served
 
@@ -21,7 +23,7 @@ GUIDE = ROOT / "docs" / "partners.md"
 # what is asked with a test key fails on purpose: tests/service/http/sandbox/ types it
 _CONSOLE = [block for block in blocks(GUIDE, "console") if "export BASE" not in block and "TEST_KEY" not in block]
 # curl ends with an error unless it is told not to: a sample that is answered by a 4xx is wrong
-_STRICT = 'set -eu; curl() { command curl --silent --show-error --fail "$@"; }\n'
+_STRICT = f'set -eu; curl() {{ command {shlex.join(curl())} --silent --show-error --fail "$@"; }}\n'
 
 
 def run(command: list[str], to: Served) -> str:

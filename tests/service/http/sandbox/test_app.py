@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 
 import msgspec
@@ -18,6 +19,7 @@ from service.http.sandbox.errors import ERROR_ZIPS
 from service.http.sandbox.release import RELEASE_ID
 from service.keys import form
 from tests.support.caller import Caller
+from tests.support.curl import curl
 from tests.support.markdown import ROOT, blocks
 from tests.support.problems import problem
 from tests.support.served import FORECAST, Served
@@ -263,7 +265,8 @@ def test_the_error_that_the_guide_asks_for_is_shown_with_its_headers(tester: Cal
     """As typed into a shell."""
     (block,) = [one for one in blocks(GUIDE, "console") if "TEST_KEY" in one]
     environment = {"PATH": os.defpath, "BASE": f"http://127.0.0.1:{tester.worker.port}", "TEST_KEY": tester.key}
-    typed = ["bash", "-c", block.removeprefix("$ ")]
+    curl_here = f'curl() {{ command {shlex.join(curl())} "$@"; }}\n'
+    typed = ["bash", "-c", curl_here + block.removeprefix("$ ")]
     done = subprocess.run(typed, env=environment, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.startswith("HTTP/1.1 429")
     assert "retry-after: 1\n" in done.stdout
