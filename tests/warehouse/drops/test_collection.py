@@ -211,9 +211,10 @@ def test_a_folder_that_may_not_be_read_is_named(open_folder: Path, closed: str) 
 
 def test_files_in_a_folder_that_may_be_listed_only_cannot_be_read(open_folder: Path) -> None:
     write_table(open_folder / "a.parquet", HOUSING)
-    open_folder.chmod(0o744)
+    open_folder.chmod(0o444)
     with unprivileged():
         found = collect([str(open_folder)])
+    open_folder.chmod(0o755)
     assert [one.message for one in found.findings] == ["a.parquet cannot be read: Permission denied"]
 
 
