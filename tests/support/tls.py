@@ -11,31 +11,45 @@ _START_SECONDS = 10.0
 
 
 class Authority:
-    """Makes certificates in `folder` with the `openssl` command."""
+    """Makes certificates in `folder` with the `openssl` command.
 
-    def __init__(self, folder: Path) -> None:
+    They have the extensions that Python 3.13 and later want, but for those that are named in `without`.
+    """
+
+    def __init__(self, folder: Path, without: str = "") -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self._without = without
         self._folder = folder
         self.certificate = folder / "ca.pem"
         self._key = folder / "ca.key"
-        self._openssl(
-            "req", "-x509", *_NEW_KEY, "-subj", "/CN=authority", "-keyout", self._key, "-out", self.certificate
-        )
+        settings = folder / "ca.cnf"
+        extensions = self._extensions("basicConstraints=critical,CA:TRUE", _KEY_USAGE, _SUBJECT)
+        settings.write_text(f"[req]\ndistinguished_name=name\nx509_extensions=ca\n[name]\n[ca]\n{extensions}")
+        named = ("-config", settings, "-subj", "/CN=authority")
+        self._openssl("req", "-x509", *_NEW_KEY, *named, "-keyout", self._key, "-out", self.certificate)
 
     def issue(self, name: str) -> tuple[Path, Path]:
         """Certificate and key, for 127.0.0.1."""
         request, certificate, key = (self._folder / f"{name}.{kind}" for kind in ("csr", "pem", "key"))
         extension = self._folder / f"{name}.ext"
-        extension.write_text("subjectAltName=IP:127.0.0.1\n")
+        extension.write_text(self._extensions("subjectAltName=IP:127.0.0.1", _SUBJECT, "authorityKeyIdentifier=keyid"))
         self._openssl("req", *_NEW_KEY, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
         signed_by = ("-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial", "-days", "2")
         self._openssl("x509", "-req", "-in", request, "-out", certificate, "-extfile", extension, *signed_by)
         return certificate, key
 
+    def _extensions(self, *lines: str) -> str:
+        named = {line.partition("=")[0]: line for line in lines}
+        if self._without in named:  # `openssl` adds identifiers that are not declined
+            named[self._without] = f"{self._without}=none" if self._without.endswith("Identifier") else ""
+        return "\n".join((*named.values(), ""))
+
     def _openssl(self, *arguments: str | Path) -> None:
         subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
 
 
+_KEY_USAGE = "keyUsage=critical,keyCertSign,cRLSign"
+_SUBJECT = "subjectKeyIdentifier=hash"
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
 
 
