@@ -133,7 +133,8 @@ async def test_a_defect_leaves_nobody_waiting(store: Watched) -> None:
     store.failure = RuntimeError("a defect")
     with pytest.raises(StoreUnavailable, match="a defect"):
         await asyncio.wait_for(leased(LeaseStore(store), "k", RATE, 1, 1), PATIENCE)
-    await eventually(lambda: gc.collect() >= 0 and [str(error) for error in reported] == ["a defect"])
+    # The fake client cannot open a connection, which the loop may be told as well, before or after.
+    await eventually(lambda: gc.collect() >= 0 and "a defect" in map(str, reported))
 
 
 async def test_a_caller_that_goes_away_harms_nobody(store: Watched) -> None:
