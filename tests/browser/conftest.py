@@ -12,7 +12,9 @@ from typing import Literal, Protocol
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from config.hatch_build import CHARTS, REFERENCE
 from tests.browser.double import Double
+from tests.support.brought import needs_brought
 from tests.support.waiting import PATIENCE
 
 WIDE, PHONE = (1440, 900), (390, 844)
@@ -20,7 +22,7 @@ ColorScheme = Literal["light", "dark"]
 SCHEMES: tuple[ColorScheme, ...] = ("light", "dark")
 # The shell has no windows of its own to draw, and takes a fifth less time.
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-_CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), None)
+_CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
 # It runs as root, has no screen, and asks nobody outside for anything.
 _FLAGS = (
     "--no-sandbox",
@@ -49,6 +51,8 @@ class Opened(Protocol):
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if _CHROMIUM is None:
         pytest.skip("there is no Chromium on the PATH (Debian: apt-get install chromium-headless-shell)")
+    for library in (CHARTS, REFERENCE):
+        needs_brought(library)
     with sync_playwright() as driver:
         folder = tmp_path_factory.mktemp("browser")
         running = driver.chromium.launch(executable_path=_CHROMIUM, args=_FLAGS, downloads_path=folder)

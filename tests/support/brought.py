@@ -1,0 +1,13 @@
+"""Browser libraries that npm brings when the service is installed (config/hatch_build.py)."""
+
+import pytest
+
+from config.hatch_build import NpmPackage
+from tests.support.markdown import ROOT
+
+
+def needs_brought(package: NpmPackage) -> None:
+    """Skips the test where the library is not installed; the pages do without it."""
+    if not (ROOT / package.place).is_dir():
+        name = package.name.partition("@")[0]
+        pytest.skip(f"{name} is not installed: without npm, setup does not bring it in (Debian: apt-get install npm)")
