@@ -1,5 +1,6 @@
 """What many tests share: a real Valkey, a small published release, a worker that serves it."""
 
+import atexit
 import fcntl
 import gc
 import os
@@ -27,6 +28,7 @@ from tests.support.parsed_once import ParsedOnce
 from tests.support.read_once import ReadOnce
 from tests.support.s3_server import CREDENTIALS, S3Server, s3_server
 from tests.support.served import Served, served
+from tests.support.skipped import MAY_SKIP_NOTHING, fails_for_skipping, line_of_skipped
 from tests.support.valkey import ValkeyProcess
 from warehouse.drops import working_connection
 from warehouse.publishing import publish as publisher
@@ -35,6 +37,10 @@ from warehouse.releases.catalog import Catalog
 from warehouse.sql import connections
 
 collect_seldom()
+
+# DuckDB's binding lists on stderr whatever outlives the interpreter, of which pytest keeps much: sixty lines after the
+# result. This is the last that a process of ours does.
+atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
 
 # Each client of the fake Redis would read it from disk.
 redis.utils.get_lib_version = cache(redis.utils.get_lib_version)
@@ -120,6 +126,23 @@ def pytest_collection_finish() -> None:
     fcntl.flock(_turn, fcntl.LOCK_UN)
     gc.freeze()
     gc.enable()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    line = line_of_skipped(skipped)
+    if line is not None:
+        terminalreporter.write_line(line)
+    if fails_for_skipping(len(skipped)):
+        terminalreporter.write_line(f"this run may skip nothing ({MAY_SKIP_NOTHING} is set), so it failed")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = 0 if reporter is None else len(reporter.stats.get("skipped", []))
+    if fails_for_skipping(skipped) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session", autouse=True)
