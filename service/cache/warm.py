@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable
 import msgspec
 from redis.exceptions import RedisError
 
+from config.first_line import first_line
 from service.base.batched import batched
 from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
 from service.cache.key import cache_key
-from service.redis.blocking import BlockingStore, open_blocking_store
 from service.redis.errors import StoreUnavailable
 from service.redis.name_store import NameCommand
+from service.redis.opening import CacheStore, opened
 
 # Answers stored at once: few enough that Redis serves others in between.
 _BATCH = 200
@@ -33,7 +34,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float  # within which all must be stored
 
 
-def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callable[[int], None]) -> int:
+async def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callable[[int], None]) -> int:
     """Stores the answers. Returns how many. `progress` is told how many are stored so far.
 
     Raises:
@@ -43,23 +44,23 @@ def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callable[[in
     stored = given = 0
     away: StoreUnavailable | None = None
     try:
-        with open_blocking_store(url, _REPLY_SECONDS) as store:
+        async with opened("shared cache", url, _REPLY_SECONDS) as store:
             for batch in batched(answers, _BATCH):
                 if time.monotonic() > deadline:
                     raise WarmError(f"warming took longer than {plan.seconds:g} s; {stored:,} answers are in the cache")
-                lost = _store(store, plan, batch)
+                lost = await _store(store, plan, batch)
                 away = lost[0] if lost else away
                 given += len(batch)
                 stored += len(batch) - len(lost)
                 progress(stored)
-    except (RedisError, StoreUnavailable, OSError) as error:
+    except (RedisError, StoreUnavailable) as error:
         raise WarmError(f"the cache took {stored:,} answers, then: {error}") from None
     if away is not None:
-        raise WarmError(f"the cache took {stored:,} of {given:,} answers; a node is away: {away}")
+        raise WarmError(f"the cache took {stored:,} of {given:,} answers; {first_line(away)}")
     return stored
 
 
-def _store(store: BlockingStore, plan: Plan, batch: list[Answer]) -> list[StoreUnavailable]:
+async def _store(store: CacheStore, plan: Plan, batch: list[Answer]) -> list[StoreUnavailable]:
     """Why some were not stored. Raises the first other error of Redis as the server words it: the client would add the
     whole command."""
     commands = []
@@ -68,7 +69,7 @@ def _store(store: BlockingStore, plan: Plan, batch: list[Answer]) -> list[StoreU
         entry = envelope.encode_entry(CacheEntry.of(body), key.digest)
         commands.append(NameCommand(key.name, ("SET", key.name, entry, "EX", plan.ttl)))
     lost = []
-    for reply in store.pipelined(commands):
+    for reply in await store.pipelined(commands):
         if isinstance(reply, StoreUnavailable):
             lost.append(reply)
         elif isinstance(reply, Exception):

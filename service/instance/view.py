@@ -10,7 +10,7 @@ from service.base.messages import Endpoints
 from service.base.seen import LoggedRequest
 from service.base.tasks import end_task, keep_running
 from service.base.telemetry import TASK_FAILURES, Snapshot, Telemetry
-from service.cache.purging import purge_shared
+from service.cache.removing import purge_shared
 from service.instance.kept_process import KeptProcess
 from service.instance.peers import Peers
 from service.instance.store_checks import StoreChecks

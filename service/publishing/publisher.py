@@ -1,5 +1,6 @@
 """Publishing as the command line and the inbox do it: with the settings' limits, warming, and retirement."""
 
+import asyncio
 import logging
 import os
 import socket
@@ -147,11 +148,12 @@ def forget_unused(settings: Settings, catalog: Catalog, retired: Sequence[str]) 
 def forget_releases(settings: Settings, unused: set[str]) -> None:
     """Removes from the shared cache what belongs to releases that nobody uses. Never raises, as `forget_unused`."""
     # here, because checks need no client of Redis, which takes a tenth of a second to import
-    from service.cache.forgetting import ForgetError, forget
+    from service.cache.removing import forget
+    from service.redis.errors import StoreUnavailable
 
     try:
         url = owner.running_url(settings, "cache")
         if unused and url is not None:
-            forget(url, unused, _FORGET_SECONDS)
-    except (SettingsError, EmbeddedError, OSError, ForgetError) as error:
+            asyncio.run(forget(url, unused, _FORGET_SECONDS))
+    except (SettingsError, EmbeddedError, OSError, StoreUnavailable) as error:
         log.info("answers of old releases stay in the shared cache for now: %s", first_line(error))

@@ -1,5 +1,6 @@
 """Warms the shared cache, before a release goes live or again; warns if the instances use another cache, or none."""
 
+import asyncio
 import math
 import socket
 from collections.abc import Callable, Iterable
@@ -90,7 +91,7 @@ def _warm(
         if area.name in manifest.areas
         for query, body in area.answers_to_warm(folder, cursors)
     )
-    return warm(url, plan, answers, lambda stored: progress(f"warming the cache: {stored:,} answers"))
+    return asyncio.run(warm(url, plan, answers, lambda stored: progress(f"warming the cache: {stored:,} answers")))
 
 
 def _nothing_warmed(instances: list[InstanceRecord]) -> Finding:

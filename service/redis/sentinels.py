@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from redis import Redis
 from redis.exceptions import RedisError
 
-from config.server_lists import Node, ServerList, server_list
+from config.server_lists import Node, ServerList
 from service.redis.client import open_blocking_client
 from service.redis.errors import StoreUnavailable
 
@@ -48,12 +47,6 @@ def elected(listed: ServerList, votes: Iterable[Vote | None]) -> Node:
         most = f"{node} has {count}" if node else "none answers"
         raise StoreUnavailable(f"no majority of {len(listed.nodes)} Sentinels names a primary ({most})")
     return node
-
-
-def open_blocking(url: str, timeout: float) -> Redis:
-    """A client for commands at `url`, or at the primary that its Sentinels name as of now. Raises as `elected`."""
-    listed = server_list(url)
-    return open_blocking_client(url if listed is None else listed.server_url(ask_for_primary(listed, timeout)), timeout)
 
 
 def ask_for_primary(listed: ServerList, timeout: float) -> Node:

@@ -12,9 +12,8 @@ from service.base.messages import Endpoints
 from service.base.terms import Terms, parse_rate
 from service.cache.contents import look_at, survey
 from service.cache.entry import CacheEntry
-from service.cache.forgetting import forget
 from service.cache.key import cache_key
-from service.cache.purging import purge_shared
+from service.cache.removing import forget, purge_shared
 from service.cache.shared import SharedCache
 from service.cache.warm import Plan, warm
 from service.embedded.probe import check_answers_redis
@@ -298,13 +297,13 @@ async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) ->
     assert await cache.put(key, CacheEntry.of(b"{}"))
     assert (await cache.get(key)).entry == CacheEntry.of(b"{}")
     plan = Plan(release="r2", ttl=60, seconds=5)
-    assert warm(url(server, "forecast-cache"), plan, [("forecast", "36436", b"{}")], lambda _: None) == 1
+    assert await warm(url(server, "forecast-cache"), plan, [("forecast", "36436", b"{}")], lambda _: None) == 1
     found = await survey(opened("forecast-cache"), 60.0, lambda _: None)
     assert [(one.release, one.entries, one.measured) for one in found.releases] == [("r2", 1, 1), ("r1", 1, 1)]
     held = await look_at(opened("forecast-cache"), key)
     assert (held.entry, held.counted) == (CacheEntry.of(b"{}"), False)
     assert held.seconds is not None
-    assert forget(url(server, "forecast-cache"), ["r2"], 60) == 1
+    assert await forget(url(server, "forecast-cache"), ["r2"], 60) == 1
     assert await purge_shared(url(server, "forecast-cache")) == 1
     with BlockingRedis.from_url(url(server, "forecast-cache")) as client, pytest.raises(NoPermissionError):
         client.mget("k:control")

@@ -53,13 +53,13 @@ async def test_every_client_gets_through(server: TlsServer) -> None:
     """The stores' client, the push connection, the look at the start, and warming."""
     assert await _ping(server.url)
     assert check_answers_redis(server.url) is None
-    assert warm(server.url, PLAN, [("forecast", "36436", b"{}")], lambda _: None) == 1
+    assert await warm(server.url, PLAN, [("forecast", "36436", b"{}")], lambda _: None) == 1
     told: list[str | None] = []
     listener = InvalidationListener(Primary(server.url), "c:", told.append, timeout=5)
     listener.start()
     try:
         await eventually(lambda: listener.connected)
-        warm(server.url, PLAN, [("forecast", "00501", b"{}")], lambda _: None)
+        await warm(server.url, PLAN, [("forecast", "00501", b"{}")], lambda _: None)
         await eventually(lambda: len(told) == 2)
         assert str(told[1]).startswith("c:")
     finally:
@@ -80,7 +80,7 @@ async def test_without_one_of_the_certificates_nobody_gets_through(
     with pytest.raises(StoreUnavailable):
         await _ping(url)
     with pytest.raises(WarmError):
-        warm(url, PLAN, [("forecast", "36436", b"{}")], lambda _: None)
+        await warm(url, PLAN, [("forecast", "36436", b"{}")], lambda _: None)
 
 
 def test_a_server_whose_certificate_is_not_trusted_is_told_at_the_start(server: TlsServer, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ async def test_sentinels_and_what_they_name_are_reached_by_it_too(server: TlsSer
         async with found(url) as primary:
             assert primary.url is not None
             assert await _ping(primary.url)
-        assert warm(url, PLAN, [("forecast", "36436", b"{}")], lambda _: None) == 1
+        assert await warm(url, PLAN, [("forecast", "36436", b"{}")], lambda _: None) == 1
     finally:
         sentinel.kill()
 
@@ -168,7 +168,7 @@ async def test_a_cluster_is_reached_by_it_on_all_nodes(nodes: list[TlsServer]) -
     url = nodes[0].url.replace("rediss://", "rediss+cluster://").replace("/0?", "?")
     assert check_answers_redis(url) is None
     queries = [f"{number:05}" for number in range(40)]
-    assert warm(url, PLAN, [("forecast", query, b"{}") for query in queries], lambda _: None) == len(queries)
+    assert await warm(url, PLAN, [("forecast", query, b"{}") for query in queries], lambda _: None) == len(queries)
     async with opened("the cache", url, 5) as store:
         assert isinstance(store, ClusterStore)
         assert sorted(node.address.port for node in store.nodes) == sorted(node.port for node in nodes)

@@ -1,5 +1,6 @@
 """Answers are in the cache before anybody asks for them, or somebody is told why not."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -59,7 +60,7 @@ def bodies(given: list[Answer]) -> dict[str, bytes]:
 def test_every_answer_is_there_byte_by_byte_and_for_as_long_as_asked(cache: ValkeyProcess) -> None:
     """More than one batch, and one that is not full."""
     given = answers(450)
-    assert warm(cache.url, plan(), given, silent) == 450
+    assert asyncio.run(warm(cache.url, plan(), given, silent)) == 450
     assert held(cache, "new", given) == bodies(given)
     with Redis(unix_socket_path=str(cache.socket)) as client:
         assert client.dbsize() == 450
@@ -68,20 +69,20 @@ def test_every_answer_is_there_byte_by_byte_and_for_as_long_as_asked(cache: Valk
 
 def test_the_same_query_of_two_areas_is_two_answers(cache: ValkeyProcess) -> None:
     given = [("forecast", "zip:36436", b"one"), ("projects", "zip:36436", b"two")]
-    assert warm(cache.url, plan(), given, silent) == 2
+    assert asyncio.run(warm(cache.url, plan(), given, silent)) == 2
     assert held(cache, "new", given[:1]) == {"zip:36436": b"one"}
     assert held(cache, "new", given[1:]) == {"zip:36436": b"two"}
 
 
 def test_progress_is_told_by_the_batch(cache: ValkeyProcess) -> None:
     told: list[int] = []
-    warm(cache.url, plan(), answers(450), told.append)
+    asyncio.run(warm(cache.url, plan(), answers(450), told.append))
     assert told == [200, 400, 450]
 
 
 def test_a_cache_that_is_away_is_told_at_once(short: Path) -> None:
     with pytest.raises(WarmError, match="the cache took 0 answers, then: "):
-        warm(f"unix://{short}/nothing", plan(), answers(10), silent)
+        asyncio.run(warm(f"unix://{short}/nothing", plan(), answers(10), silent))
 
 
 def test_a_cache_that_dies_in_the_middle_is_told_with_what_it_took(cache: ValkeyProcess) -> None:
@@ -90,7 +91,7 @@ def test_a_cache_that_dies_in_the_middle_is_told_with_what_it_took(cache: Valkey
             cache.kill()
 
     with pytest.raises(WarmError, match="the cache took 400 answers, then: "):
-        warm(cache.url, plan(), answers(1000), kill)
+        asyncio.run(warm(cache.url, plan(), answers(1000), kill))
 
 
 def test_a_cache_that_stops_answering_is_waited_for_two_seconds(cache: ValkeyProcess) -> None:
@@ -101,7 +102,7 @@ def test_a_cache_that_stops_answering_is_waited_for_two_seconds(cache: ValkeyPro
     began = time.monotonic()
     try:
         with pytest.raises(WarmError, match="the cache took 200 answers, then: "):
-            warm(cache.url, plan(), answers(1000), stall)
+            asyncio.run(warm(cache.url, plan(), answers(1000), stall))
     finally:
         cache.go_on()
     assert time.monotonic() - began > 1.5
@@ -112,7 +113,7 @@ def test_a_full_cache_that_evicts_nothing_is_told(cache: ValkeyProcess) -> None:
         client.config_set("maxmemory", "1")
         client.config_set("maxmemory-policy", "noeviction")
     with pytest.raises(WarmError, match="the cache took 0 answers, then: ") as refused:
-        warm(cache.url, plan(), answers(10), silent)
+        asyncio.run(warm(cache.url, plan(), answers(10), silent))
     assert "used memory > 'maxmemory'" in str(refused.value)
     assert str(refused.value).isprintable(), "and not a byte of the answers"
 
@@ -128,13 +129,13 @@ def test_warming_ends_at_its_limit_of_time(cache: ValkeyProcess) -> None:
             yield answer
 
     with pytest.raises(WarmError, match=r"warming took longer than 0\.25 s; [0-9]+ answers are in the cache"):
-        warm(cache.url, plan(seconds=0.25), slow(), silent)
+        asyncio.run(warm(cache.url, plan(seconds=0.25), slow(), silent))
     assert 0 < len(held(cache, "new", given)) < 2000
 
 
 def test_others_are_served_in_between(cache: ValkeyProcess) -> None:
     """Redis does one thing at a time: a batch is small enough that no look-up waits for its budget of 50 ms."""
-    warming = threading.Thread(target=warm, args=(cache.url, plan(), answers(20_000), silent))
+    warming = threading.Thread(target=lambda: asyncio.run(warm(cache.url, plan(), answers(20_000), silent)))
     waited: list[float] = []
     with Redis(unix_socket_path=str(cache.socket)) as client:
         client.ping()

@@ -1,6 +1,5 @@
 """GET .../batch: each ZIP code as if asked for alone, from the same entries, counted as one request each."""
 
-import asyncio
 import gzip
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from config.settings import Settings
 from service.base.telemetry import ANSWERS, LOOKUPS, QUERY_SECONDS
 from service.base.terms import Quota, Rate, Terms
-from service.cache.forgetting import forget
+from service.cache.removing import forget
 from service.http.forecast_batch import MOST, weigh
 from tests.support.caller import Caller
 from tests.support.problems import problem
@@ -156,7 +155,7 @@ def purge(worker: Served, *, shared: bool) -> None:
         if shared:
             release = worker.app.follower.current
             assert release is not None
-            await asyncio.to_thread(forget, worker.app._settings.cache_url, [release.id], 10)
+            await forget(worker.app._settings.cache_url, [release.id], 10)
         worker.app._cache._flights._landed.clear()
 
     worker.run(drop)
