@@ -1,9 +1,36 @@
-"""Which signals ask a command or an instance to stop tidily."""
+"""What a process that runs for long does on each signal."""
 
+import logging
 import signal
+from types import FrameType
+
+log = logging.getLogger("forecast.signals")
+
+# Log rotation sends them to have a log file opened again. We write to standard error, so there is none.
+_UNUSED = (signal.SIGUSR1, signal.SIGUSR2)
+# The supervisor handles these; to a process that it started, they mean nothing.
+FOR_SUPERVISOR = (signal.SIGQUIT, *_UNUSED)
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
-    """A hangup is one of them unless it is ignored, as under nohup."""
-    hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
-    return (signal.SIGTERM, signal.SIGINT, *hangup)
+    """Signals that ask a command or an instance to stop tidily. SIGHUP and SIGQUIT are left out where they are ignored,
+    as under nohup, in the background of a script, and in what a supervisor started."""
+    heeded = (n for n in (signal.SIGHUP, signal.SIGQUIT) if signal.getsignal(n) is not signal.SIG_IGN)
+    return (signal.SIGTERM, signal.SIGINT, *heeded)
+
+
+def log_unused() -> None:
+    """Logs SIGUSR1 and SIGUSR2 from now on, instead of ending the process."""
+    for number in _UNUSED:
+        signal.signal(number, _log)
+
+
+def leave_to_supervisor() -> None:
+    """Ignores, in a process that a supervisor started, the signals that only the supervisor handles."""
+    for number in FOR_SUPERVISOR:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _log(number: int, _: FrameType | None) -> None:
+    name = signal.Signals(number).name
+    log.info("%s changes nothing: the log goes to standard error, so there is no file to open again", name)

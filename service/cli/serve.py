@@ -30,8 +30,8 @@ def serve(as_json: bool, **options: object) -> None:
     The partners' listener serves the API, the operators' listener health and metrics. By default, two embedded Valkey
     servers run beside the workers: one for keys, one for the cache. New releases go live without a restart.
 
-    SIGTERM, SIGHUP and Ctrl-C let requests under way finish, for at most FORECAST_DRAIN seconds. A second SIGTERM or
-    Ctrl-C stops at once.
+    SIGTERM, SIGHUP, SIGQUIT and Ctrl-C let requests under way finish, for at most FORECAST_DRAIN seconds. A second
+    SIGTERM, SIGQUIT or Ctrl-C stops at once. SIGUSR1 and SIGUSR2 are logged and change nothing.
 
     Exit codes: 0 stopped, 1 it could not start, 2 wrong usage.
 

@@ -17,6 +17,7 @@ from typing import Literal
 from config.processes import die_with_parent
 from config.settings import Settings, SettingsError
 from config.urls import EMBEDDED
+from service.base.signals import leave_to_supervisor
 from service.embedded.runtime import (
     EmbeddedError,
     answers_ping,
@@ -52,6 +53,7 @@ def wanted(settings: Settings) -> tuple[Role, ...]:
 
 def _die_with_parent() -> None:
     die_with_parent(signal.SIGTERM)  # not SIGKILL, so that it saves its data
+    leave_to_supervisor()
 
 
 class EmbeddedServers:
@@ -168,7 +170,7 @@ class EmbeddedServers:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=_die_with_parent,  # safe: there is one thread here, and it only calls prctl
+            preexec_fn=_die_with_parent,  # safe: there is one thread here, and it makes system calls only
             start_new_session=True,  # Ctrl-C is for this process, which stops them in order
         )
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from config.processes import adopt_orphans, belong_to, name_process, report_failure
+from service.base.signals import FOR_SUPERVISOR, leave_to_supervisor
 from service.instance.children import Child, start_child
 
 log = logging.getLogger("forecast.supervisor")
@@ -28,8 +29,9 @@ log = logging.getLogger("forecast.supervisor")
 _PATIENCE_SECONDS = 10.0
 # For the end of the one that forks, once it was killed.
 _DEATH_SECONDS = 0.5
-# They ask a process to stop.
+# They ask a process to stop; and those that it leaves to the supervisor.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ALL_SIGNALS = (*_SIGNALS, *FOR_SUPERVISOR)
 _THREADS = Path("/proc/self/task")
 _LINE_BYTES = 200
 _MOST_FILES = 4
@@ -107,7 +109,7 @@ class Forks:
     def _fork_server(import_all: Callable[[], None]) -> tuple[socket.socket, int]:
         ours, theirs = socket.socketpair()
         parent = os.getpid()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # none may find there what handles them here
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ALL_SIGNALS)  # none may find there what handles them here
         try:
             pid = os.fork()
             if pid == 0:
@@ -164,6 +166,7 @@ def _serve(requests: socket.socket, supervisor: int, import_all: Callable[[], No
         belong_to(supervisor)
         name_process("forks")
         os.setsid()  # Ctrl-C is for the supervisor, which drains
+        leave_to_supervisor()
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         import_all()
         gc.freeze()
@@ -208,7 +211,7 @@ def _become(module: str, files: list[int], parent: int, supervisor: int) -> NoRe
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         # blocked until now, not ignored: one that was sent to this process since it was forked arrives
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ALL_SIGNALS)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)

@@ -11,6 +11,7 @@ import msgspec
 
 from config.decoders import decoder_of
 from config.processes import belong_to
+from service.base.signals import leave_to_supervisor
 from service.instance.kept_process import ProcessProblem
 
 T = TypeVar("T")
@@ -22,6 +23,7 @@ class Control:
     def __init__(self) -> None:
         parent, descriptor = (int(argument) for argument in sys.argv[1:3])
         belong_to(parent)
+        leave_to_supervisor()
         self._socket = socket.socket(fileno=descriptor)
 
     def take_orders(self, of: type[T]) -> T:

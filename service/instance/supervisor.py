@@ -18,7 +18,7 @@ from config.sizing import worker_count
 from config.urls import address
 from service.base import tracing
 from service.base.messages import Endpoints, Orders, Shared
-from service.base.signals import stop_signals
+from service.base.signals import log_unused, stop_signals
 from service.base.sockets import StartError, bind, url_of
 from service.base.tasks import end_task, keep_running
 from service.embedded import owner
@@ -101,6 +101,7 @@ class Supervisor:
             StartError: if a Redis URL was forgotten, or an extra is missing.
         """
         open_usual_descriptors()
+        log_unused()
         settings = self._settings
         owner.wanted(settings)  # first, so that an operator hears of a forgotten URL before any other problem
         problem = tracing.missing() if settings.traces > 0 else None
@@ -111,7 +112,7 @@ class Supervisor:
             self._check_releases_url()
 
     async def run(self) -> None:
-        """Serves until SIGTERM, SIGINT or SIGHUP; a second SIGTERM or SIGINT stops at once. Call `prepare` before.
+        """Serves until one of `stop_signals`; a second one but SIGHUP stops at once. Call `prepare` before.
 
         Raises:
             StartError: if a port is taken, the data folder cannot be written, or a Redis URL is wrong.
@@ -223,7 +224,7 @@ class Supervisor:
 
     def _told_to_stop(self, number: int) -> None:
         if not self._view.draining:
-            log.info("stopping: finishing requests under way, for at most %g s", self._settings.drain)
+            log.info("stopping (%s): requests under way have %g s", signal.Signals(number).name, self._settings.drain)
             self._view.draining = True
             self._stopping.set()
         elif number != signal.SIGHUP:  # which a closing terminal sends twice: the shell, then the kernel

@@ -45,7 +45,7 @@ def report_text(outcome: PublishOutcome) -> str:
 
 @contextmanager
 def stoppable(tell: Callable[[Event], None]) -> Iterator[None]:
-    """SIGTERM, SIGINT and SIGHUP abandon the drop under way. That is safe at any point: the next watcher does it."""
+    """`stop_signals` abandon the drop under way. That is safe at any point: the next watcher does it."""
     numbers = stop_signals()
 
     def stop(number: int, _: FrameType | None) -> None:

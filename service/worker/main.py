@@ -7,6 +7,7 @@ import socket
 import sys
 
 from config.processes import belong_to, collect_seldom, name_process, report_failure
+from service.base.signals import leave_to_supervisor
 
 # Answers and connections leave nothing for the garbage collector, and each connection is some 40 objects: while
 # thousands are opened, it would take two fifths of the time, and a third of a second at once.
@@ -15,6 +16,7 @@ _COLLECT_AFTER_OBJECTS = 200_000
 
 def main() -> None:
     parent, control_fd, listening_fd = (int(argument) for argument in sys.argv[1:4])
+    leave_to_supervisor()
     for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all; the supervisor says when to drain
         signal.signal(number, signal.SIG_IGN)
     belong_to(parent)

@@ -122,7 +122,7 @@ def test_without_the_process_that_forks_workers_go_on_and_are_replaced(published
         assert instance.zip_code(published.key).status_code == 200
         os.kill(pid, signal.SIGKILL)
         until(lambda: instance.worker_pids() not in ([], [pid]))
-        assert instance.zip_code(published.key).status_code == 200
+        until(lambda: instance.zip_code(published.key).status_code == 200)
         assert instance.descendants("forecast-forks") == []
 
 
@@ -290,6 +290,32 @@ def test_who_waits_to_be_accepted_when_a_stalled_worker_stops_is_answered(patien
         for client in clients:
             assert whole_answer(client).startswith(b"HTTP/1.1 401")
     assert patient.stop() == 0
+
+
+def test_signals_that_log_rotation_sends_are_logged_and_end_nothing(
+    published: Site, short: Path, tmp_path: Path
+) -> None:
+    """To every process of the instance, as `pkill` sends them. Those it started leave SIGQUIT to it, too."""
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    with serving(published.env | {"FORECAST_INBOX": str(inbox)}, short / "serve.log", workers=2) as instance:
+        until(lambda: bool(instance.descendants("forecast-inbox")))
+        started = instance.descendants()
+        assert len(started) == 4
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            for pid in (instance.process.pid, *started):
+                os.kill(pid, number)
+        for pid in started:
+            os.kill(pid, signal.SIGQUIT)
+        until(lambda: {"SIGUSR1", "SIGUSR2"} <= {line["message"].split()[0] for line in instance.log()})
+        assert instance.zip_code(published.key).status_code == 200
+        assert instance.descendants() == started
+        os.kill(instance.worker_pids()[0], signal.SIGKILL)  # its successor is no other
+        until(lambda: bool(set(instance.worker_pids()) - set(started)))
+        (successor,) = set(instance.worker_pids()) - set(started)
+        os.kill(successor, signal.SIGQUIT)
+        assert instance.stop(signal.SIGQUIT) == 0, "which stops it in order"
+    assert any(line["message"].startswith("stopping (SIGQUIT): ") for line in instance.log())
 
 
 def test_a_hangup_drains_as_a_stop_does(patient: Instance, published: Site) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from config.processes import adopt_orphans
+from service.base.signals import FOR_SUPERVISOR
 from service.instance import forks
 
 _SETTINGS = "FORECAST_"
@@ -124,6 +125,8 @@ def main() -> NoReturn:
         os.close(descriptor)
     sys.argv = ["forecast", *arguments]
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in FOR_SUPERVISOR:
+        signal.signal(number, signal.SIG_DFL)
     from service.__main__ import run as run_command
 
     code: object = 1

@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from service.base import logs
+from service.base.signals import log_unused
 from service.cli.output import FAILED, load_settings, reports_errors
 from service.publishing.inbox_events import Event, log_event
 from service.publishing.watching import make_watcher, stoppable
@@ -25,7 +26,7 @@ def watch(folder: str | None, once: bool, as_json: bool) -> None:
     nothing in it has changed for FORECAST_INBOX_QUIET seconds. It is then published, refused, or held for approval, and
     moved to published/, quarantine/ or held/ in FOLDER with its report.
 
-    SIGTERM, SIGHUP and Ctrl-C stop the watcher; a drop under way is published next time.
+    SIGTERM, SIGHUP, SIGQUIT and Ctrl-C stop the watcher; a drop under way is published next time.
 
     Exit codes: 0 stopped, 1 the folder cannot be used (with --once, also: a drop was refused or held), 2 wrong usage, 3
     another watcher or publisher was first (--once).
@@ -39,6 +40,7 @@ def watch(folder: str | None, once: bool, as_json: bool) -> None:
     if settings.inbox is None:
         raise click.UsageError("name the inbox folder, or set FORECAST_INBOX")
     logs.configure(settings.log_format, settings.log_level)
+    log_unused()
 
     def tell(event: Event) -> None:
         log_event(event)
