@@ -12,9 +12,10 @@ from service.keys import pepper
 from service.keys.opening import open_key_store
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore
-from service.redis.errors import StoreUnavailable
+from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.opening import CacheStore, opened
 from service.redis.primary import found
+from service.redis.server import ask_server, wrong_for_keys
 
 T = TypeVar("T")
 
@@ -39,10 +40,21 @@ def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begi
                 store = open_key_store(primary, secret, settings.data_path, settings.keys_replicas)
                 try:
                     return await work(store.redis, store)
+                except StoreRefused as error:
+                    raise await _explained(store.redis, error) from None
                 finally:
                     await store.redis.stop()
 
         return interruption.run(run())
+
+
+async def _explained(store: RedisStore, error: StoreRefused) -> StoreRefused:
+    """The error of a full server, with the cause as the server knows it."""
+    try:
+        server = await ask_server(store) if error.why == "full" else None
+    except StoreUnavailable:
+        server = None
+    return error if server is None else StoreRefused("; ".join([str(error), *wrong_for_keys(server)]), error.why)
 
 
 def with_cache(settings: Settings, work: Callable[[CacheStore], Awaitable[T]]) -> T:

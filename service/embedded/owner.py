@@ -4,6 +4,7 @@ The process that holds the lock of the data folder owns them. Other processes us
 """
 
 import contextlib
+import logging
 import os
 import signal
 import subprocess
@@ -26,7 +27,10 @@ from service.embedded.runtime import (
     runtime_folder,
     server_program,
 )
+from service.embedded.server import Server
 from warehouse.files.atomic import open_lock
+
+log = logging.getLogger("forecast.embedded")
 
 Role = Literal["keys", "cache"]
 ROLES: tuple[Role, ...] = ("keys", "cache")
@@ -67,7 +71,7 @@ class EmbeddedServers:
         self._roles = roles
         self._own_runtime = runtime_folder(data)
         self._lock: int | None = None
-        self._processes: dict[Role, subprocess.Popen[bytes]] = {}
+        self._servers = self._none_started()
 
     def url(self, role: Role) -> str:
         return f"unix://{self._socket(role)}"
@@ -85,31 +89,59 @@ class EmbeddedServers:
         if not self._roles:
             return
         deadline = time.monotonic() + _START_SECONDS
+        if self.claim():
+            self.look_at_disk()  # a server that starts on a full disk is told from the beginning
         self.tend()
         while not self.answers():
-            if not self.owned:
-                self.tend()  # their owner may have just stopped them
-            dead = [role for role, process in self._processes.items() if process.poll() is not None]
-            if dead:
-                raise EmbeddedError(f"the embedded server for {dead[0]} did not start; see {self._log(dead[0])}")
+            self.tend()  # their owner may have just stopped them
+            for role, server in self._servers.items():
+                if server.cause:
+                    raise EmbeddedError(f"the embedded server for {role} did not start: {server.why()}")
             if time.monotonic() > deadline:
-                raise EmbeddedError(f"the embedded servers of {self._data} do not answer")
+                raise EmbeddedError(f"the embedded servers of {self._data} do not answer; see {self._data}/embedded")
             time.sleep(0.01)
 
     def answers(self) -> bool:
         return all(answers_ping(self._socket(role)) for role in self._roles)
 
     def tend(self) -> list[Role]:
-        """Starts missing servers without waiting; returns which. Call from the main thread."""
+        """Starts missing servers without waiting, later and later if they do not stay; returns which. Call from the
+        main thread."""
         if not self.claim():
             return []
         started: list[Role] = []
-        for role in self._roles:
-            process = self._processes.get(role)
-            if process is None or process.poll() is not None:
-                self._processes[role] = self._start(role)
+        now = time.monotonic()
+        for role, server in self._servers.items():
+            if server.runs:
+                continue
+            if server.process is not None and server.due is None:
+                server.ended(server.last_words(), now)
+            if server.due is None or now >= server.due:
+                if server.due is not None:
+                    server.restarts.add(now)
+                    log.warning("starting the embedded server for %s again: %s", role, server.cause)
+                server.began, server.due = now, None
+                try:
+                    server.process = self._start(role, server)
+                except OSError as error:
+                    server.ended(str(error), now)
                 started.append(role)
         return started
+
+    def look_at_disk(self) -> None:
+        """Reserves space for the keys, and tells their server whether its disk is full. Call it often, apart from the
+        event loop: it may hang."""
+        server = self._servers.get("keys")
+        if server is not None and self.owned:
+            server.look_at_disk(self._socket("keys"))
+
+    def problems(self) -> list[str]:
+        """What keeps the servers that this process owns from working, and what to do."""
+        return [problem for server in self._servers.values() for problem in server.problems(time.monotonic())]
+
+    def restarted(self) -> list[Role]:
+        """Those that were restarted in the last CALM_SECONDS."""
+        return [role for role, server in self._servers.items() if server.restarts.lately(time.monotonic())]
 
     def claim(self) -> bool:
         """Whether this process owns the servers; it becomes the owner if there is none."""
@@ -117,16 +149,17 @@ class EmbeddedServers:
 
     def stop(self) -> None:
         """Stops the servers that this process owns; returns when their data is saved."""
-        for process in self._processes.values():
+        processes = [server.process for server in self._servers.values() if server.process is not None]
+        for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGTERM)
-        for process in self._processes.values():
+        for process in processes:
             try:
                 process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        self._processes.clear()
+        self._servers = self._none_started()
         if self._lock is not None:
             for role in self._roles:
                 Path(self._socket(role)).unlink(missing_ok=True)
@@ -137,8 +170,9 @@ class EmbeddedServers:
 
     def kill(self) -> None:
         """Kills them, while `stop` runs in another thread. Every write that was answered is on disk."""
-        for process in list(self._processes.values()):
-            process.kill()
+        for server in list(self._servers.values()):
+            if server.process is not None:
+                server.process.kill()
 
     def _take_lock(self) -> bool:
         try:
@@ -157,7 +191,8 @@ class EmbeddedServers:
         os.pwrite(descriptor, str(self._own_runtime).encode(), 0)
         return True
 
-    def _start(self, role: Role) -> "subprocess.Popen[bytes]":
+    def _start(self, role: Role, server: Server) -> "subprocess.Popen[bytes]":
+        """Raises OSError."""
         folder = self._log(role).parent
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         make_private(self._runtime)
@@ -165,6 +200,7 @@ class EmbeddedServers:
         configuration = str(resources.files("config").joinpath(f"redis-{role}.conf"))
         command = [server_program(), configuration, "--port", "0", "--unixsocket", self._socket(role)]
         command += ["--unixsocketperm", "700", "--dir", str(folder), "--logfile", str(self._log(role))]
+        command += server.arguments()
         return subprocess.Popen(  # noqa: S603 - our own program and configuration
             command,
             stdin=subprocess.DEVNULL,
@@ -193,6 +229,9 @@ class EmbeddedServers:
             return None
         owners = {os.getuid(), written_by} if os.getuid() == 0 else {os.getuid()}
         return Path(noted) if any(is_private(Path(noted), owner) for owner in owners) else None
+
+    def _none_started(self) -> dict[Role, Server]:
+        return {role: Server(role, self._log(role)) for role in self._roles}
 
     def _log(self, role: Role) -> Path:
         return self._data / "embedded" / role / "server.log"

@@ -107,11 +107,16 @@ def server_program() -> str:
 
 
 def answers_ping(path: str) -> bool:
+    return replies(path, "PING", b"+PONG")
+
+
+def replies(path: str, command: str, expected: bytes) -> bool:
+    """Whether the server at the socket `path` replies to an inline command as `expected`."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(1)
             connection.connect(path)
-            connection.sendall(b"PING\r\n")
-            return connection.recv(16).startswith(b"+PONG")
+            connection.sendall(f"{command}\r\n".encode())
+            return connection.recv(16).startswith(expected)
     except OSError:
         return False

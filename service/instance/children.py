@@ -11,9 +11,6 @@ from config.processes import FAILED
 
 # While a process whose socket has closed comes to its end.
 _POLL_SECONDS = 0.02
-_FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 0.2, 5.0
-# A process that lived this long did not die of its start.
-_SETTLED_SECONDS = 10.0
 
 
 class Child(Protocol):
@@ -58,22 +55,3 @@ async def ended(process: Child) -> str:
     while (status := process.poll()) is None:  # noqa: ASYNC110 - no event announces it
         await asyncio.sleep(_POLL_SECONDS)
     return f"signal {-status}" if status < 0 else f"exit code {status}"
-
-
-class Backoff:
-    """The pause before a process is started again; whoever keeps a process alive owns one.
-
-    It is `at_least` seconds after a process that had settled, and longer and longer while processes die of their start.
-    """
-
-    def __init__(self, at_least: float = 0.0) -> None:
-        self._at_least = at_least
-        self._seconds = 0.0
-
-    def after(self, lived: float) -> float:
-        """The pause, in seconds, after a process that lived for `lived` seconds."""
-        if lived > _SETTLED_SECONDS:
-            self._seconds = self._at_least
-        else:
-            self._seconds = min(LONGEST_BACKOFF_SECONDS, max(_FIRST_BACKOFF_SECONDS, self._seconds * 2))
-        return self._seconds

@@ -8,8 +8,9 @@ import signal
 import msgspec
 
 from config.processes import FAILED
+from service.base.backoff import Backoff
 from service.base.tasks import keep_running
-from service.instance.children import Backoff, Child, ended, failure_in
+from service.instance.children import Child, ended, failure_in
 from service.instance.forks import Forks
 
 log = logging.getLogger("forecast.supervisor")

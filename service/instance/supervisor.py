@@ -187,7 +187,7 @@ class Supervisor:
         )
         self._listener = OperatorsListener(self._settings, self._operators, changes)
         self._peers = self._make_peers(endpoints.keys_url)
-        await self._view.start(endpoints, self._peers)
+        await self._view.start(endpoints, self._peers, self._servers)
         self._listener.start(self._view)
         await self._peers.start()
         self._workers.start(self._orders, self._partners)
@@ -258,8 +258,9 @@ class Supervisor:
             what = f"locking {self._settings.data_path}/embedded.lock"
             with contextlib.suppress(FilesHang):  # `state` says so
                 await self._locks.run(what, self._servers.claim, wait=_TEND_SECONDS)
-        for role in self._servers.tend() if self._servers.owned else ():
-            log.warning("started the embedded server for %s again", role)
+        if self._servers.owned:
+            self._servers.tend()
+            await self._view.look_at_disk()
         return _TEND_SECONDS
 
     async def _keep_record(self) -> float:

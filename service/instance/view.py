@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable
 
 from config.settings import Settings
@@ -11,6 +12,7 @@ from service.base.seen import LoggedRequest
 from service.base.tasks import end_task, keep_running
 from service.base.telemetry import TASK_FAILURES, Snapshot, Telemetry
 from service.cache.removing import purge_shared
+from service.embedded.owner import EmbeddedServers
 from service.instance.kept_process import KeptProcess
 from service.instance.peers import Peers
 from service.instance.store_checks import StoreChecks
@@ -57,14 +59,15 @@ class InstanceView:
         self._mirror = mirror
         self._hang = hang
         self._files = FileAccess(_FILE_THREADS)
+        self._disk = FileAccess(_FILE_THREADS)
         self._reading = asyncio.Lock()
         self._looks = Rounds(self._look)
         self._news = FolderNews()
         self._served: str | None = None  # the release that all workers served last
         self._switched_by: str | None = None  # who made it current
 
-    async def start(self, endpoints: Endpoints, peers: Peers) -> None:
-        self._peers = peers
+    async def start(self, endpoints: Endpoints, peers: Peers, servers: EmbeddedServers) -> None:
+        self._peers, self._servers = peers, servers
         self._cache_url = endpoints.cache_url
         self._checks = StoreChecks(endpoints, self._settings.data_path, self.events.add)
         await self._checks.start()
@@ -84,11 +87,12 @@ class InstanceView:
             restarts=self._workers.restarts,
             start_problem=self._workers.start_problem,
             draining=self.draining,
-            files_hang=self._hang() or (str(self._files.hang) if self._files.hang is not None else None),
+            files_hang=self._hang() or next((str(one.hang) for one in (self._files, self._disk) if one.hang), None),
             inbox=news.inbox,
             inbox_problem=self._watcher.problem,
             mirror_problem=self._mirror.problem,
-            store_problems=self._checks.problems,
+            store_problems=tuple(dict.fromkeys([*self._servers.problems(), *self._checks.problems])),
+            restarted=self._restarted(),
             keys_went_back=self._checks.trail.problem,
             last_drop_age=news.last_drop_age(),
             drop_every=settings.drop_every,
@@ -104,6 +108,19 @@ class InstanceView:
             clock_ahead=self._peers.clock.ahead,
             lookup_queue=settings.lookup_queue,
         )
+
+    async def look_at_disk(self) -> None:
+        """Lets the embedded key store reserve space, and notices whether there is none."""
+        if self._servers.owned:
+            with contextlib.suppress(FilesHang):  # `state` says so
+                await self._disk.run(
+                    f"reserving space in {self._settings.data_path}", self._servers.look_at_disk, wait=1
+                )
+
+    def _restarted(self) -> tuple[str, ...]:
+        workers = self._workers.recent.lately(time.monotonic())
+        servers = (f"the embedded server for {role}" for role in self._servers.restarted())
+        return (*([f"{workers} of the workers"] if workers else []), *servers)
 
     async def sums(self) -> Snapshot:
         """The figures of all workers, past ones included, as of now. Refreshes the figures of drops in `state`."""

@@ -6,17 +6,18 @@ import asyncio
 import logging
 import signal
 import socket
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
 
 from service.base import messages
+from service.base.backoff import LONGEST_BACKOFF_SECONDS, Backoff, Restarts
 from service.base.messages import Orders, Shared
 from service.base.seen import Sighting
 from service.base.tasks import end_task, hold_until_done, keep_running
 from service.base.telemetry import Telemetry
-from service.instance.children import LONGEST_BACKOFF_SECONDS, Backoff
 from service.instance.forks import Forks
 from service.instance.silence import LOOK_SECONDS
 from service.instance.stopping import LAST_SECONDS, stop_workers
@@ -47,6 +48,7 @@ class Workers:
         self._forks = forks
         self.all: list[WorkerProcess] = []  # including those that are starting or leaving
         self.restarts = 0  # workers that were replaced
+        self.recent = Restarts()
         self.start_problem: str | None = None  # why the last worker that ended before it served did so
         self.retired = Telemetry()  # figures of workers that ended
         self.on_sightings: Callable[[list[Sighting]], None] = lambda _: None
@@ -139,6 +141,7 @@ class Workers:
                     await self._ended(successor)
                 break
             self.restarts += 1
+            self.recent.add(time.monotonic())
             if successor is not None:
                 log.error("worker %d hangs; worker %d serves in its place", worker.pid, successor.pid)
                 self._begin(self._leave(worker, ending), "replace a worker")

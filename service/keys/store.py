@@ -138,17 +138,18 @@ class KeyStore:
             pepper=self.fingerprint,
         )
 
-    async def hand_in(self, edits: list[Edit], key_id: str, and_then: str = "") -> None:
+    async def hand_in(self, edits: list[Edit], key_id: str, and_then: str = "", *, even_if_full: bool = False) -> None:
         """Makes the `edits` that issue the key `key_id`; they are durable when this returns.
 
-        `and_then` is added to the message if it is unknown whether they were made.
+        `even_if_full`: also on a full server. `and_then` is added to the message if it is unknown
+        whether they were made.
 
         Raises:
             KeyStoreError: if a record was changed meanwhile.
             StoreUnavailable: if the store does not answer, or refuses.
         """
         try:
-            done = await audit.apply(self.redis, edits, replicas=self.replicas)
+            done = await audit.apply(self.redis, edits, replicas=self.replicas, even_if_full=even_if_full)
         except StoreRefused as error:
             raise StoreRefused(f"{error}; nothing was issued", error.why) from None
         except StoreUnavailable as error:

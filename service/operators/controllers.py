@@ -74,6 +74,10 @@ class WatchedInstance(Protocol):
         """Returns the newest known state."""
         ...
 
+    async def look_at_disk(self) -> None:
+        """Notices whether the embedded key store's disk is full."""
+        ...
+
     async def sums(self) -> Snapshot:
         """Returns the sums of every worker's newest figures."""
         ...
@@ -161,6 +165,7 @@ class HealthController(Controller):
     @route("/ready", http_method=_READ)
     async def ready(self, request: AnyRequest, instance: Watched) -> Response[Health]:
         """Whether the instance can answer partners; the reasons are for those who may read."""
+        await instance.look_at_disk()
         found = readiness(instance.state())
         shown = found if has_right(request, Right.READ) else Health(found.status)
         return Response(shown, status_code=503 if found.status == "unavailable" else 200)

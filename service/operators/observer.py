@@ -144,6 +144,9 @@ class Observer:
     def _problems(self, state: InstanceState) -> tuple[Status, list[Problem]]:
         """As readiness has them, causes first; then what partners notice of them."""
         status, problems = problems_of(state)
+        if state.restarted:  # it may end again
+            problems = [*problems, Problem("restarts", f"restarted in the last minute: {', '.join(state.restarted)}")]
+            status = "degraded" if status == "ready" else status
         found = self._history.now.figures.since(self._history.back(MINUTE).figures)
         failed = found.of_class(5)
         if failed >= _ERRORS and failed >= _ERROR_SHARE * found.asked:

@@ -51,6 +51,7 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int  # workers replaced since the instance started
     start_problem: str | None = None  # why the last worker that ended before it served did so
     draining: bool
+    restarted: tuple[str, ...] = ()  # what was restarted in the last minute
     files_hang: str | None = None  # the supervisor's own access to the data folder that hangs
     inbox: InboxStatus = InboxStatus()  # of all watchers on the data folder
     inbox_problem: str | None = None  # what keeps this instance's watcher from working

@@ -28,6 +28,7 @@ from service.quota.names import (
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 from service.redis.line import Words
+from service.redis.refusals import told
 from service.redis.script import Script
 from service.redis.script_line import ScriptLine
 
@@ -213,7 +214,7 @@ def _checked(reply: object, today: int, kept: KeptBatches, call: int) -> Reply |
         case [*_, int(replied_to)] if replied_to == call:
             return Refused(_nonsense(reply))
         case ResponseError():
-            return Refused(str(reply))
+            return Refused(told(reply))
         case _:
             return None
 

@@ -12,7 +12,7 @@ _NO_REPLICAS = "NOREPLICAS"
 _LOADING = "LOADING"
 
 _REFUSALS: dict[Refusal, str] = {
-    "full": "it is full (maxmemory), and refuses to store anything",
+    "full": "it is full, and refuses to store anything",
     "read_only": "it is a read-only replica, and refuses to store anything",
 }
 _KINDS: dict[str, type[ResponseError]] = {

@@ -10,6 +10,9 @@ from service.redis.errors import StoreRefused
 
 # From this version on, WAITAOF confirms that a change is on disk, however often the server writes by itself.
 _CONFIRMS_SINCE = (7, 2)
+# The memory limit by which the owner of an embedded server says that its disk is full: it then refuses all but what is
+# urgent. Nobody else sets this one.
+DISK_FULL_BYTES = 1021
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +26,7 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     evicted: int = 0  # keys, since it started
     appendonly: bool
     appendfsync: str | None  # None where the user may not ask for it
+    disk_full: str = ""  # the folder whose disk is full, if its owner said so (DISK_FULL_BYTES)
     disk_refuses: bool  # the last write to its append-only file failed
     read_only: bool  # a replica that takes no changes
 
@@ -49,35 +53,43 @@ async def ask_server(store: RedisStore) -> ServerFacts | None:
     except StoreRefused:
         return None
     try:
-        return _server(said, await _appendfsync(store))
+        return _server(said, await _configured(store))
     except (LookupError, TypeError, ValueError, AttributeError):
         return None
 
 
-async def _appendfsync(store: RedisStore) -> str | None:
+async def _configured(store: RedisStore) -> dict[str, str]:
+    """Empty where the user may not ask."""
+
     async def ask(client: Redis) -> Any:
-        return await client.config_get("appendfsync")
+        return await client.config_get("appendfsync", "dir")
 
     try:
         said = await store.call(ask)
     except StoreRefused:
-        return None
-    return str(said["appendfsync"]) if "appendfsync" in said else None
+        return {}
+    return {str(name): str(value) for name, value in said.items()}
 
 
-def _server(said: dict[str, Any], appendfsync: str | None) -> ServerFacts:
+def _server(said: dict[str, Any], configured: dict[str, str]) -> ServerFacts:
+    limit = int(said["maxmemory"])
     return ServerFacts(
         run_id=str(said["run_id"]),
         version=tuple(int(part) for part in str(said["redis_version"]).split(".")[:2]),
         policy=str(said["maxmemory_policy"]),
-        maxmemory=int(said["maxmemory"]),
+        maxmemory=0 if limit == DISK_FULL_BYTES else limit,
         used=int(said["used_memory"]) - int(said.get("mem_not_counted_for_evict", 0)),
         evicted=int(said.get("evicted_keys", 0)),
         appendonly=int(said["aof_enabled"]) == 1,
-        appendfsync=appendfsync,
+        appendfsync=configured.get("appendfsync"),
+        disk_full=configured.get("dir", "its folder") if limit == DISK_FULL_BYTES else "",
         disk_refuses=said.get("aof_last_write_status", "ok") != "ok",
         read_only=said["role"] == "slave" and int(said.get("slave_read_only", 1)) == 1,
     )
+
+
+def disk_full(folder: str) -> str:
+    return f"the disk of {folder} is full: keys can be revoked and rotated, all else waits or fails; free space there"
 
 
 def wrong_for_keys(server: ServerFacts, *, shared: bool = False) -> list[str]:
@@ -90,7 +102,9 @@ def wrong_for_keys(server: ServerFacts, *, shared: bool = False) -> list[str]:
         wrong.append("what it confirms is not on disk (appendonly is no): set appendonly yes, and appendfsync always")
     elif not server.syncs:
         wrong.append(f"what it confirms may not be on disk (appendfsync is {server.appendfsync}): set always")
-    if server.disk_refuses:
+    if server.disk_full:
+        wrong.append(disk_full(server.disk_full))
+    elif server.disk_refuses:
         wrong.append("it cannot write to its disk (aof_last_write_status)")
     if server.read_only:
         wrong.append("it is a read-only replica: no key can be changed, and usage waits")

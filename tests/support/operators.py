@@ -67,6 +67,9 @@ class Watched:
         self.observer.look(self.state(), self.telemetry.snapshot())
         self.broadcast.publish()
 
+    async def look_at_disk(self) -> None:
+        """There is no key store here."""
+
     async def sums(self) -> Snapshot:
         return self.telemetry.snapshot()
 

@@ -92,8 +92,10 @@ def test_a_killed_server_is_started_again_by_its_owner(servers: EmbeddedServers)
     """With its keys; nothing is started while all run."""
     ask(servers, "keys", "SET", "x", "1")
     assert servers.tend() == []
-    servers._processes["keys"].kill()
-    servers._processes["keys"].wait()
+    process = servers._servers["keys"].process
+    assert process is not None
+    process.kill()
+    process.wait()
     assert servers.tend() == ["keys"]
     until(lambda: answers_ping(servers._socket("keys")))
     assert ask(servers, "keys", "GET", "x") == b"1"
@@ -102,7 +104,7 @@ def test_a_killed_server_is_started_again_by_its_owner(servers: EmbeddedServers)
 def test_stopping_leaves_nothing_behind(servers: EmbeddedServers, data: Path) -> None:
     """No process, no socket, no lock."""
     folder = runtime_folder(data)
-    processes = list(servers._processes.values())
+    processes = [server.process for server in servers._servers.values() if server.process]
     servers.stop()
     assert all(process.poll() is not None for process in processes)
     assert not folder.exists()
@@ -229,7 +231,7 @@ def test_a_folder_that_is_planted_at_the_last_moment_is_refused(planted: str, da
     try:
         with pytest.raises(EmbeddedError, match="remove it"):
             servers.ensure()
-        assert not servers._processes
+        assert not any(server.process for server in servers._servers.values())
     finally:
         unplant(servers._own_runtime)
         servers.stop()
