@@ -255,9 +255,8 @@ class Supervisor:
         if self._stops_at_once:
             return _TEND_SECONDS
         if not self._servers.owned:  # in a thread, because it touches the data folder
-            what = f"locking {self._settings.data_path}/embedded.lock"
             with contextlib.suppress(FilesHang):  # `state` says so
-                await self._locks.run(what, self._servers.claim, wait=_TEND_SECONDS)
+                await self._locks.run("locking embedded.lock", self._servers.claim, wait=_TEND_SECONDS)
         if self._servers.owned:
             self._servers.tend()
             await self._view.look_at_disk()
