@@ -1,5 +1,7 @@
 """Headers of answers that may be kept: validators (RFC 9110), Cache-Control, Cache-Status (RFC 9211), coding."""
 
+import re
+
 import msgspec
 
 from service.cache.entry import CacheEntry
@@ -11,6 +13,7 @@ from service.http.reply import JSON, Header, Kept, Reply
 
 VARY: Header = (b"vary", b"accept, accept-encoding, x-api-key")
 _GZIP: Header = (b"content-encoding", b"gzip")
+_WEIGHT = re.compile(rb"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")  # RFC 9110 12.4.2
 _HITS = {"near": b"forecast; hit; detail=near", "shared": b"forecast; hit; detail=shared"}
 
 
@@ -84,8 +87,8 @@ def accepts_gzip(accept_encoding: bytes) -> bool:
     """Whether gzip, or everything not named, is accepted, and the plain bytes are not preferred to it."""
     weights: dict[bytes, float] = {}
     for part in accept_encoding.lower().split(b","):
-        coding, _, parameter = part.partition(b";")
-        weights[coding.strip()] = _weight(parameter)
+        coding, *parameters = part.split(b";")
+        weights[coding.strip()] = min(map(_weight, parameters), default=1.0)
     weight = weights.get(b"gzip", weights.get(b"x-gzip", weights.get(b"*", 0.0)))
     return weight > 0 and weight >= weights.get(b"identity", 0.0)
 
@@ -102,10 +105,8 @@ def cache_status(fetched: Fetched) -> bytes:
 
 
 def _weight(parameter: bytes) -> float:
-    name, _, value = parameter.strip().partition(b"=")
-    if name.strip() != b"q":
+    """An invalid weight is 0: everybody can read plain bytes."""
+    if parameter.partition(b"=")[0].strip() != b"q":
         return 1.0
-    try:
-        return float(value)
-    except ValueError:
-        return 0.0
+    valid = _WEIGHT.fullmatch(parameter.strip())
+    return float(valid[1]) if valid else 0.0

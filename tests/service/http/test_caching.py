@@ -143,6 +143,14 @@ def test_each_coding_has_its_own_304(worker: Served) -> None:
         (b"*;q=0", False), (b"gzip;q=0, *", False), (b"*;q=0, gzip", True), (b"identity", False),
         (b"gzip;q=0.5, identity", False), (b"gzip;q=1.0, identity;q=0.5", True), (b"gzip, identity", True),
         (b"gzip;q=nonsense", False), (b"gzip;level=9", True), (b";;,,", False),
+        # RFC 9110 12.4.2: at most 1, three digits, nothing around the equals sign
+        (b"gzip;q=1.5", False), (b"gzip;q=2", False), (b"*;q=2", False), (b"x-gzip;q=1.001", False),
+        (b"gzip;q=0.0001", False), (b"gzip;q=1.0000", False), (b"gzip;q=", False), (b"gzip;q", False),
+        (b"gzip;q=-1", False), (b"gzip;q=+1", False), (b"gzip;q=nan", False), (b"gzip;q=inf", False),
+        (b"gzip;q=1e0", False), (b"gzip;q=.5", False), (b"gzip;q=01", False), (b"gzip;q= 1", False),
+        (b"gzip;q =1", False), (b'gzip;q="1"', False), (b"gzip;level=9;q=0", False), (b"gzip;q=1;q=0", False),
+        (b"gzip;q=1.5, *", False), (b"identity;q=1.5, gzip", True), (b"gzip;q=1.", True), (b"gzip;q=1.000", True),
+        (b"gzip ;\tQ=0.5", True),
     ],
 )  # fmt: skip
 def test_accept_encoding_is_weighed(header: bytes, accepted: bool) -> None:
